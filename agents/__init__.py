@@ -1,0 +1,1 @@
+"""Learnable agents; the only place of torch and Stable-Baselines3."""

@@ -1,0 +1,1 @@
+"""Environments in which a tracker decides which page to crawl next."""

@@ -1,0 +1,1 @@
+"""One module per environment family: its page in the docs, and its wiring."""

@@ -1,0 +1,1 @@
+"""Where instances come from: the generators of the papers, and recorded data."""

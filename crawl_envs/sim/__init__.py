@@ -1,0 +1,1 @@
+"""The simulation core: tapes of events, and the one kernel that plays them."""

@@ -1,0 +1,306 @@
+"""The words of the suite: what is true, what is known, what was counted.
+
+=========================  =====================  ==========================================
+symbol in the papers       word in the API        meaning
+=========================  =====================  ==========================================
+m                          ``num_pages``          number of pages, rows 0 .. m-1
+R                          ``bandwidth``          crawls per unit time
+mu                         ``importance``         request rate, or any weight >= 0
+Delta                      ``change_rate``        Poisson rate of changes
+lambda (NCIS)              ``recall``             P(a change emits a signal)
+nu                         ``false_signal_rate``  rate of signals with no change behind them
+gamma = lambda Delta + nu  ``signal_rate``        rate of all signals
+lambda Delta / gamma       ``precision``          share of signals with a change behind
+tau_ELAP                   ``elapsed``            time since the last crawl
+n_CIS                      ``signals``            signals received since the last crawl
+lambda (Lagrange)          ``multiplier``         price of one crawl
+=========================  =====================  ==========================================
+
+Time is continuous, in the instance's unit. Arrays put lanes first and pages last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+DELAY_KINDS = ("none", "constant", "exponential", "poisson")
+MAX_POISSON_DELAY = 500.0
+"""Largest mean, in quanta, of a Poisson delay: the draw is by inversion from exp(-mean)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How long a signal travels; every signal, true or false, draws its own delay.
+
+    ``kind`` is one of ``none``, ``constant``, ``exponential`` or ``poisson``; ``mean`` is in time
+    units. A Poisson delay is ``quantum`` times a Poisson count of mean ``mean / quantum``: with
+    ``quantum = 1 / bandwidth`` it is counted in slots, with ``quantum = 1`` in units of time.
+    """
+
+    kind: Literal["none", "constant", "exponential", "poisson"] = "none"
+    mean: float = 0.0
+    quantum: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in DELAY_KINDS:
+            raise ValueError(f"delay kind must be one of {DELAY_KINDS}, got {self.kind!r}")
+        if not (math.isfinite(self.mean) and self.mean >= 0.0):
+            raise ValueError(f"delay mean must be finite and >= 0, got {self.mean!r}")
+        if not (math.isfinite(self.quantum) and self.quantum > 0.0):
+            raise ValueError(f"delay quantum must be finite and > 0, got {self.quantum!r}")
+        if self.kind == "none" and self.mean != 0.0:
+            raise ValueError(f"delay mean must be 0 when its kind is 'none', got {self.mean!r}")
+        if self.kind == "poisson" and self.mean / self.quantum > MAX_POISSON_DELAY:
+            raise ValueError(
+                f"a poisson delay must have a mean of at most {MAX_POISSON_DELAY:g} quanta, "
+                f"got {self.mean / self.quantum:g}"
+            )
+
+
+def _page_array(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
+    """A read-only float64 copy of length ``num_pages``; scalars are spread over the pages."""
+    array = np.array(value, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(num_pages, array)
+    if array.shape != (num_pages,):
+        raise ValueError(
+            f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
+        )
+    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+        bad = array[~(np.isfinite(array) & (array >= 0.0))][0]
+        raise ValueError(f"{name} must be finite and >= 0, got {bad}")
+    array.setflags(write=False)
+    return array
+
+
+def check_bandwidth(bandwidth: float, steps: Sequence[Sequence[float]]) -> None:
+    """Raise ValueError unless bandwidth and its later steps are a positive step function."""
+    if not (math.isfinite(bandwidth) and bandwidth > 0.0):
+        raise ValueError(f"bandwidth must be finite and > 0, got {bandwidth!r}")
+    last = 0.0
+    for step in steps:
+        if len(step) != 2 or not (math.isfinite(step[1]) and step[1] > 0.0):
+            raise ValueError(f"bandwidth_steps must be (time, bandwidth > 0) pairs, got {step!r}")
+        if not (math.isfinite(step[0]) and step[0] > last):
+            raise ValueError(f"bandwidth_steps must have rising times > 0, got time {step[0]!r}")
+        last = step[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What is true of a set of pages: the parameters of every process, and the budget.
+
+    Arrays of length m, or scalars that hold for every page; stored as read-only float64 copies.
+
+    Args:
+        importance: request rate of each page, per unit time, >= 0 (mu).
+        change_rate: Poisson rate of changes, >= 0 (Delta).
+        recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper).
+        false_signal_rate: rate of signals with no change behind them, >= 0 (nu).
+        bandwidth: crawls per unit time, > 0 (R), from time 0 on.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
+        delay: how long signals travel.
+
+    Raises:
+        ValueError: a rate is negative or not finite, recall is outside [0, 1], the bandwidth is
+            not positive, or shapes disagree.
+    """
+
+    importance: FloatArray
+    change_rate: FloatArray
+    # Scalars are accepted and become arrays, which a dataclass field cannot say.
+    recall: FloatArray = field(default=0.0)  # type: ignore[assignment]
+    false_signal_rate: FloatArray = field(default=0.0)  # type: ignore[assignment]
+    bandwidth: float = 1.0
+    bandwidth_steps: tuple[tuple[float, float], ...] = ()
+    delay: Delay = Delay()
+
+    def __post_init__(self) -> None:
+        fields = ("importance", "change_rate", "recall", "false_signal_rate")
+        lengths = [np.shape(getattr(self, name)) for name in fields]
+        num_pages = next((shape[0] for shape in lengths if shape), 1)
+        if num_pages == 0:
+            raise ValueError("an instance must have at least one page, got 0")
+        for name in fields:
+            object.__setattr__(self, name, _page_array(name, getattr(self, name), num_pages))
+        if np.any(self.recall > 1.0):
+            raise ValueError(f"recall must lie in [0, 1], got {self.recall.max()}")
+        object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        check_bandwidth(self.bandwidth, self.bandwidth_steps)
+        steps = tuple((float(time), float(rate)) for time, rate in self.bandwidth_steps)
+        object.__setattr__(self, "bandwidth_steps", steps)
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+        return int(self.importance.shape[0])
+
+    @property
+    def signal_rate(self) -> FloatArray:
+        """Rate of all signals, true and false (gamma), shape (m,)."""
+        return self.recall * self.change_rate + self.false_signal_rate
+
+    @property
+    def precision(self) -> FloatArray:
+        """Share of signals with a change behind them, shape (m,); 1 where there is no signal."""
+        rate = self.signal_rate
+        true = self.recall * self.change_rate
+        return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
+
+    def problem(self, reveal: Reveal = "parameters") -> Problem:
+        """The part of the instance that a tracker is told."""
+        told = reveal == "parameters"
+        return Problem(
+            num_pages=self.num_pages,
+            bandwidth=self.bandwidth,
+            bandwidth_steps=self.bandwidth_steps,
+            importance=self.importance,
+            change_rate=self.change_rate if told else None,
+            recall=self.recall if told else None,
+            false_signal_rate=self.false_signal_rate if told else None,
+            delay=self.delay if told else None,
+        )
+
+
+Reveal: TypeAlias = Literal["parameters", "importance"]
+REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The public part of an :class:`Instance`; ``None`` stands for what is not revealed."""
+
+    num_pages: int
+    bandwidth: float
+    importance: FloatArray
+    bandwidth_steps: tuple[tuple[float, float], ...] = ()
+    change_rate: FloatArray | None = None
+    recall: FloatArray | None = None
+    false_signal_rate: FloatArray | None = None
+    delay: Delay | None = None
+
+
+class Tracker(NamedTuple):
+    """What the tracker of one lane knows at a decision: exact, unsaturated, fresh arrays.
+
+    Attributes:
+        problem: what it was told of the instance.
+        time: now, in the instance's unit.
+        elapsed: time since each page's last crawl (before the first: since its birth), (m,).
+        signals: signals received since then, (m,) int64.
+        changed: what the last crawl found: 1 a change, 0 none, -1 never crawled; (m,) int8.
+        alive: whether the page exists, (m,) bool.
+    """
+
+    problem: Problem
+    time: float
+    elapsed: FloatArray
+    signals: IntArray
+    changed: NDArray[np.int8]
+    alive: BoolArray
+
+
+class CrawlLog(NamedTuple):
+    """What the last step taught the tracker of one lane.
+
+    Crawls, in the order made: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl,
+    ``signals`` received meanwhile, ``changed`` (whether the page had changed, bool). Signals that
+    arrived after these crawls, in order of time: ``signal_page``, ``signal_time``,
+    ``signal_source`` (0 where there is a single source). After a reset there are no crawls, and
+    the signals are those before the first decision.
+    """
+
+    page: IntArray
+    time: FloatArray
+    elapsed: FloatArray
+    signals: IntArray
+    changed: BoolArray
+    signal_page: IntArray
+    signal_time: FloatArray
+    signal_source: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What happened in one lane since its reset.
+
+    ``fresh_time`` is the integral over time of the importance of the pages that are fresh, and
+    ``alive_time`` that of all existing pages; ``hits`` are requests served with a fresh copy;
+    ``changes_found`` are crawls that found their page changed and ``wasted`` those of pages that
+    do not exist.
+    """
+
+    time: float
+    fresh_time: float
+    alive_time: float
+    requests: int
+    hits: int
+    crawls: int
+    wasted: int
+    changes: int
+    changes_found: int
+    signals: int
+
+    @property
+    def freshness(self) -> float:
+        """Importance-weighted share of page time that was fresh, in [0, 1]; NaN before time 0+."""
+        return self.fresh_time / self.alive_time if self.alive_time > 0.0 else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """Share of requests served fresh, in [0, 1]; NaN when nothing was requested."""
+        return self.hits / self.requests if self.requests else math.nan
+
+
+class CompiledIndex(NamedTuple):
+    """An index policy that compiled code can run: crawl the alive page of the largest value.
+
+    ``value`` is a compiled function of the type ``crawl_envs.kernels.VALUE`` that does not
+    decrease in elapsed time or in signals; ``parameters`` its table, one row per page, (m, P).
+    Signals that arrive within ``delay_window`` of a crawl of their page are not counted.
+    """
+
+    value: Any
+    parameters: FloatArray
+    delay_window: float = 0.0
+
+
+class CompiledSequence(NamedTuple):
+    """A policy whose crawls are known beforehand: ``pages`` (int64), one per slot."""
+
+    pages: IntArray
+
+
+Compiled: TypeAlias = CompiledIndex | CompiledSequence
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """What can act in an environment: the prediction half of a Stable-Baselines3 model."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """Return the action for ``observation``, batched like it, and the next hidden state."""
+
+
+@runtime_checkable
+class CompilablePolicy(Policy, Protocol):
+    """A policy that can also run as compiled code."""
+
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices."""

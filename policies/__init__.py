@@ -1,0 +1,1 @@
+"""Analytic policies: crawl values, solvers, schedules, and what is composed of them."""

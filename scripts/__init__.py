@@ -1,0 +1,1 @@
+"""Command lines that join environments, policies and agents."""

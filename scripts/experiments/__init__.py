@@ -1,0 +1,1 @@
+"""One module per figure or table of a paper, as data."""
