@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -96,11 +96,12 @@ def check_bandwidth(bandwidth: float, steps: Sequence[Sequence[float]]) -> None:
         last = step[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Instance:
     """What is true of a set of pages: the parameters of every process, and the budget.
 
-    Arrays of length m, or scalars that hold for every page; stored as read-only float64 copies.
+    Arguments are arrays of length m, or scalars that hold for every page; they are stored as
+    read-only float64 copies of shape (m,).
 
     Args:
         importance: request rate of each page, per unit time, >= 0 (mu).
@@ -118,27 +119,41 @@ class Instance:
 
     importance: FloatArray
     change_rate: FloatArray
-    # Scalars are accepted and become arrays, which a dataclass field cannot say.
-    recall: FloatArray = field(default=0.0)  # type: ignore[assignment]
-    false_signal_rate: FloatArray = field(default=0.0)  # type: ignore[assignment]
-    bandwidth: float = 1.0
-    bandwidth_steps: tuple[tuple[float, float], ...] = ()
-    delay: Delay = Delay()
+    recall: FloatArray
+    false_signal_rate: FloatArray
+    bandwidth: float
+    bandwidth_steps: tuple[tuple[float, float], ...]
+    delay: Delay
 
-    def __post_init__(self) -> None:
-        fields = ("importance", "change_rate", "recall", "false_signal_rate")
-        lengths = [np.shape(getattr(self, name)) for name in fields]
-        num_pages = next((shape[0] for shape in lengths if shape), 1)
+    def __init__(
+        self,
+        importance: ArrayLike,
+        change_rate: ArrayLike,
+        recall: ArrayLike = 0.0,
+        false_signal_rate: ArrayLike = 0.0,
+        *,
+        bandwidth: float,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+        delay: Delay | None = None,
+    ) -> None:
+        given = {
+            "importance": importance,
+            "change_rate": change_rate,
+            "recall": recall,
+            "false_signal_rate": false_signal_rate,
+        }
+        num_pages = max((np.size(value) for value in given.values() if np.ndim(value)), default=1)
         if num_pages == 0:
-            raise ValueError("an instance must have at least one page, got 0")
-        for name in fields:
-            object.__setattr__(self, name, _page_array(name, getattr(self, name), num_pages))
+            raise ValueError("an instance must have at least one page, got importance of length 0")
+        for name, value in given.items():
+            object.__setattr__(self, name, _page_array(name, value, num_pages))
         if np.any(self.recall > 1.0):
             raise ValueError(f"recall must lie in [0, 1], got {self.recall.max()}")
-        object.__setattr__(self, "bandwidth", float(self.bandwidth))
-        check_bandwidth(self.bandwidth, self.bandwidth_steps)
-        steps = tuple((float(time), float(rate)) for time, rate in self.bandwidth_steps)
+        check_bandwidth(bandwidth, bandwidth_steps)
+        steps = tuple((float(time), float(rate)) for time, rate in bandwidth_steps)
+        object.__setattr__(self, "bandwidth", float(bandwidth))
         object.__setattr__(self, "bandwidth_steps", steps)
+        object.__setattr__(self, "delay", delay if delay is not None else Delay())
 
     @property
     def num_pages(self) -> int:
@@ -195,6 +210,7 @@ class Tracker(NamedTuple):
 
     Attributes:
         problem: what it was told of the instance.
+        episode: how often the lane was reset; a new number means that an episode starts.
         time: now, in the instance's unit.
         elapsed: time since each page's last crawl (before the first: since its birth), (m,).
         signals: signals received since then, (m,) int64.
@@ -203,6 +219,7 @@ class Tracker(NamedTuple):
     """
 
     problem: Problem
+    episode: int
     time: float
     elapsed: FloatArray
     signals: IntArray
