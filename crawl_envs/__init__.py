@@ -1,1 +1,32 @@
-"""Environments in which a tracker decides which page to crawl next."""
+"""Environments in which a tracker decides which page to crawl next.
+
+Importing the package registers its environments with Gymnasium::
+
+    import crawl_envs, gymnasium
+    env = gymnasium.make("CrawlNCIS-v0", instance="noisy")
+"""
+
+from __future__ import annotations
+
+import gymnasium
+
+from crawl_envs.types import Instance
+
+__all__ = ["FAMILIES", "Instance", "register_envs"]
+
+FAMILIES = {
+    "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
+}
+"""Registered ids and the class of each; the vector environment's name ends in Vector."""
+
+
+def register_envs() -> None:
+    """Register the environments with Gymnasium; calling it again changes nothing."""
+    for name, entry_point in FAMILIES.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                name, entry_point=entry_point, vector_entry_point=entry_point + "Vector"
+            )
+
+
+register_envs()

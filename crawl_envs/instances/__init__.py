@@ -1,1 +1,42 @@
 """Where instances come from: the generators of the papers, and recorded data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crawl_envs.instances.synthetic import SIGNALS, Synthetic, delay_of
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types import Delay, Instance, check_bandwidth
+
+__all__ = ["generator_of", "make", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the synthetic instances."""
+    return tuple(SIGNALS)
+
+
+def generator_of(
+    name: str,
+    *,
+    num_pages: int = 100,
+    bandwidth: float = 100.0,
+    bandwidth_steps: Sequence[Sequence[float]] = (),
+    delay: Mapping[str, Any] | Delay | None = None,
+) -> Synthetic:
+    """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`."""
+    check_bandwidth(bandwidth, bandwidth_steps)
+    steps = tuple((float(time), float(rate)) for time, rate in bandwidth_steps)
+    return Synthetic(name, num_pages, float(bandwidth), steps, delay_of(delay, bandwidth))
+
+
+def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
+    """Draw the named instance that an environment draws on ``reset(seed=seed)``.
+
+    Args:
+        name: one of :func:`names`.
+        seed: an integer >= 0.
+        **arguments: num_pages, bandwidth, bandwidth_steps, delay; see :func:`generator_of`.
+    """
+    return generator_of(name, **arguments)(generator(roots(seed).instance, 0))

@@ -1,0 +1,157 @@
+"""The action forms: what an agent says, and which pages are crawled for it.
+
+A form decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64, of which
+lane i crawls the first ``counts[i]``. The budget is enforced by the clock: ``batch`` slots pass
+per decision, and ``page`` and ``scores`` crawl that many pages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiBinary, Space
+
+from crawl_envs.kernels import compiled
+from crawl_envs.types import IntArray
+
+ACTION_FORMS = ("page", "scores", "refresh")
+
+
+class ActionForm(Protocol):
+    """A way to say which pages to crawl.
+
+    Attributes:
+        name: one of ACTION_FORMS.
+        batch: slots per decision.
+        most: the largest number of pages crawled at one decision.
+    """
+
+    name: str
+    batch: int
+    most: int
+
+    def space(self) -> Space[Any]:
+        """Return the space of one lane's actions."""
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return the pages to crawl, (N, most), and their number, (N,)."""
+
+
+def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
+    """Return the actions as an array of the given shape whose dtype is of one of the kinds."""
+    array = np.asarray(actions)
+    if array.shape != shape or array.dtype.kind not in kinds:
+        raise ValueError(
+            f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"
+        )
+    return array
+
+
+class PageChoice:
+    """``page``: the number of the page to crawl."""
+
+    name = "page"
+    batch = 1
+    most = 1
+
+    def __init__(self, num_pages: int) -> None:
+        self.num_pages = num_pages
+        self._one: dict[int, IntArray] = {}
+
+    def space(self) -> Discrete:
+        """Return Discrete(m)."""
+        return Discrete(self.num_pages)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's page; that it exists is checked where it is crawled."""
+        pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
+        counts = self._one.setdefault(num_lanes, np.ones(num_lanes, np.int64))
+        return np.ascontiguousarray(pages, np.int64).reshape(num_lanes, 1), counts
+
+
+class TopScores:
+    """``scores``: a number per page; the ``batch`` highest are crawled, ties by lowest index."""
+
+    name = "scores"
+
+    def __init__(self, num_pages: int, batch: int) -> None:
+        self.num_pages = num_pages
+        self.batch = self.most = batch
+
+    def space(self) -> Box:
+        """Return Box(-1, 1, (m,))."""
+        return Box(-1.0, 1.0, (self.num_pages,), np.float32)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's highest pages, the highest first."""
+        scores = _checked(actions, (num_lanes, self.num_pages), "fiu", "scores in [-1, 1]")
+        if not np.all(np.abs(scores) <= 1.0):
+            raise ValueError(
+                f"action must be scores in [-1, 1], got {scores.min()}..{scores.max()}"
+            )
+        pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
+        return pages, np.full(num_lanes, self.batch, np.int64)
+
+
+class RefreshSet:
+    """``refresh``: one bit per page; any set of pages is crawled, whatever it costs."""
+
+    name = "refresh"
+    batch = 1
+
+    def __init__(self, num_pages: int) -> None:
+        self.num_pages = self.most = num_pages
+
+    def space(self) -> MultiBinary:
+        """Return MultiBinary(m)."""
+        return MultiBinary(self.num_pages)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's chosen pages, the lowest first."""
+        bits = _checked(actions, (num_lanes, self.num_pages), "iub", "bits 0 or 1")
+        if not np.all((bits == 0) | (bits == 1)):
+            raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
+        pages = np.argsort(bits == 0, axis=1, kind="stable")
+        return np.ascontiguousarray(pages, np.int64), np.count_nonzero(bits, axis=1)
+
+
+@compiled()
+def top_pages(scores: Any, batch: int) -> IntArray:
+    """Return the ``batch`` highest pages of each lane, (N, batch), ties by lowest index."""
+    num_lanes, num_pages = scores.shape
+    pages = np.empty((num_lanes, batch), np.int64)
+    for lane in range(num_lanes):
+        bar = -np.partition(-scores[lane], batch - 1)[batch - 1]
+        taken = 0
+        for page in range(num_pages):
+            if scores[lane, page] > bar:
+                pages[lane, taken] = page
+                taken += 1
+        for page in range(num_pages):
+            if taken == batch:
+                break
+            if scores[lane, page] == bar:
+                pages[lane, taken] = page
+                taken += 1
+        chosen = pages[lane]
+        order = np.argsort(-scores[lane][chosen], kind="mergesort")
+        pages[lane] = chosen[order]
+    return pages
+
+
+def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
+    """Return the action form of that name.
+
+    Raises:
+        ValueError: no such form, a batch outside [1, m], or one above 1 where the form has none.
+    """
+    if name not in ACTION_FORMS:
+        raise ValueError(f"action must be one of {ACTION_FORMS}, got {name!r}")
+    if not 1 <= batch <= num_pages:
+        raise ValueError(f"batch must lie in [1, {num_pages}], the number of pages, got {batch!r}")
+    if name == "scores":
+        return TopScores(num_pages, batch)
+    if batch != 1:
+        raise ValueError(f"batch must be 1 with action {name!r}, got {batch!r}")
+    return PageChoice(num_pages) if name == "page" else RefreshSet(num_pages)

@@ -1,0 +1,287 @@
+"""A batch of lanes: seeds, instances and episodes around the one compiled step.
+
+This is the environment without Gymnasium's conventions; the vector environment and the single one
+are two ways to show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from crawl_envs.actions import ActionForm
+from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
+from crawl_envs.observations import ObservationArray, feature_names, write_parameters
+from crawl_envs.sim.advance import NUM_OUTCOMES
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.streams import Roots, generator, roots
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.world import World
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, Ledger, Reveal, Tracker
+
+NEVER = np.iinfo(np.int64).max
+
+
+class InstanceGenerator(Protocol):
+    """Draws instances of ``num_pages`` pages."""
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Draw an instance from a NumPy generator."""
+
+
+class Lanes:
+    """N lanes of m pages that step together and share nothing but their size.
+
+    Args:
+        num_lanes: number of lanes, N.
+        generator: draws the instance of a lane at every seeded reset.
+        form: how actions say what is crawled.
+        horizon: length of an episode, in the instance's unit of time, > 0.
+        reveal: what the tracker is told, ``parameters`` or ``importance``.
+        resample: draw a new instance at every reset, not only at seeded ones.
+        tape: a recorded tape that all lanes play; None draws one per lane.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+
+    def __init__(
+        self,
+        num_lanes: int,
+        generator: InstanceGenerator,
+        form: ActionForm,
+        *,
+        horizon: float,
+        reveal: Reveal = "parameters",
+        resample: bool = False,
+        tape: Tape | None = None,
+    ) -> None:
+        if num_lanes < 1:
+            raise ValueError(f"num_envs must be >= 1, got {num_lanes!r}")
+        if not (np.isfinite(horizon) and horizon > 0.0):
+            raise ValueError(f"horizon must be finite and > 0, got {horizon!r}")
+        self.num_lanes, self.num_pages = num_lanes, generator.num_pages
+        self.form, self.horizon, self.reveal, self.resample = form, float(horizon), reveal, resample
+        self.mortal = tape is not None
+        self.features = feature_names(reveal, self.mortal)
+        self._generator = generator
+        self._world = World(num_lanes, self.num_pages, crawls_per_slot=form.most, tape=tape)
+        shape = (num_lanes, len(self.features), self.num_pages)
+        self._rows: ObservationArray = np.zeros(shape, np.float32)
+        self._roots: list[Roots | None] = [None] * num_lanes
+        self._instances: list[Instance | None] = [None] * num_lanes
+        self._pinned = np.zeros(num_lanes, np.bool_)
+        self._last_slot = np.zeros(num_lanes, np.int64)
+        self.episodes = np.zeros(num_lanes, np.int64)
+        self.ended = np.zeros(num_lanes, np.bool_)
+        self._steps_left = 0
+
+    # Episodes
+
+    def begin(
+        self,
+        chosen: BoolArray,
+        seeds: Sequence[int | None],
+        instances: Sequence[Instance | None],
+        fallback: np.random.Generator,
+    ) -> None:
+        """Begin an episode in the chosen lanes, and stand at its first decision.
+
+        A seed restarts the lane's streams and draws its instance; without one they go on. A given
+        instance stays until the next seed. ``fallback`` seeds lanes that never had a seed.
+        """
+        for lane in np.flatnonzero(chosen):
+            seed = seeds[lane]
+            if seed is None and self._roots[lane] is None:
+                seed = int(fallback.integers(2**63))
+            self._prepare(int(lane), seed, instances[lane])
+        self._restart(chosen)
+
+    def begin_next(self, chosen: BoolArray) -> None:
+        """Begin the next episode of the chosen lanes, which have had one."""
+        if self.resample:
+            for lane in np.flatnonzero(chosen):
+                self._prepare(int(lane), None, None)
+        else:
+            self._world.state.lanes["episode"][chosen] += np.uint64(1)
+        self._restart(chosen)
+
+    def _prepare(self, lane: int, seed: int | None, instance: Instance | None) -> None:
+        """Set the streams and the instance of a lane for the restart that follows."""
+        record, lane_roots = self._world.state.lanes[lane], self._roots[lane]
+        if seed is not None or lane_roots is None:
+            lane_roots = self._roots[lane] = roots(seed or 0)
+            record["root"], record["episode"] = lane_roots.tape, 0
+            self._pinned[lane] = False
+        else:
+            record["episode"] += np.uint64(1)
+        if instance is not None:
+            self._pinned[lane] = True
+            self._set_instance(lane, instance)
+        elif not self._pinned[lane] and (seed is not None or self.resample):
+            rng = generator(lane_roots.instance, int(record["episode"]))
+            self._set_instance(lane, self._generator(rng))
+
+    def _set_instance(self, lane: int, instance: Instance) -> None:
+        self._world.set_instance(lane, instance)
+        slots, batch = self._world.num_slots(lane, self.horizon), self.form.batch
+        if slots < batch:
+            raise ValueError(
+                f"horizon must hold at least {batch} crawls, got {slots} with horizon "
+                f"{self.horizon} and bandwidth {instance.bandwidth}"
+            )
+        self._instances[lane] = instance
+        self._last_slot[lane] = slots // batch * batch
+        write_parameters(self._rows[lane], instance, self.features)
+
+    def _restart(self, chosen: BoolArray) -> None:
+        outcomes = np.zeros((NUM_OUTCOMES, self.num_lanes))
+        status = restart_lanes(
+            *self._world.state, chosen, self.form.batch,
+            self._rows, outcomes, self.mortal, self.horizon,
+        )  # fmt: skip
+        if status == LOG_FULL:
+            self._resume(outcomes)
+        self.episodes[chosen] += 1
+        self.ended[chosen] = False
+        self._world.state.lanes["idle"] = self.ended
+        self._count_steps_left()
+
+    def _count_steps_left(self) -> None:
+        """Count the steps until the next episode ends, among the lanes that have not ended."""
+        left = (self._last_slot - self._world.state.lanes["slot"]) // self.form.batch + 1
+        self._steps_left = int(np.where(self.ended, NEVER, left).min())
+
+    # Steps
+
+    def play(self, actions: Any) -> FloatArray:
+        """Crawl as the actions say and play on to the next decision, in lanes not ended.
+
+        Returns the outcomes of the slot, (NUM_OUTCOMES, N), a fresh array; zero where ended.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+            gymnasium.error.ResetNeeded: a lane has had no episode yet.
+        """
+        if self._steps_left == 0:
+            raise ResetNeeded("call reset before step")
+        pages, counts = self.form.decode(actions, self.num_lanes)
+        outcomes = np.zeros((NUM_OUTCOMES, self.num_lanes))
+        status = step_lanes(
+            *self._world.state, pages, counts, self.form.batch,
+            self._rows, outcomes, self.mortal, self.horizon,
+        )  # fmt: skip
+        if status == LOG_FULL:
+            self._resume(outcomes)
+        elif status != DONE:
+            raise ValueError(
+                f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
+                f"in lane {status}"
+            )
+        return outcomes
+
+    def _resume(self, outcomes: FloatArray) -> None:
+        """Go on with larger logs of signals until all lanes stand at their decision."""
+        status = LOG_FULL
+        while status == LOG_FULL:
+            self._world.grow_log()
+            status = resume_lanes(
+                *self._world.state, self._rows, outcomes, self.mortal, self.horizon
+            )
+
+    def newly_ended(self) -> BoolArray | None:
+        """Count a step; return the lanes that it brought to the horizon, None where none."""
+        self._steps_left -= 1
+        if self._steps_left > 0:
+            return None
+        lanes = self._world.state.lanes
+        ended: BoolArray = (lanes["slot"] > self._last_slot) & ~self.ended
+        self.ended |= ended
+        lanes["idle"] = self.ended
+        self._count_steps_left()
+        return ended
+
+    # What is seen
+
+    def observations(self, copy: bool = True) -> ObservationArray:
+        """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
+        return (self._rows.copy() if copy else self._rows).transpose(0, 2, 1)
+
+    def observation(self, lane: int) -> ObservationArray:
+        """Return the observation of a lane, (m, F), a fresh array."""
+        return self._rows[lane].copy().T
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        masks: BoolArray = self._world.state.pages["alive"].copy()
+        return masks
+
+    def tracker(self, lane: int) -> Tracker:
+        """Return what the tracker of a lane knows now, as fresh arrays."""
+        state = self._world.state
+        pages, now = state.pages[lane], float(state.lanes[lane]["time"])
+        alive = pages["alive"].copy()
+        return Tracker(
+            problem=self.instance(lane).problem(self.reveal),
+            episode=int(self.episodes[lane]),
+            time=now,
+            elapsed=np.where(alive, now - state.last_crawl[lane], 0.0),
+            signals=pages["signals"].astype(np.int64),
+            changed=pages["changed"].copy(),
+            alive=alive,
+        )
+
+    def last_log(self, lane: int) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker of a lane."""
+        state = self._world.state
+        start = slot_time(state.clock[lane], int(state.lanes[lane]["slot"]) - self.form.batch)
+        return self._world.log(lane, start)
+
+    # What is true
+
+    def instance(self, lane: int) -> Instance:
+        """Return the truth about a lane's pages.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the lane has no instance yet.
+        """
+        instance = self._instances[lane]
+        if instance is None:
+            raise ResetNeeded("call reset first: there is no instance yet")
+        return instance
+
+    def ledger(self, lane: int) -> Ledger:
+        """Return what happened in a lane since its episode began."""
+        return self._world.ledger(lane)
+
+    def coins(self, lane: int) -> np.random.Generator:
+        """Return a fresh generator for the random choices of a lane's current episode."""
+        lane_roots = self._roots[lane]
+        if lane_roots is None:
+            raise ResetNeeded("call reset first: there is no seed yet")
+        return generator(lane_roots.coins, int(self._world.state.lanes[lane]["episode"]))
+
+    def num_slots(self, lane: int) -> int:
+        """Return the number of crawls that the budget of a lane's episode allows."""
+        return int(self._last_slot[lane])
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        own = ("_rows", "_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
+        state = {name: getattr(self, name).copy() for name in own}
+        return {**state, "_steps_left": self._steps_left, "world": self._world.get_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a state that :meth:`get_state` of lanes of the same kind returned."""
+        for name, value in state.items():
+            if name == "world":
+                self._world.set_state(value)
+            else:
+                setattr(self, name, value if isinstance(value, int) else value.copy())

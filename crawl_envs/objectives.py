@@ -1,0 +1,71 @@
+"""What is paid for a slot, and what is reported of an episode."""
+
+from __future__ import annotations
+
+import math
+
+from crawl_envs.sim.advance import CRAWLS, FRESHNESS, HITS
+from crawl_envs.types import FloatArray, Ledger
+
+REWARDS = ("freshness", "requests")
+OBJECTIVES = ("binary",)
+
+
+class Objective:
+    """Binary staleness: a held copy is fresh, or it is not.
+
+    Args:
+        reward: ``freshness`` pays the importance-weighted share of existing pages that is fresh,
+            averaged over the slot, in [0, 1]; ``requests`` pays the requests served fresh.
+        crawl_cost: price of a crawl, >= 0, taken off the reward.
+        objective: ``binary``, the only one yet.
+
+    Raises:
+        ValueError: an unknown reward or objective, a negative cost.
+    """
+
+    def __init__(
+        self, reward: str = "freshness", crawl_cost: float = 0.0, objective: str = "binary"
+    ) -> None:
+        if objective not in OBJECTIVES:
+            raise ValueError(f"objective must be one of {OBJECTIVES}, got {objective!r}")
+        if reward not in REWARDS:
+            raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+        if not (math.isfinite(crawl_cost) and crawl_cost >= 0.0):
+            raise ValueError(f"crawl_cost must be finite and >= 0, got {crawl_cost!r}")
+        self.reward = reward
+        self.crawl_cost = crawl_cost
+        self._row = FRESHNESS if reward == "freshness" else HITS
+
+    def terms(self, outcomes: FloatArray) -> dict[str, FloatArray]:
+        """Return the parts of the reward of a slot, each (N,), from its outcomes."""
+        parts = {self.reward: outcomes[self._row]}
+        if self.crawl_cost > 0.0:
+            parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
+        return parts
+
+    @staticmethod
+    def total(terms: dict[str, FloatArray]) -> FloatArray:
+        """Return the reward, the sum of its parts, (N,), a fresh array."""
+        first, *others = terms.values()
+        rewards = first.copy()
+        for part in others:
+            rewards += part
+        return rewards
+
+
+def metrics(ledger: Ledger) -> dict[str, float]:
+    """Return what is reported of an episode.
+
+    ``accuracy``: share of requests served fresh (by PASTA its mean is the freshness);
+    ``freshness``: importance-weighted share of page time that was fresh; ``found``: share of
+    crawls that found a change; ``crawl_rate``: crawls per unit time; ``wasted``: crawls of pages
+    that do not exist.
+    """
+    return {
+        "accuracy": ledger.accuracy,
+        "freshness": ledger.freshness,
+        "found": ledger.changes_found / ledger.crawls if ledger.crawls else math.nan,
+        "crawl_rate": ledger.crawls / ledger.time if ledger.time > 0.0 else math.nan,
+        "wasted": float(ledger.wasted),
+    }

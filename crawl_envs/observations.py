@@ -1,0 +1,93 @@
+"""What a tracker sees: the only place where truth is hidden.
+
+Observations lie in memory as [lane, feature, page], so that a feature is one run of memory, and
+are shown as [lane, page, feature].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.state import State
+from crawl_envs.types import REVEALS, Instance, Reveal
+
+ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
+SIGNAL_CAP = 1000.0
+"""Counts of signals saturate here in observations; trackers see them whole."""
+RATE_CAP = 1e6
+"""Rates and weights saturate here in observations."""
+
+ObservationArray = NDArray[np.float32]
+
+
+def feature_names(reveal: Reveal, mortal: bool) -> tuple[str, ...]:
+    """Return the names of the columns of an observation, in order."""
+    if reveal not in REVEALS:
+        raise ValueError(f"reveal must be one of {REVEALS}, got {reveal!r}")
+    names = ["elapsed", "signals", "changed"]
+    if mortal:
+        names.append("alive")
+    names.append("importance")
+    if reveal == "parameters":
+        names += ["change_rate", "recall", "false_signal_rate"]
+    return tuple(names)
+
+
+def observation_space(features: tuple[str, ...], num_pages: int, horizon: float) -> Box:
+    """Return the box of observations, (m, F) float32, with finite bounds.
+
+    Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
+    """
+    highs = {"elapsed": horizon, "signals": SIGNAL_CAP, "changed": 1.0, "alive": 1.0, "recall": 1.0}
+    low = np.array([-1.0 if name == "changed" else 0.0 for name in features], np.float32)
+    high = np.array([highs.get(name, RATE_CAP) for name in features], np.float32)
+    shape = (num_pages, len(features))
+    return Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+
+
+def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:
+    """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
+    for row, name in enumerate(features):
+        if name in ("importance", "change_rate", "recall", "false_signal_rate"):
+            rows[row] = np.minimum(getattr(instance, name), RATE_CAP)
+
+
+@compiled()
+def write_page(page: Any, number: int, rows: Any, mortal: bool) -> None:
+    """Write what is seen of a page, but for its elapsed time, into a lane's rows, (F, m)."""
+    rows[SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
+    rows[CHANGED, number] = page.changed
+    if mortal:
+        rows[ALIVE, number] = page.alive
+
+
+@compiled()
+def write_elapsed(state: State, lane: int, rows: Any, horizon: float) -> None:
+    """Write the elapsed times into a lane's rows, (F, m)."""
+    now = state.lanes[lane].time
+    last_crawl, elapsed = state.last_crawl[lane], rows[ELAPSED]
+    for page in range(last_crawl.shape[0]):
+        elapsed[page] = min(now - last_crawl[page], horizon)
+
+
+@compiled()
+def write_observation(state: State, lane: int, rows: Any, mortal: bool, horizon: float) -> None:
+    """Bring a lane's rows up to date: where the last slot touched them, or all of them."""
+    write_elapsed(state, lane, rows, horizon)
+    record = state.lanes[lane]
+    pages = state.pages[lane]
+    if record.reshaped:
+        for number in range(rows.shape[1]):
+            write_page(pages[number], number, rows, mortal)
+        return
+    for position in range(record.slot_crawls):
+        number = state.crawl_log[lane, position].page
+        write_page(pages[number], number, rows, mortal)
+    for position in range(record.logged):
+        number = state.signal_log[lane, position].page
+        write_page(pages[number], number, rows, mortal)

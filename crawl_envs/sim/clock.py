@@ -1,0 +1,43 @@
+"""When crawls happen: slot j is the time by which the budget has allowed j crawls.
+
+With a constant bandwidth R that is j / R. With a step function it is the time at which the
+integral of the bandwidth reaches j. A clock is an array of rows (start, crawls before, bandwidth),
+one per step of the bandwidth, in order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crawl_envs.kernels import compiled
+from crawl_envs.types import FloatArray
+
+SLACK = 1e-9
+"""Share of a slot by which the last crawl may miss the horizon through rounding."""
+
+
+def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
+    """Return the clock of a bandwidth and its later steps, shape (1 + len(steps), 3)."""
+    rows = [(0.0, 0.0, bandwidth)]
+    for start, rate in steps:
+        before, crawls, old_rate = rows[-1]
+        rows.append((start, crawls + (start - before) * old_rate, rate))
+    return np.array(rows, dtype=np.float64)
+
+
+@compiled()
+def slot_time(clock: FloatArray, slot: int) -> float:
+    """Return the time of a slot, slot >= 0; slot 0 is time 0."""
+    row = 0
+    while row + 1 < clock.shape[0] and clock[row + 1, 1] <= slot:
+        row += 1
+    return clock[row, 0] + (slot - clock[row, 1]) / clock[row, 2]
+
+
+def slots_until(clock: FloatArray, horizon: float) -> int:
+    """Return the number of slots in (0, horizon]."""
+    row = int(np.searchsorted(clock[:, 0], horizon, side="right")) - 1
+    start, crawls, rate = clock[row]
+    return int(np.floor(crawls + (horizon - start) * rate + SLACK))

@@ -1,0 +1,115 @@
+"""Events, and the superposition of Poisson processes that they are drawn from.
+
+An event is a time and a code, ``code = page * CODE_STRIDE + kind``. The four kinds that a generated
+world draws are two bits: whether the page changes, and whether a signal arrives.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.state import Records
+from crawl_envs.sim.streams import UintArray, next_uniform
+from crawl_envs.types import FloatArray, Instance
+
+REQUEST = 0
+CHANGE = 1
+SIGNAL = 2
+CHANGE_SIGNAL = 3
+BIRTH = 4
+DEATH = 5
+KINDS = 6
+CODE_STRIDE = 8
+DRAWN_KINDS = 4
+
+CodeArray = NDArray[np.int32]
+
+DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
+
+
+def event_rates(instance: Instance) -> FloatArray:
+    """Return the rate of every (page, kind) that is drawn, shape (m, DRAWN_KINDS)."""
+    rates = np.empty((instance.num_pages, DRAWN_KINDS))
+    rates[:, REQUEST] = instance.importance
+    rates[:, CHANGE] = (1.0 - instance.recall) * instance.change_rate
+    rates[:, SIGNAL] = instance.false_signal_rate
+    rates[:, CHANGE_SIGNAL] = instance.recall * instance.change_rate
+    return rates
+
+
+@compiled()
+def fill_alias(rates: FloatArray, alias: Records) -> None:
+    """Build Walker's alias table of ``rates`` by Vose's method; both have shape (n,).
+
+    Column i stands for itself below ``alias[i].cut`` and for column ``alias[i].other`` above it.
+    """
+    count = rates.shape[0]
+    total = rates.sum()
+    small = np.empty(count, np.int64)
+    large = np.empty(count, np.int64)
+    num_small = num_large = 0
+    for column in range(count):
+        alias[column].cut = rates[column] * count / total if total > 0.0 else 1.0
+        alias[column].other = column
+        if alias[column].cut < 1.0:
+            small[num_small] = column
+            num_small += 1
+        else:
+            large[num_large] = column
+            num_large += 1
+    while num_small > 0 and num_large > 0:
+        num_small -= 1
+        low, high = small[num_small], large[num_large - 1]
+        alias[low].other = high
+        alias[high].cut -= 1.0 - alias[low].cut
+        if alias[high].cut < 1.0:
+            num_large -= 1
+            small[num_small] = high
+            num_small += 1
+    for position in range(num_large):
+        alias[large[position]].cut = 1.0
+    for position in range(num_small):
+        alias[small[position]].cut = 1.0
+
+
+@compiled()
+def draw_code(stream: UintArray, alias: Records) -> int:
+    """Draw the code of the next event from an alias table; one word of the stream."""
+    scaled = (1.0 - next_uniform(stream)) * alias.shape[0]
+    column = int(scaled)
+    if scaled - column >= alias[column].cut:
+        column = alias[column].other
+    return (column // DRAWN_KINDS) * CODE_STRIDE + column % DRAWN_KINDS
+
+
+@compiled()
+def draw_gap(stream: UintArray, rate: float) -> float:
+    """Draw an exponential waiting time of the given rate; infinite where the rate is 0."""
+    uniform = next_uniform(stream)
+    if rate <= 0.0:
+        return math.inf
+    return -math.log(uniform) / rate
+
+
+@compiled()
+def draw_delay(stream: UintArray, kind: int, mean: float, quantum: float) -> float:
+    """Draw how long a signal travels; a Poisson count is found by inversion of one uniform."""
+    if kind == DELAY_CONSTANT:
+        return mean
+    if kind == DELAY_EXPONENTIAL:
+        return -math.log(next_uniform(stream)) * mean
+    if kind == DELAY_POISSON:
+        left = 1.0 - next_uniform(stream)
+        count_mean = mean / quantum
+        probability = math.exp(-count_mean)
+        count = 0
+        while left >= probability and probability > 0.0:
+            left -= probability
+            count += 1
+            probability *= count_mean / count
+        return count * quantum
+    return 0.0

@@ -1,0 +1,155 @@
+"""The arrays that hold a batch of worlds: one record per lane, and a row per lane of all else.
+
+A kernel receives a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a
+copy of the worlds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.streams import UintArray
+from crawl_envs.types import FloatArray
+
+LANE = np.dtype(
+    [
+        # which tape: the root of the stream, and the episode since its seed
+        ("root", np.uint64),
+        ("episode", np.uint64),
+        # now; the time to play up to; whether that is still to do; whether steps pass it by
+        ("time", np.float64),
+        ("target", np.float64),
+        ("busy", np.bool_),
+        ("idle", np.bool_),
+        ("slot", np.int64),
+        ("fresh_weight", np.float64),
+        ("alive_weight", np.float64),
+        # the current slot
+        ("slot_fresh", np.float64),
+        ("slot_alive", np.float64),
+        ("slot_requests", np.int64),
+        ("slot_hits", np.int64),
+        ("slot_crawls", np.int64),
+        ("logged", np.int64),
+        ("reshaped", np.bool_),
+        # the ledger
+        ("fresh_time", np.float64),
+        ("alive_time", np.float64),
+        ("requests", np.int64),
+        ("hits", np.int64),
+        ("crawls", np.int64),
+        ("wasted", np.int64),
+        ("changes", np.int64),
+        ("changes_found", np.int64),
+        ("signals", np.int64),
+        # the tape
+        ("cursor", np.int64),
+        ("length", np.int64),
+        ("recorded", np.bool_),
+        ("event_rate", np.float64),
+        ("next_time", np.float64),
+        ("next_code", np.int64),
+        ("pending", np.int64),
+        ("delay_kind", np.int64),
+        ("delay_mean", np.float64),
+        ("delay_quantum", np.float64),
+    ],
+    align=True,
+)
+
+
+PAGE = np.dtype(
+    [
+        ("importance", np.float64),
+        ("changes", np.int32),
+        ("signals", np.int32),
+        ("changed", np.int8),
+        ("alive", np.bool_),
+    ],
+    align=True,
+)
+EVENT = np.dtype([("time", np.float64), ("code", np.int32)], align=True)
+ALIAS = np.dtype([("cut", np.float64), ("other", np.int32)], align=True)
+SIGNAL_ENTRY = np.dtype([("time", np.float64), ("page", np.int64)], align=True)
+CRAWL_ENTRY = np.dtype(
+    [
+        ("page", np.int64),
+        ("elapsed", np.float64),
+        ("signals", np.int64),
+        ("changed", np.bool_),
+    ],
+    align=True,
+)
+
+Records: TypeAlias = NDArray[Any]
+
+
+class State(NamedTuple):
+    """N worlds of m pages, as arrays of records.
+
+    Attributes:
+        lanes: LANE, (N,).
+        clock: rows (start, crawls before, bandwidth), (N, S, 3).
+        stream: the generator's state, (N, 4) words.
+        last_crawl: the time from which each page's elapsed time counts, (N, m).
+        pages: PAGE, (N, m): importance, changes and signals since ``last_crawl``, what the last
+            crawl found (-1 none yet), whether the page exists.
+        alive_at_start: which pages exist at time 0, (m,).
+        tape: EVENT, (N, block) drawn events, or (1, E) recorded ones that all lanes read.
+        alias: ALIAS, (N, 4 m), from which (page, kind) is drawn.
+        pending: EVENT, (N, P), a heap of the signals under way.
+        signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
+        crawl_log: CRAWL_ENTRY, (N, B); the first ``slot_crawls`` were made at its start.
+    """
+
+    lanes: Records
+    clock: FloatArray
+    stream: UintArray
+    last_crawl: FloatArray
+    pages: Records
+    alive_at_start: NDArray[np.bool_]
+    tape: Records
+    alias: Records
+    pending: Records
+    signal_log: Records
+    crawl_log: Records
+
+
+@compiled()
+def push_pending(heap: Records, size: int, time: float, code: int) -> None:
+    """Add a signal under way to a heap of ``size`` events, ordered by time of arrival.
+
+    Raises:
+        RuntimeError: the heap is full.
+    """
+    if size == heap.shape[0]:
+        raise RuntimeError("more signals are under way than was provided for")
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) // 2
+        if heap[parent].time <= time:
+            break
+        heap[hole].time, heap[hole].code = heap[parent].time, heap[parent].code
+        hole = parent
+    heap[hole].time, heap[hole].code = time, code
+
+
+@compiled()
+def pop_pending(heap: Records, size: int) -> None:
+    """Remove the signal that arrives first, ``heap[0]``, from a heap of ``size`` events."""
+    last = size - 1
+    time, code = heap[last].time, heap[last].code
+    hole = 0
+    while 2 * hole + 1 < last:
+        child = 2 * hole + 1
+        if child + 1 < last and heap[child + 1].time < heap[child].time:
+            child += 1
+        if time <= heap[child].time:
+            break
+        heap[hole].time, heap[hole].code = heap[child].time, heap[child].code
+        hole = child
+    heap[hole].time, heap[hole].code = time, code

@@ -1,0 +1,87 @@
+"""Random streams: one integer seed decides everything, and every lane has streams of its own.
+
+A seed has three roots: one for the instance, one for the tape, one for the coins of randomised
+policies. The k-th episode since the seed draws from (root, k), whatever happened in the episodes
+before it. Kernels use xoshiro256++ (Blackman and Vigna, 2021), whose state is four words in an
+array, so that it can be copied and stored; states are filled by splitmix64 (Steele, Lea and Flood,
+2014) as its authors advise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.kernels import compiled
+
+UintArray = NDArray[np.uint64]
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+UNIT = 2.0**-53
+
+
+class Roots(NamedTuple):
+    """The roots of the three streams of one seed."""
+
+    instance: int
+    tape: int
+    coins: int
+
+
+def roots(seed: int) -> Roots:
+    """Derive the roots of the streams of ``seed`` (an integer >= 0)."""
+    words = np.random.SeedSequence(seed).generate_state(3, np.uint64)
+    return Roots(*(int(word) for word in words))
+
+
+def generator(root: int, episode: int) -> np.random.Generator:
+    """Return a fresh NumPy generator for the given root and episode."""
+    return np.random.default_rng((root, episode))
+
+
+@compiled()
+def mixed(word: np.uint64) -> np.uint64:
+    """Return the splitmix64 hash of a word."""
+    word = (word ^ (word >> np.uint64(30))) * MIX_1
+    word = (word ^ (word >> np.uint64(27))) * MIX_2
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled()
+def seed_stream(stream: UintArray, root: np.uint64, episode: np.uint64) -> None:
+    """Fill the state of a stream, four words, for an episode of the given root."""
+    word = mixed(root + GOLDEN * (episode + np.uint64(1)))
+    for position in range(4):
+        word += GOLDEN
+        stream[position] = mixed(word)
+
+
+@compiled()
+def rotated(word: np.uint64, bits: int) -> np.uint64:
+    """Rotate a word to the left."""
+    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+
+
+@compiled()
+def next_word(stream: UintArray) -> np.uint64:
+    """Draw 64 random bits and move the stream on (xoshiro256++)."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    word = rotated(s0 + s3, 23) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    stream[1] = s1 ^ s2
+    stream[0] = s0 ^ s3
+    stream[2] = s2 ^ shifted
+    stream[3] = rotated(s3, 45)
+    return word
+
+
+@compiled()
+def next_uniform(stream: UintArray) -> float:
+    """Draw a number in (0, 1], a multiple of 2**-53."""
+    return (float(next_word(stream) >> np.uint64(11)) + 1.0) * UNIT

@@ -1,0 +1,165 @@
+"""A batch of worlds, seen from Python: allocate, seed, read out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from crawl_envs.sim.clock import clock_rows, slots_until
+from crawl_envs.sim.events import DRAWN_KINDS, event_rates, fill_alias
+from crawl_envs.sim.state import (
+    ALIAS,
+    CRAWL_ENTRY,
+    EVENT,
+    LANE,
+    PAGE,
+    SIGNAL_ENTRY,
+    Records,
+    State,
+)
+from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
+from crawl_envs.types import DELAY_KINDS, CrawlLog, Instance, Ledger
+
+LOG_CAPACITY = 16
+"""Signals per slot that are provided for at first; the log grows as needed."""
+
+
+def _allocate(
+    num_lanes: int, num_pages: int, crawls_per_slot: int, block: int, tape: Tape | None
+) -> State:
+    """Allocate the arrays of ``num_lanes`` worlds, all zero but for the recorded tape."""
+    events = np.zeros((num_lanes, block) if tape is None else (1, tape.time.size), EVENT)
+    alive = np.ones(num_pages, np.bool_)
+    if tape is not None:
+        events["time"], events["code"], alive = tape.time, tape.code, tape.alive.copy()
+    return State(
+        lanes=np.zeros(num_lanes, LANE),
+        clock=np.zeros((num_lanes, 1, 3)),
+        stream=np.zeros((num_lanes, 4), np.uint64),
+        last_crawl=np.zeros((num_lanes, num_pages)),
+        pages=np.zeros((num_lanes, num_pages), PAGE),
+        alive_at_start=alive,
+        tape=events,
+        alias=np.zeros((num_lanes, DRAWN_KINDS * num_pages if tape is None else 0), ALIAS),
+        pending=np.zeros((num_lanes, 0), EVENT),
+        signal_log=np.zeros((num_lanes, LOG_CAPACITY), SIGNAL_ENTRY),
+        crawl_log=np.zeros((num_lanes, crawls_per_slot), CRAWL_ENTRY),
+    )
+
+
+def _widened(records: Records, width: int) -> Records:
+    """Return a copy of (N, L) records with zeros up to the given width."""
+    wide = np.zeros((records.shape[0], width), records.dtype)
+    wide[:, : records.shape[1]] = records
+    return wide
+
+
+class World:
+    """``num_lanes`` independent worlds of ``num_pages`` pages, in one set of arrays.
+
+    Args:
+        num_lanes: number of worlds, N.
+        num_pages: pages of each, m.
+        crawls_per_slot: the most pages that are crawled at one decision.
+        block: events drawn at once; it changes no event.
+        tape: a recorded tape that every lane plays; None draws one per lane.
+    """
+
+    def __init__(
+        self,
+        num_lanes: int,
+        num_pages: int,
+        *,
+        crawls_per_slot: int = 1,
+        block: int = BLOCK,
+        tape: Tape | None = None,
+    ) -> None:
+        if tape is not None and tape.alive.size != num_pages:
+            raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
+        self.num_lanes = num_lanes
+        self.num_pages = num_pages
+        self.state = _allocate(num_lanes, num_pages, crawls_per_slot, block, tape)
+        self.state.lanes["recorded"] = tape is not None
+        self.state.lanes["length"] = 0 if tape is None else tape.time.size
+
+    def set_instance(self, lane: int, instance: Instance) -> None:
+        """Give a lane its instance; it takes effect at the lane's next restart."""
+        if instance.num_pages != self.num_pages:
+            raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        self._make_room(instance)
+        state, record = self.state, self.state.lanes[lane]
+        rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        state.clock[lane] = np.inf
+        state.clock[lane, : rows.shape[0]] = rows
+        state.pages[lane]["importance"] = instance.importance
+        if not record["recorded"]:
+            rates = event_rates(instance).ravel()
+            record["event_rate"] = rates.sum()
+            fill_alias(rates, state.alias[lane])
+            record["delay_kind"] = DELAY_KINDS.index(instance.delay.kind)
+            record["delay_mean"] = instance.delay.mean
+            record["delay_quantum"] = instance.delay.quantum
+
+    def _make_room(self, instance: Instance) -> None:
+        """Widen the arrays whose width depends on the instance."""
+        state = self.state
+        steps = 1 + len(instance.bandwidth_steps)
+        if steps > state.clock.shape[1]:
+            clock = np.full((self.num_lanes, steps, 3), np.inf)
+            clock[:, : state.clock.shape[1]] = state.clock
+            state = state._replace(clock=clock)
+        pending = pending_capacity(instance)
+        if pending > state.pending.shape[1]:
+            state = state._replace(pending=_widened(state.pending, pending))
+        self.state = state
+
+    def grow_log(self) -> None:
+        """Double the room for the signals of a slot; what is logged stays."""
+        log = self.state.signal_log
+        self.state = self.state._replace(signal_log=_widened(log, 2 * log.shape[1]))
+
+    def num_slots(self, lane: int, horizon: float) -> int:
+        """Return how many crawls the lane's budget allows in (0, horizon]."""
+        rows = self.state.clock[lane]
+        return slots_until(rows[np.isfinite(rows[:, 0])], horizon)
+
+    def ledger(self, lane: int) -> Ledger:
+        """Return what happened in the lane since its restart."""
+        record = self.state.lanes[lane]
+        return Ledger(
+            time=float(record["time"]),
+            fresh_time=float(record["fresh_time"]),
+            alive_time=float(record["alive_time"]),
+            requests=int(record["requests"]),
+            hits=int(record["hits"]),
+            crawls=int(record["crawls"]),
+            wasted=int(record["wasted"]),
+            changes=int(record["changes"]),
+            changes_found=int(record["changes_found"]),
+            signals=int(record["signals"]),
+        )
+
+    def log(self, lane: int, crawl_time: float) -> CrawlLog:
+        """Return the crawls made at ``crawl_time`` and the signals since, as fresh arrays."""
+        record = self.state.lanes[lane]
+        crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
+        signals = self.state.signal_log[lane, : record["logged"]]
+        return CrawlLog(
+            page=crawls["page"].copy(),
+            time=np.full(crawls.size, crawl_time),
+            elapsed=crawls["elapsed"].copy(),
+            signals=crawls["signals"].copy(),
+            changed=crawls["changed"].copy(),
+            signal_page=signals["page"].copy(),
+            signal_time=signals["time"].copy(),
+            signal_source=np.zeros(signals.size, np.int64),
+        )
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Return copies of all arrays by name."""
+        return {name: array.copy() for name, array in self.state._asdict().items()}
+
+    def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take on a state that :meth:`get_state` returned, as copies."""
+        self.state = State(**{name: arrays[name].copy() for name in State._fields})

@@ -1,0 +1,142 @@
+"""The single environment: a batch of one lane with Gymnasium's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import Env
+from gymnasium.error import ResetNeeded
+
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective
+from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.sim.advance import HITS, REQUESTS
+from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
+
+
+class CrawlEnv(Env[ObservationArray, Any]):
+    """One crawling environment.
+
+    Args:
+        lanes: a batch of one lane.
+        objective: what is paid.
+        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
+
+    Raises:
+        ValueError: an unknown render mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}
+
+    def __init__(
+        self, lanes: Lanes, objective: Objective, *, render_mode: str | None = None
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(
+                f"render_mode must be one of {self.metadata['render_modes']}, got {render_mode!r}"
+            )
+        self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
+        self.num_lanes = 1
+        self.features = lanes.features
+        self.action_form, self.batch = lanes.form.name, lanes.form.batch
+        self.action_space = lanes.form.space()
+        self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[ObservationArray, dict[str, Any]]:
+        """Begin an episode.
+
+        A seed draws the instance anew. ``options["instance"]`` pins an instance until the next
+        seeded reset. The first reset without a seed takes one at random.
+
+        Raises:
+            ValueError: a negative seed, an unknown option, an instance that does not fit.
+        """
+        options = dict(options or {})
+        instance = options.pop("instance", None)
+        if options or not (instance is None or isinstance(instance, Instance)):
+            raise ValueError(
+                f"options must be None or {{'instance': an Instance}}, "
+                f"got {options or {'instance': instance}!r}"
+            )
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be an integer >= 0, got {seed!r}")
+        super().reset(seed=seed)
+        self.lanes.begin(np.ones(1, np.bool_), [seed], [instance], self.np_random)
+        return self.lanes.observation(0), self._masked({})
+
+    def step(self, action: Any) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
+        """Crawl as the action says, and go on to the next decision.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+            gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode.
+        """
+        lanes = self.lanes
+        if lanes.ended[0]:
+            raise ResetNeeded("call reset: the episode has ended")
+        outcomes = lanes.play(np.asarray(action)[None])
+        terms = {name: float(part[0]) for name, part in self.objective.terms(outcomes).items()}
+        info = {
+            "reward_terms": terms,
+            "requests": float(outcomes[REQUESTS, 0]),
+            "hits": float(outcomes[HITS, 0]),
+        }
+        truncated = lanes.newly_ended() is not None
+        return lanes.observation(0), sum(terms.values()), False, truncated, self._masked(info)
+
+    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the mask of pages that may be crawled, where pages are born and die."""
+        if self.lanes.mortal:
+            info["action_mask"] = self.action_masks().astype(np.int8)
+        return info
+
+    # What policies, oracles and tests read
+
+    @property
+    def instance(self) -> Instance:
+        """The truth, for oracles and tests."""
+        return self.lanes.instance(0)
+
+    @property
+    def problem(self) -> Problem:
+        """What the tracker is told of the instance."""
+        return self.instance.problem(self.lanes.reveal)
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """Return what the tracker knows now, as fresh arrays."""
+        return self.lanes.tracker(lane)
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker."""
+        return self.lanes.last_log(lane)
+
+    def ledger(self, lane: int = 0) -> Ledger:
+        """Return what truly happened since the episode began."""
+        return self.lanes.ledger(lane)
+
+    def coins(self, lane: int = 0) -> np.random.Generator:
+        """Return a fresh generator for the random choices of the current episode."""
+        return self.lanes.coins(lane)
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Return the number of crawls that the budget of an episode allows."""
+        return self.lanes.num_slots(lane)
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
+        masks: BoolArray = self.lanes.action_masks()[0]
+        return masks
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a state that :meth:`get_state` of an equal environment returned."""
+        state = dict(state)
+        self.np_random.bit_generator.state = state.pop("np_random")
+        self.lanes.set_state(state)

@@ -1,0 +1,224 @@
+"""The vector environment: a batch of lanes with Gymnasium's conventions and autoreset modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective
+from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.sim.advance import HITS, REQUESTS
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, Ledger, Tracker
+
+
+class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
+    """N crawling environments that step together.
+
+    Args:
+        lanes: the batch.
+        objective: what is paid.
+        autoreset_mode: one of Gymnasium's three modes, or its value as a string.
+        copy: return observations that stay valid; False returns the buffer that the next step
+            overwrites, which is faster.
+
+    Raises:
+        ValueError: an unknown autoreset mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        objective: Objective,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+    ) -> None:
+        self.lanes, self.objective, self.copy = lanes, objective, copy
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.num_envs = self.num_lanes = lanes.num_lanes
+        self.features = lanes.features
+        self.action_form, self.batch = lanes.form.name, lanes.form.batch
+        self.single_action_space = lanes.form.space()
+        self.single_observation_space = observation_space(
+            lanes.features, lanes.num_pages, lanes.horizon
+        )
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[ObservationArray, dict[str, Any]]:
+        """Begin an episode in all lanes, or in those of ``options["reset_mask"]``.
+
+        A seed gives lane i the seed ``seed + i``, or the i-th of a list, and draws its instance
+        anew. ``options["instance"]``, one or one per lane, pins instances until the next seeded
+        reset. The first reset without a seed takes one at random.
+
+        Raises:
+            ValueError: a negative seed, a list of the wrong length, an unknown option, an
+                instance that does not fit.
+        """
+        options = dict(options or {})
+        chosen = self._reset_mask(options.pop("reset_mask", None))
+        instances = self._given_instances(options.pop("instance", None))
+        if options:
+            raise ValueError(
+                f"options must be among 'instance' and 'reset_mask', got {tuple(options)}"
+            )
+        seeds = self._lane_seeds(seed)
+        if seeds[0] is not None:
+            super().reset(seed=seeds[0])
+        self.lanes.begin(chosen, seeds, instances, self.np_random)
+        return self.lanes.observations(self.copy), self._masked({})
+
+    def step(
+        self, actions: Any
+    ) -> tuple[ObservationArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
+        """Crawl as the actions say, and go on to the next decision.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+            gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode
+                with autoreset disabled.
+        """
+        lanes = self.lanes
+        over = lanes.ended.copy() if lanes.ended.any() else None
+        if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
+            raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
+        outcomes = lanes.play(actions)
+        terms = self.objective.terms(outcomes)
+        rewards = self.objective.total(terms)
+        info = self._info(terms, outcomes)
+        ended = lanes.newly_ended()
+        if over is not None:
+            lanes.begin_next(over)
+        if ended is None:
+            truncated = np.zeros(self.num_envs, np.bool_)
+        else:
+            truncated = ended
+            if self.autoreset_mode == AutoresetMode.SAME_STEP:
+                self._add_final(info, ended)
+                lanes.begin_next(ended)
+        terminated = np.zeros(self.num_envs, np.bool_)
+        return lanes.observations(self.copy), rewards, terminated, truncated, self._masked(info)
+
+    def _info(self, terms: dict[str, FloatArray], outcomes: FloatArray) -> dict[str, Any]:
+        """Return the info of a step: arrays over lanes, and Gymnasium's masks of them."""
+        there = np.ones(self.num_envs, np.bool_)
+        parts: dict[str, Any] = {}
+        for name, values in terms.items():
+            parts[name], parts["_" + name] = values, there
+        return {
+            "reward_terms": parts,
+            "_reward_terms": there,
+            "requests": outcomes[REQUESTS],
+            "_requests": there,
+            "hits": outcomes[HITS].copy(),
+            "_hits": there,
+        }
+
+    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the mask of pages that may be crawled, where pages are born and die."""
+        if self.lanes.mortal:
+            info["action_mask"] = self.action_masks().astype(np.int8)
+            info["_action_mask"] = np.ones(self.num_envs, np.bool_)
+        return info
+
+    def _add_final(self, info: dict[str, Any], ended: BoolArray) -> None:
+        """Keep the last observation and info of the lanes that end, before they are reset."""
+        final: NDArray[np.object_] = np.full(self.num_envs, None, object)
+        for lane in np.flatnonzero(ended):
+            final[lane] = self.lanes.observation(int(lane))
+        info["final_info"] = self._masked(dict(info))
+        info["final_obs"] = final
+        info["_final_info"], info["_final_obs"] = ended.copy(), ended.copy()
+
+    # Arguments of reset
+
+    def _reset_mask(self, mask: Any) -> BoolArray:
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        chosen = np.asarray(mask)
+        if chosen.shape != (self.num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
+            raise ValueError(
+                f"options['reset_mask'] must be bool of shape ({self.num_envs},) and not all "
+                f"False, got {mask!r}"
+            )
+        return chosen
+
+    def _given_instances(self, given: Any) -> list[Instance | None]:
+        if given is None or isinstance(given, Instance):
+            return [given] * self.num_envs
+        instances = list(given)
+        if len(instances) != self.num_envs or not all(isinstance(i, Instance) for i in instances):
+            raise ValueError(
+                f"options['instance'] must be an Instance or {self.num_envs} of them, got {given!r}"
+            )
+        return instances
+
+    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        """Return the seed of each lane; None lets its streams go on."""
+        seeds: list[int | None]
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else int(seed) + lane for lane in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs or any(one is not None and one < 0 for one in seeds):
+            raise ValueError(
+                f"seed must be an integer >= 0 or {self.num_envs} of them, got {seed!r}"
+            )
+        return seeds
+
+    # What policies, oracles and tests read
+
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The truth about each lane."""
+        return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
+
+    def tracker(self, lane: int) -> Tracker:
+        """Return what the tracker of a lane knows now, as fresh arrays."""
+        return self.lanes.tracker(lane)
+
+    def last_log(self, lane: int) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker of a lane."""
+        return self.lanes.last_log(lane)
+
+    def ledger(self, lane: int) -> Ledger:
+        """Return what truly happened in a lane since its episode began."""
+        return self.lanes.ledger(lane)
+
+    def coins(self, lane: int) -> np.random.Generator:
+        """Return a fresh generator for the random choices of a lane's current episode."""
+        return self.lanes.coins(lane)
+
+    def num_slots(self, lane: int) -> int:
+        """Return the number of crawls that the budget of a lane's episode allows."""
+        return self.lanes.num_slots(lane)
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        return self.lanes.action_masks()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a state that :meth:`get_state` of an equal environment returned."""
+        state = dict(state)
+        self.np_random.bit_generator.state = state.pop("np_random")
+        self.lanes.set_state(state)
