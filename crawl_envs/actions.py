@@ -57,7 +57,7 @@ class PageChoice:
 
     def __init__(self, num_pages: int) -> None:
         self.num_pages = num_pages
-        self._one: dict[int, IntArray] = {}
+        self._ones: IntArray = np.ones(1, np.int64)
 
     def space(self) -> Discrete:
         """Return Discrete(m)."""
@@ -65,9 +65,13 @@ class PageChoice:
 
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
         """Return each lane's page; that it exists is checked where it is crawled."""
-        pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
-        counts = self._one.setdefault(num_lanes, np.ones(num_lanes, np.int64))
-        return np.ascontiguousarray(pages, np.int64).reshape(num_lanes, 1), counts
+        pages = np.asarray(actions)
+        if pages.dtype != np.int64 or pages.shape != (num_lanes,):
+            pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
+            pages = pages.astype(np.int64)
+        if self._ones.shape[0] != num_lanes:
+            self._ones = np.ones(num_lanes, np.int64)
+        return pages[:, None], self._ones
 
 
 class TopScores:

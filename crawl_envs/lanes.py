@@ -81,6 +81,7 @@ class Lanes:
         self._last_slot = np.zeros(num_lanes, np.int64)
         self.episodes = np.zeros(num_lanes, np.int64)
         self.ended = np.zeros(num_lanes, np.bool_)
+        self.any_ended = False
         self._steps_left = 0
 
     # Episodes
@@ -97,11 +98,11 @@ class Lanes:
         A seed restarts the lane's streams and draws its instance; without one they go on. A given
         instance stays until the next seed. ``fallback`` seeds lanes that never had a seed.
         """
-        for lane in np.flatnonzero(chosen):
+        for lane in map(int, np.flatnonzero(chosen)):
             seed = seeds[lane]
             if seed is None and self._roots[lane] is None:
                 seed = int(fallback.integers(2**63))
-            self._prepare(int(lane), seed, instances[lane])
+            self._prepare(lane, seed, instances[lane])
         self._restart(chosen)
 
     def begin_next(self, chosen: BoolArray) -> None:
@@ -144,13 +145,14 @@ class Lanes:
     def _restart(self, chosen: BoolArray) -> None:
         outcomes = np.zeros((NUM_OUTCOMES, self.num_lanes))
         status = restart_lanes(
-            *self._world.state, chosen, self.form.batch,
+            self._world.table, chosen, self.form.batch,
             self._rows, outcomes, self.mortal, self.horizon,
         )  # fmt: skip
         if status == LOG_FULL:
             self._resume(outcomes)
         self.episodes[chosen] += 1
         self.ended[chosen] = False
+        self.any_ended = bool(self.ended.any())
         self._world.state.lanes["idle"] = self.ended
         self._count_steps_left()
 
@@ -173,9 +175,10 @@ class Lanes:
         if self._steps_left == 0:
             raise ResetNeeded("call reset before step")
         pages, counts = self.form.decode(actions, self.num_lanes)
-        outcomes = np.zeros((NUM_OUTCOMES, self.num_lanes))
+        allocate = np.zeros if self.any_ended else np.empty
+        outcomes = allocate((NUM_OUTCOMES, self.num_lanes))
         status = step_lanes(
-            *self._world.state, pages, counts, self.form.batch,
+            self._world.table, pages, counts, self.form.batch,
             self._rows, outcomes, self.mortal, self.horizon,
         )  # fmt: skip
         if status == LOG_FULL:
@@ -193,7 +196,7 @@ class Lanes:
         while status == LOG_FULL:
             self._world.grow_log()
             status = resume_lanes(
-                *self._world.state, self._rows, outcomes, self.mortal, self.horizon
+                self._world.table, self._rows, outcomes, self.mortal, self.horizon
             )
 
     def newly_ended(self) -> BoolArray | None:
@@ -204,6 +207,7 @@ class Lanes:
         lanes = self._world.state.lanes
         ended: BoolArray = (lanes["slot"] > self._last_slot) & ~self.ended
         self.ended |= ended
+        self.any_ended = True
         lanes["idle"] = self.ended
         self._count_steps_left()
         return ended
@@ -212,7 +216,8 @@ class Lanes:
 
     def observations(self, copy: bool = True) -> ObservationArray:
         """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
-        return (self._rows.copy() if copy else self._rows).transpose(0, 2, 1)
+        rows: ObservationArray = self._rows.copy() if copy else self._rows
+        return rows.transpose(0, 2, 1)
 
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a fresh array."""
@@ -276,7 +281,8 @@ class Lanes:
         """Return a copy of everything that decides what happens next."""
         own = ("_rows", "_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
         state = {name: getattr(self, name).copy() for name in own}
-        return {**state, "_steps_left": self._steps_left, "world": self._world.get_state()}
+        plain = {"_steps_left": self._steps_left, "any_ended": self.any_ended}
+        return {**state, **plain, "world": self._world.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take on a state that :meth:`get_state` of lanes of the same kind returned."""

@@ -57,37 +57,39 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
             rows[row] = np.minimum(getattr(instance, name), RATE_CAP)
 
 
-@compiled()
-def write_page(page: Any, number: int, rows: Any, mortal: bool) -> None:
-    """Write what is seen of a page, but for its elapsed time, into a lane's rows, (F, m)."""
-    rows[SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
-    rows[CHANGED, number] = page.changed
+@compiled(forceinline=True)
+def write_page(page: Any, lane: int, number: int, rows: Any, mortal: bool) -> None:
+    """Write what is seen of a page, but for its elapsed time, into ``rows``, (N, F, m)."""
+    rows[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
+    rows[lane, CHANGED, number] = page.changed
     if mortal:
-        rows[ALIVE, number] = page.alive
+        rows[lane, ALIVE, number] = page.alive
 
 
 @compiled()
-def write_elapsed(state: State, lane: int, rows: Any, horizon: float) -> None:
-    """Write the elapsed times into a lane's rows, (F, m)."""
-    now = state.lanes[lane].time
-    last_crawl, elapsed = state.last_crawl[lane], rows[ELAPSED]
-    for page in range(last_crawl.shape[0]):
-        elapsed[page] = min(now - last_crawl[page], horizon)
+def write_observations(state: State, rows: Any, mortal: bool, horizon: float) -> None:
+    """Bring ``rows``, (N, F, m), up to date in the lanes that moved.
 
-
-@compiled()
-def write_observation(state: State, lane: int, rows: Any, mortal: bool, horizon: float) -> None:
-    """Bring a lane's rows up to date: where the last slot touched them, or all of them."""
-    write_elapsed(state, lane, rows, horizon)
-    record = state.lanes[lane]
-    pages = state.pages[lane]
-    if record.reshaped:
-        for number in range(rows.shape[1]):
-            write_page(pages[number], number, rows, mortal)
-        return
-    for position in range(record.slot_crawls):
-        number = state.crawl_log[lane, position].page
-        write_page(pages[number], number, rows, mortal)
-    for position in range(record.logged):
-        number = state.signal_log[lane, position].page
-        write_page(pages[number], number, rows, mortal)
+    Elapsed times are written for all pages, the rest where the last slot touched it.
+    """
+    lanes, pages, last_crawl = state.lanes, state.pages, state.last_crawl
+    crawl_log, signal_log = state.crawl_log, state.signal_log
+    num_pages = rows.shape[2]
+    for lane in range(lanes.shape[0]):
+        record = lanes[lane]
+        if not record.moved:
+            continue
+        record.moved = False
+        now = record.time
+        for number in range(num_pages):
+            rows[lane, ELAPSED, number] = min(now - last_crawl[lane, number], horizon)
+        if record.reshaped:
+            for number in range(num_pages):
+                write_page(pages[lane, number], lane, number, rows, mortal)
+        else:
+            for position in range(record.slot_crawls):
+                number = crawl_log[lane, position].page
+                write_page(pages[lane, number], lane, number, rows, mortal)
+            for position in range(record.logged):
+                number = signal_log[lane, position].page
+                write_page(pages[lane, number], lane, number, rows, mortal)

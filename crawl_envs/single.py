@@ -28,7 +28,11 @@ class CrawlEnv(Env[ObservationArray, Any]):
         ValueError: an unknown render mode.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}
+    # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 10,
+    }
 
     def __init__(
         self, lanes: Lanes, objective: Objective, *, render_mode: str | None = None
@@ -76,7 +80,7 @@ class CrawlEnv(Env[ObservationArray, Any]):
             gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode.
         """
         lanes = self.lanes
-        if lanes.ended[0]:
+        if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
         outcomes = lanes.play(np.asarray(action)[None])
         terms = {name: float(part[0]) for name, part in self.objective.terms(outcomes).items()}

@@ -32,7 +32,11 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         ValueError: an unknown autoreset mode.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self,
@@ -48,6 +52,8 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         self.num_envs = self.num_lanes = lanes.num_lanes
         self.features = lanes.features
         self.action_form, self.batch = lanes.form.name, lanes.form.batch
+        self._everywhere = np.ones(self.num_envs, np.bool_)
+        self._everywhere.setflags(write=False)
         self.single_action_space = lanes.form.space()
         self.single_observation_space = observation_space(
             lanes.features, lanes.num_pages, lanes.horizon
@@ -84,9 +90,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         self.lanes.begin(chosen, seeds, instances, self.np_random)
         return self.lanes.observations(self.copy), self._masked({})
 
-    def step(
-        self, actions: Any
-    ) -> tuple[ObservationArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[ObservationArray, FloatArray, Any, Any, dict[str, Any]]:
         """Crawl as the actions say, and go on to the next decision.
 
         Raises:
@@ -95,7 +99,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
                 with autoreset disabled.
         """
         lanes = self.lanes
-        over = lanes.ended.copy() if lanes.ended.any() else None
+        over = lanes.ended.copy() if lanes.any_ended else None
         if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
         outcomes = lanes.play(actions)
@@ -117,7 +121,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
 
     def _info(self, terms: dict[str, FloatArray], outcomes: FloatArray) -> dict[str, Any]:
         """Return the info of a step: arrays over lanes, and Gymnasium's masks of them."""
-        there = np.ones(self.num_envs, np.bool_)
+        there = self._everywhere
         parts: dict[str, Any] = {}
         for name, values in terms.items():
             parts[name], parts["_" + name] = values, there
@@ -126,7 +130,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
             "_reward_terms": there,
             "requests": outcomes[REQUESTS],
             "_requests": there,
-            "hits": outcomes[HITS].copy(),
+            "hits": outcomes[HITS],
             "_hits": there,
         }
 
@@ -134,7 +138,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         """Add the mask of pages that may be crawled, where pages are born and die."""
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
-            info["_action_mask"] = np.ones(self.num_envs, np.bool_)
+            info["_action_mask"] = self._everywhere
         return info
 
     def _add_final(self, info: dict[str, Any], ended: BoolArray) -> None:

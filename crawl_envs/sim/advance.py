@@ -1,32 +1,60 @@
-"""The one physics: start an episode, crawl a page, play the tape up to the next decision."""
+"""The one physics: start episodes, crawl pages, play the tapes up to the next decisions.
+
+Functions of a State run over all its lanes and take its arrays out once, because each array that
+goes through a call costs more than an event does; what is done to one page or one lane is said by
+functions of a record.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from crawl_envs.kernels import compiled
-from crawl_envs.sim.events import BIRTH, CHANGE, CODE_STRIDE, REQUEST, SIGNAL
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.events import BIRTH, CHANGE, KIND_BITS, KIND_MASK, REQUEST
 from crawl_envs.sim.state import State
 from crawl_envs.sim.tape import draw_block, rewind
-from crawl_envs.types import FloatArray
+from crawl_envs.types import FloatArray, IntArray
 
 FRESHNESS, HITS, REQUESTS, CRAWLS = range(4)
 NUM_OUTCOMES = 4
 """Rows of the outcomes of a slot, (NUM_OUTCOMES, N) float64."""
 
 
+@compiled(forceinline=True)
+def open_slot(record: Any, target: float) -> None:
+    """Start the account and the log of a slot that ends at ``target``."""
+    record.slot_fresh = 0.0
+    record.slot_alive = 0.0
+    record.slot_requests = 0
+    record.slot_hits = 0
+    record.slot_crawls = 0
+    record.logged = 0
+    record.reshaped = False
+    record.target = target
+    record.busy = True
+    record.moved = True
+
+
+@compiled(forceinline=True)
+def clear_page(page: Any, found: int) -> None:
+    """Forget what has happened to a page up to now; ``found`` is what its last crawl found."""
+    page.changes = 0
+    page.signals = 0
+    page.changed = found
+
+
 @compiled()
-def restart(state: State, lane: int) -> None:
-    """Stand at time 0 of the lane's episode: every page fresh, nothing counted."""
-    record = state.lanes[lane]
+def restart(state: State, lane: int, slots: int) -> None:
+    """Stand at time 0 of a lane's episode, every page fresh, the first decision ``slots`` on."""
+    record, pages, last_crawl = state.lanes[lane], state.pages, state.last_crawl
     rewind(state, lane)
     record.time = 0.0
-    record.slot = 0
     record.fresh_weight = 0.0
-    for number in range(state.pages.shape[1]):
-        page = state.pages[lane, number]
-        state.last_crawl[lane, number] = 0.0
-        page.changes = 0
-        page.signals = 0
-        page.changed = -1
+    for number in range(pages.shape[1]):
+        page = pages[lane, number]
+        clear_page(page, -1)
+        last_crawl[lane, number] = 0.0
         page.alive = state.alive_at_start[number]
         if page.alive:
             record.fresh_weight += page.importance
@@ -40,50 +68,50 @@ def restart(state: State, lane: int) -> None:
     record.changes = 0
     record.changes_found = 0
     record.signals = 0
+    record.slot = slots
+    open_slot(record, slot_time(state.clock[lane], slots))
+    record.reshaped = True
 
 
-@compiled()
-def open_slot(state: State, lane: int) -> None:
-    """Start the account and the log of a new slot."""
-    record = state.lanes[lane]
-    record.slot_fresh = 0.0
-    record.slot_alive = 0.0
-    record.slot_requests = 0
-    record.slot_hits = 0
-    record.slot_crawls = 0
-    record.logged = 0
-    record.reshaped = False
-
-
-@compiled()
-def crawl(state: State, lane: int, number: int) -> None:
-    """Crawl a page now; the crawl of a page that does not exist is wasted."""
-    record, page = state.lanes[lane], state.pages[lane, number]
-    entry = state.crawl_log[lane, record.slot_crawls]
+@compiled(forceinline=True)
+def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) -> None:
+    """Crawl a page now and log it; the crawl of a page that does not exist is wasted."""
     found = page.changes > 0
-    entry.page = number
-    entry.elapsed = record.time - state.last_crawl[lane, number]
-    entry.signals = page.signals
-    entry.changed = found
+    entry.page, entry.elapsed, entry.signals, entry.changed = number, elapsed, page.signals, found
     record.slot_crawls += 1
     record.crawls += 1
-    if not page.alive:
+    if page.alive:
+        record.changes_found += found
+        if found:
+            record.fresh_weight += page.importance
+        clear_page(page, found)
+    else:
         record.wasted += 1
-        return
-    if found:
-        record.changes_found += 1
-        record.fresh_weight += page.importance
-    page.changes = 0
-    page.signals = 0
-    page.changed = found
-    state.last_crawl[lane, number] = record.time
 
 
 @compiled()
-def be_born_or_die(state: State, lane: int, number: int, kind: int) -> None:
+def crawl(state: State, crawls: IntArray, counts: IntArray, slots: int) -> None:
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, unless idle; aim ``slots`` on."""
+    lanes, clock, pages, last_crawl = state.lanes, state.clock, state.pages, state.last_crawl
+    log = state.crawl_log
+    for lane in range(lanes.shape[0]):
+        record = lanes[lane]
+        if record.idle:
+            continue
+        record.slot += slots
+        open_slot(record, slot_time(clock[lane], record.slot))
+        for position in range(counts[lane]):
+            number = crawls[lane, position]
+            page = pages[lane, number]
+            elapsed = record.time - last_crawl[lane, number]
+            crawl_page(record, page, log[lane, position], number, elapsed)
+            if page.alive:
+                last_crawl[lane, number] = record.time
+
+
+@compiled()
+def be_born_or_die(record: Any, page: Any, born: bool) -> None:
     """Let a page appear, known and fresh, or disappear."""
-    record, page = state.lanes[lane], state.pages[lane, number]
-    born = kind == BIRTH
     if page.alive == born:
         return
     sign = 1.0 if born else -1.0
@@ -91,79 +119,90 @@ def be_born_or_die(state: State, lane: int, number: int, kind: int) -> None:
     if born or page.changes == 0:
         record.fresh_weight += sign * page.importance
     page.alive = born
-    page.changes = 0
-    page.signals = 0
-    page.changed = -1
-    state.last_crawl[lane, number] = record.time
+    clear_page(page, -1)
     record.reshaped = True
 
 
-@compiled()
-def apply_event(state: State, lane: int, time: float, code: int) -> None:
-    """Let an event happen to an existing page: any of a change, a signal and a request."""
-    record, page = state.lanes[lane], state.pages[lane, code // CODE_STRIDE]
-    kind = code % CODE_STRIDE
-    if kind >= BIRTH:
-        be_born_or_die(state, lane, code // CODE_STRIDE, kind)
-    elif page.alive:
-        if kind == REQUEST:
-            record.slot_requests += 1
-            record.slot_hits += page.changes == 0
-        if kind & CHANGE:
-            record.changes += 1
-            if page.changes == 0:
-                record.fresh_weight -= page.importance
-            page.changes += 1
-        if kind & SIGNAL:
-            page.signals += 1
-            entry = state.signal_log[lane, record.logged]
-            entry.page, entry.time = code // CODE_STRIDE, time
-            record.logged += 1
+@compiled(forceinline=True)
+def apply_event(record: Any, page: Any, kind: int) -> None:
+    """Let an existing page change, be signalled or be requested, by the bits of the kind."""
+    if kind == REQUEST:
+        record.slot_requests += 1
+        record.slot_hits += page.changes == 0
+    change = kind & CHANGE
+    if change > 0 and page.changes == 0:
+        record.fresh_weight -= page.importance
+    record.changes += change
+    page.changes += change
+    page.signals += kind >> 1
 
 
-@compiled()
-def advance(state: State, lane: int, until: float) -> bool:
-    """Play all events before ``until``, then stand there.
-
-    Returns False, in mid-slot, when the log of signals is full: call again with a larger one.
-    """
-    record = state.lanes[lane]
-    tape = state.tape[0 if record.recorded else lane]
-    capacity = state.signal_log.shape[1]
-    while True:
-        if record.cursor == record.length:
-            if record.recorded:
-                break
-            draw_block(state, lane)
-        event = tape[record.cursor]
-        if event.time >= until:
-            break
-        if record.logged == capacity:
-            return False
-        passed = event.time - record.time
-        record.slot_fresh += passed * record.fresh_weight
-        record.slot_alive += passed * record.alive_weight
-        record.time = event.time
-        apply_event(state, lane, event.time, event.code)
-        record.cursor += 1
+@compiled(forceinline=True)
+def pass_time(record: Any, until: float) -> None:
+    """Integrate freshness up to ``until`` and stand there."""
     passed = until - record.time
     record.slot_fresh += passed * record.fresh_weight
     record.slot_alive += passed * record.alive_weight
     record.time = until
-    return True
 
 
 @compiled()
-def close_slot(state: State, lane: int, outcomes: FloatArray) -> None:
-    """Enter the slot into the ledger, and what came of it into column ``lane``."""
-    record = state.lanes[lane]
-    alive = record.slot_alive
-    outcomes[FRESHNESS, lane] = min(record.slot_fresh / alive, 1.0) if alive > 0.0 else 0.0
-    outcomes[HITS, lane] = record.slot_hits
-    outcomes[REQUESTS, lane] = record.slot_requests
-    outcomes[CRAWLS, lane] = record.slot_crawls
-    record.fresh_time += record.slot_fresh
-    record.alive_time += record.slot_alive
-    record.requests += record.slot_requests
-    record.hits += record.slot_hits
-    record.signals += record.logged
+def advance(state: State) -> bool:
+    """Play all events before each busy lane's target, then stand there.
+
+    Returns False where a log of signals is full and its lane still busy: call again with a
+    larger one.
+    """
+    lanes, tape, pages, last_crawl = state.lanes, state.tape, state.pages, state.last_crawl
+    log = state.signal_log
+    complete = True
+    for lane in range(lanes.shape[0]):
+        record = lanes[lane]
+        row = 0 if record.recorded else lane
+        full = False
+        while record.busy and (record.cursor < record.length or not record.recorded):
+            if record.cursor == record.length:
+                draw_block(state, lane)
+            event = tape[row, record.cursor]
+            if event.time >= record.target:
+                break
+            full = record.logged == log.shape[1]
+            if full:
+                break
+            pass_time(record, event.time)
+            number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
+            page = pages[lane, number]
+            if kind >= BIRTH:
+                be_born_or_die(record, page, kind == BIRTH)
+                last_crawl[lane, number] = event.time
+            elif page.alive:
+                apply_event(record, page, kind)
+                entry = log[lane, record.logged]
+                entry.page, entry.time = number, event.time
+                record.logged += kind >> 1
+            record.cursor += 1
+        if full:
+            complete = False
+        elif record.busy:
+            pass_time(record, record.target)
+            record.busy = False
+    return complete
+
+
+@compiled()
+def close_slots(state: State, outcomes: FloatArray) -> None:
+    """Enter the slots of the lanes that moved into their ledgers, and into ``outcomes``."""
+    lanes = state.lanes
+    for lane in range(lanes.shape[0]):
+        record = lanes[lane]
+        if record.moved:
+            record.fresh_time += record.slot_fresh
+            record.alive_time += record.slot_alive
+            record.requests += record.slot_requests
+            record.hits += record.slot_hits
+            record.signals += record.logged
+            alive = record.slot_alive
+            outcomes[FRESHNESS, lane] = min(record.slot_fresh / alive, 1.0) if alive > 0.0 else 0.0
+            outcomes[HITS, lane] = record.slot_hits
+            outcomes[REQUESTS, lane] = record.slot_requests
+            outcomes[CRAWLS, lane] = record.slot_crawls

@@ -27,13 +27,13 @@ def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> Float
     return np.array(rows, dtype=np.float64)
 
 
-@compiled()
+@compiled(forceinline=True)
 def slot_time(clock: FloatArray, slot: int) -> float:
     """Return the time of a slot, slot >= 0; slot 0 is time 0."""
     row = 0
     while row + 1 < clock.shape[0] and clock[row + 1, 1] <= slot:
         row += 1
-    return clock[row, 0] + (slot - clock[row, 1]) / clock[row, 2]
+    return float(clock[row, 0] + (slot - clock[row, 1]) / clock[row, 2])
 
 
 def slots_until(clock: FloatArray, horizon: float) -> int:

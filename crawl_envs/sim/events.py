@@ -23,7 +23,9 @@ CHANGE_SIGNAL = 3
 BIRTH = 4
 DEATH = 5
 KINDS = 6
-CODE_STRIDE = 8
+KIND_BITS = 3
+CODE_STRIDE = 1 << KIND_BITS
+KIND_MASK = CODE_STRIDE - 1
 DRAWN_KINDS = 4
 
 CodeArray = NDArray[np.int32]
@@ -76,23 +78,21 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
         alias[small[position]].cut = 1.0
 
 
-@compiled()
+@compiled(forceinline=True)
 def draw_code(stream: UintArray, alias: Records) -> int:
     """Draw the code of the next event from an alias table; one word of the stream."""
     scaled = (1.0 - next_uniform(stream)) * alias.shape[0]
     column = int(scaled)
-    if scaled - column >= alias[column].cut:
-        column = alias[column].other
-    return (column // DRAWN_KINDS) * CODE_STRIDE + column % DRAWN_KINDS
+    entry = alias[column]
+    # Arithmetic instead of a branch, which could not be predicted.
+    column += (scaled - column >= entry.cut) * (entry.other - column)
+    return (column >> 2 << KIND_BITS) | (column & 3)
 
 
-@compiled()
-def draw_gap(stream: UintArray, rate: float) -> float:
-    """Draw an exponential waiting time of the given rate; infinite where the rate is 0."""
-    uniform = next_uniform(stream)
-    if rate <= 0.0:
-        return math.inf
-    return -math.log(uniform) / rate
+@compiled(forceinline=True)
+def draw_gap(stream: UintArray, mean: float) -> float:
+    """Draw an exponential waiting time of the given mean, which may be infinite."""
+    return -math.log(next_uniform(stream)) * mean
 
 
 @compiled()

@@ -1,7 +1,10 @@
 """The arrays that hold a batch of worlds: one record per lane, and a row per lane of all else.
 
-A kernel receives a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a
-copy of the worlds.
+Kernels work on a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a copy
+of the worlds. A kernel called from Python receives the state as a small table of addresses and
+makes the arrays from it, :func:`state_at`: that is one argument to look at instead of eleven, and
+arrays without reference counts, which would cost more than the events do. Whoever owns a table
+must keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 """
 
 from __future__ import annotations
@@ -9,21 +12,26 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numba import carray, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.streams import UintArray
-from crawl_envs.types import FloatArray
+from crawl_envs.types import FloatArray, IntArray
 
 LANE = np.dtype(
     [
         # which tape: the root of the stream, and the episode since its seed
         ("root", np.uint64),
         ("episode", np.uint64),
-        # now; the time to play up to; whether that is still to do; whether steps pass it by
+        # now; the time to play up to; whether that is still to do; whether the lane has moved in
+        # this step; whether steps pass it by
         ("time", np.float64),
         ("target", np.float64),
         ("busy", np.bool_),
+        ("moved", np.bool_),
         ("idle", np.bool_),
         ("slot", np.int64),
         ("fresh_weight", np.float64),
@@ -50,7 +58,7 @@ LANE = np.dtype(
         ("cursor", np.int64),
         ("length", np.int64),
         ("recorded", np.bool_),
-        ("event_rate", np.float64),
+        ("mean_gap", np.float64),
         ("next_time", np.float64),
         ("next_code", np.int64),
         ("pending", np.int64),
@@ -117,6 +125,60 @@ class State(NamedTuple):
     pending: Records
     signal_log: Records
     crawl_log: Records
+
+
+DTYPES = State(
+    lanes=LANE,
+    clock=np.dtype(np.float64),
+    stream=np.dtype(np.uint64),
+    last_crawl=np.dtype(np.float64),
+    pages=PAGE,
+    alive_at_start=np.dtype(np.bool_),
+    tape=EVENT,
+    alias=ALIAS,
+    pending=EVENT,
+    signal_log=SIGNAL_ENTRY,
+    crawl_log=CRAWL_ENTRY,
+)
+
+
+def address_table(state: State) -> IntArray:
+    """Return the table of a state: a row (address, shape padded by zeros) per array, (11, 4)."""
+    table = np.zeros((len(state), 4), np.int64)
+    for row, (array, dtype) in enumerate(zip(state, DTYPES, strict=True)):
+        assert array.dtype == dtype and array.flags.c_contiguous  # kernels take that for granted
+        table[row, 0] = array.ctypes.data
+        table[row, 1 : 1 + array.ndim] = array.shape
+    return table
+
+
+@intrinsic
+def pointer_to(typing_context: Any, address: Any) -> Any:
+    """Turn an address into a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), generate
+
+
+@compiled()
+def state_at(table: IntArray) -> State:
+    """Return the state of a table; its arrays are valid as long as their owner keeps them."""
+    num_lanes, num_pages = table[3, 1], table[3, 2]
+    return State(
+        carray(pointer_to(table[0, 0]), (num_lanes,), LANE),
+        carray(pointer_to(table[1, 0]), (num_lanes, table[1, 2], 3), np.float64),
+        carray(pointer_to(table[2, 0]), (num_lanes, 4), np.uint64),
+        carray(pointer_to(table[3, 0]), (num_lanes, num_pages), np.float64),
+        carray(pointer_to(table[4, 0]), (num_lanes, num_pages), PAGE),
+        carray(pointer_to(table[5, 0]), (num_pages,), np.bool_),
+        carray(pointer_to(table[6, 0]), (table[6, 1], table[6, 2]), EVENT),
+        carray(pointer_to(table[7, 0]), (num_lanes, table[7, 2]), ALIAS),
+        carray(pointer_to(table[8, 0]), (num_lanes, table[8, 2]), EVENT),
+        carray(pointer_to(table[9, 0]), (num_lanes, table[9, 2]), SIGNAL_ENTRY),
+        carray(pointer_to(table[10, 0]), (num_lanes, table[10, 2]), CRAWL_ENTRY),
+    )
 
 
 @compiled()

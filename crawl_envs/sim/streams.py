@@ -43,15 +43,16 @@ def generator(root: int, episode: int) -> np.random.Generator:
     return np.random.default_rng((root, episode))
 
 
-@compiled()
+@compiled(forceinline=True)
 def mixed(word: np.uint64) -> np.uint64:
     """Return the splitmix64 hash of a word."""
     word = (word ^ (word >> np.uint64(30))) * MIX_1
     word = (word ^ (word >> np.uint64(27))) * MIX_2
-    return word ^ (word >> np.uint64(31))
+    word ^= word >> np.uint64(31)
+    return word
 
 
-@compiled()
+@compiled(forceinline=True)
 def seed_stream(stream: UintArray, root: np.uint64, episode: np.uint64) -> None:
     """Fill the state of a stream, four words, for an episode of the given root."""
     word = mixed(root + GOLDEN * (episode + np.uint64(1)))
@@ -60,13 +61,13 @@ def seed_stream(stream: UintArray, root: np.uint64, episode: np.uint64) -> None:
         stream[position] = mixed(word)
 
 
-@compiled()
+@compiled(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
     """Rotate a word to the left."""
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@compiled()
+@compiled(forceinline=True)
 def next_word(stream: UintArray) -> np.uint64:
     """Draw 64 random bits and move the stream on (xoshiro256++)."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
@@ -81,7 +82,7 @@ def next_word(stream: UintArray) -> np.uint64:
     return word
 
 
-@compiled()
+@compiled(forceinline=True)
 def next_uniform(stream: UintArray) -> float:
     """Draw a number in (0, 1], a multiple of 2**-53."""
     return (float(next_word(stream) >> np.uint64(11)) + 1.0) * UNIT

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +20,10 @@ from crawl_envs.kernels import compiled
 from crawl_envs.sim.events import (
     BIRTH,
     CHANGE,
-    CHANGE_SIGNAL,
     CODE_STRIDE,
     DEATH,
     DELAY_NONE,
+    KIND_MASK,
     KINDS,
     REQUEST,
     SIGNAL,
@@ -31,8 +32,8 @@ from crawl_envs.sim.events import (
     draw_delay,
     draw_gap,
 )
-from crawl_envs.sim.state import State, pop_pending, push_pending
-from crawl_envs.sim.streams import seed_stream
+from crawl_envs.sim.state import Records, State, pop_pending, push_pending
+from crawl_envs.sim.streams import UintArray, seed_stream
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
 BLOCK = 256
@@ -116,42 +117,71 @@ def pending_capacity(instance: Instance) -> int:
     return int(mean + 12.0 * math.sqrt(mean)) + 64
 
 
+@compiled(forceinline=True)
+def draw_next(record: Any, stream: UintArray, alias: Records) -> None:
+    """Draw the lane's next source event: its time, then its code."""
+    record.next_time += draw_gap(stream, record.mean_gap)
+    record.next_code = draw_code(stream, alias)
+
+
 @compiled()
-def draw_next(state: State, lane: int) -> None:
-    """Draw the next event that shows at once; signals that travel go to the heap."""
-    record = state.lanes[lane]
-    stream = state.stream[lane]
+def send_signal(record: Any, stream: UintArray, pending: Records) -> bool:
+    """Put the signal of the next source event, if it has one, on its way; True where it has."""
+    kind = record.next_code & KIND_MASK
+    if kind < SIGNAL or math.isinf(record.next_time):
+        return False
+    delay = draw_delay(stream, record.delay_kind, record.delay_mean, record.delay_quantum)
+    code = record.next_code - kind + SIGNAL
+    push_pending(pending, record.pending, record.next_time + delay, code)
+    record.pending += 1
+    record.next_code -= SIGNAL
+    return True
+
+
+@compiled()
+def draw_next_delayed(record: Any, stream: UintArray, alias: Records, pending: Records) -> None:
+    """Draw the next source event that shows at once; signals, true and false, travel first."""
     while True:
-        record.next_time += draw_gap(stream, record.event_rate)
-        if math.isinf(record.next_time):
+        draw_next(record, stream, alias)
+        false_signal = record.next_code & KIND_MASK == SIGNAL
+        if not (send_signal(record, stream, pending) and false_signal):
             return
-        code = draw_code(stream, state.alias[lane])
-        kind = code % CODE_STRIDE
-        if record.delay_kind == DELAY_NONE or kind < SIGNAL:
-            record.next_code = code
-            return
-        delay = draw_delay(stream, record.delay_kind, record.delay_mean, record.delay_quantum)
-        arrival = record.next_time + delay
-        push_pending(state.pending[lane], record.pending, arrival, code - kind + SIGNAL)
-        record.pending += 1
-        if kind == CHANGE_SIGNAL:
-            record.next_code = code - kind + CHANGE
-            return
+
+
+@compiled()
+def draw_block_delayed(
+    record: Any, block: Records, stream: UintArray, alias: Records, pending: Records
+) -> None:
+    """Fill a block where signals travel: source events and arrivals, in order of time."""
+    for position in range(block.shape[0]):
+        event = block[position]
+        if record.pending > 0 and pending[0].time < record.next_time:
+            event.time, event.code = pending[0].time, pending[0].code
+            pop_pending(pending, record.pending)
+            record.pending -= 1
+        else:
+            event.time, event.code = record.next_time, record.next_code
+            draw_next_delayed(record, stream, alias, pending)
+
+
+@compiled(forceinline=True)
+def draw_block_prompt(record: Any, block: Records, stream: UintArray, alias: Records) -> None:
+    """Fill a block where signals arrive at once."""
+    for position in range(block.shape[0]):
+        event = block[position]
+        event.time, event.code = record.next_time, record.next_code
+        draw_next(record, stream, alias)
 
 
 @compiled()
 def draw_block(state: State, lane: int) -> None:
     """Fill the lane's block with the next events of its tape."""
     record = state.lanes[lane]
-    block, pending = state.tape[lane], state.pending[lane]
-    for position in range(block.shape[0]):
-        if record.pending > 0 and pending[0].time < record.next_time:
-            block[position].time, block[position].code = pending[0].time, pending[0].code
-            pop_pending(pending, record.pending)
-            record.pending -= 1
-        else:
-            block[position].time, block[position].code = record.next_time, record.next_code
-            draw_next(state, lane)
+    block, stream, alias = state.tape[lane], state.stream[lane], state.alias[lane]
+    if record.delay_kind == DELAY_NONE:
+        draw_block_prompt(record, block, stream, alias)
+    else:
+        draw_block_delayed(record, block, stream, alias, state.pending[lane])
     record.cursor = 0
     record.length = block.shape[0]
 
@@ -161,9 +191,14 @@ def rewind(state: State, lane: int) -> None:
     """Put the lane's tape at the start of its episode."""
     record = state.lanes[lane]
     record.cursor = 0
-    if not record.recorded:
-        record.length = 0
-        record.pending = 0
-        record.next_time = 0.0
-        seed_stream(state.stream[lane], record.root, record.episode)
-        draw_next(state, lane)
+    if record.recorded:
+        return
+    stream, alias = state.stream[lane], state.alias[lane]
+    record.length = 0
+    record.pending = 0
+    record.next_time = 0.0
+    seed_stream(stream, record.root, record.episode)
+    if record.delay_kind == DELAY_NONE:
+        draw_next(record, stream, alias)
+    else:
+        draw_next_delayed(record, stream, alias, state.pending[lane])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from crawl_envs.sim.state import (
     SIGNAL_ENTRY,
     Records,
     State,
+    address_table,
 )
 from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
 from crawl_envs.types import DELAY_KINDS, CrawlLog, Instance, Ledger
@@ -79,7 +81,7 @@ class World:
             raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
         self.num_lanes = num_lanes
         self.num_pages = num_pages
-        self.state = _allocate(num_lanes, num_pages, crawls_per_slot, block, tape)
+        self._adopt(_allocate(num_lanes, num_pages, crawls_per_slot, block, tape))
         self.state.lanes["recorded"] = tape is not None
         self.state.lanes["length"] = 0 if tape is None else tape.time.size
 
@@ -95,7 +97,8 @@ class World:
         state.pages[lane]["importance"] = instance.importance
         if not record["recorded"]:
             rates = event_rates(instance).ravel()
-            record["event_rate"] = rates.sum()
+            total = rates.sum()
+            record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
             fill_alias(rates, state.alias[lane])
             record["delay_kind"] = DELAY_KINDS.index(instance.delay.kind)
             record["delay_mean"] = instance.delay.mean
@@ -112,12 +115,12 @@ class World:
         pending = pending_capacity(instance)
         if pending > state.pending.shape[1]:
             state = state._replace(pending=_widened(state.pending, pending))
-        self.state = state
+        self._adopt(state)
 
     def grow_log(self) -> None:
         """Double the room for the signals of a slot; what is logged stays."""
         log = self.state.signal_log
-        self.state = self.state._replace(signal_log=_widened(log, 2 * log.shape[1]))
+        self._adopt(self.state._replace(signal_log=_widened(log, 2 * log.shape[1])))
 
     def num_slots(self, lane: int, horizon: float) -> int:
         """Return how many crawls the lane's budget allows in (0, horizon]."""
@@ -162,4 +165,16 @@ class World:
 
     def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take on a state that :meth:`get_state` returned, as copies."""
-        self.state = State(**{name: arrays[name].copy() for name in State._fields})
+        self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
+
+    def _adopt(self, state: State) -> None:
+        """Own a state, whose table kernels are given."""
+        self.state, self.table = state, address_table(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the table out: a copy has arrays, and so addresses, of its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "table"}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes)
+        self._adopt(self.state)
