@@ -69,7 +69,7 @@ class Lanes:
             raise ValueError(f"horizon must be finite and > 0, got {horizon!r}")
         self.num_lanes, self.num_pages = num_lanes, generator.num_pages
         self.form, self.horizon, self.reveal, self.resample = form, float(horizon), reveal, resample
-        self.mortal = tape is not None
+        self.tape, self.mortal = tape, tape is not None
         self.features = feature_names(reveal, self.mortal)
         self._generator = generator
         self._world = World(num_lanes, self.num_pages, crawls_per_slot=form.most, tape=tape)

@@ -73,6 +73,11 @@ class Tape:
         if np.any(pages < 0) or np.any(pages >= self.alive.size) or np.any(kinds >= KINDS):
             raise ValueError(f"tape code must name a page below {self.alive.size} and a kind")
 
+    @property
+    def mortal(self) -> bool:
+        """Whether pages are born or die."""
+        return not self.alive.all() or bool(np.any(self.code & KIND_MASK >= BIRTH))
+
     @classmethod
     def of_events(
         cls,

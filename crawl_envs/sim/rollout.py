@@ -1,0 +1,180 @@
+"""Whole episodes of one lane in compiled code.
+
+An index policy crawls the existing page of the largest value. Values do not fall between crawls,
+which makes a lazy search exact: over the next K slots the largest value is never below ``bound``,
+the K-th largest value of now, because K - 1 crawls cannot take all of those K pages. Only pages
+that may reach the bound within the K slots, the candidates, are looked at in each slot; a signal
+can make its page one. Births and deaths start a new search.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from crawl_envs.kernels import VALUE, compiled
+from crawl_envs.sim.advance import NUM_OUTCOMES, advance, close_slots, crawl
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.types import FloatArray, IntArray
+
+GUARD = 1.0 - 1e-12
+"""Candidates may fall short of the bound by rounding."""
+
+MIN_EPOCH = 8
+
+INDEX_SIGNATURE = types.boolean(
+    types.int64[:, ::1],
+    VALUE,
+    types.float64[:, ::1],
+    types.float64,
+    types.int64[::1],
+    types.int64[::1],
+)
+
+
+@compiled()
+def find_candidates(
+    state: State,
+    value: Any,
+    parameters: FloatArray,
+    counted: IntArray,
+    epoch: int,
+    candidates: IntArray,
+    place: IntArray,
+) -> tuple[int, float, float]:
+    """Start a search of ``epoch`` slots; returns the number of candidates, bound and last time.
+
+    ``candidates`` (m,) receives the pages, and ``place`` (m,) where each page stands in it, -1
+    where it does not.
+    """
+    pages, last_crawl = state.pages, state.last_crawl
+    now = state.lanes[0].time
+    num_pages = pages.shape[1]
+    values = np.empty(num_pages)
+    num_alive = 0
+    for page in range(num_pages):
+        place[page] = -1
+        if pages[0, page].alive:
+            values[num_alive] = value(parameters, page, now - last_crawl[0, page], counted[page])
+            num_alive += 1
+    bound = -math.inf
+    if num_alive >= epoch:
+        bound = np.partition(values[:num_alive], num_alive - epoch)[num_alive - epoch]
+    last_time = slot_time(state.clock[0], state.lanes[0].slot + epoch - 1)
+    count = 0
+    for page in range(num_pages):
+        if pages[0, page].alive:
+            reach = value(parameters, page, last_time - last_crawl[0, page], counted[page])
+            if reach >= bound * GUARD:
+                candidates[count] = page
+                place[page] = count
+                count += 1
+    return count, bound, last_time
+
+
+@compiled()
+def best_candidate(
+    state: State,
+    value: Any,
+    parameters: FloatArray,
+    counted: IntArray,
+    candidates: IntArray,
+    count: int,
+) -> int:
+    """Return the candidate of the largest value, the lowest page among equals; 0 if none."""
+    now = state.lanes[0].time
+    last_crawl = state.last_crawl
+    best, best_value = 0, -math.inf
+    for position in range(count):
+        page = candidates[position]
+        worth = value(parameters, page, now - last_crawl[0, page], counted[page])
+        if worth > best_value or (worth == best_value and page < best):
+            best, best_value = page, worth
+    return best
+
+
+@compiled()
+def count_signals(state: State, counted: IntArray, delay_window: float) -> None:
+    """Count the signals of the last slot, but for those that came too soon after a crawl."""
+    log, last_crawl = state.signal_log, state.last_crawl
+    for position in range(state.lanes[0].logged):
+        entry = log[0, position]
+        if entry.time - last_crawl[0, entry.page] > delay_window:
+            counted[entry.page] += 1
+
+
+@compiled()
+def roll_index(
+    table: IntArray,
+    value: Any,
+    parameters: FloatArray,
+    delay_window: float,
+    counted: IntArray,
+    crawls: IntArray,
+) -> bool:
+    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
+
+    ``counted`` (m,) holds the signals of each page that count. Returns False where the log of
+    signals is full: call again with a larger one.
+    """
+    state = state_at(table)
+    record = state.lanes[0]
+    outcomes = np.empty((NUM_OUTCOMES, 1))
+    candidates, place = np.empty_like(counted), np.empty_like(counted)
+    page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
+    epoch = max(MIN_EPOCH, int(math.sqrt(counted.shape[0])))
+    count, bound, last_time, left = 0, 0.0, 0.0, 0
+    while True:
+        if record.busy:
+            if not advance(state):
+                return False
+            close_slots(state, outcomes)
+            count_signals(state, counted, delay_window)
+        if record.slot > crawls.shape[0]:
+            return True
+        if left == 0 or record.reshaped:
+            count, bound, last_time = find_candidates(
+                state, value, parameters, counted, epoch, candidates, place
+            )
+            left = epoch
+        else:
+            for position in range(record.logged):
+                page = state.signal_log[0, position].page
+                if place[page] < 0:
+                    since = last_time - state.last_crawl[0, page]
+                    if value(parameters, page, since, counted[page]) >= bound * GUARD:
+                        candidates[count] = page
+                        place[page] = count
+                        count += 1
+        left -= 1
+        page = best_candidate(state, value, parameters, counted, candidates, count)
+        crawls[record.slot - 1] = page
+        counted[page] = 0
+        page_of_lane[0, 0] = page
+        crawl(state, page_of_lane, one, 1)
+        if count > 0 and value(parameters, page, last_time - record.time, 0) < bound * GUARD:
+            count -= 1
+            candidates[place[page]] = candidates[count]
+            place[candidates[count]] = place[page]
+            place[page] = -1
+
+
+@compiled()
+def roll_sequence(table: IntArray, crawls: IntArray) -> bool:
+    """Play lane 0 through given crawls, one page per slot; False as in :func:`roll_index`."""
+    state = state_at(table)
+    record = state.lanes[0]
+    outcomes = np.empty((NUM_OUTCOMES, 1))
+    one = np.ones(1, np.int64)
+    while True:
+        if record.busy:
+            if not advance(state):
+                return False
+            close_slots(state, outcomes)
+        if record.slot > crawls.shape[0]:
+            return True
+        crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one, 1)

@@ -1,0 +1,218 @@
+"""What ties a policy to what it acts on: an environment or columns in, a form of action out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import Compiled, CrawlLog, IntArray, Problem, Tracker
+
+ActionForm: TypeAlias = Literal["page", "scores", "refresh"]
+Seat = TypeVar("Seat", bound="Seated")
+
+
+class CrawlCore(Protocol):
+    """What a policy may read from an environment: ``env.unwrapped``."""
+
+    num_lanes: int
+    action_form: str
+    batch: int
+    features: tuple[str, ...]
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """What is known in a lane."""
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """What the last step taught."""
+
+    def coins(self, lane: int = 0) -> np.random.Generator:
+        """A generator for the random choices of the current episode."""
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Crawls in an episode."""
+
+
+class Seated(Protocol):
+    """What a policy keeps of one lane's episode."""
+
+    episode: int
+
+
+class CrawlPolicy(ABC, Generic[Seat]):
+    """A policy with Stable-Baselines3's ``predict``, for any form of action that names pages.
+
+    Bound to an environment it reads ``tracker`` (float64, unsaturated) and takes from the
+    observation only its shape, so it also serves where the observation is normalised, or stacked
+    by a Stable-Baselines3 DummyVecEnv around the very same environment.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        features: instead of ``env``, the names of the observation's columns
+            (``env.unwrapped.features``).
+        action_form: with ``features``, the form of the actions: ``page``, ``scores`` or
+            ``refresh``.
+        batch: with ``features``, crawls per decision in the form ``scores``.
+
+    Raises:
+        ValueError: neither or both of ``env`` and ``features``; ``env`` is no crawl environment;
+            an unknown form of action; a batch below 1.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
+
+    def __init__(
+        self,
+        env: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        action_form: ActionForm | None = None,
+        batch: int | None = None,
+    ) -> None:
+        if (env is None) == (features is None):
+            raise ValueError(f"{self.name} takes either env or features=, got both or neither")
+        self.core: CrawlCore | None = None
+        if env is not None:
+            if action_form is not None or batch is not None:
+                raise ValueError("action_form and batch are the environment's where env is given")
+            self.core = core_of(env)
+            features, action_form, batch = (
+                self.core.features,
+                self.core.action_form,  # type: ignore[assignment]
+                self.core.batch,
+            )
+        self.features = tuple(features or ())
+        self.action_form = "page" if action_form is None else action_form
+        self.batch = 1 if batch is None else int(batch)
+        if self.action_form not in get_args(ActionForm):
+            raise ValueError(
+                f"{self.name} names pages, so action_form must be one of {get_args(ActionForm)}, "
+                f"got {self.action_form!r}"
+            )
+        if self.batch < 1:
+            raise ValueError(f"batch must be >= 1, got {batch!r}")
+        self._seats: dict[int, Seat] = {}
+
+    @property
+    def name(self) -> str:
+        """The policy's name in :func:`policies.make`."""
+        return type(self).__name__
+
+    @abstractmethod
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices.
+
+        Raises ValueError where the problem lacks parameters that the policy needs.
+        """
+
+    @abstractmethod
+    def _sit(self, compiled: Compiled, tracker: Tracker) -> Seat:
+        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+
+    @abstractmethod
+    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> IntArray:
+        """The pages to crawl at this decision of a bound policy, best first, all distinct."""
+
+    @abstractmethod
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        """The pages to crawl, best first, from one lane's observation, shape (m, F)."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """The action for an observation, in the environment's form, and ``state`` unchanged.
+
+        Args:
+            observation: shape (m, F) of one lane or (N, m, F) of N lanes; a bound policy requires
+                its environment's N.
+            state: passed through; what a bound policy remembers, it keeps by lane.
+            episode_start: not used; a bound policy sees it in ``tracker.episode``.
+            deterministic: not used; random policies toss the environment's coins.
+
+        Returns:
+            Per lane, with a leading axis as ``observation`` has one: the page (int64), the scores
+            (float32, shape (m,): the chosen pages from 1 downwards, all others -1), or the set of
+            pages (int8, shape (m,)).
+
+        Raises:
+            ValueError: the observation's shape fits neither the environment nor the features.
+        """
+        lanes = self._lanes(observation)
+        pages = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
+        num_pages = lanes.shape[1]
+        actions = np.stack([self._encode(chosen, num_pages) for chosen in pages])
+        return (actions if np.ndim(observation) == 3 else actions[0]), state
+
+    def _lanes(self, observation: Any) -> NDArray[Any]:
+        rows = np.asarray(observation)
+        if rows.ndim not in (2, 3):
+            raise ValueError(
+                f"observation must have shape (m, F) or (lanes, m, F), got {rows.shape}"
+            )
+        lanes = rows if rows.ndim == 3 else rows[None]
+        if self.core is None and lanes.shape[2] != len(self.features):
+            raise ValueError(
+                f"observation must have the {len(self.features)} columns {self.features}, "
+                f"got shape {rows.shape}"
+            )
+        if self.core is not None and lanes.shape[0] != self.core.num_lanes:
+            raise ValueError(
+                f"observation must have the {self.core.num_lanes} lanes of the environment that "
+                f"{self.name} is bound to, got shape {rows.shape}"
+            )
+        return lanes
+
+    def _decide(self, rows: NDArray[Any], lane: int) -> IntArray:
+        if self.core is None:
+            return self._read(rows, lane)
+        tracker = self.core.tracker(lane)
+        seat = self._seats.get(lane)
+        if seat is None or seat.episode != tracker.episode:
+            compiled = self.compile(
+                tracker.problem, self.core.num_slots(lane), self.core.coins(lane)
+            )
+            seat = self._seats[lane] = self._sit(compiled, tracker)
+        return self._choose(seat, tracker, lane)
+
+    def _encode(self, pages: IntArray, num_pages: int) -> NDArray[Any]:
+        if self.action_form == "page":
+            return np.asarray(pages[0], dtype=np.int64)
+        if self.action_form == "refresh":
+            refresh = np.zeros(num_pages, dtype=np.int8)
+            refresh[pages] = 1
+            return refresh
+        scores = np.full(num_pages, -1.0, dtype=np.float32)
+        scores[pages] = 1.0 - np.arange(len(pages)) / max(self.batch, len(pages))
+        return scores
+
+    def _require(self, problem: Problem) -> None:
+        missing = [name for name in self.needs if getattr(problem, name) is None]
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {', '.join(missing)}, which the environment does not reveal; "
+                "make it with reveal='parameters'"
+            )
+
+
+def core_of(env: Any) -> CrawlCore:
+    """The crawl environment inside ``env``; ValueError if there is none."""
+    core = getattr(env, "unwrapped", env)
+    lacking = [
+        name
+        for name in (*CrawlCore.__annotations__, "tracker", "last_log", "coins", "num_slots")
+        if not hasattr(core, name)
+    ]
+    if lacking:
+        raise ValueError(
+            f"env must be a crawl environment, got {type(core).__name__} without "
+            f"{', '.join(lacking)}"
+        )
+    return core  # type: ignore[no-any-return]
