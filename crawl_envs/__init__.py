@@ -16,6 +16,7 @@ __all__ = ["FAMILIES", "Instance", "register_envs"]
 
 FAMILIES = {
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
+    "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
 """Registered ids and the class of each; the vector environment's name ends in Vector."""
 

@@ -221,7 +221,8 @@ class Lanes:
 
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a fresh array."""
-        return self._rows[lane].copy().T
+        rows: ObservationArray = self._rows[lane].copy()
+        return rows.T
 
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""

@@ -6,23 +6,23 @@ are shown as [lane, page, feature].
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.state import State
 from crawl_envs.types import REVEALS, Instance, Reveal
 
+ObservationArray: TypeAlias = NDArray[np.float32]
+
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
 SIGNAL_CAP = 1000.0
 """Counts of signals saturate here in observations; trackers see them whole."""
 RATE_CAP = 1e6
 """Rates and weights saturate here in observations."""
-
-ObservationArray = NDArray[np.float32]
 
 
 def feature_names(reveal: Reveal, mortal: bool) -> tuple[str, ...]:
@@ -38,7 +38,9 @@ def feature_names(reveal: Reveal, mortal: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
-def observation_space(features: tuple[str, ...], num_pages: int, horizon: float) -> Box:
+def observation_space(
+    features: tuple[str, ...], num_pages: int, horizon: float
+) -> Space[ObservationArray]:
     """Return the box of observations, (m, F) float32, with finite bounds.
 
     Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
@@ -47,7 +49,8 @@ def observation_space(features: tuple[str, ...], num_pages: int, horizon: float)
     low = np.array([-1.0 if name == "changed" else 0.0 for name in features], np.float32)
     high = np.array([highs.get(name, RATE_CAP) for name in features], np.float32)
     shape = (num_pages, len(features))
-    return Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+    box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+    return cast(Space[ObservationArray], box)
 
 
 def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:

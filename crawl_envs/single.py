@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import Env
+from gymnasium import Env, logger
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.rendering import History, PictureArray, Scene, picture, text
 from crawl_envs.sim.advance import HITS, REQUESTS
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
 
@@ -33,6 +34,7 @@ class CrawlEnv(Env[ObservationArray, Any]):
         "render_modes": ["ansi", "rgb_array"],
         "render_fps": 10,
     }
+    _history: History | None = None
 
     def __init__(
         self, lanes: Lanes, objective: Objective, *, render_mode: str | None = None
@@ -97,6 +99,35 @@ class CrawlEnv(Env[ObservationArray, Any]):
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
         return info
+
+    def render(self) -> str | PictureArray | None:
+        """Return what the render mode says: a text, or a picture (H, W, 3) uint8.
+
+        Both show the truth. The picture's curve of freshness has a step per call.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.DependencyNotInstalled: matplotlib is missing, for ``rgb_array``.
+        """
+        if self.render_mode is None:
+            logger.warn("render does nothing: give make a render_mode, 'ansi' or 'rgb_array'")
+            return None
+        lanes = self.lanes
+        scene = Scene(
+            tracker=lanes.tracker(0),
+            instance=lanes.instance(0),
+            ledger=lanes.ledger(0),
+            log=lanes.last_log(0),
+            fresh=lanes._world.state.pages[0]["changes"] == 0,
+            horizon=lanes.horizon,
+            slots=lanes.num_slots(0),
+        )
+        if self.render_mode == "ansi":
+            return text(scene)
+        if self._history is None:
+            self._history = History()
+        self._history.record(scene.tracker.episode, scene.ledger)
+        return picture(scene, self._history)
 
     # What policies, oracles and tests read
 

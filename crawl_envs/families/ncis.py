@@ -43,7 +43,88 @@ def _lanes(
 
 
 class CrawlNCIS(CrawlEnv):
-    """DOC."""
+    """Noisy change-indicating signals: the set-up of Busa-Fekete et al. (2025).
+
+    ## Description
+
+    A tracker holds copies of m pages. Page i is requested at rate mu_i and changes at rate
+    Delta_i, both Poisson, whatever the tracker does. A change emits a signal with probability
+    ``recall``; false signals, with no change behind them, come at rate nu_i; signals may be
+    delayed. The tracker sees the signals and, at a crawl, whether the page had changed; it never
+    sees the changes. The budget is hard: crawl j happens at time j / R, and the question at each
+    is which page.
+
+    ## Instance
+
+    Drawn from the seed at every seeded reset, and kept otherwise: importance mu and change rate
+    Delta from U(0, 1); ``uniform`` has no signals; ``partial`` has recall from Beta(1/4, 1/4);
+    ``noisy`` adds false signals at rates from U(0.1, 0.6); ``delayed`` adds a delay of Poisson(6)
+    slots. ``reset(options={"instance": instance})`` pins an instance of one's own, whose
+    bandwidth then holds, until the next seeded reset.
+
+    ## Action Space
+
+    - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot.
+    - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the
+      ``batch`` highest scores, ties by lowest index.
+    - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; what it costs is
+      in the ledger, and in the reward with ``crawl_cost``.
+
+    ## Observation Space
+
+    ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``:
+
+    | column | range | meaning |
+    |---|---|---|
+    | elapsed | [0, horizon] | time since the last crawl |
+    | signals | [0, 1000] | signals received since, saturated |
+    | changed | -1, 0, 1 | what the last crawl found; -1 before the first |
+    | importance | [0, 1e6] | mu, saturated |
+    | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
+    | recall | [0, 1] | with ``reveal="parameters"`` |
+    | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
+
+    The box is for networks. Exact values are in ``env.unwrapped.tracker()``, and what the last
+    step taught in ``env.unwrapped.last_log()``.
+
+    ## Rewards
+
+    With ``reward="freshness"`` the importance-weighted share of pages that is fresh, averaged
+    over the slot, in [0, 1]; because requests are Poisson its long-run mean is the papers'
+    accuracy, the share of requests served fresh. With ``reward="requests"`` the number of
+    requests served fresh in the slot. ``crawl_cost`` is taken off per crawl. The parts are in
+    ``info["reward_terms"]``, the slot's requests and those served fresh in ``info["requests"]``
+    and ``info["hits"]``.
+
+    ## Starting State
+
+    At time 0 every page is fresh, with no signals. The first observation is at the first crawl,
+    time 1 / R, and includes all events before it.
+
+    ## Episode End
+
+    Truncated after the last crawl within the horizon and the slot that follows it; never
+    terminated.
+
+    ## Arguments
+
+    - ``num_pages`` (100): number of pages, m.
+    - ``bandwidth`` (100.0): crawls per unit time, R; ``bandwidth_steps`` (()): later changes of
+      it, as (time, bandwidth) pairs.
+    - ``horizon`` (10.0): length of an episode in units of time.
+    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy`` or ``delayed``.
+    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
+    - ``objective`` ("binary"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): what is paid.
+    - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
+    - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
+      "unit": "time" | "slots"}``.
+    - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
+    - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
+
+    ## Version History
+
+    - v0: first version.
+    """
 
     def __init__(
         self,

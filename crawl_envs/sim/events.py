@@ -86,7 +86,7 @@ def draw_code(stream: UintArray, alias: Records) -> int:
     entry = alias[column]
     # Arithmetic instead of a branch, which could not be predicted.
     column += (scaled - column >= entry.cut) * (entry.other - column)
-    return (column >> 2 << KIND_BITS) | (column & 3)
+    return int((column >> 2 << KIND_BITS) | (column & 3))
 
 
 @compiled(forceinline=True)

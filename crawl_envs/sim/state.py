@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
@@ -127,39 +128,43 @@ class State(NamedTuple):
     crawl_log: Records
 
 
-DTYPES = State(
-    lanes=LANE,
-    clock=np.dtype(np.float64),
-    stream=np.dtype(np.uint64),
-    last_crawl=np.dtype(np.float64),
-    pages=PAGE,
-    alive_at_start=np.dtype(np.bool_),
-    tape=EVENT,
-    alias=ALIAS,
-    pending=EVENT,
-    signal_log=SIGNAL_ENTRY,
-    crawl_log=CRAWL_ENTRY,
+ARRAY_DTYPES = (
+    LANE,
+    np.dtype(np.float64),
+    np.dtype(np.uint64),
+    np.dtype(np.float64),
+    PAGE,
+    np.dtype(np.bool_),
+    EVENT,
+    ALIAS,
+    EVENT,
+    SIGNAL_ENTRY,
+    CRAWL_ENTRY,
 )
+"""Element types of the arrays of a State, which kernels take for granted."""
 
 
 def address_table(state: State) -> IntArray:
     """Return the table of a state: a row (address, shape padded by zeros) per array, (11, 4)."""
     table = np.zeros((len(state), 4), np.int64)
-    for row, (array, dtype) in enumerate(zip(state, DTYPES, strict=True)):
-        assert array.dtype == dtype and array.flags.c_contiguous  # kernels take that for granted
+    for row, (array, dtype) in enumerate(zip(state, ARRAY_DTYPES, strict=True)):
+        assert array.dtype == dtype
+        assert array.flags.c_contiguous
         table[row, 0] = array.ctypes.data
         table[row, 1 : 1 + array.ndim] = array.shape
     return table
 
 
-@intrinsic
-def pointer_to(typing_context: Any, address: Any) -> Any:
+def _pointer_to(typing_context: Any, address: Any) -> Any:
     """Turn an address into a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), generate
+
+
+pointer_to: Any = intrinsic(_pointer_to)
 
 
 @compiled()

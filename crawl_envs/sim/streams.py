@@ -48,8 +48,8 @@ def mixed(word: np.uint64) -> np.uint64:
     """Return the splitmix64 hash of a word."""
     word = (word ^ (word >> np.uint64(30))) * MIX_1
     word = (word ^ (word >> np.uint64(27))) * MIX_2
-    word ^= word >> np.uint64(31)
-    return word
+    hashed: np.uint64 = word ^ (word >> np.uint64(31))
+    return hashed
 
 
 @compiled(forceinline=True)
@@ -64,7 +64,8 @@ def seed_stream(stream: UintArray, root: np.uint64, episode: np.uint64) -> None:
 @compiled(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
     """Rotate a word to the left."""
-    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+    turned: np.uint64 = (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+    return turned
 
 
 @compiled(forceinline=True)

@@ -1,0 +1,152 @@
+"""``CrawlTrace-v0``: a recorded change history of a real site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from crawl_envs.actions import action_form
+from crawl_envs.instances.recorded import recorded
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective
+from crawl_envs.single import CrawlEnv
+from crawl_envs.types import Reveal
+from crawl_envs.vector import CrawlVectorEnv
+
+DEFAULT_TRACE = "garden-handbook"
+
+
+def _lanes(
+    num_lanes: int,
+    *,
+    trace: str = DEFAULT_TRACE,
+    signals: str = "directory",
+    window: Sequence[float] | None = None,
+    bandwidth: float | None = None,
+    days_per_crawl: float = 30.0,
+    importance: str = "uniform",
+    parameters: str | None = None,
+    action: str = "page",
+    batch: int = 1,
+    reveal: Reveal = "parameters",
+    resample: bool = False,
+) -> Lanes:
+    """Wire the family's lanes; the arguments are those of :class:`CrawlTrace`."""
+    if window is not None and len(window) != 2:
+        raise ValueError(f"window must be a first and a last day, got {window!r}")
+    generator = recorded(
+        trace,
+        signals=signals,
+        window=None if window is None else (float(window[0]), float(window[1])),
+        bandwidth=bandwidth,
+        days_per_crawl=days_per_crawl,
+        importance=importance,
+        parameters=parameters,
+    )
+    form = action_form(action, generator.num_pages, batch)
+    return Lanes(
+        num_lanes,
+        generator,
+        form,
+        horizon=generator.duration,
+        reveal=reveal,
+        resample=resample,
+        tape=generator.tape,
+    )
+
+
+class CrawlTrace(CrawlEnv):
+    """A recorded history, replayed: the pages of a real site that change, are born and die.
+
+    ## Description
+
+    The tape is what was recorded: every change of every page of a site, the signals about them,
+    births and deaths. Nothing is drawn, so all seeds meet the same events. The tracker starts
+    with a fresh copy of every page that exists, learns of births at once and with a fresh copy,
+    and of deaths at once. Time is in days. Rates drift, commits change many pages at once, and
+    signals name a directory and not a page: this is what formulas are worth on the web.
+
+    ## Instance
+
+    Change rate, recall and false-signal rate of each page are those that
+    ``python -m scripts.fit_trace`` fitted on an earlier window and stored beside the trace; a
+    page that did not exist then gets the pooled prior. They are beliefs, not the truth.
+
+    ## Action Space
+
+    As in ``CrawlNCIS-v0``: ``page``, ``scores`` or ``refresh``, over all pages that ever lived.
+    Crawling a page that does not exist is wasted and counted (``ledger().wasted``);
+    ``info["action_mask"]`` (int8) and ``action_masks()`` say which pages exist.
+
+    ## Observation Space
+
+    ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``: ``elapsed``
+    (days since the last crawl, or the birth), ``signals`` (received since, saturated at 1000),
+    ``changed`` (what the last crawl found: 1, 0, or -1 before the first), ``alive``,
+    ``importance`` and, with ``reveal="parameters"``, ``change_rate``, ``recall`` and
+    ``false_signal_rate``. Pages that do not exist have ``alive`` 0.
+
+    ## Rewards
+
+    The importance-weighted share of existing pages that is fresh, averaged over the slot, in
+    [0, 1]. ``info["reward_terms"]`` names the parts. A trace records no requests.
+
+    ## Starting State
+
+    Day 0 of the window: all existing pages fresh. The first observation is at the first crawl.
+
+    ## Episode End
+
+    Truncated when the window's budget of crawls is spent; never terminated.
+
+    ## Arguments
+
+    - ``trace``: name of a shipped trace, or path of a folder (``python -m scripts.trace_from_git``
+      makes one of any git repository).
+    - ``signals``: ``directory`` (each touches all pages of its directory), ``mentions`` (the
+      commit's subject names the page), ``both`` or ``none``. With ``both`` the two kinds are
+      counted as one, which is worse than mentions alone where the kinds differ in quality.
+    - ``window``: first and last day; by default the second half of the trace.
+    - ``bandwidth``: crawls per day; by default the mean number of pages alive divided by
+      ``days_per_crawl`` (30).
+    - ``importance``: ``uniform`` or ``zipf`` (1 / rank, in an order that the seed draws).
+    - ``parameters``: path of the fitted parameters, if not beside the trace.
+    - ``action``, ``batch``, ``reveal``, ``resample``, ``crawl_cost``, ``render_mode``: as in
+      ``CrawlNCIS-v0``.
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    def __init__(
+        self, *, crawl_cost: float = 0.0, render_mode: str | None = None, **arguments: Any
+    ) -> None:
+        super().__init__(
+            _lanes(1, **arguments), Objective("freshness", crawl_cost), render_mode=render_mode
+        )
+
+
+class CrawlTraceVector(CrawlVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlTrace` that step together, with the same arguments.
+
+    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        crawl_cost: float = 0.0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(
+            _lanes(num_envs, **arguments),
+            Objective("freshness", crawl_cost),
+            autoreset_mode=autoreset_mode,
+            copy=copy,
+        )

@@ -1,0 +1,99 @@
+"""A recorded change history as an instance: its events are given, its parameters fitted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from crawl_envs.instances import traces
+from crawl_envs.sim.tape import Tape
+from crawl_envs.types import FloatArray, Instance
+
+Importance = Literal["uniform", "zipf"]
+IMPORTANCES = ("uniform", "zipf")
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A window of a trace; call it with a NumPy generator for an instance.
+
+    The instance's change rates and signal quality are what was fitted on another window; the
+    events are those of ``tape``. Only ``zipf`` importance, 1 / rank in an order drawn at random,
+    depends on the generator.
+    """
+
+    tape: Tape
+    duration: float
+    parameters: traces.Parameters
+    bandwidth: float
+    importance: Importance
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages that ever lived, m."""
+        return int(self.tape.alive.size)
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Return the instance."""
+        weights: FloatArray = np.ones(self.num_pages)
+        if self.importance == "zipf":
+            weights = 1.0 / (1.0 + rng.permutation(self.num_pages))
+        return Instance(
+            weights,
+            self.parameters.change_rate,
+            self.parameters.recall,
+            self.parameters.false_signal_rate,
+            bandwidth=self.bandwidth,
+        )
+
+
+def recorded(
+    trace: str,
+    *,
+    signals: str = "directory",
+    window: tuple[float, float] | None = None,
+    bandwidth: float | None = None,
+    days_per_crawl: float = 30.0,
+    importance: str = "uniform",
+    parameters: str | None = None,
+) -> Recorded:
+    """Read a window of a trace and the parameters fitted for it.
+
+    Args:
+        trace: name of a shipped trace, or path of a folder.
+        signals: which recorded signals are heard: directory, mentions, both or none.
+        window: first and last day, within the trace; None takes the second half.
+        bandwidth: crawls per day; None takes the mean number of pages alive in the window
+            divided by ``days_per_crawl``.
+        days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
+        importance: ``uniform`` or ``zipf``.
+        parameters: file of fitted parameters; None takes the one beside the trace.
+
+    Raises:
+        ValueError: an argument outside its range, a missing or foreign file.
+    """
+    kind = traces.check_signals(signals)
+    if importance not in IMPORTANCES:
+        raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
+    if not (math.isfinite(days_per_crawl) and days_per_crawl > 0.0):
+        raise ValueError(f"days_per_crawl must be finite and > 0, got {days_per_crawl!r}")
+    folder = traces.find(trace)
+    record = traces.load(folder)
+    start, end = (record.days / 2.0, record.days) if window is None else window
+    events = record.window(start, end, kind)
+    path = Path(parameters) if parameters is not None else traces.parameters_path(folder, kind)
+    fitted = traces.load_parameters(path, record)
+    if bandwidth is None:
+        alive = float(record.alive_days(start, end).sum()) / (end - start)
+        bandwidth = alive / days_per_crawl
+    return Recorded(
+        Tape(events.time, events.code, events.alive),
+        events.duration,
+        fitted,
+        bandwidth,
+        "zipf" if importance == "zipf" else "uniform",
+    )
