@@ -73,7 +73,8 @@ def write_page(page: Any, lane: int, number: int, rows: Any, mortal: bool) -> No
 def write_observations(state: State, rows: Any, mortal: bool, horizon: float) -> None:
     """Bring ``rows``, (N, F, m), up to date in the lanes that moved.
 
-    Elapsed times are written for all pages, the rest where the last slot touched it.
+    Elapsed times are written for all pages, 0 for those that do not exist; the rest is written
+    where the last slot touched it.
     """
     lanes, pages, last_crawl = state.lanes, state.pages, state.last_crawl
     crawl_log, signal_log = state.crawl_log, state.signal_log
@@ -86,6 +87,9 @@ def write_observations(state: State, rows: Any, mortal: bool, horizon: float) ->
         now = record.time
         for number in range(num_pages):
             rows[lane, ELAPSED, number] = min(now - last_crawl[lane, number], horizon)
+        if mortal:
+            for number in range(num_pages):
+                rows[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
                 write_page(pages[lane, number], lane, number, rows, mortal)

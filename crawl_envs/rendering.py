@@ -112,7 +112,7 @@ def _standing(scene: Scene) -> str:
 
 def _budget(scene: Scene) -> str:
     now = f"time {scene.ledger.time:.2f} of {scene.horizon:g}"
-    return f"{now}   crawls {scene.ledger.crawls} of {scene.slots}"
+    return f"{now}   crawls {scene.ledger.crawls} (budget {scene.slots})"
 
 
 def text(scene: Scene) -> str:

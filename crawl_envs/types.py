@@ -212,7 +212,8 @@ class Tracker(NamedTuple):
         problem: what it was told of the instance.
         episode: how often the lane was reset; a new number means that an episode starts.
         time: now, in the instance's unit.
-        elapsed: time since each page's last crawl (before the first: since its birth), (m,).
+        elapsed: time since each page's last crawl (before the first: since its birth), (m,);
+            0 for a page that does not exist.
         signals: signals received since then, (m,) int64.
         changed: what the last crawl found: 1 a change, 0 none, -1 never crawled; (m,) int8.
         alive: whether the page exists, (m,) bool.

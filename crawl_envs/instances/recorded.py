@@ -11,7 +11,7 @@ import numpy as np
 
 from crawl_envs.instances import traces
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import FloatArray, Instance
+from crawl_envs.types import Instance
 
 Importance = Literal["uniform", "zipf"]
 IMPORTANCES = ("uniform", "zipf")
@@ -39,9 +39,8 @@ class Recorded:
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Return the instance."""
-        weights: FloatArray = np.ones(self.num_pages)
-        if self.importance == "zipf":
-            weights = 1.0 / (1.0 + rng.permutation(self.num_pages))
+        rank = rng.permutation(self.num_pages) if self.importance == "zipf" else 0
+        weights = np.broadcast_to(1.0 / (1.0 + rank), self.num_pages)
         return Instance(
             weights,
             self.parameters.change_rate,

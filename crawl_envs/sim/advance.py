@@ -125,14 +125,17 @@ def be_born_or_die(record: Any, page: Any, born: bool) -> None:
 
 @compiled(forceinline=True)
 def apply_event(record: Any, page: Any, kind: int) -> None:
-    """Let an existing page change, be signalled or be requested, by the bits of the kind."""
-    if kind == REQUEST:
-        record.slot_requests += 1
-        record.slot_hits += page.changes == 0
+    """Let an existing page change, be signalled or be requested, by the bits of the kind.
+
+    Without branches, because which kind comes next cannot be predicted.
+    """
+    fresh = page.changes == 0
     change = kind & CHANGE
-    if change > 0 and page.changes == 0:
-        record.fresh_weight -= page.importance
+    request = kind == REQUEST
+    record.slot_requests += request
+    record.slot_hits += request & fresh
     record.changes += change
+    record.fresh_weight -= page.importance * (change & fresh)
     page.changes += change
     page.signals += kind >> 1
 

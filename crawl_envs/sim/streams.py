@@ -72,7 +72,7 @@ def rotated(word: np.uint64, bits: int) -> np.uint64:
 def next_word(stream: UintArray) -> np.uint64:
     """Draw 64 random bits and move the stream on (xoshiro256++)."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    word = rotated(s0 + s3, 23) + s0
+    word: np.uint64 = rotated(s0 + s3, 23) + s0
     shifted = s1 << np.uint64(17)
     s2 ^= s0
     s3 ^= s1

@@ -1,0 +1,167 @@
+"""The suite's own contract as checks to call on one's own environments and policies.
+
+Each check raises AssertionError with a sentence that says what was expected and what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env
+
+from crawl_envs.evaluation import PolicyFactory, simulate
+from crawl_envs.types import CompilablePolicy, CompiledIndex, Ledger
+
+Maker = Callable[[], "gymnasium.Env[Any, Any]"]
+STEPS = 50
+WORLD_METRICS = ("time", "requests", "changes", "signals", "alive_time")
+"""What a ledger counts that no action can influence."""
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _walk(env: gymnasium.Env[Any, Any], seed: int, action_seed: int) -> tuple[Ledger, list[float]]:
+    """Take up to STEPS random actions after a seeded reset; returns the ledger and rewards."""
+    observation, _ = env.reset(seed=seed)
+    env.action_space.seed(action_seed)
+    rewards = []
+    for _ in range(STEPS):
+        expect(
+            env.observation_space.contains(observation),
+            f"observation must lie in {env.observation_space}",
+        )
+        observation, reward, _, truncated, info = env.step(env.action_space.sample())
+        terms = sum(info["reward_terms"].values())
+        expect(
+            abs(float(reward) - terms) < 1e-9,
+            f"reward {reward} must be the sum of its terms {terms}",
+        )
+        rewards.append(float(reward))
+        if truncated:
+            break
+    core: Any = env.unwrapped
+    return core.ledger(), rewards
+
+
+def check_tape(make: Maker, seed: int = 0) -> None:
+    """Check that actions do not influence events, and that a seed decides everything."""
+    first, rewards = _walk(make(), seed, action_seed=1)
+    again, rewards_again = _walk(make(), seed, action_seed=1)
+    expect(first == again, f"the same seed and actions must give the same ledger: {first}, {again}")
+    expect(rewards == rewards_again, "the same seed and actions must give the same rewards")
+    other, _ = _walk(make(), seed, action_seed=2)
+    for name in WORLD_METRICS:
+        one, two = getattr(first, name), getattr(other, name)
+        expect(
+            bool(np.isclose(one, two)), f"{name} must not depend on actions, got {one} and {two}"
+        )
+
+
+def check_tracker(make: Maker, seed: int = 0) -> None:
+    """Check that the tracker agrees with the observation, column by column."""
+    env = make()
+    observation, _ = env.reset(seed=seed)
+    core: Any = env.unwrapped
+    env.action_space.seed(seed)
+    for _ in range(STEPS):
+        tracker = core.tracker()
+        for column, name in enumerate(core.features):
+            known = getattr(tracker, name, None)
+            if known is None:
+                known = getattr(tracker.problem, name)
+            known = np.minimum(known, env.observation_space.high[:, column])  # type: ignore[attr-defined]
+            expect(
+                bool(np.allclose(observation[:, column], known, rtol=1e-6)),
+                f"column {name} must be what the tracker knows",
+            )
+        observation, _, _, truncated, _ = env.step(env.action_space.sample())
+        if truncated:
+            break
+
+
+def check_state(make: Maker, seed: int = 0) -> None:
+    """Check that a state that was taken can be gone back to, in mid-episode."""
+    env = make()
+    env.reset(seed=seed)
+    core: Any = env.unwrapped
+    env.action_space.seed(seed)
+    actions = [env.action_space.sample() for _ in range(6)]
+    env.step(actions[0])
+    state = core.get_state()
+    first = [env.step(action) for action in actions[1:]]
+    core.set_state(state)
+    for action, (observation, reward, *_) in zip(actions[1:], first, strict=True):
+        observation_again, reward_again, *_ = env.step(action)
+        expect(
+            bool(np.array_equal(observation, observation_again)), "set_state must bring back all"
+        )
+        expect(reward == reward_again, "set_state must bring back all rewards")
+
+
+def check_crawl_env(make: Maker, *, render: bool = False) -> None:
+    """Run all checks of an environment: Gymnasium's and the suite's.
+
+    Args:
+        make: a function that returns a fresh environment.
+        render: whether to check rendering too.
+
+    Raises:
+        AssertionError: what was expected, and what was seen.
+    """
+    check_env(make().unwrapped, skip_render_check=not render)
+    check_tape(make)
+    check_tracker(make)
+    check_state(make)
+
+
+def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
+    """Check a policy: valid actions for one and for a batch, the same twice, compiled as stepped.
+
+    Args:
+        factory: a function of an environment that returns a policy for it.
+        make: a function that returns a fresh environment.
+        seed: of the episode.
+
+    Raises:
+        AssertionError: what was expected, and what was seen.
+    """
+    env = make()
+    runs = []
+    for _ in range(2):
+        policy = factory(env)
+        observation, _ = env.reset(seed=seed)
+        actions = []
+        for step in range(STEPS):
+            action, _ = policy.predict(observation, episode_start=np.array([step == 0]))
+            expect(
+                env.action_space.contains(action), f"action must lie in the space, got {action!r}"
+            )
+            batch, _ = policy.predict(observation[None], episode_start=np.array([False]))
+            expect(
+                np.shape(batch) == (1, *np.shape(action)),
+                f"a batch of one must give shape {(1, *np.shape(action))}, got {np.shape(batch)}",
+            )
+            actions.append(action)
+            observation, _, _, truncated, _ = env.step(action)
+            if truncated:
+                break
+        runs.append(np.array(actions))
+    expect(bool(np.array_equal(runs[0], runs[1])), "the same seed must give the same actions")
+    core: Any = env.unwrapped
+    policy = factory(env)
+    if core.action_form == "page" and isinstance(policy, CompilablePolicy):
+        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        if isinstance(form, CompiledIndex) or not core.lanes.mortal:
+            lanes = core.lanes
+            rollout = simulate(core.instance, policy, lanes.horizon, seed, lanes.tape)
+            expect(
+                bool(np.array_equal(rollout.crawls[: len(runs[0])], runs[0])),
+                "the compiled form must crawl the pages that predict chooses",
+            )
