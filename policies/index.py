@@ -258,8 +258,8 @@ class SignalPolicy(IndexPolicy):
             :class:`IndexPolicy`.
 
     Raises:
-        ValueError: as for :class:`IndexPolicy`; a delay window that is negative or not finite, or
-            that is positive without an environment.
+        ValueError: as for :class:`IndexPolicy`; a delay window that is negative or not finite;
+            at ``predict``, one that is positive without an environment.
     """
 
     uses_signals = True
@@ -268,12 +268,15 @@ class SignalPolicy(IndexPolicy):
         super().__init__(env, **binding)
         if not (math.isfinite(delay_window) and delay_window >= 0.0):
             raise ValueError(f"delay_window must be finite and >= 0, got {delay_window!r}")
-        if delay_window > 0.0 and self.core is None:
-            raise ValueError(
-                f"delay_window must be 0 without an environment, whose log it is read from; "
-                f"got {delay_window!r}"
-            )
         self.delay_window = float(delay_window)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        if self.delay_window > 0.0:
+            raise ValueError(
+                "delay_window must be 0 to predict without an environment, whose log it is read "
+                f"from; got {self.delay_window!r}"
+            )
+        return super()._read(rows, lane)
 
 
 def _largest(worth: FloatArray, alive: BoolArray, count: int) -> IntArray:

@@ -190,22 +190,20 @@ def _put(index: int, x: float, ratio: float) -> float:
     shrink = 1.0 / (1.0 + ratio)
     step = ratio * shrink
     deficit = step
+    total = step
     if index <= SHORT:
-        total = step
         for j in range(index, 0, -1):
             deficit = deficit * shrink + step
             total = deficit + total * (x / j)
         return total * math.exp(-x)
     weight = _pmf(index, x)
-    total = step * weight
-    j = float(index)
-    while j > 0.0:
+    total *= weight
+    for j in range(index, 0, -1):
         weight *= j / x
         deficit = deficit * shrink + step
         total += deficit * weight
         if deficit * weight < NEGLIGIBLE * total:
             break
-        j -= 1.0
     return total
 
 
@@ -411,21 +409,19 @@ def _reaches(index: int, x: float) -> float:
 
 @compiled(VALUE.signature)
 def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
-    """The cycle length psi (Lemma 4): the expected time to reach this state's effective elapsed time."""
+    """The cycle length psi (Lemma 4): the mean time to reach this effective elapsed time."""
     gamma: float = parameters[page, LENGTH_GAMMA]
     spacing: float = parameters[page, LENGTH_SPACING]
-    iota = elapsed + parameters[page, LENGTH_BETA] * signals if signals > 0 else elapsed
+    beta: float = parameters[page, LENGTH_BETA]
+    iota = elapsed + beta * signals if signals > 0 else elapsed
     if iota >= parameters[page, LENGTH_SWITCH] and spacing < math.inf:
         pace = 1.0 / (1.0 + spacing)
-        return pace * (iota + 0.5 * pace * spacing * parameters[page, LENGTH_BETA])
+        return pace * (iota + 0.5 * pace * spacing * beta)
     own = gamma * elapsed
     x = own + spacing * signals if signals > 0 else own
     index = 0
-    if iota > SHORT * parameters[page, LENGTH_BETA] or signals > SHORT:
-        if spacing == math.inf:
-            index = signals
-        else:
-            index = _deep_count(x, spacing, iota / parameters[page, LENGTH_BETA])
+    if iota > SHORT * beta or signals > SHORT:
+        index = signals if spacing == math.inf else _deep_count(x, spacing, iota / beta)
     total = float(index)
     while index < ENDLESS:
         ahead = signals - index

@@ -132,7 +132,7 @@ class _Signals:
         self.beta = np.where(
             (change_rate == 0.0) & (recall > 0.0) & (false_rate > 0.0), static, beta
         )
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             self.spacing = np.where(self.beta > 0.0, self.gamma * self.beta, 0.0)
         self.damping = _dampings(np.ravel(self.spacing))
 

@@ -316,8 +316,8 @@ def cycle_length(
     """Mean time between crawls when crawling at effective elapsed time iota: psi (Lemma 4).
 
     psi = (1/gamma) sum_{i=0}^{floor(iota/beta)} R^i_exp(gamma (iota - i beta)); the crawl rate is
-    f = 1 / psi. Without signals psi = iota; at an infinite iota psi is infinite, unless nu = 0: then
-    the first signal ends the cycle, and psi is 1 / gamma.
+    f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, unless nu = 0:
+    then a signal ends the cycle, and psi is 1 / gamma.
 
     Args:
         effective_elapsed: iota, >= 0, may be infinite.

@@ -1,0 +1,401 @@
+"""Policies: published crawl sequences, episodes and lanes, delays, rates, real environments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+
+import crawl_envs  # noqa: F401  (registers the environments)
+import policies
+from crawl_envs.types import CompilablePolicy, CompiledIndex, CompiledSequence, Instance
+from policies import index, schedules, solvers
+from tests.policies.replay import (
+    CHANGE,
+    REQUEST,
+    SIGNAL,
+    ReplayCore,
+    ReplayLane,
+    random_lane,
+    run,
+)
+
+REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
+
+INDEX_POLICIES = ("Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS", "GreedyNCISApprox")
+SEQUENCE_POLICIES = ("LowDiscrepancy", "UniformCrawl", "ChangeRateCrawl", "RandomCrawl")
+
+PUBLISHED = {
+    "GREEDY": ("Greedy", {}),
+    "GREEDY-CIS-I1": ("GreedyCIS", {"reading": "I1"}),
+    "GREEDY-CIS-I2": ("GreedyCIS", {}),
+    "GREEDY-CIS-I3": ("GreedyCIS", {"reading": "I3"}),
+    "GREEDY-NCIS": ("GreedyNCIS", {}),
+    "GREEDY-NCIS delayed": ("GreedyNCIS", {}),
+    "GREEDY-NCIS delayed discard5/R": ("GreedyNCIS", {"delay_window": 5.0}),
+    "APPROX-1": ("GreedyNCISApprox", {"terms": 1}),
+    "APPROX-2": ("GreedyNCISApprox", {"terms": 2}),
+}
+
+
+def recorded_lane(world, delayed):
+    """A lane that plays the events of ncis_events.json."""
+    instance = Instance(
+        world["mu"], world["Delta"], world["lam"], world["nu"], bandwidth=world["R"]
+    )
+    given = world["events"]
+    changes = list(zip(given["change_t"], given["change_page"], strict=True))
+    signals = [
+        change for change, told in zip(changes, given["change_signalled"], strict=True) if told
+    ]
+    signals += zip(given["false_t"], given["false_page"], strict=True)
+    if delayed:
+        signals = [
+            (time + delay, page)
+            for (time, page), delay in zip(signals, given["delays"], strict=True)
+        ]
+    requests = zip(given["request_t"], given["request_page"], strict=True)
+    events = [
+        (time, kind, page)
+        for kind, rows in ((CHANGE, changes), (SIGNAL, signals), (REQUEST, requests))
+        for time, page in rows
+    ]
+    return ReplayLane(instance, events, world["T"])
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("world", range(4))
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_reference_crawl_sequences(world, name):
+    known = json.loads((REFERENCE / "ncis_events.json").read_text())[world]
+    if name not in known["results"]:
+        assert known["name"] == "S2"  # without false signals, all readings are one
+        return
+    result = known["results"][name]
+    lane = recorded_lane(known, "delayed" in name)
+    policy_name, arguments = PUBLISHED[name]
+    if "delay_window" in arguments:
+        arguments = {"delay_window": arguments["delay_window"] / known["R"]}
+    core = ReplayCore(lane)
+    crawled = run(policies.make(policy_name, core, **arguments), core, core.num_slots())
+    assert crawled[0] == result["crawl_sequence"]
+    assert (lane.hits, lane.requests) == (result["hits"], result["requests"])
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("case", range(3))
+def test_reference_first_picks_of_greedy(case):
+    known = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[case]
+    rng = np.random.default_rng(known["seed"])
+    change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
+    core = ReplayCore(ReplayLane(Instance(importance, change_rate, bandwidth=100.0), (), 3.0))
+    assert run(policies.Greedy(core), core, 300)[0] == known["greedy_first300"]
+
+
+# Registry
+
+
+def test_every_policy_is_made_by_name_and_can_be_compiled():
+    core = ReplayCore(random_lane(4, 0))
+    assert policies.names() == tuple(sorted((*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")))
+    for name in policies.names():
+        policy = policies.make(name, core)
+        assert policy.name == name
+        assert isinstance(policy, CompilablePolicy)
+        problem = core.lanes[0].instance.problem()
+        compiled = policy.compile(problem, 20, np.random.default_rng(0))
+        if name in SEQUENCE_POLICIES:
+            assert isinstance(compiled, CompiledSequence)
+            assert compiled.pages.shape == (20,)
+            assert compiled.pages.dtype == np.int64
+        else:
+            assert isinstance(compiled, CompiledIndex)
+            assert compiled.parameters.shape[0] == 4
+
+
+def test_arguments_reach_the_policy():
+    core = ReplayCore(random_lane(3, 0))
+    assert policies.make("GreedyNCISApprox", core, terms=3).terms == 3
+    assert policies.make("GreedyCIS", core, reading="I1").reading == "I1"
+    compiled = policies.make("GreedyNCIS", core, delay_window=0.5).compile(
+        core.lanes[0].instance.problem(), 0, np.random.default_rng(0)
+    )
+    assert compiled.delay_window == 0.5
+
+
+# Steps and compiled forms
+
+
+def compiled_run(policy, core, steps):
+    """What the compiled form chooses: the same kernel and table, outside of ``predict``."""
+    core.reset()
+    lane = core.lanes[0]
+    compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.coins())
+    for step in range(steps):
+        known = lane.tracker()
+        if isinstance(compiled, CompiledSequence):
+            page = compiled.pages[step]
+        else:
+            page = index.best_page(
+                compiled.value, compiled.parameters, known.elapsed, known.signals, known.alive
+            )
+        lane.step([int(page)])
+    return lane.crawled
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_steps_choose_what_the_compiled_form_chooses(name):
+    def core():
+        return ReplayCore(random_lane(12, 3, horizon=8.0))
+
+    stepped, compiled = core(), core()
+    crawled = run(policies.make(name, stepped), stepped, 80)[0]
+    assert crawled == compiled_run(policies.make(name, compiled), compiled, 80)
+    assert len(set(crawled)) > 1
+
+
+def test_round_robin_crawls_in_turn():
+    core = ReplayCore(random_lane(7, 1))
+    assert run(policies.RoundRobin(core), core, 20)[0] == [slot % 7 for slot in range(20)]
+
+
+def test_best_page_in_plain_python():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        elapsed = rng.integers(0, 4, 9) * 1.0
+        alive = rng.random(9) < 0.6
+        compiled = policies.RoundRobin(features=("elapsed",))._index(
+            Instance(np.ones(9), 1.0, bandwidth=1.0).problem()
+        )
+        sight = (*compiled, elapsed, np.zeros(9, dtype=np.int64), alive)
+        values = np.where(alive, elapsed, -np.inf)
+        np.testing.assert_array_equal(index.page_values(*sight), values)
+        assert index.best_page(*sight) == (np.argmax(values) if alive.any() else 0)
+
+
+# Episodes and lanes
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_lanes_are_independent(name):
+    def lanes():
+        return [random_lane(6, seed) for seed in (1, 2, 3)]
+
+    together = ReplayCore(*lanes())
+    sequences = run(policies.make(name, together), together, 30)
+    for lane, sequence in zip(lanes(), sequences, strict=True):
+        alone = ReplayCore(lane)
+        assert run(policies.make(name, alone), alone, 30)[0] == sequence
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_new_episode_means_new_problem(name):
+    core = ReplayCore(random_lane(6, 1))
+    policy = policies.make(name, core)
+    run(policy, core, 17)
+    other = random_lane(6, 2)
+    core.lanes[0].instance, core.lanes[0].events = other.instance, other.events
+    fresh = ReplayCore(random_lane(6, 2))
+    fresh.lanes[0].episode, fresh.lanes[0].seed = core.lanes[0].episode, core.lanes[0].seed
+    assert run(policy, core, 30) == run(policies.make(name, fresh), fresh, 30)
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_asked_twice_answers_the_same(name):
+    core = ReplayCore(random_lane(6, 1))
+    policy = policies.make(name, core)
+    observation = core.reset()
+    for _ in range(10):
+        first = policy.predict(observation)[0]
+        np.testing.assert_array_equal(policy.predict(observation)[0], first)
+        observation = core.step(first)
+
+
+def test_random_crawl_tosses_the_coins_of_each_episode():
+    core = ReplayCore(random_lane(6, 1))
+    policy = policies.RandomCrawl(core)
+    first, second = run(policy, core, 30)[0], run(policy, core, 30)[0]
+    assert first != second
+    np.testing.assert_array_equal(
+        second, schedules.random(np.ones(6), 50, np.random.default_rng([1, 2]))[:30]
+    )
+
+
+# Delay windows
+
+
+def test_delay_window_from_the_definition():
+    window = 0.4
+    lane = random_lane(5, 8, horizon=10.0)
+    core = ReplayCore(lane)
+    policy = policies.GreedyNCIS(core, delay_window=window)
+    observation = core.reset()
+    compiled = policy.compile(lane.instance.problem(), 0, np.random.default_rng(0))
+    signals = [(time, page) for time, kind, page in lane.events if kind == SIGNAL]
+    discarded = 0
+    for _ in range(99):
+        action, _ = policy.predict(observation)
+        counted = np.zeros(5, dtype=np.int64)
+        for time, page in signals:
+            if lane.last_crawl[page] < time < lane.time:
+                counted[page] += time - lane.last_crawl[page] > window
+        known = lane.tracker()
+        discarded += int((known.signals - counted).sum())
+        assert action[0] == index.best_page(
+            compiled.value, compiled.parameters, known.elapsed, counted, known.alive
+        )
+        observation = core.step(action)
+    assert discarded > 20
+
+
+def test_time_zero_counts_as_a_crawl_of_every_page():
+    instance = Instance([1.0, 1.0], 1.0, 0.9, 0.1, bandwidth=1.0)
+    heard = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
+    assert run(policies.GreedyNCIS(heard, delay_window=0.5), heard, 1)[0] == [1]
+    missed = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
+    assert run(policies.GreedyNCIS(missed, delay_window=0.7), missed, 1)[0] == [0]
+
+
+def test_policy_that_joins_an_episode_starts_from_what_is_known():
+    lane = random_lane(5, 8, horizon=10.0)
+    core = ReplayCore(lane)
+    core.reset()
+    for page in (0, 1, 2):
+        observation = core.step([page])
+    policy = policies.GreedyNCIS(core, delay_window=0.3)
+    plain = policies.GreedyNCIS(core)
+    assert policy.predict(observation)[0] == plain.predict(observation)[0]
+
+
+# Pages that do not exist
+
+
+@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
+def test_dead_pages_are_never_chosen(name, form):
+    core = ReplayCore(random_lane(8, 1), action_form=form, batch=2 if form == "scores" else 1)
+    policy = policies.make(name, core)
+    observation = core.reset()
+    lane = core.lanes[0]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        lane.alive = rng.random(8) < 0.5
+        lane.alive[rng.integers(8)] = True
+        action = policy.predict(observation)[0][0]
+        chosen = [action] if form == "page" else np.flatnonzero(action > 0)
+        assert len(chosen) >= 1
+        assert all(lane.alive[page] for page in chosen)
+        observation = core.step([action])
+    lane.alive = np.zeros(8, dtype=bool)
+    action = policy.predict(observation)[0][0]
+    assert (action if form == "page" else np.flatnonzero(action > 0)) == 0
+
+
+# Allocated rates
+
+
+@pytest.mark.parametrize("schedule", ["low_discrepancy", "tijdeman", "random"])
+def test_allocated_policies_crawl_at_their_rates(schedule):
+    lane = random_lane(10, 4, bandwidth=5.0, horizon=400.0)
+    core = ReplayCore(lane)
+    problem = lane.instance.problem()
+    for name, expected in (
+        (
+            "LowDiscrepancy",
+            solvers.binary_periodic(problem.importance, problem.change_rate, 5.0).rates,
+        ),
+        ("UniformCrawl", np.full(10, 0.5)),
+        ("ChangeRateCrawl", problem.change_rate * 5.0 / problem.change_rate.sum()),
+    ):
+        policy = policies.make(name, core, schedule=schedule)
+        np.testing.assert_allclose(policy.rates(problem, 5.0), expected)
+        pages = policy.compile(problem, 2000, np.random.default_rng(0)).pages
+        made = np.bincount(pages, minlength=10)
+        tolerance = 100.0 if schedule == "random" else 1.0
+        assert np.abs(made - 400.0 * expected).max() < tolerance
+
+
+def test_low_discrepancy_follows_the_bandwidth():
+    instance = Instance(
+        [1.0, 1.0, 1.0],
+        [0.1, 1.0, 4.0],
+        bandwidth=0.5,
+        bandwidth_steps=[(100.0, 8.0), (200.0, 0.5)],
+    )
+    policy = policies.LowDiscrepancy(ReplayCore(ReplayLane(instance)))
+    problem = instance.problem()
+    pages = policy.compile(problem, 900, np.random.default_rng(0)).pages
+    for part, bandwidth in (
+        (pages[:50], 0.5),
+        (pages[50:850], 8.0),
+        (pages[850:], 0.5),
+    ):
+        made = np.bincount(part, minlength=3)
+        expected = policy.rates(problem, bandwidth) * len(part) / bandwidth
+        assert np.abs(made - expected).max() < 1.0
+    assert policy.compile(problem, 0, np.random.default_rng(0)).pages.shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["LowDiscrepancy", "ChangeRateCrawl"])
+@pytest.mark.parametrize("importance", [0.0, 1.0])
+def test_pages_that_need_no_crawl_share_evenly(name, importance):
+    instance = Instance([importance] * 4, 0.0, bandwidth=2.0)
+    core = ReplayCore(ReplayLane(instance, (), 10.0))
+    assert run(policies.make(name, core), core, 8)[0] == [0, 1, 2, 3] * 2
+
+
+# With the environments
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_stable_baselines_evaluates_policies_on_the_environment(name):
+    env = Monitor(gymnasium.make("CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=3.0))
+    policy = policies.make(name, env)
+    mean, spread = evaluate_policy(policy, env, n_eval_episodes=2, deterministic=True)
+    assert 0.0 < mean <= 30.0
+    assert np.isfinite(spread)
+
+
+def test_vector_environment_is_many_single_ones():
+    settings = {"num_pages": 10, "bandwidth": 10.0, "horizon": 3.0, "instance": "noisy"}
+    lanes = gymnasium.make_vec("CrawlNCIS-v0", num_envs=3, **settings)
+    single = gymnasium.make("CrawlNCIS-v0", **settings)
+    for name in policies.names():
+        policy = policies.make(name, lanes)
+        observation, _ = lanes.reset(seed=5)
+        actions = []
+        for _ in range(20):
+            action, _ = policy.predict(observation)
+            actions.append(action)
+            observation, *_ = lanes.step(action)
+        alone = policies.make(name, single)
+        observation, _ = single.reset(seed=7)
+        for action in actions:
+            assert alone.predict(observation)[0] == action[2]
+            observation, *_ = single.step(action[2])
+    single.close()
+    lanes.close()
+
+
+def test_log_of_the_environment_has_every_signal():
+    env = gymnasium.make(
+        "CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=20.0, instance="noisy"
+    )
+    core = env.unwrapped
+    plain, counting = policies.GreedyNCIS(env), policies.GreedyNCIS(env, delay_window=1e-12)
+    for _ in range(2):
+        observation, _ = env.reset(seed=3)
+        truncated = False
+        heard = 0
+        while not truncated:
+            action = counting.predict(observation)[0]
+            assert action == plain.predict(observation)[0]
+            heard += core.last_log().signal_page.size
+            observation, _, _, truncated, _ = env.step(action)
+        assert heard > 20
+    env.close()
