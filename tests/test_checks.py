@@ -1,0 +1,100 @@
+"""The suite's own checks pass on what ships, and fail on what breaks the contract."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+import crawl_envs
+import policies
+from crawl_envs.checks import check_crawl_env, check_policy, check_state, check_tape, check_tracker
+
+SETTINGS = {
+    "uniform": {"id": "CrawlNCIS-v0"},
+    "delayed": {"id": "CrawlNCIS-v0", "instance": "delayed"},
+    "requests": {"id": "CrawlNCIS-v0", "reward": "requests", "reveal": "importance"},
+    "scores": {"id": "CrawlNCIS-v0", "instance": "noisy", "action": "scores", "batch": 7},
+    "refresh": {"id": "CrawlNCIS-v0", "action": "refresh", "crawl_cost": 0.01},
+    "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
+}
+
+
+def maker(setting: str):
+    return lambda: gymnasium.make(**SETTINGS[setting])
+
+
+def test_every_family_is_checked():
+    assert {setting["id"] for setting in SETTINGS.values()} == set(crawl_envs.FAMILIES)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_environments_pass(setting):
+    check_crawl_env(maker(setting), render=True)
+
+
+@pytest.mark.parametrize("setting", ["uniform", "delayed", "scores", "refresh", "trace"])
+@pytest.mark.parametrize("name", policies.names())
+def test_policies_pass(name, setting):
+    check_policy(lambda env: policies.make(name, env), maker(setting))
+
+
+class Broken(gymnasium.Wrapper):
+    """Breaks one clause of the contract."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(gymnasium.make("CrawlNCIS-v0"))
+        self.how = how
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if self.how == "reward":
+            reward += 1.0
+        if self.how == "observation":
+            observation = observation + 0.5
+        if self.how == "bounds":
+            observation = observation * np.float32(-1e9)
+        return observation, reward, terminated, truncated, info
+
+    def reset(self, *, seed=None, options=None):
+        if self.how == "seed":
+            seed = int(np.random.default_rng().integers(1000))
+        return self.env.reset(seed=seed, options=options)
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("reward", check_tape),
+        ("bounds", check_tape),
+        ("seed", check_tape),
+        ("observation", check_tracker),
+    ],
+)
+def test_broken_environments_fail(how, check):
+    with pytest.raises(AssertionError):
+        check(lambda: Broken(how))
+
+
+def test_a_state_that_is_not_taken_back_fails(monkeypatch):
+    env = gymnasium.make("CrawlNCIS-v0", instance="noisy")
+    monkeypatch.setattr(type(env.unwrapped), "set_state", lambda self, state: None)
+    with pytest.raises(AssertionError, match="set_state"):
+        check_state(lambda: env)
+
+
+class Careless:
+    """A policy whose choices are not decided by the seed."""
+
+    def __init__(self, env) -> None:
+        self.num_pages = env.observation_space.shape[0]
+        self.rng = np.random.default_rng()
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        page = self.rng.integers(self.num_pages)
+        return (np.array([page]) if observation.ndim == 3 else page), state
+
+
+def test_careless_policies_fail():
+    with pytest.raises(AssertionError, match="same seed"):
+        check_policy(Careless, maker("uniform"))
