@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, Space
 
+from crawl_envs.arguments import whole
 from crawl_envs.kernels import compiled
 from crawl_envs.types import IntArray
 
@@ -152,8 +153,7 @@ def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
     """
     if name not in ACTION_FORMS:
         raise ValueError(f"action must be one of {ACTION_FORMS}, got {name!r}")
-    if not 1 <= batch <= num_pages:
-        raise ValueError(f"batch must lie in [1, {num_pages}], the number of pages, got {batch!r}")
+    whole("batch", batch, 1, num_pages)
     if name == "scores":
         return TopScores(num_pages, batch)
     if batch != 1:

@@ -93,8 +93,8 @@ def simulate(
         ValueError: a horizon shorter than one slot, a tape of another number of pages, or one
             with births and deaths for a policy that plans its crawls beforehand.
     """
-    world = _world_at_start(instance, seed, tape)
-    slots = world.num_slots(0, horizon)
+    world = _world_at_start(instance, horizon, seed, tape)
+    slots = world.num_slots(0)
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
     form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
@@ -103,12 +103,12 @@ def simulate(
     return _roll(world, form, slots)
 
 
-def _world_at_start(instance: Instance, seed: int, tape: Tape | None) -> World:
+def _world_at_start(instance: Instance, horizon: float, seed: int, tape: Tape | None) -> World:
     """Return a world of one lane at the start of the first episode of a seed."""
-    world = World(1, instance.num_pages, tape=tape)
+    world = World(1, instance.num_pages, horizon=horizon, tape=tape)
     world.set_instance(0, instance)
     world.state.lanes["root"] = roots(seed).tape
-    restart(world.state, 0, 1)
+    restart(world.state, 0)
     return world
 
 
@@ -189,7 +189,9 @@ def _play(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, compiled: boo
         form = policy.compile(core.problem, slots, coins)
         tape = core.lanes.tape
         if isinstance(form, CompiledIndex) or tape is None or not tape.mortal:
-            return _roll(_world_at_start(core.instance, seed, tape), form, slots).ledger
+            return _roll(
+                _world_at_start(core.instance, core.lanes.horizon, seed, tape), form, slots
+            ).ledger
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False
     learn = getattr(policy, "observe", None)

@@ -7,16 +7,16 @@ are two ways to show it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.actions import ActionForm
+from crawl_envs.arguments import real, whole
 from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
-from crawl_envs.sim.advance import NUM_OUTCOMES
-from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -34,6 +34,16 @@ class InstanceGenerator(Protocol):
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance from a NumPy generator."""
+
+
+class Plan(NamedTuple):
+    """How a lane's next episode is to begin; no instance means that it keeps its own."""
+
+    lane: int
+    roots: Roots
+    episode: int
+    instance: Instance | None
+    pinned: bool
 
 
 class Lanes:
@@ -63,18 +73,22 @@ class Lanes:
         resample: bool = False,
         tape: Tape | None = None,
     ) -> None:
-        if num_lanes < 1:
-            raise ValueError(f"num_envs must be >= 1, got {num_lanes!r}")
-        if not (np.isfinite(horizon) and horizon > 0.0):
-            raise ValueError(f"horizon must be finite and > 0, got {horizon!r}")
+        whole("num_envs", num_lanes, 1)
+        real("horizon", horizon, above=0.0)
         self.num_lanes, self.num_pages = num_lanes, generator.num_pages
         self.form, self.horizon, self.reveal, self.resample = form, float(horizon), reveal, resample
         self.tape, self.mortal = tape, tape is not None
         self.features = feature_names(reveal, self.mortal)
         self._generator = generator
-        self._world = World(num_lanes, self.num_pages, crawls_per_slot=form.most, tape=tape)
-        shape = (num_lanes, len(self.features), self.num_pages)
-        self._rows: ObservationArray = np.zeros(shape, np.float32)
+        self._world = World(
+            num_lanes,
+            self.num_pages,
+            num_features=len(self.features),
+            horizon=horizon,
+            batch=form.batch,
+            crawls_per_slot=form.most,
+            tape=tape,
+        )
         self._roots: list[Roots | None] = [None] * num_lanes
         self._instances: list[Instance | None] = [None] * num_lanes
         self._pinned = np.zeros(num_lanes, np.bool_)
@@ -97,59 +111,74 @@ class Lanes:
 
         A seed restarts the lane's streams and draws its instance; without one they go on. A given
         instance stays until the next seed. ``fallback`` seeds lanes that never had a seed.
+
+        Raises:
+            ValueError: an instance that does not fit; nothing has happened then.
         """
+        plans = []
         for lane in map(int, np.flatnonzero(chosen)):
             seed = seeds[lane]
             if seed is None and self._roots[lane] is None:
                 seed = int(fallback.integers(2**63))
-            self._prepare(lane, seed, instances[lane])
+            plans.append(self._plan(lane, seed, instances[lane]))
+        for plan in plans:
+            self._prepare(plan)
         self._restart(chosen)
 
     def begin_next(self, chosen: BoolArray) -> None:
         """Begin the next episode of the chosen lanes, which have had one."""
-        if self.resample:
-            for lane in np.flatnonzero(chosen):
-                self._prepare(int(lane), None, None)
-        else:
+        for lane in map(int, np.flatnonzero(chosen)) if self.resample else ():
+            self._prepare(self._plan(lane, None, None))
+        if not self.resample:
             self._world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
 
-    def _prepare(self, lane: int, seed: int | None, instance: Instance | None) -> None:
-        """Set the streams and the instance of a lane for the restart that follows."""
-        record, lane_roots = self._world.state.lanes[lane], self._roots[lane]
-        if seed is not None or lane_roots is None:
-            lane_roots = self._roots[lane] = roots(seed or 0)
-            record["root"], record["episode"] = lane_roots.tape, 0
-            self._pinned[lane] = False
+    def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
+        """Decide on a lane's next episode, and check it; nothing changes."""
+        known, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
+        if seed is None and known is not None:
+            episode = int(self._world.state.lanes[lane]["episode"]) + 1
         else:
-            record["episode"] += np.uint64(1)
+            known, pinned = roots(seed or 0), False
         if instance is not None:
-            self._pinned[lane] = True
-            self._set_instance(lane, instance)
-        elif not self._pinned[lane] and (seed is not None or self.resample):
-            rng = generator(lane_roots.instance, int(record["episode"]))
-            self._set_instance(lane, self._generator(rng))
+            pinned = True
+        elif not pinned and (seed is not None or self.resample):
+            instance = self._generator(generator(known.instance, episode))
+        if instance is not None:
+            self._slots_of(instance)
+        return Plan(lane, known, episode, instance, pinned)
 
-    def _set_instance(self, lane: int, instance: Instance) -> None:
-        self._world.set_instance(lane, instance)
-        slots, batch = self._world.num_slots(lane, self.horizon), self.form.batch
+    def _slots_of(self, instance: Instance) -> int:
+        """Return the slots of an episode of an instance, a multiple of the batch.
+
+        Raises:
+            ValueError: the instance has another number of pages, or not one decision fits.
+        """
+        if instance.num_pages != self.num_pages:
+            raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        slots, batch = slots_until(clock, self.horizon), self.form.batch
         if slots < batch:
             raise ValueError(
                 f"horizon must hold at least {batch} crawls, got {slots} with horizon "
                 f"{self.horizon} and bandwidth {instance.bandwidth}"
             )
-        self._instances[lane] = instance
-        self._last_slot[lane] = slots // batch * batch
-        write_parameters(self._rows[lane], instance, self.features)
+        return slots // batch * batch
+
+    def _prepare(self, plan: Plan) -> None:
+        """Set a lane's streams and instance for the restart that follows."""
+        lane, record = plan.lane, self._world.state.lanes[plan.lane]
+        self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
+        record["root"], record["episode"] = plan.roots.tape, plan.episode
+        if plan.instance is not None:
+            self._world.set_instance(lane, plan.instance)
+            self._instances[lane] = plan.instance
+            self._last_slot[lane] = self._slots_of(plan.instance)
+            write_parameters(self._world.state.shown[lane], plan.instance, self.features)
 
     def _restart(self, chosen: BoolArray) -> None:
-        outcomes = np.zeros((NUM_OUTCOMES, self.num_lanes))
-        status = restart_lanes(
-            self._world.table, chosen, self.form.batch,
-            self._rows, outcomes, self.mortal, self.horizon,
-        )  # fmt: skip
-        if status == LOG_FULL:
-            self._resume(outcomes)
+        if restart_lanes(self._world.table, chosen) == LOG_FULL:
+            self._resume()
         self.episodes[chosen] += 1
         self.ended[chosen] = False
         self.any_ended = bool(self.ended.any())
@@ -157,7 +186,13 @@ class Lanes:
         self._count_steps_left()
 
     def _count_steps_left(self) -> None:
-        """Count the steps until the next episode ends, among the lanes that have not ended."""
+        """Count the steps until the next episode ends, among the lanes that have not ended.
+
+        There are none while a lane has had no episode at all.
+        """
+        if not self.episodes.all():
+            self._steps_left = 0
+            return
         left = (self._last_slot - self._world.state.lanes["slot"]) // self.form.batch + 1
         self._steps_left = int(np.where(self.ended, NEVER, left).min())
 
@@ -166,7 +201,8 @@ class Lanes:
     def play(self, actions: Any) -> FloatArray:
         """Crawl as the actions say and play on to the next decision, in lanes not ended.
 
-        Returns the outcomes of the slot, (NUM_OUTCOMES, N), a fresh array; zero where ended.
+        Returns the outcomes of the slot, (NUM_OUTCOMES, N), which the next call overwrites; zero
+        where ended.
 
         Raises:
             ValueError: an action outside its space; nothing has happened then.
@@ -175,29 +211,21 @@ class Lanes:
         if self._steps_left == 0:
             raise ResetNeeded("call reset before step")
         pages, counts = self.form.decode(actions, self.num_lanes)
-        allocate = np.zeros if self.any_ended else np.empty
-        outcomes = allocate((NUM_OUTCOMES, self.num_lanes))
-        status = step_lanes(
-            self._world.table, pages, counts, self.form.batch,
-            self._rows, outcomes, self.mortal, self.horizon,
-        )  # fmt: skip
+        status = step_lanes(self._world.table, pages, counts)
         if status == LOG_FULL:
-            self._resume(outcomes)
+            self._resume()
         elif status != DONE:
             raise ValueError(
                 f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
                 f"in lane {status}"
             )
-        return outcomes
+        return self._world.state.outcomes
 
-    def _resume(self, outcomes: FloatArray) -> None:
+    def _resume(self) -> None:
         """Go on with larger logs of signals until all lanes stand at their decision."""
-        status = LOG_FULL
-        while status == LOG_FULL:
+        self._world.grow_log()
+        while resume_lanes(self._world.table) == LOG_FULL:
             self._world.grow_log()
-            status = resume_lanes(
-                self._world.table, self._rows, outcomes, self.mortal, self.horizon
-            )
 
     def newly_ended(self) -> BoolArray | None:
         """Count a step; return the lanes that it brought to the horizon, None where none."""
@@ -216,13 +244,13 @@ class Lanes:
 
     def observations(self, copy: bool = True) -> ObservationArray:
         """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
-        rows: ObservationArray = self._rows.copy() if copy else self._rows
-        return rows.transpose(0, 2, 1)
+        shown = self._world.state.shown
+        return (shown.copy() if copy else shown).transpose(0, 2, 1)
 
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a fresh array."""
-        rows: ObservationArray = self._rows[lane].copy()
-        return rows.T
+        shown: ObservationArray = self._world.state.shown[lane].copy()
+        return shown.T
 
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
@@ -280,7 +308,7 @@ class Lanes:
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of everything that decides what happens next."""
-        own = ("_rows", "_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
+        own = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
         state = {name: getattr(self, name).copy() for name in own}
         plain = {"_steps_left": self._steps_left, "any_ended": self.any_ended}
         return {**state, **plain, "world": self._world.get_state()}

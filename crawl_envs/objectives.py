@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from crawl_envs.sim.advance import CRAWLS, FRESHNESS, HITS
+from crawl_envs.arguments import real
+from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS
 from crawl_envs.types import FloatArray, Ledger
 
 REWARDS = ("freshness", "requests")
@@ -31,10 +32,8 @@ class Objective:
             raise ValueError(f"objective must be one of {OBJECTIVES}, got {objective!r}")
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
-        if not (math.isfinite(crawl_cost) and crawl_cost >= 0.0):
-            raise ValueError(f"crawl_cost must be finite and >= 0, got {crawl_cost!r}")
         self.reward = reward
-        self.crawl_cost = crawl_cost
+        self.crawl_cost = real("crawl_cost", crawl_cost, least=0.0)
         self._row = FRESHNESS if reward == "freshness" else HITS
 
     def terms(self, outcomes: FloatArray) -> dict[str, FloatArray]:

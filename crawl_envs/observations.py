@@ -61,42 +61,42 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 
 @compiled(forceinline=True)
-def write_page(page: Any, lane: int, number: int, rows: Any, mortal: bool) -> None:
-    """Write what is seen of a page, but for its elapsed time, into ``rows``, (N, F, m)."""
-    rows[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
-    rows[lane, CHANGED, number] = page.changed
+def write_page(page: Any, shown: Any, lane: int, number: int, mortal: bool) -> None:
+    """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m)."""
+    shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
+    shown[lane, CHANGED, number] = page.changed
     if mortal:
-        rows[lane, ALIVE, number] = page.alive
+        shown[lane, ALIVE, number] = page.alive
 
 
 @compiled()
-def write_observations(state: State, rows: Any, mortal: bool, horizon: float) -> None:
-    """Bring ``rows``, (N, F, m), up to date in the lanes that moved.
+def write_observations(state: State) -> None:
+    """Bring what is shown up to date in the lanes that moved.
 
     Elapsed times are written for all pages, 0 for those that do not exist; the rest is written
     where the last slot touched it.
     """
-    lanes, pages, last_crawl = state.lanes, state.pages, state.last_crawl
+    lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
     crawl_log, signal_log = state.crawl_log, state.signal_log
-    num_pages = rows.shape[2]
+    num_pages = shown.shape[2]
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if not record.moved:
             continue
         record.moved = False
-        now = record.time
+        now, horizon, mortal = record.time, record.horizon, record.mortal
         for number in range(num_pages):
-            rows[lane, ELAPSED, number] = min(now - last_crawl[lane, number], horizon)
+            shown[lane, ELAPSED, number] = min(now - last_crawl[lane, number], horizon)
         if mortal:
             for number in range(num_pages):
-                rows[lane, ELAPSED, number] *= pages[lane, number].alive
+                shown[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
-                write_page(pages[lane, number], lane, number, rows, mortal)
+                write_page(pages[lane, number], shown, lane, number, mortal)
         else:
             for position in range(record.slot_crawls):
                 number = crawl_log[lane, position].page
-                write_page(pages[lane, number], lane, number, rows, mortal)
+                write_page(pages[lane, number], shown, lane, number, mortal)
             for position in range(record.logged):
                 number = signal_log[lane, position].page
-                write_page(pages[lane, number], lane, number, rows, mortal)
+                write_page(pages[lane, number], shown, lane, number, mortal)

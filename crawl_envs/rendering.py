@@ -98,16 +98,13 @@ def described_crawls(log: CrawlLog) -> list[str]:
     return phrases or ["nothing crawled yet"]
 
 
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
-
-
 def _standing(scene: Scene) -> str:
     ledger = scene.ledger
-    return (
-        f"so far: freshness {_share(ledger.freshness)}   accuracy {_share(ledger.accuracy)} "
-        f"({ledger.hits} of {ledger.requests} requests)"
-    )
+    served = "no requests"
+    if ledger.requests:
+        served = f"accuracy {ledger.accuracy:.3f} ({ledger.hits} of {ledger.requests} requests)"
+    fresh = "-" if math.isnan(ledger.freshness) else f"{ledger.freshness:.3f}"
+    return f"so far: freshness {fresh}   {served}"
 
 
 def _budget(scene: Scene) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 from gymnasium import Env, logger
 from gymnasium.error import ResetNeeded
 
+from crawl_envs.arguments import whole
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.rendering import History, PictureArray, Scene, picture, text
-from crawl_envs.sim.advance import HITS, REQUESTS
+from crawl_envs.sim.state import HITS, REQUESTS
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
 
 
@@ -68,8 +69,7 @@ class CrawlEnv(Env[ObservationArray, Any]):
                 f"options must be None or {{'instance': an Instance}}, "
                 f"got {options or {'instance': instance}!r}"
             )
-        if seed is not None and seed < 0:
-            raise ValueError(f"seed must be an integer >= 0, got {seed!r}")
+        seed = None if seed is None else whole("seed", seed, 0)
         super().reset(seed=seed)
         self.lanes.begin(np.ones(1, np.bool_), [seed], [instance], self.np_random)
         return self.lanes.observation(0), self._masked({})

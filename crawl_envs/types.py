@@ -22,12 +22,14 @@ Time is continuous, in the instance's unit. Arrays put lanes first and pages las
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.arguments import bandwidth_function, per_page, real
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -54,46 +56,27 @@ class Delay:
     def __post_init__(self) -> None:
         if self.kind not in DELAY_KINDS:
             raise ValueError(f"delay kind must be one of {DELAY_KINDS}, got {self.kind!r}")
-        if not (math.isfinite(self.mean) and self.mean >= 0.0):
-            raise ValueError(f"delay mean must be finite and >= 0, got {self.mean!r}")
-        if not (math.isfinite(self.quantum) and self.quantum > 0.0):
-            raise ValueError(f"delay quantum must be finite and > 0, got {self.quantum!r}")
-        if self.kind == "none" and self.mean != 0.0:
-            raise ValueError(f"delay mean must be 0 when its kind is 'none', got {self.mean!r}")
-        if self.kind == "poisson" and self.mean / self.quantum > MAX_POISSON_DELAY:
+        mean = real("delay mean", self.mean, least=0.0)
+        quanta = mean / real("delay quantum", self.quantum, above=0.0)
+        if self.kind == "none" and mean != 0.0:
+            raise ValueError(f"delay mean must be 0 when its kind is 'none', got {mean!r}")
+        if self.kind == "poisson" and quanta > MAX_POISSON_DELAY:
             raise ValueError(
                 f"a poisson delay must have a mean of at most {MAX_POISSON_DELAY:g} quanta, "
-                f"got {self.mean / self.quantum:g}"
+                f"got {quanta:g}"
             )
 
 
-def _page_array(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
-    """A read-only float64 copy of length ``num_pages``; scalars are spread over the pages."""
-    array = np.array(value, dtype=np.float64)
-    if array.ndim == 0:
-        array = np.full(num_pages, array)
-    if array.shape != (num_pages,):
-        raise ValueError(
-            f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
-        )
-    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
-        bad = array[~(np.isfinite(array) & (array >= 0.0))][0]
-        raise ValueError(f"{name} must be finite and >= 0, got {bad}")
-    array.setflags(write=False)
-    return array
-
-
-def check_bandwidth(bandwidth: float, steps: Sequence[Sequence[float]]) -> None:
-    """Raise ValueError unless bandwidth and its later steps are a positive step function."""
-    if not (math.isfinite(bandwidth) and bandwidth > 0.0):
-        raise ValueError(f"bandwidth must be finite and > 0, got {bandwidth!r}")
-    last = 0.0
-    for step in steps:
-        if len(step) != 2 or not (math.isfinite(step[1]) and step[1] > 0.0):
-            raise ValueError(f"bandwidth_steps must be (time, bandwidth > 0) pairs, got {step!r}")
-        if not (math.isfinite(step[0]) and step[0] > last):
-            raise ValueError(f"bandwidth_steps must have rising times > 0, got time {step[0]!r}")
-        last = step[0]
+def _common_length(given: Mapping[str, ArrayLike]) -> int:
+    """Return the length of the first array among the arguments, 1 where all are scalars."""
+    for name, value in given.items():
+        if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                continue
+            if len(value) == 0:
+                raise ValueError(f"an instance must have at least one page, got {name} of length 0")
+            return len(value)
+    return 1
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -142,17 +125,16 @@ class Instance:
             "recall": recall,
             "false_signal_rate": false_signal_rate,
         }
-        num_pages = max((np.size(value) for value in given.values() if np.ndim(value)), default=1)
-        if num_pages == 0:
-            raise ValueError("an instance must have at least one page, got importance of length 0")
+        num_pages = _common_length(given)
         for name, value in given.items():
-            object.__setattr__(self, name, _page_array(name, value, num_pages))
+            object.__setattr__(self, name, per_page(name, value, num_pages))
         if np.any(self.recall > 1.0):
             raise ValueError(f"recall must lie in [0, 1], got {self.recall.max()}")
-        check_bandwidth(bandwidth, bandwidth_steps)
-        steps = tuple((float(time), float(rate)) for time, rate in bandwidth_steps)
-        object.__setattr__(self, "bandwidth", float(bandwidth))
+        rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
+        object.__setattr__(self, "bandwidth", rate)
         object.__setattr__(self, "bandwidth_steps", steps)
+        if not isinstance(delay, Delay | None):
+            raise ValueError(f"delay must be a Delay or None, got {delay!r}")
         object.__setattr__(self, "delay", delay if delay is not None else Delay())
 
     @property

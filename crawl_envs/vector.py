@@ -11,10 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from crawl_envs.arguments import whole
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
-from crawl_envs.sim.advance import HITS, REQUESTS
+from crawl_envs.sim.state import HITS, REQUESTS
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, Ledger, Tracker
 
 
@@ -88,7 +89,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         if seeds[0] is not None:
             super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
-        return self.lanes.observations(self.copy), self._masked({})
+        return self.lanes.observations(self.copy), self._masked({}, self._everywhere)
 
     def step(self, actions: Any) -> tuple[ObservationArray, FloatArray, Any, Any, dict[str, Any]]:
         """Crawl as the actions say, and go on to the next decision.
@@ -102,26 +103,28 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         over = lanes.ended.copy() if lanes.any_ended else None
         if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
-        outcomes = lanes.play(actions)
+        outcomes = lanes.play(actions).copy()
         terms = self.objective.terms(outcomes)
         rewards = self.objective.total(terms)
-        info = self._info(terms, outcomes)
-        ended = lanes.newly_ended()
+        truncated = lanes.newly_ended()
         if over is not None:
             lanes.begin_next(over)
-        if ended is None:
-            truncated = np.zeros(self.num_envs, np.bool_)
+        if truncated is not None and self.autoreset_mode == AutoresetMode.SAME_STEP:
+            info = self._final(terms, outcomes, truncated)
+            lanes.begin_next(truncated)
         else:
-            truncated = ended
-            if self.autoreset_mode == AutoresetMode.SAME_STEP:
-                self._add_final(info, ended)
-                lanes.begin_next(ended)
+            there = self._everywhere if over is None else ~over
+            info = self._info(terms, outcomes, there)
+        if truncated is None:
+            truncated = np.zeros(self.num_envs, np.bool_)
         terminated = np.zeros(self.num_envs, np.bool_)
-        return lanes.observations(self.copy), rewards, terminated, truncated, self._masked(info)
+        info = self._masked(info, self._everywhere)
+        return lanes.observations(self.copy), rewards, terminated, truncated, info
 
-    def _info(self, terms: dict[str, FloatArray], outcomes: FloatArray) -> dict[str, Any]:
-        """Return the info of a step: arrays over lanes, and Gymnasium's masks of them."""
-        there = self._everywhere
+    def _info(
+        self, terms: dict[str, FloatArray], outcomes: FloatArray, there: BoolArray
+    ) -> dict[str, Any]:
+        """Return the info of a step, arrays over lanes, and the mask of lanes that took it."""
         parts: dict[str, Any] = {}
         for name, values in terms.items():
             parts[name], parts["_" + name] = values, there
@@ -134,21 +137,28 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
             "_hits": there,
         }
 
-    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
         """Add the mask of pages that may be crawled, where pages are born and die."""
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
-            info["_action_mask"] = self._everywhere
+            info["_action_mask"] = there
         return info
 
-    def _add_final(self, info: dict[str, Any], ended: BoolArray) -> None:
-        """Keep the last observation and info of the lanes that end, before they are reset."""
+    def _final(
+        self, terms: dict[str, FloatArray], outcomes: FloatArray, ended: BoolArray
+    ) -> dict[str, Any]:
+        """Return the info of a step in which lanes end and are about to be reset.
+
+        Their last observation and info go under ``final_obs`` and ``final_info``.
+        """
         final: NDArray[np.object_] = np.full(self.num_envs, None, object)
         for lane in np.flatnonzero(ended):
             final[lane] = self.lanes.observation(int(lane))
-        info["final_info"] = self._masked(dict(info))
-        info["final_obs"] = final
-        info["_final_info"], info["_final_obs"] = ended.copy(), ended.copy()
+        info = self._info(terms, outcomes, ~ended)
+        info["final_obs"], info["_final_obs"] = final, ended
+        info["final_info"] = self._masked(self._info(terms, outcomes, ended), ended)
+        info["_final_info"] = ended
+        return info
 
     # Arguments of reset
 
@@ -166,7 +176,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
     def _given_instances(self, given: Any) -> list[Instance | None]:
         if given is None or isinstance(given, Instance):
             return [given] * self.num_envs
-        instances = list(given)
+        instances = list(given) if isinstance(given, Sequence) else []
         if len(instances) != self.num_envs or not all(isinstance(i, Instance) for i in instances):
             raise ValueError(
                 f"options['instance'] must be an Instance or {self.num_envs} of them, got {given!r}"
@@ -175,16 +185,14 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
 
     def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         """Return the seed of each lane; None lets its streams go on."""
-        seeds: list[int | None]
-        if seed is None or isinstance(seed, int | np.integer):
-            seeds = [None if seed is None else int(seed) + lane for lane in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-        if len(seeds) != self.num_envs or any(one is not None and one < 0 for one in seeds):
-            raise ValueError(
-                f"seed must be an integer >= 0 or {self.num_envs} of them, got {seed!r}"
-            )
-        return seeds
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed must be one or {self.num_envs} of them, got {seed!r}")
+            return [None if one is None else whole("seed", one, 0) for one in seed]
+        if seed is None:
+            return [None] * self.num_envs
+        first = whole("seed", seed, 0)
+        return [first + lane for lane in range(self.num_envs)]
 
     # What policies, oracles and tests read
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.instances.synthetic import SIGNALS, Synthetic, delay_of
 from crawl_envs.sim.streams import generator, roots
-from crawl_envs.types import Delay, Instance, check_bandwidth
+from crawl_envs.types import Delay, Instance
 
 __all__ = ["generator_of", "make", "names"]
 
@@ -26,9 +27,9 @@ def generator_of(
     delay: Mapping[str, Any] | Delay | None = None,
 ) -> Synthetic:
     """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`."""
-    check_bandwidth(bandwidth, bandwidth_steps)
-    steps = tuple((float(time), float(rate)) for time, rate in bandwidth_steps)
-    return Synthetic(name, num_pages, float(bandwidth), steps, delay_of(delay, bandwidth))
+    rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
+    pages = whole("num_pages", num_pages, 1)
+    return Synthetic(name, pages, rate, steps, delay_of(delay, rate))
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:

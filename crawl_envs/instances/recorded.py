@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from crawl_envs.arguments import real
 from crawl_envs.instances import traces
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
@@ -78,8 +78,7 @@ def recorded(
     kind = traces.check_signals(signals)
     if importance not in IMPORTANCES:
         raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
-    if not (math.isfinite(days_per_crawl) and days_per_crawl > 0.0):
-        raise ValueError(f"days_per_crawl must be finite and > 0, got {days_per_crawl!r}")
+    real("days_per_crawl", days_per_crawl, above=0.0)
     folder = traces.find(trace)
     record = traces.load(folder)
     start, end = (record.days / 2.0, record.days) if window is None else window

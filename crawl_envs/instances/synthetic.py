@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import Delay, Instance, check_bandwidth
+from crawl_envs.arguments import bandwidth_function, real, whole
+from crawl_envs.types import Delay, Instance
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)
@@ -54,9 +55,8 @@ class Synthetic:
     def __post_init__(self) -> None:
         if self.name not in SIGNALS:
             raise ValueError(f"instance must be one of {tuple(SIGNALS)}, got {self.name!r}")
-        if not (isinstance(self.num_pages, int) and self.num_pages >= 1):
-            raise ValueError(f"num_pages must be an integer >= 1, got {self.num_pages!r}")
-        check_bandwidth(self.bandwidth, self.bandwidth_steps)
+        whole("num_pages", self.num_pages, 1)
+        bandwidth_function(self.bandwidth, self.bandwidth_steps)
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance."""
@@ -101,4 +101,4 @@ def delay_of(spec: Mapping[str, Any] | Delay | None, bandwidth: float) -> Delay 
     if unit not in ("time", "slots"):
         raise ValueError(f"delay unit must be 'time' or 'slots', got {unit!r}")
     quantum = 1.0 / bandwidth if unit == "slots" else 1.0
-    return Delay(spec["kind"], float(spec["mean"]) * quantum, quantum)
+    return Delay(spec["kind"], real("delay mean", spec["mean"], least=0.0) * quantum, quantum)

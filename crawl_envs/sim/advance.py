@@ -12,13 +12,16 @@ from typing import Any
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.events import BIRTH, CHANGE, KIND_BITS, KIND_MASK, REQUEST
-from crawl_envs.sim.state import State
+from crawl_envs.sim.state import (
+    CRAWLS,
+    FRESHNESS,
+    HITS,
+    NUM_OUTCOMES,
+    REQUESTS,
+    State,
+)
 from crawl_envs.sim.tape import draw_block, rewind
-from crawl_envs.types import FloatArray, IntArray
-
-FRESHNESS, HITS, REQUESTS, CRAWLS = range(4)
-NUM_OUTCOMES = 4
-"""Rows of the outcomes of a slot, (NUM_OUTCOMES, N) float64."""
+from crawl_envs.types import IntArray
 
 
 @compiled(forceinline=True)
@@ -45,8 +48,8 @@ def clear_page(page: Any, found: int) -> None:
 
 
 @compiled()
-def restart(state: State, lane: int, slots: int) -> None:
-    """Stand at time 0 of a lane's episode, every page fresh, the first decision ``slots`` on."""
+def restart(state: State, lane: int) -> None:
+    """Stand at time 0 of a lane's episode, every page fresh, aiming at the first decision."""
     record, pages, last_crawl = state.lanes[lane], state.pages, state.last_crawl
     rewind(state, lane)
     record.time = 0.0
@@ -68,8 +71,8 @@ def restart(state: State, lane: int, slots: int) -> None:
     record.changes = 0
     record.changes_found = 0
     record.signals = 0
-    record.slot = slots
-    open_slot(record, slot_time(state.clock[lane], slots))
+    record.slot = record.batch
+    open_slot(record, slot_time(state.clock[lane], record.slot))
     record.reshaped = True
 
 
@@ -90,30 +93,33 @@ def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) 
 
 
 @compiled()
-def crawl(state: State, crawls: IntArray, counts: IntArray, slots: int) -> None:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, unless idle; aim ``slots`` on."""
+def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]``; aim at the next decision.
+
+    Idle lanes stay where they are.
+    """
     lanes, clock, pages, last_crawl = state.lanes, state.clock, state.pages, state.last_crawl
     log = state.crawl_log
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if record.idle:
             continue
-        record.slot += slots
+        record.slot += record.batch
         open_slot(record, slot_time(clock[lane], record.slot))
         for position in range(counts[lane]):
             number = crawls[lane, position]
             page = pages[lane, number]
-            elapsed = record.time - last_crawl[lane, number]
+            elapsed = (record.time - last_crawl[lane, number]) * page.alive
             crawl_page(record, page, log[lane, position], number, elapsed)
             if page.alive:
                 last_crawl[lane, number] = record.time
 
 
 @compiled()
-def be_born_or_die(record: Any, page: Any, born: bool) -> None:
-    """Let a page appear, known and fresh, or disappear."""
+def be_born_or_die(record: Any, page: Any, born: bool) -> bool:
+    """Let a page appear, known and fresh, or disappear; False where it already has."""
     if page.alive == born:
-        return
+        return False
     sign = 1.0 if born else -1.0
     record.alive_weight += sign * page.importance
     if born or page.changes == 0:
@@ -121,6 +127,7 @@ def be_born_or_die(record: Any, page: Any, born: bool) -> None:
     page.alive = born
     clear_page(page, -1)
     record.reshaped = True
+    return True
 
 
 @compiled(forceinline=True)
@@ -176,8 +183,8 @@ def advance(state: State) -> bool:
             number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
             page = pages[lane, number]
             if kind >= BIRTH:
-                be_born_or_die(record, page, kind == BIRTH)
-                last_crawl[lane, number] = event.time
+                if be_born_or_die(record, page, kind == BIRTH):
+                    last_crawl[lane, number] = event.time
             elif page.alive:
                 apply_event(record, page, kind)
                 entry = log[lane, record.logged]
@@ -193,19 +200,26 @@ def advance(state: State) -> bool:
 
 
 @compiled()
-def close_slots(state: State, outcomes: FloatArray) -> None:
-    """Enter the slots of the lanes that moved into their ledgers, and into ``outcomes``."""
-    lanes = state.lanes
+def close_slots(state: State) -> None:
+    """Enter the slots of the lanes that moved into their ledgers and into the outcomes.
+
+    The outcomes of the other lanes are 0.
+    """
+    lanes, outcomes = state.lanes, state.outcomes
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
-        if record.moved:
+        if not record.moved:
+            for row in range(NUM_OUTCOMES):
+                outcomes[row, lane] = 0.0
+        else:
             record.fresh_time += record.slot_fresh
             record.alive_time += record.slot_alive
             record.requests += record.slot_requests
             record.hits += record.slot_hits
             record.signals += record.logged
             alive = record.slot_alive
-            outcomes[FRESHNESS, lane] = min(record.slot_fresh / alive, 1.0) if alive > 0.0 else 0.0
+            share = record.slot_fresh / alive if alive > 0.0 else 0.0
+            outcomes[FRESHNESS, lane] = min(max(share, 0.0), 1.0)  # sums of weights are rounded
             outcomes[HITS, lane] = record.slot_hits
             outcomes[REQUESTS, lane] = record.slot_requests
             outcomes[CRAWLS, lane] = record.slot_crawls

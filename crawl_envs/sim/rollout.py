@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.kernels import VALUE, compiled
-from crawl_envs.sim.advance import NUM_OUTCOMES, advance, close_slots, crawl
+from crawl_envs.sim.advance import advance, close_slots, crawl
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import FloatArray, IntArray
@@ -123,7 +123,6 @@ def roll_index(
     """
     state = state_at(table)
     record = state.lanes[0]
-    outcomes = np.empty((NUM_OUTCOMES, 1))
     candidates, place = np.empty_like(counted), np.empty_like(counted)
     page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
     epoch = max(MIN_EPOCH, int(math.sqrt(counted.shape[0])))
@@ -132,7 +131,7 @@ def roll_index(
         if record.busy:
             if not advance(state):
                 return False
-            close_slots(state, outcomes)
+            close_slots(state)
             count_signals(state, counted, delay_window)
         if record.slot > crawls.shape[0]:
             return True
@@ -155,7 +154,7 @@ def roll_index(
         crawls[record.slot - 1] = page
         counted[page] = 0
         page_of_lane[0, 0] = page
-        crawl(state, page_of_lane, one, 1)
+        crawl(state, page_of_lane, one)
         if count > 0 and value(parameters, page, last_time - record.time, 0) < bound * GUARD:
             count -= 1
             candidates[place[page]] = candidates[count]
@@ -168,13 +167,12 @@ def roll_sequence(table: IntArray, crawls: IntArray) -> bool:
     """Play lane 0 through given crawls, one page per slot; False as in :func:`roll_index`."""
     state = state_at(table)
     record = state.lanes[0]
-    outcomes = np.empty((NUM_OUTCOMES, 1))
     one = np.ones(1, np.int64)
     while True:
         if record.busy:
             if not advance(state):
                 return False
-            close_slots(state, outcomes)
+            close_slots(state)
         if record.slot > crawls.shape[0]:
             return True
-        crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one, 1)
+        crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one)

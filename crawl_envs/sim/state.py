@@ -2,7 +2,7 @@
 
 Kernels work on a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a copy
 of the worlds. A kernel called from Python receives the state as a small table of addresses and
-makes the arrays from it, :func:`state_at`: that is one argument to look at instead of eleven, and
+makes the arrays from it, :func:`state_at`: that is one argument to look at instead of thirteen, and
 arrays without reference counts, which would cost more than the events do. Whoever owns a table
 must keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 """
@@ -35,6 +35,10 @@ LANE = np.dtype(
         ("moved", np.bool_),
         ("idle", np.bool_),
         ("slot", np.int64),
+        # slots per decision, the end of the episode, and whether pages are born and die
+        ("batch", np.int64),
+        ("horizon", np.float64),
+        ("mortal", np.bool_),
         ("fresh_weight", np.float64),
         ("alive_weight", np.float64),
         # the current slot
@@ -113,6 +117,8 @@ class State(NamedTuple):
         pending: EVENT, (N, P), a heap of the signals under way.
         signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
         crawl_log: CRAWL_ENTRY, (N, B); the first ``slot_crawls`` were made at its start.
+        outcomes: what came of the last slot, (NUM_OUTCOMES, N).
+        shown: what is observed of each page, [lane, feature, page] float32, (N, F, m).
     """
 
     lanes: Records
@@ -126,7 +132,13 @@ class State(NamedTuple):
     pending: Records
     signal_log: Records
     crawl_log: Records
+    outcomes: FloatArray
+    shown: NDArray[np.float32]
 
+
+FRESHNESS, HITS, REQUESTS, CRAWLS = range(4)
+NUM_OUTCOMES = 4
+"""Rows of the outcomes."""
 
 ARRAY_DTYPES = (
     LANE,
@@ -140,12 +152,14 @@ ARRAY_DTYPES = (
     EVENT,
     SIGNAL_ENTRY,
     CRAWL_ENTRY,
+    np.dtype(np.float64),
+    np.dtype(np.float32),
 )
 """Element types of the arrays of a State, which kernels take for granted."""
 
 
 def address_table(state: State) -> IntArray:
-    """Return the table of a state: a row (address, shape padded by zeros) per array, (11, 4)."""
+    """Return the table of a state: a row (address, shape padded by zeros) per array, (13, 4)."""
     table = np.zeros((len(state), 4), np.int64)
     for row, (array, dtype) in enumerate(zip(state, ARRAY_DTYPES, strict=True)):
         assert array.dtype == dtype
@@ -183,6 +197,8 @@ def state_at(table: IntArray) -> State:
         carray(pointer_to(table[8, 0]), (num_lanes, table[8, 2]), EVENT),
         carray(pointer_to(table[9, 0]), (num_lanes, table[9, 2]), SIGNAL_ENTRY),
         carray(pointer_to(table[10, 0]), (num_lanes, table[10, 2]), CRAWL_ENTRY),
+        carray(pointer_to(table[11, 0]), (NUM_OUTCOMES, num_lanes), np.float64),
+        carray(pointer_to(table[12, 0]), (num_lanes, table[12, 2], num_pages), np.float32),
     )
 
 

@@ -9,7 +9,6 @@ the buffer from the start.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,15 +93,23 @@ class Tape:
 
         At equal times births come first, then changes, signals, requests and deaths.
         """
-        lists: Sequence[tuple[int, tuple[ArrayLike, ArrayLike]]] = (
-            (BIRTH, births),
-            (CHANGE, changes),
-            (SIGNAL, signals),
-            (REQUEST, requests),
-            (DEATH, deaths),
-        )
-        times = [np.asarray(time, np.float64) for _, (time, _) in lists]
-        codes = [np.asarray(page, np.int64) * CODE_STRIDE + kind for kind, (_, page) in lists]
+        lists = {
+            "births": (BIRTH, births),
+            "changes": (CHANGE, changes),
+            "signals": (SIGNAL, signals),
+            "requests": (REQUEST, requests),
+            "deaths": (DEATH, deaths),
+        }
+        for name, (_, (time, page)) in lists.items():
+            if np.shape(time) != np.shape(page):
+                raise ValueError(
+                    f"{name} must be times and as many pages, got {np.shape(time)} and "
+                    f"{np.shape(page)}"
+                )
+        times = [np.asarray(time, np.float64) for _, (time, _) in lists.values()]
+        codes = [
+            np.asarray(page, np.int64) * CODE_STRIDE + kind for kind, (_, page) in lists.values()
+        ]
         time, code = np.concatenate(times), np.concatenate(codes)
         order = np.argsort(time, kind="stable")
         mask = np.broadcast_to(np.asarray(alive, np.bool_), (num_pages,)).copy()
@@ -112,9 +119,9 @@ class Tape:
 def pending_capacity(instance: Instance) -> int:
     """Return a number of signals under way that is never reached.
 
-    Signals under way are an M/G/infinity queue, which started empty: their number is Poisson with
-    a mean of at most rate times mean delay; twelve standard deviations and 64 more are beyond
-    1e-30.
+    Signals under way are an M/G/infinity queue that starts empty: at any time their number is
+    Poisson with a mean of at most rate times mean delay, and twelve standard deviations and 64
+    more are beyond 1e-30. (A signal is sent when its event is the next to happen, not before.)
     """
     if instance.delay.kind == "none":
         return 0
@@ -131,7 +138,7 @@ def draw_next(record: Any, stream: UintArray, alias: Records) -> None:
 
 @compiled()
 def send_signal(record: Any, stream: UintArray, pending: Records) -> bool:
-    """Put the signal of the next source event, if it has one, on its way; True where it has."""
+    """Put the signal of the next source event on its way; True where nothing else shows of it."""
     kind = record.next_code & KIND_MASK
     if kind < SIGNAL or math.isinf(record.next_time):
         return False
@@ -140,17 +147,7 @@ def send_signal(record: Any, stream: UintArray, pending: Records) -> bool:
     push_pending(pending, record.pending, record.next_time + delay, code)
     record.pending += 1
     record.next_code -= SIGNAL
-    return True
-
-
-@compiled()
-def draw_next_delayed(record: Any, stream: UintArray, alias: Records, pending: Records) -> None:
-    """Draw the next source event that shows at once; signals, true and false, travel first."""
-    while True:
-        draw_next(record, stream, alias)
-        false_signal = record.next_code & KIND_MASK == SIGNAL
-        if not (send_signal(record, stream, pending) and false_signal):
-            return
+    return bool(kind == SIGNAL)
 
 
 @compiled()
@@ -158,15 +155,19 @@ def draw_block_delayed(
     record: Any, block: Records, stream: UintArray, alias: Records, pending: Records
 ) -> None:
     """Fill a block where signals travel: source events and arrivals, in order of time."""
-    for position in range(block.shape[0]):
+    position = 0
+    while position < block.shape[0]:
         event = block[position]
         if record.pending > 0 and pending[0].time < record.next_time:
             event.time, event.code = pending[0].time, pending[0].code
             pop_pending(pending, record.pending)
             record.pending -= 1
+            position += 1
         else:
-            event.time, event.code = record.next_time, record.next_code
-            draw_next_delayed(record, stream, alias, pending)
+            if not send_signal(record, stream, pending):
+                event.time, event.code = record.next_time, record.next_code
+                position += 1
+            draw_next(record, stream, alias)
 
 
 @compiled(forceinline=True)
@@ -198,12 +199,8 @@ def rewind(state: State, lane: int) -> None:
     record.cursor = 0
     if record.recorded:
         return
-    stream, alias = state.stream[lane], state.alias[lane]
     record.length = 0
     record.pending = 0
     record.next_time = 0.0
-    seed_stream(stream, record.root, record.episode)
-    if record.delay_kind == DELAY_NONE:
-        draw_next(record, stream, alias)
-    else:
-        draw_next_delayed(record, stream, alias, state.pending[lane])
+    seed_stream(state.stream[lane], record.root, record.episode)
+    draw_next(record, state.stream[lane], state.alias[lane])

@@ -14,6 +14,7 @@ from crawl_envs.sim.state import (
     CRAWL_ENTRY,
     EVENT,
     LANE,
+    NUM_OUTCOMES,
     PAGE,
     SIGNAL_ENTRY,
     Records,
@@ -28,7 +29,12 @@ LOG_CAPACITY = 16
 
 
 def _allocate(
-    num_lanes: int, num_pages: int, crawls_per_slot: int, block: int, tape: Tape | None
+    num_lanes: int,
+    num_pages: int,
+    num_features: int,
+    crawls_per_slot: int,
+    block: int,
+    tape: Tape | None,
 ) -> State:
     """Allocate the arrays of ``num_lanes`` worlds, all zero but for the recorded tape."""
     events = np.zeros((num_lanes, block) if tape is None else (1, tape.time.size), EVENT)
@@ -47,6 +53,8 @@ def _allocate(
         pending=np.zeros((num_lanes, 0), EVENT),
         signal_log=np.zeros((num_lanes, LOG_CAPACITY), SIGNAL_ENTRY),
         crawl_log=np.zeros((num_lanes, crawls_per_slot), CRAWL_ENTRY),
+        outcomes=np.zeros((NUM_OUTCOMES, num_lanes)),
+        shown=np.zeros((num_lanes, num_features, num_pages), np.float32),
     )
 
 
@@ -63,6 +71,9 @@ class World:
     Args:
         num_lanes: number of worlds, N.
         num_pages: pages of each, m.
+        num_features: columns of an observation, F; 0 where nothing is observed.
+        horizon: end of the episodes.
+        batch: slots per decision.
         crawls_per_slot: the most pages that are crawled at one decision.
         block: events drawn at once; it changes no event.
         tape: a recorded tape that every lane plays; None draws one per lane.
@@ -73,6 +84,9 @@ class World:
         num_lanes: int,
         num_pages: int,
         *,
+        num_features: int = 0,
+        horizon: float = np.inf,
+        batch: int = 1,
         crawls_per_slot: int = 1,
         block: int = BLOCK,
         tape: Tape | None = None,
@@ -81,8 +95,9 @@ class World:
             raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
         self.num_lanes = num_lanes
         self.num_pages = num_pages
-        self._adopt(_allocate(num_lanes, num_pages, crawls_per_slot, block, tape))
-        self.state.lanes["recorded"] = tape is not None
+        self._adopt(_allocate(num_lanes, num_pages, num_features, crawls_per_slot, block, tape))
+        self.state.lanes["horizon"], self.state.lanes["batch"] = horizon, batch
+        self.state.lanes["recorded"] = self.state.lanes["mortal"] = tape is not None
         self.state.lanes["length"] = 0 if tape is None else tape.time.size
 
     def set_instance(self, lane: int, instance: Instance) -> None:
@@ -122,10 +137,10 @@ class World:
         log = self.state.signal_log
         self._adopt(self.state._replace(signal_log=_widened(log, 2 * log.shape[1])))
 
-    def num_slots(self, lane: int, horizon: float) -> int:
-        """Return how many crawls the lane's budget allows in (0, horizon]."""
+    def num_slots(self, lane: int) -> int:
+        """Return how many crawls the lane's budget allows up to its horizon."""
         rows = self.state.clock[lane]
-        return slots_until(rows[np.isfinite(rows[:, 0])], horizon)
+        return slots_until(rows[np.isfinite(rows[:, 0])], self.state.lanes[lane]["horizon"])
 
     def ledger(self, lane: int) -> Ledger:
         """Return what happened in the lane since its restart."""

@@ -1,0 +1,80 @@
+"""Arguments are checked before work starts; an error names argument, value and expectation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def real(name: str, value: Any, *, above: float | None = None, least: float = -math.inf) -> float:
+    """Return a finite number as a float.
+
+    Raises:
+        ValueError: it is no number, not finite, not > ``above`` or not >= ``least``.
+    """
+    bound = f"> {above:g}" if above is not None else f">= {least:g}"
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or float(value) < least or (above is not None and float(value) <= above):
+        raise ValueError(f"{name} must be finite and {bound}, got {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return a whole number as an int.
+
+    Raises:
+        ValueError: it is no whole number, or outside [``least``, ``most``].
+    """
+    fits = isinstance(value, Integral) and not isinstance(value, bool)
+    if not fits or value < least or (most is not None and value > most):
+        bound = f">= {least}" if most is None else f"in [{least}, {most}]"
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
+    return int(value)
+
+
+def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
+    """Return a read-only float64 copy of length ``num_pages``; a scalar holds for all pages.
+
+    Raises:
+        ValueError: it is no array of numbers, of another shape, or not finite and >= 0.
+    """
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    if array.ndim == 0:
+        array = np.full(num_pages, array)
+    if array.shape != (num_pages,):
+        raise ValueError(
+            f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
+        )
+    fits = np.isfinite(array) & (array >= 0.0)
+    if not fits.all():
+        raise ValueError(f"{name} must be finite and >= 0, got {array[~fits][0]}")
+    array.setflags(write=False)
+    return array
+
+
+def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[float, float], ...]]:
+    """Return a bandwidth and its later steps, (time, bandwidth) pairs, as floats.
+
+    Raises:
+        ValueError: a bandwidth is not > 0, or the times do not rise from above 0.
+    """
+    first = real("bandwidth", bandwidth, above=0.0)
+    pairs: list[tuple[float, float]] = []
+    if not isinstance(steps, Sequence):
+        raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {steps!r}")
+    for step in steps:
+        if not isinstance(step, Sequence) or len(step) != 2:
+            raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {step!r}")
+        after = pairs[-1][0] if pairs else 0.0
+        where = f"of the pair {step!r} in bandwidth_steps"
+        time = real(f"time {where}", step[0], above=after)
+        pairs.append((time, real(f"bandwidth {where}", step[1], above=0.0)))
+    return first, tuple(pairs)

@@ -1,0 +1,92 @@
+"""A short trajectory of every registered id, kept as JSON.
+
+A golden file says what an environment did when it was written; a difference is a change of
+behaviour, which calls for a new version of the id, or for a word on why not. Files are written
+anew, and only then, by::
+
+    python -m tests.golden
+
+NumPy does not promise the same draws for ever, so a file names the version that it was written
+with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import crawl_envs
+
+FOLDER = Path(__file__).parent
+SEED = 2024
+STEPS = 30
+SETTINGS: dict[str, dict[str, Any]] = {
+    "CrawlNCIS-v0": {
+        "num_pages": 5,
+        "bandwidth": 5.0,
+        "horizon": 4.0,
+        "instance": "delayed",
+        "bandwidth_steps": [[2.0, 3.0]],
+    },
+    "CrawlTrace-v0": {"window": [100.0, 110.0], "importance": "zipf"},
+}
+"""Arguments that make an id's episodes short; an id that is missing runs with its defaults."""
+
+
+def path_of(name: str) -> Path:
+    """Return where the golden file of an id lies."""
+    return FOLDER / f"{name}.json"
+
+
+def play(name: str, seed: int, arguments: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
+    """Return what happens: rewards, ledgers of the episodes, and a hash of all observations."""
+    env = gymnasium.make(name, **arguments).unwrapped
+    core: Any = env
+    digest = hashlib.sha256()
+    observation, _ = env.reset(seed=seed)
+    rewards, ledgers, signals = [], [], []
+    for action in actions:
+        digest.update(np.ascontiguousarray(observation).tobytes())
+        observation, reward, _, truncated, _ = env.step(np.array(action))
+        rewards.append(float(reward))
+        signals.append(core.last_log().signal_time.size)
+        if truncated:
+            ledgers.append(asdict(core.ledger()))
+            observation, _ = env.reset()
+    digest.update(np.ascontiguousarray(observation).tobytes())
+    ledgers.append(asdict(core.ledger()))
+    return {
+        "rewards": rewards,
+        "signals": signals,
+        "ledgers": ledgers,
+        "observations": digest.hexdigest(),
+    }
+
+
+def record(name: str) -> dict[str, Any]:
+    """Return the golden record of an id."""
+    arguments = SETTINGS.get(name, {})
+    space = gymnasium.make(name, **arguments).action_space
+    space.seed(SEED)
+    actions = [np.asarray(space.sample()).tolist() for _ in range(STEPS)]
+    return {
+        "id": name,
+        "numpy": np.__version__,
+        "seed": SEED,
+        "arguments": arguments,
+        "actions": actions,
+        **play(name, SEED, arguments, actions),
+    }
+
+
+def write_all() -> None:
+    """Write the golden files of all registered ids."""
+    for name in crawl_envs.FAMILIES:
+        text = json.dumps(record(name), indent=1)
+        path_of(name).write_text(text + "\n", encoding="utf-8")

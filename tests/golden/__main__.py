@@ -1,0 +1,8 @@
+"""Write the golden files anew: ``python -m tests.golden``."""
+
+from __future__ import annotations
+
+from tests.golden import write_all
+
+if __name__ == "__main__":
+    write_all()

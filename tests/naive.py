@@ -1,0 +1,306 @@
+"""The slow, obvious twin of the simulator: plain Python, one event, page and number at a time.
+
+It follows the words of the contract, not the kernels: streams are Python integers, a tape is a
+sorted list, freshness is added up anew over all pages at every event. Where importances and rates
+have few binary digits, so that no sum of them is rounded, kernels must agree with it bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from dataclasses import dataclass, field
+
+import numpy as np
+
+REQUEST, CHANGE, SIGNAL, CHANGE_SIGNAL, BIRTH, DEATH = range(6)
+
+WORD = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+# Streams
+
+
+def roots(seed):
+    """The roots of a seed's three streams: instance, tape, coins."""
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(3, np.uint64)]
+
+
+def splitmix(word):
+    """Steele, Lea and Flood's hash of a word."""
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
+    return word ^ word >> 31
+
+
+def rotated(word, bits):
+    return (word << bits | word >> 64 - bits) & WORD
+
+
+class Stream:
+    """Blackman and Vigna's xoshiro256++, seeded by splitmix64 from a root and an episode."""
+
+    def __init__(self, root, episode):
+        seed = splitmix(root + GOLDEN * (episode + 1) & WORD)
+        self.state = [splitmix(seed + GOLDEN * step & WORD) for step in (1, 2, 3, 4)]
+
+    def word(self):
+        a, b, c, d = self.state
+        self.state = [
+            a ^ b ^ d,
+            b ^ c ^ a,
+            c ^ a ^ (b << 17 & WORD),
+            rotated(d ^ b, 45),
+        ]
+        return rotated(a + d & WORD, 23) + a & WORD
+
+    def uniform(self):
+        """A multiple of 2**-53 in (0, 1]."""
+        return ((self.word() >> 11) + 1) / 2**53
+
+    def exponential(self, mean):
+        return -math.log(self.uniform()) * mean
+
+    def delay(self, kind, mean, quantum):
+        if kind == "constant":
+            return mean
+        if kind == "exponential":
+            return self.exponential(mean)
+        assert kind == "poisson"
+        return quantum * poisson_quantile(1.0 - self.uniform(), mean / quantum)
+
+
+def poisson_quantile(share, mean):
+    """The smallest count whose Poisson probability, with all below, exceeds ``share``."""
+    count, probability, left = 0, math.exp(-mean), share
+    while left >= probability > 0.0:
+        left -= probability
+        count += 1
+        probability *= mean / count
+    return count
+
+
+class AliasTable:
+    """Vose's: every column keeps a share of itself and gives the rest of it to one other."""
+
+    def __init__(self, weights):
+        total = 0.0
+        for weight in weights:
+            total += weight
+        count = len(weights)
+        self.cut = [weight * count / total if total > 0.0 else 1.0 for weight in weights]
+        self.other = list(range(count))
+        poor = [column for column in range(count) if self.cut[column] < 1.0]
+        rich = [column for column in range(count) if self.cut[column] >= 1.0]
+        while poor and rich:
+            low, high = poor.pop(), rich[-1]
+            self.other[low] = high
+            self.cut[high] -= 1.0 - self.cut[low]
+            if self.cut[high] < 1.0:
+                poor.append(rich.pop())
+        for column in poor + rich:
+            self.cut[column] = 1.0
+
+    def draw(self, stream):
+        scaled = (1.0 - stream.uniform()) * len(self.cut)
+        column = int(scaled)
+        return column if scaled - column < self.cut[column] else self.other[column]
+
+
+# Tapes
+
+
+def drawn_rates(instance):
+    """The rate of every page's four kinds of events, page by page."""
+    rates = []
+    for page in range(instance.num_pages):
+        change, recall = float(instance.change_rate[page]), float(instance.recall[page])
+        rates += [
+            float(instance.importance[page]),
+            (1.0 - recall) * change,
+            float(instance.false_signal_rate[page]),
+            recall * change,
+        ]
+    return rates
+
+
+def drawn_events(instance, seed, episode, until):
+    """The events before ``until`` of a generated tape, as (time, page, kind) in order of time.
+
+    Every source event draws its gap, its page and kind and, where signals travel, its delay. A
+    signal that travels leaves its source event and becomes one of its own.
+    """
+    stream = Stream(roots(seed)[1], episode)
+    rates = drawn_rates(instance)
+    total = math.fsum(rates)
+    if total == 0.0:
+        return []
+    table, delay = AliasTable(rates), instance.delay
+    time, sources, arrivals = 0.0, [], []
+    while True:
+        time += stream.exponential(1.0 / total)
+        if time >= until:
+            break
+        page, kind = divmod(table.draw(stream), 4)
+        if delay.kind == "none" or kind in (REQUEST, CHANGE):
+            sources.append((time, page, kind))
+            continue
+        if kind == CHANGE_SIGNAL:
+            sources.append((time, page, CHANGE))
+        travel = stream.delay(delay.kind, delay.mean, delay.quantum)
+        insort(arrivals, (time + travel, page, SIGNAL))
+    arrived = [event for event in arrivals if event[0] < until]
+    return sorted(sources + arrived, key=lambda event: event[0])
+
+
+def written_events(**lists):
+    """The events of hand-written lists of (times, pages), as (time, page, kind) in order of time.
+
+    At equal times: births, changes, signals, requests, deaths.
+    """
+    order = {"births": BIRTH, "changes": CHANGE, "signals": SIGNAL, "requests": REQUEST}
+    order["deaths"] = DEATH
+    found = []
+    for rank, (name, kind) in enumerate(order.items()):
+        times, pages = lists.get(name, ((), ()))
+        for number, (time, page) in enumerate(zip(times, pages, strict=True)):
+            found.append((float(time), rank, number, int(page), kind))
+    return [(time, page, kind) for time, _, _, page, kind in sorted(found)]
+
+
+# The clock
+
+
+def slot_time(bandwidth, steps, slot):
+    """When a bandwidth that changes at the given (time, bandwidth) has allowed ``slot`` crawls."""
+    start, allowed, rate = 0.0, 0.0, bandwidth
+    for time, later_rate in steps:
+        by_then = allowed + (time - start) * rate
+        if by_then > slot:
+            break
+        start, allowed, rate = time, by_then, later_rate
+    return start + (slot - allowed) / rate
+
+
+# The world
+
+
+@dataclass
+class Page:
+    importance: float
+    alive: bool
+    since: float = 0.0  # the last crawl, or the birth
+    fresh: bool = True
+    signals: int = 0
+    found: int = -1  # what the last crawl found: 1 a change, 0 none, -1 no crawl yet
+
+    def renew(self, time, found):
+        """Held anew: nothing has happened to the page since ``time``."""
+        self.since, self.fresh, self.signals, self.found = time, True, 0, found
+
+
+@dataclass
+class Slot:
+    fresh_time: float = 0.0
+    alive_time: float = 0.0
+    requests: int = 0
+    hits: int = 0
+    crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed)
+    signals: list = field(default_factory=list)  # (page, time)
+
+
+class World:
+    """One lane, from its reset on: it stands at its first decision when it has been made.
+
+    ``events`` are (time, page, kind) in order of time; ``slots`` pass per decision.
+    """
+
+    def __init__(self, instance, events, *, alive=None, slots=1):
+        weights = [float(weight) for weight in instance.importance]
+        alive = [True] * len(weights) if alive is None else alive
+        self.instance, self.events, self.slots = instance, list(events), slots
+        self.pages = [
+            Page(weight, bool(there)) for weight, there in zip(weights, alive, strict=True)
+        ]
+        self.time, self.slot_number, self.played = 0.0, 0, 0
+        self.ledger = dict.fromkeys(
+            ("requests", "hits", "crawls", "wasted", "changes", "changes_found", "signals"), 0
+        )
+        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0)
+        self.play_slot([])
+
+    def play_slot(self, pages):
+        """Crawl the pages now; then let everything happen that does before the next decision."""
+        self.slot = Slot()
+        for number in pages:
+            self.crawl(number)
+        self.slot_number += self.slots
+        until = slot_time(self.instance.bandwidth, self.instance.bandwidth_steps, self.slot_number)
+        while self.played < len(self.events) and self.events[self.played][0] < until:
+            time, page, kind = self.events[self.played]
+            self.pass_time(time)
+            self.happen(self.pages[page], page, kind)
+            self.played += 1
+        self.pass_time(until)
+        for name in ("fresh_time", "alive_time", "requests", "hits"):
+            self.ledger[name] += getattr(self.slot, name)
+        self.ledger["signals"] += len(self.slot.signals)
+        self.ledger["time"] = self.time
+
+    def crawl(self, number):
+        page = self.pages[number]
+        self.ledger["crawls"] += 1
+        if not page.alive:
+            self.ledger["wasted"] += 1
+            self.slot.crawls.append((number, self.time, None, 0, False))
+            return
+        changed = not page.fresh
+        self.ledger["changes_found"] += changed
+        elapsed = self.time - page.since
+        self.slot.crawls.append((number, self.time, elapsed, page.signals, changed))
+        page.renew(self.time, int(changed))
+
+    def happen(self, page, number, kind):
+        if kind == BIRTH and not page.alive:
+            page.alive = True
+            page.renew(self.time, -1)
+        if kind == DEATH and page.alive:
+            page.alive = False
+            page.renew(self.time, -1)
+        if not page.alive:
+            return
+        if kind == REQUEST:
+            self.slot.requests += 1
+            self.slot.hits += page.fresh
+        if kind in (CHANGE, CHANGE_SIGNAL):
+            self.ledger["changes"] += 1
+            page.fresh = False
+        if kind in (SIGNAL, CHANGE_SIGNAL):
+            page.signals += 1
+            self.slot.signals.append((number, self.time))
+
+    def pass_time(self, until):
+        alive = [page for page in self.pages if page.alive]
+        fresh = math.fsum(page.importance for page in alive if page.fresh)
+        self.slot.fresh_time += (until - self.time) * fresh
+        self.slot.alive_time += (until - self.time) * math.fsum(page.importance for page in alive)
+        self.time = until
+
+    def freshness(self):
+        """The slot's reward: the share of existing pages' importance and time that was fresh."""
+        slot = self.slot
+        return min(slot.fresh_time / slot.alive_time, 1.0) if slot.alive_time > 0.0 else 0.0
+
+    def seen(self, number, horizon):
+        """What an observation shows of a page, by the names of its columns."""
+        page, instance = self.pages[number], self.instance
+        shown = {
+            "elapsed": min(self.time - page.since, horizon) if page.alive else 0.0,
+            "signals": min(page.signals, 1000),
+            "changed": page.found,
+            "alive": int(page.alive),
+        }
+        for name in ("importance", "change_rate", "recall", "false_signal_rate"):
+            shown[name] = min(float(getattr(instance, name)[number]), 1e6)
+        return shown

@@ -1,0 +1,81 @@
+"""Slow, obvious twins of the schedules, and what is counted of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+
+
+def shares(rates):
+    total = sum(Fraction(rate) for rate in rates)
+    return [Fraction(rate) / total for rate in rates]
+
+
+def deadline(rates, slots):
+    """In every slot, the released crawl that is due first, in exact arithmetic."""
+    share = shares(rates)
+    crawls = [0] * len(share)
+    chosen = []
+    for slot in range(slots):
+        waiting = [
+            (ceil((crawls[i] + 1) / p), i)
+            for i, p in enumerate(share)
+            if p > 0 and floor(crawls[i] / p) <= slot
+        ]
+        _, page = min(waiting)
+        crawls[page] += 1
+        chosen.append(page)
+    return chosen
+
+
+def tijdeman(rates, slots):
+    """The chairman rule, in exact arithmetic."""
+    share = shares(rates)
+    pages = [i for i, p in enumerate(share) if p > 0]
+    if len(pages) == 1:
+        return pages * slots
+    margin = Fraction(1, 2 * len(pages) - 2)
+    crawls = dict.fromkeys(pages, 0)
+    chosen = []
+    for slot in range(1, slots + 1):
+        page = min(
+            (i for i in pages if share[i] * slot - crawls[i] >= margin),
+            key=lambda i: ((1 - margin - (share[i] * slot - crawls[i])) / share[i], i),
+        )
+        crawls[page] += 1
+        chosen.append(page)
+    return chosen
+
+
+def by_deadlines_alone(rates, slots):
+    """The trap: a heap on k / p that does not wait for releases."""
+    share = np.asarray(rates) / np.sum(rates)
+    crawls = np.zeros(len(share))
+    chosen = []
+    for _ in range(slots):
+        page = int(np.argmin((crawls + 1) / share))
+        crawls[page] += 1
+        chosen.append(page)
+    return chosen
+
+
+def discrepancy(rates, pages):
+    """The largest distance, over all slots and pages, of crawls made from their share."""
+    share = np.asarray(rates) / np.sum(rates)
+    made = np.zeros((len(pages) + 1, len(share)))
+    made[np.arange(1, len(pages) + 1), pages] = 1.0
+    due = np.arange(len(pages) + 1)[:, None] * share
+    return float(np.abs(np.cumsum(made, axis=0) - due).max())
+
+
+def expected_accuracy(pages, importance, change_rate, bandwidth):
+    """Expected share of requests served fresh, when crawl j of ``pages`` is made at j / R."""
+    horizon = len(pages) / bandwidth
+    total = 0.0
+    for page, (weight, rate) in enumerate(zip(importance, change_rate, strict=True)):
+        crawls = (np.flatnonzero(np.asarray(pages) == page) + 1) / bandwidth
+        gaps = np.diff(np.concatenate([[0.0], crawls, [horizon]]))
+        total += weight * float(np.sum(-np.expm1(-rate * gaps))) / rate
+    return total / (horizon * float(np.sum(importance)))

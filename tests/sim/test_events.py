@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from crawl_envs import Instance
+from crawl_envs.sim.events import (
+    CODE_STRIDE,
+    DELAY_CONSTANT,
+    DELAY_EXPONENTIAL,
+    DELAY_NONE,
+    DELAY_POISSON,
+    draw_code,
+    draw_delay,
+    draw_gap,
+    event_rates,
+    fill_alias,
+)
+from crawl_envs.sim.state import ALIAS
+from crawl_envs.sim.streams import seed_stream
+from crawl_envs.types import DELAY_KINDS
+from tests import naive
+
+FEW_DIGITS = st.integers(0, 4096).map(lambda number: number / 1024.0)
+ANY_RATE = st.one_of(st.just(0.0), st.floats(1e-9, 1e9))
+
+
+def stream_of(root):
+    stream = np.zeros(4, np.uint64)
+    seed_stream(stream, np.uint64(root), np.uint64(0))
+    return stream
+
+
+def alias_of(rates):
+    alias = np.zeros(len(rates), ALIAS)
+    fill_alias(np.array(rates), alias)
+    return alias
+
+
+def shares_of(alias):
+    """The probability of every column that a table stands for, exactly."""
+    shares = [Fraction(0)] * len(alias)
+    for column, entry in enumerate(alias):
+        cut = min(Fraction(float(entry["cut"])), Fraction(1))
+        shares[column] += cut / len(alias)
+        shares[int(entry["other"])] += (1 - cut) / len(alias)
+    return shares
+
+
+def test_rates_of_the_four_kinds():
+    instance = Instance([1.0, 2.0], [0.5, 4.0], [0.0, 0.25], [0.0, 3.0], bandwidth=1.0)
+    rates = event_rates(instance)
+    assert rates.tolist() == [[1.0, 0.5, 0.0, 0.0], [2.0, 3.0, 3.0, 1.0]]
+    assert rates.ravel().tolist() == naive.drawn_rates(instance)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(FEW_DIGITS, min_size=1, max_size=40))
+def test_alias_table_is_the_twins(rates):
+    alias, twin = alias_of(rates), naive.AliasTable(rates)
+    assert alias["cut"].tolist() == twin.cut
+    assert alias["other"].tolist() == twin.other
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ANY_RATE, min_size=1, max_size=40).filter(any))
+def test_alias_table_stands_for_the_rates(rates):
+    total = sum(map(Fraction, rates))
+    for share, rate in zip(shares_of(alias_of(rates)), rates, strict=True):
+        assert abs(share - Fraction(rate) / total) < 1e-13
+        assert share > 0 or rate / float(total) < 1e-13
+        assert share == 0 or rate > 0.0, "an event of rate 0 could be drawn"
+
+
+def test_alias_table_without_any_rate_is_whole():
+    alias = alias_of([0.0, 0.0, 0.0, 0.0])
+    assert alias["cut"].tolist() == [1.0] * 4
+    assert alias["other"].tolist() == [0, 1, 2, 3]
+
+
+def test_codes_are_the_twins_page_and_kind():
+    rates = [0.25, 1.0, 0.0, 2.0, 4.0, 0.0, 0.5, 0.125]
+    alias, table = alias_of(rates), naive.AliasTable(rates)
+    stream, twin = stream_of(3), naive.Stream(3, 0)
+    for _ in range(2000):
+        page, kind = divmod(table.draw(twin), 4)
+        assert draw_code(stream, alias) == page * CODE_STRIDE + kind
+    assert stream.tolist() == twin.state
+
+
+@pytest.mark.parametrize("mean", [0.001, 1.0, 1e6])
+def test_gaps_are_the_twins(mean):
+    stream, twin = stream_of(4), naive.Stream(4, 0)
+    gaps = [draw_gap(stream, mean) for _ in range(1000)]
+    assert gaps == [twin.exponential(mean) for _ in range(1000)]
+    assert min(gaps) >= 0.0
+
+
+def test_a_gap_of_no_rate_is_endless():
+    assert draw_gap(stream_of(5), math.inf) == math.inf
+
+
+def test_delay_numbers_are_the_places_of_their_names():
+    numbers = (DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON)
+    assert [DELAY_KINDS[number] for number in numbers] == [
+        "none",
+        "constant",
+        "exponential",
+        "poisson",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["constant", "exponential", "poisson"])
+@pytest.mark.parametrize(("mean", "quantum"), [(0.0, 1.0), (0.7, 0.1), (6.0, 1.0), (500.0, 1.0)])
+def test_delays_are_the_twins(kind, mean, quantum):
+    stream, twin = stream_of(6), naive.Stream(6, 0)
+    number = DELAY_KINDS.index(kind)
+    for _ in range(300):
+        assert draw_delay(stream, number, mean, quantum) == twin.delay(kind, mean, quantum)
+    assert stream.tolist() == twin.state
+
+
+def test_no_delay_draws_nothing():
+    stream = stream_of(7)
+    before = stream.tolist()
+    assert draw_delay(stream, DELAY_NONE, 0.0, 1.0) == 0.0
+    assert draw_delay(stream, DELAY_CONSTANT, 2.0, 1.0) == 2.0
+    assert stream.tolist() == before
+
+
+@pytest.mark.parametrize("mean", [0.3, 6.0, 60.0])
+def test_poisson_counts_invert_the_distribution(mean):
+    """The count of a uniform number u is the quantile at 1 - u that SciPy computes."""
+    stream, twin = stream_of(8), naive.Stream(8, 0)
+    shares = np.array([1.0 - twin.uniform() for _ in range(500)])
+    counts = [draw_delay(stream, DELAY_POISSON, mean, 1.0) for _ in shares]
+    assert counts == stats.poisson.ppf(shares, mean).tolist()

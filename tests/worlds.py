@@ -1,0 +1,73 @@
+"""What tests of the simulator build: exact instances, pinned generators, environments of a tape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crawl_envs import Instance
+from crawl_envs.actions import action_form
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective
+from crawl_envs.sim.tape import Tape
+from crawl_envs.single import CrawlEnv
+from crawl_envs.vector import CrawlVectorEnv
+
+GRAIN = 1024.0
+
+
+def rounded(instance: Instance) -> Instance:
+    """The instance with ten binary digits per parameter, so that no sum of rates is rounded."""
+    names = ("importance", "change_rate", "recall", "false_signal_rate")
+    return Instance(
+        *(np.round(getattr(instance, name) * GRAIN) / GRAIN for name in names),
+        bandwidth=instance.bandwidth,
+        bandwidth_steps=instance.bandwidth_steps,
+        delay=instance.delay,
+    )
+
+
+@dataclass
+class Always:
+    """A generator that always draws the same instance."""
+
+    instance: Instance
+
+    @property
+    def num_pages(self) -> int:
+        return self.instance.num_pages
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        return self.instance
+
+
+def lanes_of(
+    instance: Instance,
+    num_lanes: int = 1,
+    *,
+    action: str = "page",
+    batch: int = 1,
+    horizon: float = 5.0,
+    tape: Tape | None = None,
+    **more: Any,
+) -> Lanes:
+    form = action_form(action, instance.num_pages, batch)
+    return Lanes(num_lanes, Always(instance), form, horizon=horizon, tape=tape, **more)
+
+
+def single_of(instance: Instance, **more: Any) -> CrawlEnv:
+    return CrawlEnv(lanes_of(instance, **more), Objective())
+
+
+def vector_of(
+    instance: Instance,
+    num_lanes: int,
+    *,
+    autoreset_mode: str = "Disabled",
+    copy: bool = True,
+    **more: Any,
+) -> CrawlVectorEnv:
+    lanes = lanes_of(instance, num_lanes, **more)
+    return CrawlVectorEnv(lanes, Objective(), autoreset_mode=autoreset_mode, copy=copy)
