@@ -18,6 +18,10 @@ the price of a call option. It never cancels if one sums the side of the strike 
   - (i+1) ln(1 + r) >= 0, plus the put exp(-x) sum_{j<=i} (x^j / j!) (1 - (1 + r)^(j-i-1));
 * deep in the money the put vanishes, and the sum over i of what remains is geometric.
 
+From y = SWITCH on, V is its asymptotic form (see ``_asymptote`` in :mod:`policies.value_tables`)
+to the last bit or two, whatever the number of summands. Rounding may take up to 3e-15 of a value
+that should not decrease, and errors against 50 digits stay below 4e-15.
+
 Signals enter through y and x_i only, as multiples of alpha beta and gamma beta: alpha beta is
 finite even where alpha = 0, and no difference of large effective times is ever taken.
 """
@@ -150,9 +154,9 @@ def _greedy(scale: float, y: float) -> float:
     """``scale * (1 - exp(-y) (1 + y))``: R^1_exp(y), scaled before anything can underflow."""
     if y < 1.0:
         return (scale * y) * (y * _polynomial(y, AGED))
-    if y >= SATURATED:
-        return scale
-    return scale * (1.0 - (1.0 + y) * math.exp(-y))
+    if y < SATURATED:
+        return scale - math.exp(-y) * (scale * (1.0 + y))
+    return scale
 
 
 @compiled()
@@ -242,7 +246,7 @@ def _summand(
 
     Its absolute error is small in comparison to ``total``, the sum of the summands before it.
     """
-    if z * fresh < -total:
+    if z < 0.0 and (index > SHORT or z * fresh < -0.25 * total):
         if index > LONG:
             return 0.0
         return fresh * _call(index, x, ratio, NEGLIGIBLE * (total / fresh))
@@ -261,24 +265,27 @@ def _deep_count(x: float, spacing: float, count: float) -> int:
 
 @compiled()
 def _deep_sum(page: Page, y: float, count: int) -> float:
-    """The first ``count`` summands, gamma (T_0 + ...), where all of them are deep in the money.
+    """The first ``count`` summands, mu (T_0 + ...), where all of them are deep in the money.
 
-    sum_{i<M} (rho^i / (1 + r) - exp(-y)), M = count, arranged so that nothing cancels:
-    (gamma / Delta) R^1_exp(M c) + M exp(-M c) (c gamma / Delta - exp(M c - y)), c = -ln rho.
+    (mu / gamma) sum_{i<M} (rho^i / (1 + r) - exp(-y)), M = count, c = -ln rho, so arranged that
+    nothing cancels: mu R^1_exp(M c) / Delta + M (mu / gamma) exp(-M c) (c gamma / Delta - exp(M c
+    - y)).
     """
     c = page.evidence + page.log_growth
     total = count * c
     late = c * c * _polynomial(c, LATE) if c < 1.0 else c - 1.0 + math.exp(-c)
-    scale = 1.0 / ((1.0 + page.ratio) * (c - late))
     excess = (late / (c - late) - page.ratio) / (1.0 + page.ratio)
-    return _greedy(scale, total) + count * (math.exp(-total) * (excess - math.expm1(total - y)))
+    bracket = excess - math.expm1(total - y)
+    return _greedy(page.top, total) + page.rest * count * (math.exp(-total) * bracket)
 
 
 @compiled()
 def _later(
-    page: Page, elapsed: float, signals: int, y: float, terms: float, start: int, total: float
+    page: Page, elapsed: float, signals: int, y: float, terms: float, start: int, before: float
 ) -> float:
-    """``total`` = gamma (T_0 + ... + T_{start - 1}) and the summands that follow."""
+    """The summands gamma (T_start + ...) that follow those that add up to ``before``."""
+    total = before
+    later = 0.0
     fresh = math.exp(-y)
     own = page.gamma * elapsed
     own_y = page.alpha * elapsed
@@ -291,12 +298,13 @@ def _later(
             break
         z = own_y + ahead * page.evidence - (index + 1) * page.log_growth
         added = _summand(index, x, page.ratio, z, limit, fresh, total)
-        total += added
+        later += added
+        total = before + later
         if added <= NEGLIGIBLE * total:
             break
         limit *= page.decay
         index += 1
-    return total
+    return later
 
 
 @compiled()
@@ -308,8 +316,8 @@ def _sum(page: Page, elapsed: float, signals: int, y: float, terms: float) -> fl
     if page.decay < NEGLIGIBLE or terms == 1.0:
         return _first_term(page.first, y, x, page.ratio)
     if page.spacing == math.inf and signals > 0:
-        return page.rest * _deep_sum(page, y, int(min(float(signals), terms)))
-    if x <= page.spacing:
+        return _deep_sum(page, y, int(min(float(signals), terms)))
+    if x <= page.spacing or page.rest == 0.0:
         return _first_term(page.first, y, x, page.ratio)
     start = 0
     if y > MANY * page.evidence and terms > MANY:
@@ -319,10 +327,11 @@ def _sum(page: Page, elapsed: float, signals: int, y: float, terms: float) -> fl
         total = _deep_sum(page, y, start)
     else:
         start = 1
-        total = _first_term(1.0 / (1.0 + page.ratio), y, x, page.ratio)
+        total = _first_term(page.first, y, x, page.ratio)
     if start < ENDLESS:
-        total = _later(page, elapsed, signals, y, terms, start, total)
-    return page.rest * total
+        before = total / page.rest
+        total += page.rest * _later(page, elapsed, signals, y, terms, start, before)
+    return total
 
 
 @compiled(VALUE.signature)
@@ -359,9 +368,13 @@ def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals
         return top
     if y < parameters[page, SWITCH]:
         return min(top, _sum(_page(parameters, page), elapsed, signals, y, math.inf))
-    value = _greedy(parameters[page, SLOPE], y)
-    if parameters[page, BEND] > 0.0:
-        value += parameters[page, BEND] * (y * math.exp(-y)) + parameters[page, OFFSET]
+    slope: float = parameters[page, SLOPE]
+    bend: float = parameters[page, BEND]
+    if y >= 1.0:
+        return min(top, top - math.exp(-y) * (slope * (1.0 + y) - bend * y))
+    value = _greedy(slope, y)
+    if bend > 0.0:
+        value += bend * (y * math.exp(-y)) + parameters[page, OFFSET]
     return min(top, value)
 
 

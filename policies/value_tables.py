@@ -26,6 +26,9 @@ HIGH_PRECISION = 0.7
 HIGH_RECALL = 0.6
 NEVER = math.inf
 
+LARGEST = 2.0**1017
+"""Stands for quotients above it, so that sums of a few of them are still finite."""
+
 
 def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> FloatArray:
     """``value`` as a float64 array, or ValueError where it is negative, NaN or (finite) inf."""
@@ -68,25 +71,29 @@ def _table(*columns: ArrayLike) -> FloatArray:
 
 
 def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
-    """The quotient, 0 where the denominator is 0, and no larger than the largest float."""
+    """The quotient, 0 where the denominator is 0, and no larger than LARGEST."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     positive = np.broadcast_to(np.asarray(denominator) > 0.0, shape)
     with np.errstate(over="ignore"):
         quotient = np.divide(numerator, denominator, out=np.zeros(shape), where=positive)
-    return np.minimum(quotient, np.finfo(np.float64).max)
+    return np.minimum(quotient, LARGEST)
 
 
-def _late(b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """exp(-b) - 1 + b, and the same less b^2 / 2: without cancellation for small b."""
+def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both h / b^2 and (b (h + b^2 / 2) - (b^2 / 2) (1 - exp(-b))) / b^3.
+
+    Here h = exp(-b) - 1 + b - b^2 / 2. By the series for small b, where they are -b / 6 and b / 12.
+    """
     x = np.minimum(b, 1.0)
-    term = -(x**3) / 6.0
-    cubic = term.copy()
+    term = -x / 6.0
+    series = term.copy()
     for k in range(4, 21):
         term = term * (-x / k)
-        cubic += term
-    with np.errstate(invalid="ignore", over="ignore"):
-        late = np.where(b < 1.0, 0.5 * x * x + cubic, np.expm1(-b) + b)
-        return late, np.where(b < 1.0, cubic, late - 0.5 * b * b)
+        series += term
+    large = np.maximum(b, 1.0)
+    cubic = np.where(b < 1.0, series, (np.expm1(-large) + large) / large**2 - 0.5)
+    quartic = 0.25 * b + cubic * (1.0 + 0.5 * b)
+    return cubic, quartic
 
 
 @compiled()
@@ -228,7 +235,7 @@ def greedy_ncis_table(
     page = _Signals(delta, lam, nu)
     b, top = page.evidence, _over(mu, delta)
     ratio = _over(page.alpha, page.gamma)
-    switch, slope, bend, offset = _asymptote(page, delta, top, mu)
+    switch, slope, bend, offset = _asymptote(page, top, mu)
     return _table(
         top,
         page.alpha,
@@ -248,7 +255,7 @@ def greedy_ncis_table(
 
 
 def _asymptote(
-    page: _Signals, delta: FloatArray, top: FloatArray, mu: FloatArray
+    page: _Signals, top: FloatArray, mu: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Where the asymptotic form starts, and its coefficients of R^1_exp(y), y exp(-y) and 1.
 
@@ -259,18 +266,17 @@ def _asymptote(
     in the form used here.
     """
     b = page.evidence
-    steps = 36.0 / (page.damping + b)
+    steps = 38.0 / np.maximum(page.damping + b, 1e-300)
     usable = b < kernel.SATURATED
     b = np.where(usable, b, 0.0)
-    late, cubic = _late(b)
+    cubic, quartic = _remainders(b)
     pole = page.alpha + page.gamma * b
-    share = _over(page.gamma, pole)
-    bend = 0.5 * b * b * share * _over(mu, pole)
-    quartic = 0.25 * b**4 + cubic * (b + 0.5 * b * b)
-    small = np.where(b < 1.0, quartic, b * late + 0.5 * b * b * np.expm1(-b))
-    offset = top * share * (_over(page.alpha, pole) * cubic + share * small)
+    share = b * _over(page.gamma, pole)
+    slope = _over(mu, pole)
+    bend = 0.5 * b * share * slope
+    offset = (top * b) * share * (_over(page.alpha, pole) * cubic + share * quartic)
     switch = np.where(usable, b * steps, math.inf)
-    return switch, _over(mu, pole) + bend, bend, offset
+    return switch, slope + bend, bend, offset
 
 
 def greedy_ncis_approx_table(
@@ -296,7 +302,7 @@ def cycle_length_table(
         *_pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        switch = np.where(page.beta > 0.0, 36.0 / page.damping * page.beta, 0.0)
+        switch = np.where(page.beta > 0.0, 38.0 / page.damping * page.beta, 0.0)
     return _table(page.gamma, page.beta, page.spacing, switch)
 
 

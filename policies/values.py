@@ -30,7 +30,7 @@ No signals (gamma = 0) gives :func:`greedy`. Without false signals (nu = 0) beta
 single signal makes the value mu / Delta. If every change is signalled (lambda = 1), alpha = 0 and
 beta is infinite, but the value depends on the number of signals: use
 :func:`greedy_ncis_observed`, which takes time and signals apart and is exact everywhere. Where the
-quotient mu / Delta exceeds the largest float, that float stands for it.
+quotient mu / Delta exceeds 2**1017, that number stands for it.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def greedy_cis(
     * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
 
     Args:
-        elapsed: time since the last crawl, >= 0.
+        elapsed: time since the last crawl, >= 0 and finite.
         signals: signals received since then, integers >= 0.
         importance: mu, >= 0.
         change_rate: Delta, >= 0.
@@ -135,7 +135,7 @@ def greedy_cis(
     """
     pages = (importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)
-    time = check_nonnegative("elapsed", elapsed, finite=False)
+    time = check_nonnegative("elapsed", elapsed)
     return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 
@@ -161,7 +161,7 @@ def greedy_cis_plus(
     table = tables.greedy_cis_plus_table(
         *pages, reading=reading, precision_above=precision_above, recall_above=recall_above
     )
-    time = check_nonnegative("elapsed", elapsed, finite=False)
+    time = check_nonnegative("elapsed", elapsed)
     return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 

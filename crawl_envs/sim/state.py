@@ -161,7 +161,8 @@ ARRAY_DTYPES = (
 def address_table(state: State) -> IntArray:
     """Return the table of a state: a row (address, shape padded by zeros) per array, (13, 4)."""
     table = np.zeros((len(state), 4), np.int64)
-    for row, (array, dtype) in enumerate(zip(state, ARRAY_DTYPES, strict=True)):
+    arrays: tuple[NDArray[Any], ...] = tuple(state)
+    for row, (array, dtype) in enumerate(zip(arrays, ARRAY_DTYPES, strict=True)):
         assert array.dtype == dtype
         assert array.flags.c_contiguous
         table[row, 0] = array.ctypes.data

@@ -1,0 +1,59 @@
+# Needs make and a Python of at least 3.11 with its venv module; all else is set up in $(VENV).
+#
+#   make demo                        set up, then run the main benchmark
+#   make test                        set up, then run every check and test
+#   make setup PYTHON=python3.12     choose the interpreter
+#   make setup PIP_ARGS="..."        pass options to pip, such as another index to take torch from
+
+PYTHON ?= python3
+VENV ?= .venv
+PIP_ARGS ?=
+PYTEST_ARGS ?= -n auto
+DEMO_ARGS ?=
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint smoke pytest clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP) ## make a virtual environment with everything installed, once
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "error: $(PYTHON) not found; install Python 3.11 or later, or name one: make PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: $(PYTHON) is $$("$(PYTHON)" --version 2>&1), but 3.11 or later is needed; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "error: $(PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { set -x; "$(PYTHON)" -m venv $(VENV); }
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup ## run the main benchmark; its results go to results/
+	$(BIN)/python -m scripts.benchmark $(DEMO_ARGS)
+
+test: lint smoke pytest ## run every check and test
+
+lint: setup ## check style, types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+smoke: setup ## run the benchmark in its shortest form, into a temporary folder
+	@echo '$(BIN)/python -m scripts.benchmark --quick --out <a temporary folder>'
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	  $(BIN)/python -m scripts.benchmark --quick --out "$$folder"
+
+pytest: setup ## run the tests alone
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) build dist *.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

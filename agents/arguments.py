@@ -1,0 +1,161 @@
+"""What a training run is told, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, get_type_hints
+
+import gymnasium as gym
+
+import crawl_envs
+from agents import ALGORITHMS
+from agents.algorithms import NETWORKS, PAGE_ONLY, algorithm_class
+from agents.bridge import CrawlVecEnv
+from crawl_envs.types import Instance
+
+PREFIX = "crawl_envs:"
+FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
+"""Arguments in which a run that resumes may differ from the one it goes on with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments:
+    """Arguments of a training run; all are plain values, as JSON has them.
+
+    Raises:
+        ValueError: a value outside its range, an unknown algorithm, network or id.
+    """
+
+    algorithm: str = "ppo"
+    """``ppo``, ``a2c``, ``dqn`` or ``maskableppo``; the last two need the action ``page``."""
+    env_id: str = "CrawlNCIS-v0"
+    """Id of the environment, with or without ``crawl_envs:``."""
+    env_args: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the environment. Lanes draw a new instance per episode unless these say
+    ``resample`` is false: then each lane keeps the one it drew first."""
+    instance: Mapping[str, Any] | None = None
+    """Arguments of :class:`crawl_envs.Instance`, to train and compare on that one instance."""
+    steps: int = 200_000
+    """Steps in all, over all lanes, >= 1; on policy, the last rollout is played to its end."""
+    lanes: int = 64
+    """Lanes that step together, >= 1."""
+    seed: int = 0
+    """Seeds the network and the lanes: lane i starts from ``seed + i``; >= 0."""
+    network: str = "pages"
+    """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`."""
+    width: int = 32
+    """Units of a hidden layer, >= 1."""
+    learning_rate: float = 1e-3
+    """Step size of the optimiser, > 0."""
+    gamma: float = 0.95
+    """Discount per step, in [0, 1): what a crawl is worth is mostly over after 1 / (1 - gamma)."""
+    rollout: int = 64
+    """Steps per lane between updates, >= 2 (ppo, maskableppo; at most 8 of them for a2c)."""
+    checkpoint_steps: int = 100_000
+    """Steps between saves of the model, >= 1; it is saved at the end in any case."""
+    curve_rows: int = 100
+    """Rows of the learning curve, about, >= 1."""
+    threads: int = 1
+    """Threads of torch, >= 1; with one, a seed gives the same agent every time."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            algorithm_class(self.algorithm)
+        if self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+        object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
+        if self.env_id not in crawl_envs.FAMILIES:
+            known = ", ".join(crawl_envs.FAMILIES)
+            raise ValueError(f"env_id must be one of {known}, got {self.env_id!r}")
+        least = {"seed": 0, "rollout": 2}
+        for entry in fields(self):
+            value, low = getattr(self, entry.name), least.get(entry.name, 1)
+            if get_type_hints(type(self))[entry.name] is int and (
+                type(value) is not int or value < low
+            ):
+                raise ValueError(f"{entry.name} must be an integer >= {low}, got {value!r}")
+        if not 0.0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
+        if not 0.0 <= self.gamma < 1.0:
+            raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
+
+    def to_json(self) -> str:
+        """Return the arguments as JSON.
+
+        Raises:
+            ValueError: ``env_args`` or ``instance`` hold what JSON has no word for.
+        """
+        try:
+            return json.dumps(asdict(self), indent=2) + "\n"
+        except TypeError as error:
+            raise ValueError(f"env_args and instance must hold plain values: {error}") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainArguments:
+        """Return the arguments that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: the text is not JSON, or not such arguments.
+        """
+        values = json.loads(text)
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= known:
+            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
+        return cls(**values)
+
+    def check_resumes(self, earlier: TrainArguments) -> None:
+        """Raise ValueError unless a run with these arguments may go on with an earlier one."""
+        mine, theirs = json.loads(self.to_json()), json.loads(earlier.to_json())
+        for name, value in theirs.items():
+            if name not in FREE and mine[name] != value:
+                raise ValueError(
+                    f"{name} must be {value!r} as in the run to resume, got {mine[name]!r}"
+                )
+
+
+def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
+    """Make the environment of a run, pinned to its instance if it has one.
+
+    Pinning holds for the next reset, and until one with a seed.
+
+    Args:
+        arguments: which environment.
+        lanes: lanes that step together.
+        training: draw new instances at every episode unless ``env_args`` says otherwise.
+
+    Raises:
+        ValueError: arguments that the environment or the instance does not take, or an action
+            that the algorithm cannot choose.
+    """
+    env_args = {"resample": training, **arguments.env_args}
+    try:
+        vector = gym.make_vec(
+            PREFIX + arguments.env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args
+        )
+    except (TypeError, gym.error.Error) as error:
+        raise ValueError(f"env_args do not fit {arguments.env_id}: {_short(error)}") from None
+    env = CrawlVecEnv(vector)
+    if arguments.algorithm in PAGE_ONLY and env.action_form != "page":
+        raise ValueError(
+            f"{arguments.algorithm} needs env_args with action 'page', got {env.action_form!r}"
+        )
+    pin(env, arguments)
+    return env
+
+
+def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
+    """Have the next reset pin the instance of a run, if it has one."""
+    if arguments.instance is not None:
+        try:
+            instance = Instance(**arguments.instance)
+        except TypeError as error:
+            raise ValueError(f"instance does not fit Instance: {_short(error)}") from None
+        env.set_options({"instance": instance})
+
+
+def _short(error: Exception) -> str:
+    """Return the words of an error about arguments, without the name of a private function."""
+    return str(error).splitlines()[0].removeprefix("_lanes() ")

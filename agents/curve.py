@@ -1,0 +1,151 @@
+"""The learning curve: rows of a CSV file, written as training goes, and a progress bar."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+
+SHOW_SECONDS = 0.2
+"""Least time between two updates of the progress bar."""
+
+
+class CurveRow(NamedTuple):
+    """A point of the learning curve.
+
+    ``steps`` taken so far, over all lanes; ``mean_reward`` per step, over all lanes and the last
+    steps of the number that an episode has, so that fresh starts weigh the same in all rows (the
+    first row waits for a whole episode, unless the run ends before);
+    ``seconds`` of wall time spent so far, those of earlier runs included.
+    """
+
+    steps: int
+    mean_reward: float
+    seconds: float
+
+
+def read_curve(path: Path) -> list[CurveRow]:
+    """Return the rows of a learning curve; none where there is no file.
+
+    Raises:
+        ValueError: the file is no learning curve.
+    """
+    if not path.exists():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *lines = csv.reader(file)
+            if tuple(header) != CurveRow._fields:
+                raise ValueError(header)
+            return [CurveRow(int(row[0]), float(row[1]), float(row[2])) for row in lines]
+    except (ValueError, IndexError):
+        raise ValueError(f"{path} is not a learning curve with {CurveRow._fields}") from None
+
+
+def write_curve(path: Path, rows: list[CurveRow]) -> None:
+    """Replace a learning curve at once."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([CurveRow._fields, *rows])
+    replace_text(path, text.getvalue())
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file at once: it holds the old text or the new, never a part."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+class CurveCallback(BaseCallback):
+    """Appends rows to a learning curve while an algorithm learns.
+
+    Args:
+        path: the CSV file; it holds ``rows`` when training starts.
+        rows: the rows so far, of which more are added.
+        every: steps between rows, >= 1.
+        steps: steps in all, for the progress bar.
+        progress: show a progress bar on standard error.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rows: list[CurveRow],
+        *,
+        every: int,
+        steps: int,
+        progress: bool,
+    ) -> None:
+        super().__init__()
+        self.path, self.rows, self.every, self.steps = path, rows, every, steps
+        self._earlier = rows[-1].seconds if rows else 0.0
+        self._recent: deque[float] = deque()
+        self._since = rows[-1].steps if rows else 0
+        self._begun = self._shown = time.perf_counter()
+        self._file: TextIO | None = None
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            TextColumn("mean reward {task.fields[reward]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not progress,
+        )
+        self._task = TaskID(0)
+
+    def _on_training_start(self) -> None:
+        slots = self.training_env.env_method("num_slots", indices=0)[0]
+        self._recent = deque(maxlen=slots // self.training_env.get_attr("batch", 0)[0])
+        self._begun = time.perf_counter()
+        self._file = self.path.open("a", newline="", encoding="utf-8")
+        self._bar.start()
+        self._task = self._bar.add_task(
+            "training", total=self.steps, completed=self.num_timesteps, reward="-"
+        )
+
+    def _on_step(self) -> bool:
+        self._recent.append(float(self.locals["rewards"].mean()))
+        seen_whole = len(self._recent) == self._recent.maxlen
+        if seen_whole and self.num_timesteps - self._since >= self.every:
+            self._add_row()
+        now = time.perf_counter()
+        if now - self._shown >= SHOW_SECONDS:
+            self._show(now)
+        return True
+
+    def _mean(self) -> float:
+        return sum(self._recent) / len(self._recent)
+
+    def _add_row(self) -> None:
+        seconds = self._earlier + time.perf_counter() - self._begun
+        row = CurveRow(self.num_timesteps, round(self._mean(), 6), round(seconds, 3))
+        self.rows.append(row)
+        self._since = self.num_timesteps
+        if self._file is not None:
+            csv.writer(self._file, lineterminator="\n").writerow(row)
+            self._file.flush()
+
+    def _show(self, now: float) -> None:
+        self._shown = now
+        self._bar.update(self._task, completed=self.num_timesteps, reward=f"{self._mean():.4f}")
+
+    def close(self) -> None:
+        """Write the last row, and close file and progress bar, however training ended."""
+        if self._file is not None:
+            if self._recent:
+                if self.num_timesteps > self._since:
+                    self._add_row()
+                self._show(time.perf_counter())
+            self._file.close()
+            self._file = None
+        self._bar.stop()

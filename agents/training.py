@@ -1,0 +1,168 @@
+"""Training an agent, from arguments to a folder that :func:`agents.load` reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecMonitor
+
+from agents.algorithms import algorithm_class, network_arguments, schedule_arguments
+from agents.arguments import TrainArguments, make_lanes, pin
+from agents.bridge import CrawlVecEnv
+from agents.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
+from agents.loading import MODEL, Agent, load_model, read_arguments, save_model
+
+CONFIG, CURVE = "config.json", "curve.csv"
+
+
+def train(
+    arguments: TrainArguments, out: str | Path, *, resume: bool = False, progress: bool = False
+) -> Agent:
+    """Train an agent, and write it to a folder.
+
+    The folder gets ``model.zip``, ``config.json`` (the arguments) and ``curve.csv`` (steps, mean
+    reward per step, wall seconds). The model is saved every ``checkpoint_steps`` and at the end,
+    on an interrupt too; files are replaced at once, and curve rows are written as they come.
+
+    A run that resumes goes on from the saved model, its optimiser and its step count. Episodes
+    begin anew from seeds derived from the run's seed and that count, and DQN fills its replay
+    buffer again: so it differs from a run that was never stopped, but is itself repeatable.
+
+    Args:
+        arguments: what to train, on what and for how long.
+        out: the folder, made if need be.
+        resume: go on with the run in ``out``, if it has saved a model.
+        progress: show a progress bar on standard error.
+
+    Returns:
+        The agent.
+
+    Raises:
+        ValueError: arguments that do not fit together; ``out`` holds an agent and ``resume`` is
+            False, or one of another run.
+        OSError: ``out`` cannot be written.
+    """
+    out = Path(out)
+    model_path = out / MODEL
+    going_on = model_path.exists()
+    if going_on and not resume:
+        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
+    if going_on:
+        arguments.check_resumes(read_arguments(model_path))
+    env = make_lanes(arguments, arguments.lanes, training=True)
+    _make_folder(out)
+    with _threads(arguments.threads):
+        model = _resumed(model_path, env, arguments) if going_on else _fresh(env, arguments)
+        rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
+        rows = rows if going_on else []
+        replace_text(out / CONFIG, arguments.to_json())
+        write_curve(out / CURVE, rows)
+        _learn(model, arguments, out, rows, progress)
+    return Agent(model, arguments, env.features)
+
+
+def _make_folder(out: Path) -> None:
+    """Make a folder and see that it can be written to, before any work is done."""
+    out.mkdir(parents=True, exist_ok=True)
+    probe = out / ".writable.partial"
+    probe.touch()
+    probe.unlink()
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Have torch use so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _fresh(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
+    """Build a model that has learned nothing."""
+    env.seed(arguments.seed)
+    env.reset()
+    problem = env.get_attr("problem", 0)[0]
+    pin(env, arguments)
+    kwargs: dict[str, Any] = {
+        **network_arguments(
+            arguments.algorithm,
+            arguments.network,
+            env.features,
+            problem.num_pages / problem.bandwidth,
+            arguments.width,
+        ),
+        **schedule_arguments(
+            arguments.algorithm,
+            arguments.lanes,
+            arguments.steps,
+            arguments.rollout,
+            4 * int(np.prod(env.observation_space.shape or (1,))),
+        ),
+        "learning_rate": arguments.learning_rate,
+        "gamma": arguments.gamma,
+    }
+    kind = algorithm_class(arguments.algorithm)
+    model = kind(env=VecMonitor(env), seed=arguments.seed, device="cpu", **kwargs)
+    model.crawl_features = env.features  # type: ignore[attr-defined]
+    return model
+
+
+def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
+    """Load a model to go on with, in episodes that it has not had."""
+    model, _ = load_model(path, VecMonitor(env))
+    entropy = np.random.SeedSequence([arguments.seed, model.num_timesteps])
+    model.set_random_seed(int(entropy.generate_state(1)[0] >> 1))
+    return model
+
+
+class SaveCallback(BaseCallback):
+    """Saves the model every ``checkpoint_steps``."""
+
+    def __init__(self, arguments: TrainArguments, path: Path, saved: int) -> None:
+        super().__init__()
+        self.arguments, self.path, self.saved = arguments, path, saved
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps - self.saved >= self.arguments.checkpoint_steps:
+            save_model(self.model, self.arguments, self.path)
+            self.saved = self.num_timesteps
+        return True
+
+
+def _learn(
+    model: BaseAlgorithm,
+    arguments: TrainArguments,
+    out: Path,
+    rows: list[CurveRow],
+    progress: bool,
+) -> None:
+    """Learn up to the number of steps asked for, saving as it goes."""
+    left = arguments.steps - model.num_timesteps
+    if left <= 0:
+        return
+    curve = CurveCallback(
+        out / CURVE,
+        rows,
+        every=max(1, arguments.steps // arguments.curve_rows),
+        steps=arguments.steps,
+        progress=progress,
+    )
+    save = SaveCallback(arguments, out / MODEL, model.num_timesteps)
+    try:
+        model.learn(left, callback=[curve, save], reset_num_timesteps=False)
+    except KeyboardInterrupt:
+        save_model(model, arguments, out / MODEL)
+        raise
+    finally:
+        curve.close()
+    save_model(model, arguments, out / MODEL)

@@ -1,0 +1,189 @@
+"""What the benchmark compares: named settings, the policies that differ in them, and how to judge.
+
+The synthetic settings are instances of ``CrawlNCIS-v0``. A recorded trace is one fixed history:
+seeds would all play the same, so it is cut into stretches after the days on which its parameters
+were fitted, and these stand where seeds do elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import policies
+from crawl_envs.evaluation import PolicyFactory
+from crawl_envs.instances import names as synthetic_names
+from crawl_envs.instances import traces
+from scripts.bounds import BASELINE, baseline, fitted_baseline
+from scripts.settings import Setting
+
+ROUND_ROBIN = "RoundRobin"
+WINDOWS = 4
+DEAF = ("RandomCrawl", "ChangeRateCrawl", ROUND_ROBIN, "LowDiscrepancy", "Greedy")
+HEARING = (
+    ROUND_ROBIN,
+    "LowDiscrepancy",
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyNCISApprox:terms=1",
+    "GreedyNCISApprox:terms=2",
+    "GreedyNCIS",
+)
+HEARING_NAMES = ("partial", "noisy", "delayed")
+
+
+class Sizes(NamedTuple):
+    """Sizes of synthetic settings (the first three) and of traces, by the names of the options."""
+
+    num_pages: int
+    bandwidth: float
+    horizon: float
+    days_per_crawl: float
+    signals: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A setting, and how its rows are told.
+
+    Attributes:
+        setting: what is played.
+        title: what it is, for a person.
+        metrics: those that are shown; the first decides who is best.
+        references: labels to which differences on the same seeds are taken; the first is drawn.
+        line: what the bound is, for a legend.
+        over: what is averaged over, in the plural.
+        note: what a reader must know.
+    """
+
+    setting: Setting
+    title: str
+    metrics: tuple[str, ...]
+    references: tuple[str, ...]
+    line: str
+    over: str
+    note: str
+
+
+def choices() -> tuple[str, ...]:
+    """Names of the settings."""
+    return (*synthetic_names(), *traces.shipped())
+
+
+def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
+    """Read policies as they are named on the command line: ``Name`` or ``Name:key=value``.
+
+    Raises:
+        ValueError: an unknown name, or something else than key=value behind it.
+    """
+    factories: dict[str, PolicyFactory] = {}
+    for spec in specs:
+        name, *given = spec.split(":")
+        if name not in policies.names():
+            raise ValueError(f"policy must be one of {', '.join(policies.names())}, got {name!r}")
+        arguments = dict(_argument(spec, text) for text in given)
+        factories[spec] = partial(policies.make, name, **arguments)
+    return factories
+
+
+def _argument(spec: str, text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not (key.isidentifier() and equals and value):
+        raise ValueError(f"a policy is spelled Name or Name:key=value, got {spec!r}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies (by default, those that differ) in a named setting, or on a folder's trace.
+
+    Raises:
+        ValueError: as for :func:`recorded`.
+    """
+    if name in synthetic_names():
+        return synthetic(name, specs, sizes)
+    return recorded(name, specs, sizes)
+
+
+def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies on a named synthetic instance."""
+    chosen = specs or (HEARING if name in HEARING_NAMES else DEAF)
+    setting = Setting(
+        name=name,
+        id="CrawlNCIS-v0",
+        arguments={
+            "instance": name,
+            "num_pages": sizes.num_pages,
+            "bandwidth": sizes.bandwidth,
+            "horizon": sizes.horizon,
+        },
+        policies=policy_factories(chosen),
+        bounds={BASELINE: baseline},
+    )
+    hears = name in HEARING_NAMES
+    told = "signals can beat it" if hears else "no policy is above it in the long run"
+    return Comparison(
+        setting,
+        title=(
+            f"{name}: {sizes.num_pages} pages, {sizes.bandwidth:g} crawls per unit of time, "
+            f"{sizes.horizon:g} units"
+        ),
+        metrics=("accuracy", "freshness"),
+        references=(BASELINE,),
+        line=f"{BASELINE} (eq. 5, no signals)",
+        over="seeds",
+        note=f"{BASELINE}: optimal even intervals without signals (eq. 5); {told}.",
+    )
+
+
+def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies on stretches of a recorded trace, given by its name or folder.
+
+    Raises:
+        ValueError: no such trace, parameters that are not there, no days after those fitted.
+    """
+    kind = traces.check_signals(sizes.signals)
+    folder = traces.find(trace)
+    record = traces.load(folder)
+    fitted = traces.load_parameters(traces.parameters_path(folder, kind), record)
+    if fitted.end >= record.days:
+        raise ValueError(f"{folder}: parameters are fitted on all days, so none are left to test")
+    edges = np.linspace(fitted.end, record.days, WINDOWS + 1)
+    windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
+    chosen = list(specs or (DEAF if kind == "none" else HEARING))
+    if ROUND_ROBIN not in chosen:
+        chosen.insert(0, ROUND_ROBIN)
+    setting = Setting(
+        name=record.name,
+        id="CrawlTrace-v0",
+        arguments={"trace": trace, "signals": kind, "days_per_crawl": sizes.days_per_crawl},
+        policies=policy_factories(chosen),
+        bounds={BASELINE: partial(fitted_baseline, trace=trace)},
+        windows=windows,
+    )
+    days = windows[0][1] - windows[0][0]
+    return Comparison(
+        setting,
+        title=(
+            f"{record.name}: recorded, {kind} signals, {sizes.days_per_crawl:g} days per crawl "
+            "and page"
+        ),
+        metrics=("freshness",),
+        references=(ROUND_ROBIN, BASELINE),
+        line=f"{BASELINE} (eq. 5 with fitted rates: no bound)",
+        over="stretches",
+        note=(
+            f"One recorded history: intervals are over {WINDOWS} stretches of {days:g} days, each "
+            f"started fresh, and not over seeds. A trace has no requests. {BASELINE}: what eq. 5 "
+            "promises if the rates fitted on earlier days were true; no bound."
+        ),
+    )

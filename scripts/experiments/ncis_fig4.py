@@ -1,0 +1,62 @@
+"""Busa-Fekete et al., figure 4 (section 6.5): signals for some changes, and no false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Bound, PolicyFactory, Row
+from scripts import ncis_sweep
+from scripts.bounds import BASELINE, baseline
+from scripts.verdicts import Expected, Level, Trend
+
+TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"
+CLAIM = (
+    "GREEDY-CIS, which crawls a page once it is signalled, is far more accurate than GREEDY. "
+    "So it is whatever the relation of bandwidth and changes."
+)
+ID = ncis_sweep.ID
+SETTINGS = ncis_sweep.sweep("partial")
+METRIC = "accuracy"
+REFERENCE = BASELINE
+
+EVERYWHERE = tuple(SETTINGS)
+PAPER = "section 6.5, figure 4"
+INDEPENDENT = "independent code, 100 repetitions"
+LEVELS = {
+    "m=100": {"BASELINE": 0.8340, "GREEDY": 0.8340, "GREEDY-CIS": 0.9229},
+    "m=300": {"BASELINE": 0.6254, "GREEDY": 0.6254, "GREEDY-CIS": 0.7525},
+    "m=1000": {"BASELINE": 0.3663, "GREEDY": 0.3671, "GREEDY-CIS": 0.4404},
+}
+EXPECTED: tuple[Expected, ...] = (
+    Trend("GREEDY-CIS", "above", "GREEDY", EVERYWHERE, PAPER),
+    Trend("GREEDY-CIS", "above", "BASELINE", EVERYWHERE, PAPER),
+    Trend("GREEDY", "about", "BASELINE", EVERYWHERE, "section 6.4, figure 3", margin=0.005),
+    *(
+        Level(setting, policy, value, 0.004, INDEPENDENT)
+        for setting, values in LEVELS.items()
+        for policy, value in values.items()
+    ),
+)
+
+
+def policies() -> Mapping[str, PolicyFactory]:
+    """The policies of the figure."""
+    return {
+        "GREEDY": partial(crawl_policies.make, "Greedy"),
+        "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
+    }
+
+
+def bounds() -> Mapping[str, Bound]:
+    """The optimal continuous policy without signals: no bound for policies that hear them."""
+    return {BASELINE: baseline}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy against the number of pages."""
+    from scripts.charts import accuracy_by_pages
+
+    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

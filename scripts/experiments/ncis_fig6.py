@@ -1,0 +1,83 @@
+"""Busa-Fekete et al., figure 6 (section 6.6): signals for some changes, and false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Bound, PolicyFactory, Row
+from scripts import ncis_sweep
+from scripts.bounds import BASELINE, baseline
+from scripts.verdicts import Expected, Level, Trend
+
+TITLE = "Noisy signals (NCIS paper, figure 6)"
+CLAIM = (
+    "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
+    "GREEDY-CIS in almost every case, and GREEDY-CIS gets worse as pages are added. "
+    "The approximations are as good as GREEDY-NCIS up to 500 pages and lose to it beyond."
+)
+ID = ncis_sweep.ID
+SETTINGS = ncis_sweep.sweep("noisy")
+METRIC = "accuracy"
+REFERENCE = BASELINE
+
+EVERYWHERE = tuple(SETTINGS)
+FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")
+MANY_PAGES = ("m=750", "m=1000", "m=10000")
+PAPER = "section 6.6, figure 6"
+INDEPENDENT = "independent code, 100 repetitions"
+LEVELS = {
+    "m=100": {"BASELINE": 0.8340, "GREEDY": 0.8340},
+    "m=300": {"BASELINE": 0.6254, "GREEDY": 0.6254},
+    "m=1000": {"BASELINE": 0.3663, "GREEDY": 0.3671},
+}
+EXPECTED: tuple[Expected, ...] = (
+    *(
+        Trend(informed, "above", other, EVERYWHERE, PAPER)
+        for informed in ("GREEDY-NCIS", "G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
+        for other in ("GREEDY", "GREEDY-CIS")
+    ),
+    Trend("GREEDY", "above", "GREEDY-CIS", MANY_PAGES, PAPER),
+    *(
+        Trend(approximation, "about", "GREEDY-NCIS", FEW_PAGES, PAPER, margin=0.005)
+        for approximation in ("G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
+    ),
+    *(
+        Trend("GREEDY-NCIS", "above", approximation, MANY_PAGES, PAPER)
+        for approximation in ("G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
+    ),
+    *(
+        Trend("GREEDY", "above", approximation, MANY_PAGES, PAPER)
+        for approximation in ("G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
+    ),
+    *(
+        Level(setting, policy, value, 0.004, INDEPENDENT)
+        for setting, values in LEVELS.items()
+        for policy, value in values.items()
+    ),
+)
+
+
+def policies() -> Mapping[str, PolicyFactory]:
+    """The policies of the figure; GREEDY-CIS under reading I2 (see :class:`policies.GreedyCIS`)."""
+    return {
+        "GREEDY": partial(crawl_policies.make, "Greedy"),
+        "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
+        "GREEDY-NCIS": partial(crawl_policies.make, "GreedyNCIS"),
+        "G-NCIS-APPROX-1": partial(crawl_policies.make, "GreedyNCISApprox", terms=1),
+        "G-NCIS-APPROX-2": partial(crawl_policies.make, "GreedyNCISApprox", terms=2),
+    }
+
+
+def bounds() -> Mapping[str, Bound]:
+    """The optimal continuous policy without signals: no bound for policies that hear them."""
+    return {BASELINE: baseline}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy against the number of pages."""
+    from scripts.charts import accuracy_by_pages
+
+    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

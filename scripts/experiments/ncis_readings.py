@@ -1,0 +1,51 @@
+"""Busa-Fekete et al., section 5.1: three readings of GREEDY-CIS where signals are noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Bound, PolicyFactory, Row
+from scripts import ncis_sweep
+from scripts.bounds import BASELINE, baseline
+from scripts.verdicts import Expected, Trend
+
+TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
+CLAIM = (
+    "GREEDY-CIS takes signals for noiseless, and the paper does not say what it then believes of "
+    "their rate: I1 that there are no false ones, I2 the true rate, I3 the true rate with the "
+    "limit that agrees with it. Under each of them it loses to GREEDY on many pages."
+)
+ID = ncis_sweep.ID
+SETTINGS = ncis_sweep.sweep("noisy")
+METRIC = "accuracy"
+REFERENCE = BASELINE
+
+MANY_PAGES = ("m=750", "m=1000", "m=10000")
+READINGS = ("I1", "I2", "I3")
+EXPECTED: tuple[Expected, ...] = tuple(
+    Trend("GREEDY", "above", f"GREEDY-CIS {reading}", MANY_PAGES, "section 6.6, figure 6")
+    for reading in READINGS
+)
+
+
+def policies() -> Mapping[str, PolicyFactory]:
+    """GREEDY-CIS under each reading, and GREEDY, which hears no signals."""
+    return {"GREEDY": partial(crawl_policies.make, "Greedy")} | {
+        f"GREEDY-CIS {reading}": partial(crawl_policies.make, "GreedyCIS", reading=reading)
+        for reading in READINGS
+    }
+
+
+def bounds() -> Mapping[str, Bound]:
+    """The optimal continuous policy without signals: no bound for policies that hear them."""
+    return {BASELINE: baseline}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy against the number of pages."""
+    from scripts.charts import accuracy_by_pages
+
+    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

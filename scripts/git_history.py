@@ -1,0 +1,332 @@
+"""The main line of a git repository, as commits and the files they touch.
+
+Only the git command line is used, and only to read. Everything is streamed: what is held at once
+is one commit, or one blob.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+RENAME_LIMIT = 1000
+"""Added and removed files of one commit beyond which only exact renames are found."""
+READ_BYTES = 1 << 20
+HEADER = "%x1e%H%x1f%s"
+FIXED = (
+    "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true",
+    "-c", "log.follow=false",
+)  # fmt: skip
+NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
+
+
+class Link(NamedTuple):
+    """One commit of the main line; times are seconds since 1970.
+
+    ``authored`` is the author's time; for a merge, that of the tip that was merged.
+    """
+
+    hash: str
+    committed: int
+    authored: int
+    is_merge: bool
+
+
+class Touch(NamedTuple):
+    """One entry of a commit: a path and blob before and after, None where there is none.
+
+    Entries that are no regular files (links, submodules) have a path but no blob.
+    """
+
+    old_path: str | None
+    new_path: str | None
+    old_blob: str | None
+    new_blob: str | None
+    lines_added: int
+    lines_removed: int
+
+
+class Commit(NamedTuple):
+    """A commit's hash, the first line of its message, and what it touches."""
+
+    hash: str
+    subject: str
+    touches: list[Touch]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A git repository on disk; ``open_repository`` checks that it is one."""
+
+    path: Path
+    head: str
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name.removesuffix(".git")
+
+
+def open_repository(path: str | Path) -> Repository:
+    """Open the repository whose top folder (or bare folder) is ``path``.
+
+    Raises:
+        ValueError: git is not installed, ``path`` is no repository or lies inside one, or there
+            is no commit.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise ValueError(f"repository must be a folder, got {str(path)!r}")
+    prefix = _output(path, ["rev-parse", "--show-prefix"]).strip()
+    if prefix:
+        raise ValueError(
+            f"{path} lies inside a repository; name its top folder and use --subdir {prefix!r}"
+        )
+    try:
+        head = _output(path, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).strip()
+    except ValueError:
+        raise ValueError(f"{path}: the repository has no commits") from None
+    return Repository(path, head)
+
+
+def main_line(repository: Repository, subdirs: Sequence[str] = ()) -> list[Link]:
+    """Return the first-parent chain of HEAD, oldest first.
+
+    Args:
+        repository: where to look.
+        subdirs: only commits that touch one of these folders, if any are named.
+    """
+    chain = _output(
+        repository.path,
+        [
+            "log",
+            "--first-parent",
+            "--reverse",
+            "--format=%H %ct %at %P",
+            repository.head,
+            *_pathspec(subdirs),
+        ],
+    )
+    rows = [line.split() for line in chain.splitlines()]
+    tips = [row[4] for row in rows if len(row) > 4]
+    authored = _author_times(repository, tips)
+    return [
+        Link(row[0], int(row[1]), authored[row[4]] if len(row) > 4 else int(row[2]), len(row) > 4)
+        for row in rows
+    ]
+
+
+def commits(
+    repository: Repository,
+    last: str,
+    after: str | None = None,
+    subdirs: Sequence[str] = (),
+    lines: bool = True,
+) -> Iterator[Commit]:
+    """Yield the main line's commits up to ``last``, oldest first, compared with first parents.
+
+    Args:
+        repository: where to look.
+        last: hash of the last commit.
+        after: hash of the commit after which to begin; the first one if left out.
+        subdirs: only these folders, if any are named.
+        lines: whether lines are counted (slower); else the counts are 0.
+
+    Raises:
+        ValueError: git fails, as it does where objects are missing.
+    """
+    command = [
+        "log", "--first-parent", "-m", "--reverse", "-z", "--raw", "--no-abbrev", "-M",
+        f"-l{RENAME_LIMIT}", "--no-relative", "--no-textconv", "--no-ext-diff", "--no-color",
+        "--no-notes", "--encoding=UTF-8", f"--format=tformat:{HEADER}",
+    ]  # fmt: skip
+    command += ["--numstat"] if lines else []
+    command += [last] + ([f"^{after}"] if after else []) + _pathspec(subdirs)
+    with _process(repository.path, command) as process:
+        assert process.stdout is not None
+        yield from _parse(_split(process.stdout))
+
+
+@contextmanager
+def blob_reader(repository: Repository) -> Iterator[BlobReader]:
+    """Open a reader of blobs by their hashes."""
+    with _process(repository.path, ["cat-file", "--batch"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield BlobReader(process.stdin, process.stdout)
+        process.stdin.close()
+
+
+class BlobReader:
+    """Reads blobs through one running git."""
+
+    def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
+        self._requests = requests
+        self._answers = answers
+
+    def read(self, blob: str, limit: int) -> bytes:
+        """Return the first ``limit`` bytes of a blob.
+
+        Raises:
+            ValueError: the repository does not hold it.
+        """
+        self._requests.write(f"{blob}\n".encode())
+        self._requests.flush()
+        answer = self._answers.readline().split()
+        if len(answer) != 3:
+            raise ValueError(f"blob {blob} is missing; is the repository a partial clone?")
+        left = int(answer[2])
+        kept = self._answers.read(min(left, limit))
+        left -= len(kept)
+        while left:
+            left -= len(self._answers.read(min(left, READ_BYTES)))
+        self._answers.read(1)
+        return kept
+
+
+def _pathspec(subdirs: Sequence[str]) -> list[str]:
+    """The end of a command line that restricts it to some folders."""
+    return ["--", *(f":(top,literal){subdir.strip('/')}" for subdir in subdirs)]
+
+
+def _author_times(repository: Repository, hashes: Sequence[str]) -> dict[str, int]:
+    """Author times of the commits ``hashes``."""
+    if not hashes:
+        return {}
+    command = ["log", "--no-walk=unsorted", "--stdin", "--format=%H %at"]
+    lines = _output(repository.path, command, "\n".join(hashes)).splitlines()
+    return {line.split()[0]: int(line.split()[1]) for line in lines}
+
+
+def _command(path: Path, arguments: Sequence[str]) -> list[str]:
+    return ["git", "-C", str(path), *FIXED, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """The environment git runs in: messages in English, no prompts, no downloads."""
+    return os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _failure(path: Path, messages: str) -> ValueError:
+    """The error for a git that failed, in its own words."""
+    lines = [line for line in messages.strip().splitlines() if line]
+    reason = next((line for line in lines if line.startswith("fatal:")), "git failed")
+    return ValueError(f"{path}: {reason.removeprefix('fatal: ')}")
+
+
+def _output(path: Path, arguments: Sequence[str], given: str = "") -> str:
+    """Run git to its end and return what it prints, or raise ValueError."""
+    try:
+        done = subprocess.run(
+            _command(path, arguments),
+            input=given.encode(),
+            capture_output=True,
+            env=_environment(),
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ValueError("git is not installed, or not on the PATH") from None
+    if done.returncode:
+        raise _failure(path, done.stderr.decode("utf-8", "replace"))
+    return done.stdout.decode("utf-8", "replace")
+
+
+@contextmanager
+def _process(
+    path: Path, arguments: Sequence[str], stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run git beside us; raise ValueError at the end if it failed, end it if we leave early."""
+    with tempfile.TemporaryFile() as messages:
+        process = subprocess.Popen(
+            _command(path, arguments),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            env=_environment(),
+        )
+        with process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            messages.seek(0)
+            raise _failure(path, messages.read().decode("utf-8", "replace"))
+
+
+def _split(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what stands between NULs."""
+    rest = b""
+    while block := stream.read(READ_BYTES):
+        *whole, rest = (rest + block).split(b"\0")
+        yield from whole
+    if rest.strip():
+        yield rest
+
+
+def _path(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
+    """Turn the NUL-separated output of ``git log --raw --numstat -z`` into commits."""
+    commit: Commit | None = None
+    place: dict[str | None, int] = {}
+    for padded in tokens:
+        token = padded.lstrip(b"\n")
+        if token.startswith(b"\x1e"):
+            if commit is not None:
+                yield commit
+            hash_, subject = token[1:].split(b"\x1f", 1)
+            commit = Commit(hash_.decode(), subject.decode("utf-8", "replace"), [])
+            place = {}
+        elif token.startswith(b":") and commit is not None:
+            touch = _touch(token, tokens)
+            place[touch.new_path or touch.old_path] = len(commit.touches)
+            commit.touches.append(touch)
+        elif NUMSTAT.match(token) and commit is not None:
+            path, added, removed = _line_counts(token, tokens)
+            index = place[path]
+            commit.touches[index] = commit.touches[index]._replace(
+                lines_added=added, lines_removed=removed
+            )
+        elif token:
+            raise ValueError(f"cannot read git's output at {token[:80]!r}")
+    if commit is not None:
+        yield commit
+
+
+def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
+    """Read one entry of ``--raw``: its modes, blobs and status, then one or two paths."""
+    old_mode, new_mode, old_blob, new_blob, status = token[1:].decode().split(" ")
+    path = _path(next(tokens))
+    old_path, new_path = path, path
+    if status[0] in "RC":
+        new_path = _path(next(tokens))
+    return Touch(
+        old_path if status[0] not in "AC" else None,
+        new_path if status[0] != "D" else None,
+        old_blob if old_mode.startswith("100") else None,
+        new_blob if new_mode.startswith("100") else None,
+        0,
+        0,
+    )
+
+
+def _line_counts(token: bytes, tokens: Iterator[bytes]) -> tuple[str, int, int]:
+    """Read one entry of ``--numstat``: path, lines added and removed; a binary file has none."""
+    added, removed, path = token.split(b"\t", 2)
+    if not path:
+        next(tokens)
+        path = next(tokens)
+    if added == b"-":
+        return _path(path), 0, 0
+    return _path(path), int(added), int(removed)

@@ -1,0 +1,88 @@
+"""Rows on disk: Parquet to go on from and to score, CSV to read; whole files or none."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crawl_envs.evaluation import Row
+
+METADATA_KEY = b"crawl_envs_rows"
+WORDS = ("id", "setting", "policy", "metric")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside ``path`` to write to; it becomes ``path`` if the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ValueError unless files can be written to ``folder``, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{os.getpid()}.part"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"cannot write to {folder}: {error.strerror}; name another --out"
+        ) from None
+
+
+def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
+    """Write rows, with what they are about in the file's metadata, as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = dict(zip(Row._fields, zip(*rows, strict=True) if rows else [()] * 6, strict=True))
+    word = pa.dictionary(pa.int32(), pa.string())
+    types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, word)
+    table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in Row._fields})
+    with replacing(path) as unfinished:
+        pq.write_table(
+            table.replace_schema_metadata({METADATA_KEY: json.dumps(about)}),
+            unfinished,
+            compression="zstd",
+        )
+
+
+def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
+    """Read rows and what they are about.
+
+    Raises:
+        ValueError: the file is truncated, or was not written by :func:`write_rows`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        raise ValueError(f"{path}: not a whole Parquet file") from None
+    metadata = table.schema.metadata or {}
+    if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
+        raise ValueError(f"{path}: a foreign file, not rows of this suite")
+    columns = [table.column(name).to_pylist() for name in Row._fields]
+    return [Row(*values) for values in zip(*columns, strict=True)], json.loads(
+        metadata[METADATA_KEY]
+    )
+
+
+def write_csv(path: Path, names: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
+    """Write records under a line of names; numbers keep every digit."""
+    with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(records)

@@ -1,0 +1,250 @@
+"""Measure how fast the suite is, against others, in one run on one core.
+
+Ratios and not seconds are compared with their floors, since machines differ; see
+:mod:`scripts.timing` for how they are taken. Written are ``speed.csv`` (ratios, speeds and the
+parts of a step), ``growth.csv``, ``made.json`` (the machine) and ``speed.png``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from scripts.endings import plain_errors, plain_interrupt
+from scripts.made import write_made
+from scripts.rows import check_folder, write_csv
+from scripts.speed_contests import (
+    COLD_START_LIMIT,
+    CONTESTS,
+    INSTANCE,
+    PARTS,
+    Contest,
+    Parts,
+    cold_start,
+)
+from scripts.speed_growth import Bar, Cost, cells, costs, draw
+from scripts.tables import console
+from scripts.timing import Spread, pin, spread, take_turns
+
+OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
+TURNS, SPELL, STARTS = 41, 0.05, 5
+QUICK_TURNS, QUICK_SPELL, QUICK_STARTS = 9, 0.01, 2
+
+
+class Figure(NamedTuple):
+    """A measured number: what of, median and quartiles, and the bound that it should keep.
+
+    ``kind`` is ``ratio``, ``speed``, ``part`` or ``start``; a ratio must reach its bound, and a
+    start, in seconds, must stay below it. ``group`` is the contest, or what a part is part of.
+    """
+
+    kind: str
+    group: str
+    name: str
+    against: str
+    unit: str
+    spread: Spread
+    bound: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``fail``, or nothing where there is no bound."""
+        if self.bound is None:
+            return ""
+        median = self.spread.median
+        kept = median < self.bound if self.kind == "start" else median >= self.bound
+        return "pass" if kept else "fail"
+
+
+def measured_contest(
+    contest: Contest, turns: int, spell: float, tick: Callable[[], None]
+) -> Iterator[Figure]:
+    """Run a contest; yield its ratios, then its speeds."""
+    taken = []
+    for turn in take_turns(contest.tasks(), turns, spell):
+        taken.append(turn)
+        tick()
+    seconds = {name: np.array([turn[name] for turn in taken]) for name in taken[0]}
+    for task, rival, floor in contest.comparisons:
+        ratio = spread(seconds[rival] / seconds[task])
+        yield Figure("ratio", contest.name, task, rival, "times as fast", ratio, floor)
+    for name, each in seconds.items():
+        speed = spread(contest.amount / each)
+        yield Figure("speed", contest.name, name, "", f"{contest.unit}/s", speed)
+
+
+def measured_parts(
+    parts: Parts, turns: int, spell: float, tick: Callable[[], None]
+) -> Iterator[Figure]:
+    """Yield the parts of a step: differences between ever larger parts of it."""
+    taken = []
+    for turn in take_turns(parts.tasks(), turns, spell):
+        taken.append(turn)
+        tick()
+    for name, less, more in parts.differences:
+        difference = np.array([turn[more] - turn[less] for turn in taken])
+        yield Figure("part", parts.name, name, "", "s", spread(difference))
+
+
+def measured_starts(starts: int, tick: Callable[[], None]) -> Iterator[Figure]:
+    """Yield the times of a cold start, after one that fills the cache of compiled kernels.
+
+    The wall time is what a person waits for, and grows with what else the machine does; the
+    processor time does not.
+    """
+    cold_start()
+    taken = []
+    for _ in range(starts):
+        taken.append(cold_start())
+        tick()
+    wall, busy = (spread(np.array(times)) for times in zip(*taken, strict=True))
+    group = "import, make, reset, step"
+    yield Figure("start", group, "wall time", "", "s", wall, COLD_START_LIMIT)
+    yield Figure("start", group, "processor time", "", "s", busy)
+
+
+def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], int | None]:
+    """Measure everything, with a progress bar; return also the core it ran on.
+
+    Starts come first, since processes started later would be kept on the pinned core.
+    """
+    turns, spell, starts = (
+        (QUICK_TURNS, QUICK_SPELL, QUICK_STARTS) if quick else (TURNS, SPELL, STARTS)
+    )
+    total = turns * (len(CONTESTS) + len(PARTS)) + starts + len(cells(quick))
+    with Progress(console=terminal) as progress:
+        bar = progress.add_task("timing", total=total)
+
+        def tick() -> None:
+            progress.advance(bar)
+
+        started = list(measured_starts(starts, tick))
+        core = pin()
+        figures = []
+        for contest in CONTESTS:
+            figures += measured_contest(contest, turns, spell, tick)
+        for parts in PARTS:
+            figures += measured_parts(parts, turns, spell, tick)
+        grown = []
+        for cost in costs(quick, spell):
+            grown.append(cost)
+            tick()
+    return figures + started, grown, core
+
+
+def spelled(value: float) -> str:
+    """Spell a value with a prefix that suits it."""
+    for scale, prefix in ((1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {prefix}"
+    return f"{value * 1e9:.3g} n"
+
+
+def show(figures: list[Figure], terminal: Console) -> None:
+    """Print two tables: what has a rival or a bound, and the rest."""
+    verdicts = Table(title="Speed on one core: medians and quartiles")
+    for name in ("", "against", "measured", "quartiles", "floor", ""):
+        verdicts.add_column(name)
+    plain = Table(title="Speeds, and where the time goes")
+    for name in ("", "median", "quartiles"):
+        plain.add_column(name)
+    groups: dict[int, str] = {}
+    for figure in figures:
+        table = plain if figure.kind in ("speed", "part") else verdicts
+        if groups.get(id(table)) != figure.group:
+            groups[id(table)] = figure.group
+            table.add_section()
+            table.add_row(f"[bold]{figure.group}[/]")
+        table.add_row(*_cells(figure))
+    terminal.print(verdicts)
+    terminal.print(plain)
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    """Return a figure's row of its table."""
+    median, low, high = figure.spread
+    if figure.kind in ("speed", "part"):
+        return (
+            figure.name,
+            spelled(median) + (" " if figure.kind == "speed" else "") + figure.unit,
+            f"{spelled(low)} to {spelled(high)}",
+        )
+    unit = "x" if figure.kind == "ratio" else " s"
+    sign = "" if figure.kind == "ratio" else "< "
+    bound = "" if figure.bound is None else f"{sign}{figure.bound:g}{unit}"
+    colour = {"pass": "green", "fail": "bold red"}.get(figure.verdict, "default")
+    return (
+        figure.name,
+        figure.against,
+        f"{median:.2f}{unit}",
+        f"{low:.2f} to {high:.2f}",
+        bound,
+        f"[{colour}]{figure.verdict}[/]",
+    )
+
+
+def write(folder: Path, figures: list[Figure], grown: list[Cost]) -> None:
+    """Write the tables and the picture."""
+    names = (*Figure._fields[:5], *Spread._fields, "bound", "verdict")
+    rows = [(*figure[:5], *figure.spread, figure.bound, figure.verdict) for figure in figures]
+    write_csv(folder / "speed.csv", names, rows)
+    write_csv(folder / "growth.csv", Cost._fields, grown)
+    bars = [
+        Bar(
+            f"{figure.group}\n{figure.name}, against {figure.against}",
+            *figure.spread,
+            figure.bound,
+        )
+        for figure in figures
+        if figure.kind == "ratio"
+    ]
+    parts = [
+        (figure.name, figure.spread.median)
+        for figure in figures
+        if figure.kind == "part" and figure.group == PARTS[0].name
+    ]
+    draw(folder / "speed.png", bars, parts, grown)
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Quick = Annotated[bool, typer.Option("--quick", help="Short spells, few turns: rougher figures.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of results.", show_default=f"{OUT}; {QUICK_OUT} if --quick"),
+]
+
+
+@app.command(help=__doc__)
+def main(quick: Quick = False, out: Out = None) -> None:
+    """Measure, write and show."""
+    folder = out or (QUICK_OUT if quick else OUT)
+    with plain_errors():
+        check_folder(folder)
+    start, load = time.perf_counter(), os.getloadavg() if hasattr(os, "getloadavg") else None
+    with plain_interrupt("stopped; nothing was written"):
+        figures, grown, core = measure(quick, Console(stderr=True))
+    write(folder, figures, grown)
+    about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load}
+    write_made(
+        folder / "made.json",
+        "scripts.speed",
+        time.perf_counter() - start,
+        instance=INSTANCE,
+        **about,
+    )
+    show(figures, console())
+    typer.echo(f"-> {folder}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,287 @@
+"""What the speed of the suite is compared with, and where the time of a step goes.
+
+Every contest is a set of tasks that do the same amount of work in turns. The lanes play the
+``noisy`` instances, one crawl per page and unit of time, of random pages, over episodes of 1000
+steps, autoreset included.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+import crawl_envs  # noqa: F401
+import policies
+from crawl_envs import instances
+from crawl_envs.evaluation import simulate
+from crawl_envs.kernels import compiled
+from crawl_envs.lanes import Lanes
+from crawl_envs.lockstep import step_lanes
+from crawl_envs.types import IntArray
+from scripts.numpy_rival import NumPyRival
+from scripts.numpy_rollout import greedy_rollout
+from scripts.timing import Task
+
+LANES, PAGES = 64, 100
+INSTANCE = "noisy"
+ROLLOUT_PAGES, ROLLOUT_HORIZON = 1000, 10.0
+ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
+COLD_START_LIMIT = 1.0
+"""Seconds."""
+PLANNED = 1024
+"""Actions are drawn beforehand, and used again after so many steps."""
+
+COLD_START = (
+    "import crawl_envs, gymnasium; env = gymnasium.make('CrawlNCIS-v0', instance='noisy'); "
+    "env.reset(seed=0); env.step(0)"
+)
+
+
+def stepping(env: Any, num_actions: int, lanes: int = LANES) -> Task:
+    """Return the task of stepping a vector environment with random actions."""
+    actions = np.random.default_rng(0).integers(num_actions, size=(PLANNED, lanes))
+    env.reset(seed=0)
+
+    def task(times: int) -> None:
+        for step in range(times):
+            env.step(actions[step % PLANNED])
+
+    return task
+
+
+def crawling(lanes: int = LANES, pages: int = PAGES, *, copy: bool = True) -> Any:
+    """Return the vector environment that is timed, one crawl per page and unit of time."""
+    return gymnasium.make_vec(
+        "CrawlNCIS-v0",
+        num_envs=lanes,
+        num_pages=pages,
+        bandwidth=float(pages),
+        instance=INSTANCE,
+        copy=copy,
+    )
+
+
+def vector_tasks() -> dict[str, Task]:
+    """Return 64 lanes of 100 pages, Gymnasium's own vector environment, and the NumPy rivals."""
+    cartpole = gymnasium.make_vec(
+        "CartPole-v1", num_envs=LANES, vectorization_mode="vector_entry_point"
+    )
+    setting = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": INSTANCE}
+    return {
+        "crawl, copied": stepping(crawling(), PAGES),
+        "crawl, not copied": stepping(crawling(copy=False), PAGES),
+        "cartpole": stepping(cartpole, 2),
+        "numpy by block": stepping(NumPyRival(LANES, block=64, **setting), PAGES),
+        "numpy by block, not copied": stepping(
+            NumPyRival(LANES, block=64, copy=False, **setting), PAGES
+        ),
+        "numpy by slot": stepping(NumPyRival(LANES, block=1, **setting), PAGES),
+    }
+
+
+def single_tasks() -> dict[str, Task]:
+    """Return the single environments, as ``gymnasium.make`` wraps them, reset as they end."""
+
+    def playing(env: Any, num_actions: int) -> Task:
+        # An environment of its own per task: wrappers and what they wrap share their state.
+        actions = np.random.default_rng(0).integers(num_actions, size=PLANNED)
+        env.reset(seed=0)
+
+        def task(times: int) -> None:
+            for step in range(times):
+                _, _, terminated, truncated, _ = env.step(actions[step % PLANNED])
+                if terminated or truncated:
+                    env.reset()
+
+        return task
+
+    return {
+        "crawl": playing(gymnasium.make("CrawlNCIS-v0", instance=INSTANCE), PAGES),
+        "crawl, unwrapped": playing(
+            gymnasium.make("CrawlNCIS-v0", instance=INSTANCE).unwrapped, PAGES
+        ),
+        "cartpole": playing(gymnasium.make("CartPole-v1"), 2),
+    }
+
+
+def rollout_tasks() -> dict[str, Task]:
+    """Return the rollouts of GREEDY, of 10,000 crawls each."""
+    instance = instances.make(
+        INSTANCE, num_pages=ROLLOUT_PAGES, bandwidth=float(ROLLOUT_PAGES), seed=0
+    )
+    greedy: Any = policies.make("Greedy", features=("elapsed", "importance", "change_rate"))
+
+    def simulating(times: int) -> None:
+        for seed in range(times):
+            simulate(instance, greedy, ROLLOUT_HORIZON, seed)
+
+    def rolling(times: int) -> None:
+        for seed in range(times):
+            greedy_rollout(instance, ROLLOUT_HORIZON, seed)
+
+    return {"simulate": simulating, "numpy": rolling}
+
+
+@compiled()
+def nothing(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
+    """Take the arguments of ``step_lanes`` and return: what a compiled call costs."""
+    return 0
+
+
+def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
+    """Return ever larger parts of a step below the environment; the lanes must have begun."""
+    count = lanes.num_lanes
+    actions = np.random.default_rng(0).integers(PAGES, size=(PLANNED, count))
+    _, counts = lanes.form.decode(actions[0], count)
+
+    def calling(kernel: Any) -> Task:
+        def task(times: int) -> None:
+            table = lanes._world.table
+            for step in range(times):
+                kernel(table, actions[step % PLANNED, :, None], counts)
+
+        return task
+
+    def playing(times: int) -> None:
+        for step in range(times):
+            lanes.play(actions[step % PLANNED])
+
+    def looping(times: int) -> None:
+        for step in range(times):
+            actions[step % PLANNED, :, None]
+
+    return {
+        "loop": looping,
+        "call": calling(nothing),
+        "kernel": calling(step_lanes),
+        "play": playing,
+    }
+
+
+ENDLESS = {"instance": INSTANCE, "horizon": 1e9}
+"""Ends of episodes are kept out of the parts by a horizon that no run reaches."""
+
+
+def vector_part_tasks() -> dict[str, Task]:
+    """Return ever larger parts of a step of the vector environment."""
+    env: Any = gymnasium.make_vec("CrawlNCIS-v0", num_envs=LANES, copy=False, **ENDLESS)
+    copying = gymnasium.make_vec("CrawlNCIS-v0", num_envs=LANES, **ENDLESS)
+    step, copied = stepping(env, PAGES), stepping(copying, PAGES)
+    return {**kernel_tasks(env.lanes), "step": step, "step and copy": copied}
+
+
+def single_part_tasks() -> dict[str, Task]:
+    """Return ever larger parts of a step of the single environment."""
+    env: Any = gymnasium.make("CrawlNCIS-v0", **ENDLESS)
+    actions = np.random.default_rng(0).integers(PAGES, size=PLANNED)
+    env.reset(seed=0)
+
+    def stepping_one(one: Any) -> Task:
+        def task(times: int) -> None:
+            for step in range(times):
+                one.step(actions[step % PLANNED])
+
+        return task
+
+    step, wrapped = stepping_one(env.unwrapped), stepping_one(env)
+    return {**kernel_tasks(env.unwrapped.lanes), "step": step, "wrapped": wrapped}
+
+
+class Parts(NamedTuple):
+    """What a step consists of: per part its name and the two tasks whose difference it is."""
+
+    name: str
+    tasks: Callable[[], dict[str, Task]]
+    differences: tuple[tuple[str, str, str], ...]
+
+
+_INNER = (
+    ("compiled call", "loop", "call"),
+    ("kernel: crawls, events, observation", "call", "kernel"),
+    ("decoding of actions, outcomes", "kernel", "play"),
+)
+PARTS = (
+    Parts(
+        f"a step of {LANES} lanes",
+        vector_part_tasks,
+        (
+            *_INNER,
+            ("rewards, infos, ends", "play", "step"),
+            ("copy of the observations", "step", "step and copy"),
+        ),
+    ),
+    Parts(
+        "a step of the single environment",
+        single_part_tasks,
+        (
+            *_INNER,
+            ("reward, info, end, copy", "play", "step"),
+            ("wrappers of make", "step", "wrapped"),
+        ),
+    ),
+)
+
+
+def cold_start() -> tuple[float, float]:
+    """Return wall and processor time of a process that imports, makes, resets and steps."""
+    start, before = time.perf_counter(), os.times()
+    subprocess.run([sys.executable, "-c", COLD_START], check=True)
+    after = os.times()
+    busy = sum(after[2:4]) - sum(before[2:4])
+    return time.perf_counter() - start, busy
+
+
+class Comparison(NamedTuple):
+    """A task, whom it is compared with, and the ratio of speeds that it should reach, if any."""
+
+    task: str
+    rival: str
+    floor: float | None = None
+
+
+class Contest(NamedTuple):
+    """Tasks that take turns; a task done once does ``amount`` units of work."""
+
+    name: str
+    tasks: Callable[[], dict[str, Task]]
+    amount: int
+    unit: str
+    comparisons: tuple[Comparison, ...]
+
+
+CONTESTS = (
+    Contest(
+        f"{LANES} lanes of {PAGES} pages",
+        vector_tasks,
+        LANES,
+        "env-steps",
+        (
+            Comparison("crawl, copied", "cartpole", 3.0),
+            Comparison("crawl, not copied", "cartpole", 5.0),
+            Comparison("crawl, copied", "numpy by block", 10.0),
+            Comparison("crawl, not copied", "numpy by block, not copied"),
+            Comparison("crawl, copied", "numpy by slot"),
+        ),
+    ),
+    Contest(
+        f"single, {PAGES} pages",
+        single_tasks,
+        1,
+        "env-steps",
+        (Comparison("crawl", "cartpole", 2.0),),
+    ),
+    Contest(
+        f"GREEDY over {ROLLOUT_PAGES} pages",
+        rollout_tasks,
+        ROLLOUT_CRAWLS,
+        "crawls",
+        (Comparison("simulate", "numpy", 2.0),),
+    ),
+)

@@ -1,0 +1,132 @@
+"""How the cost of a step grows with pages and lanes, and the picture of all that was timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripts.rows import replacing
+from scripts.speed_contests import crawling, stepping
+from scripts.timing import take_turns
+
+SIZES = (10, 100, 1_000, 10_000, 100_000)
+LANES = (1, 4, 16, 64, 256, 1024)
+QUICK_SIZES, QUICK_LANES = (10, 100, 1_000), (1, 16)
+MOST_CELLS = 2_000_000
+"""Pages times lanes beyond which nothing is timed, to spare memory."""
+
+PASSED, FAILED, PLAIN, INK = "#0072B2", "#D55E00", "#767676", "#222222"
+"""Okabe and Ito's colours, told apart by people who see no red or no green."""
+
+
+class Cost(NamedTuple):
+    """Seconds of an env-step at a number of pages and lanes."""
+
+    pages: int
+    lanes: int
+    seconds: float
+
+
+def cells(quick: bool) -> list[tuple[int, int]]:
+    """Return the (pages, lanes) that are timed."""
+    sizes, lanes = (QUICK_SIZES, QUICK_LANES) if quick else (SIZES, LANES)
+    return [(pages, many) for pages in sizes for many in lanes if pages * many <= MOST_CELLS]
+
+
+def costs(quick: bool, spell: float) -> Iterator[Cost]:
+    """Time one (pages, lanes) after the other: the best of three spells each."""
+    for pages, lanes in cells(quick):
+        task = stepping(crawling(lanes, pages), pages, lanes)
+        best = min(turn["step"] for turn in take_turns({"step": task}, 3, spell))
+        yield Cost(pages, lanes, best / lanes)
+
+
+class Bar(NamedTuple):
+    """A ratio as it is drawn: label, median, quartiles, and the floor, if there is one."""
+
+    label: str
+    median: float
+    low: float
+    high: float
+    floor: float | None
+
+
+def draw(
+    path: Path, bars: Sequence[Bar], parts: Sequence[tuple[str, float]], grown: Sequence[Cost]
+) -> None:
+    """Draw ratios with their floors, the parts of a step of 64 lanes, and the growth, as PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 9.0), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(3, 1, height_ratios=[3.0, 2.2, 4.0])
+    ratios, shares, growth = (figure.add_subplot(grid[row]) for row in range(3))
+    _draw_ratios(ratios, bars)
+    _draw_parts(shares, parts)
+    _draw_growth(growth, grown)
+    for axes in (ratios, shares, growth):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.title.set(fontsize=11, weight="bold", ha="left", x=0.0)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png")
+
+
+def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
+    """Draw each ratio as a bar with its quartiles, its floor as a line across."""
+    for row, bar in enumerate(bars):
+        colour = PLAIN if bar.floor is None else PASSED if bar.median >= bar.floor else FAILED
+        axes.barh(row, bar.median, 0.62, color=colour)
+        axes.plot([bar.low, bar.high], [row, row], color=INK, linewidth=1.5)
+        label = f" {bar.median:.1f}x"
+        axes.text(0.0, row, label, va="center", fontsize=9, weight="bold", color="white")
+        if bar.floor is not None:
+            axes.plot([bar.floor, bar.floor], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
+    axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=9)
+    axes.invert_yaxis()
+    axes.set(xlabel="times as fast", title="Speed against others")
+    axes.annotate(
+        "thick line: the floor; blue reaches it, orange does not, grey has none",
+        (1.0, 1.02), xycoords="axes fraction", ha="right", fontsize=8, color="#555555",
+    )  # fmt: skip
+
+
+def _draw_parts(axes: Any, parts: Sequence[tuple[str, float]]) -> None:
+    """Draw the parts of a step as bars, in microseconds."""
+    total = sum(seconds for _, seconds in parts)
+    for row, (_, seconds) in enumerate(parts):
+        axes.barh(row, 1e6 * seconds, 0.62, color=PASSED)
+        label = f"  {1e6 * seconds:.1f} µs, {seconds / total:.0%}"
+        axes.text(1e6 * max(seconds, 0.0), row, label, va="center", fontsize=9)
+    axes.set_yticks(range(len(parts)), [name for name, _ in parts], fontsize=9)
+    axes.invert_yaxis()
+    axes.set(xlabel="microseconds per step of 64 lanes", title="Where the time of a step goes")
+    axes.margins(x=0.15)
+
+
+def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
+    """Draw the cost of an env-step against pages, a line per number of lanes."""
+    from matplotlib import colormaps
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    lanes = sorted({cost.lanes for cost in grown})
+    for rank, many in enumerate(lanes):
+        chosen = [cost for cost in grown if cost.lanes == many]
+        axes.loglog(
+            [cost.pages for cost in chosen],
+            [1e9 * cost.seconds for cost in chosen],
+            marker="o",
+            markersize=4,
+            color=colormaps["cividis"](0.9 * rank / max(len(lanes) - 1, 1)),
+            label=f"{many:,} lane{'s' * int(many > 1)}",
+        )
+    axes.set(
+        xlabel="pages", ylabel="nanoseconds per env-step", title="Cost of an env-step as it grows"
+    )
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=9)

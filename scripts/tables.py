@@ -1,0 +1,127 @@
+"""Summaries and verdicts as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from crawl_envs.evaluation import Row, Summary, summarize
+from scripts.comparisons import Comparison
+from scripts.verdicts import Verdict
+
+SIGNS = {"yes": "[green]yes[/]", "no": "[bold red]NO[/]", "open": "[yellow]open[/]"}
+SUMMARY_COLUMNS = (
+    "setting",
+    "policy",
+    "metric",
+    "repetitions",
+    "mean",
+    "half_width_95",
+    "difference",
+    "difference_half_width_95",
+    "reference",
+)
+WIDTH = 118
+"""Columns where the output is no terminal."""
+
+
+def console() -> Console:
+    """The terminal, or what stands for it."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+
+
+def summary_records(
+    rows: Sequence[Row], references: Iterable[str], metrics: Iterable[str]
+) -> list[tuple[Any, ...]]:
+    """Records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference."""
+    return [
+        (*summary[:2], metric, *summary[2:], reference)
+        for reference in references
+        for metric in metrics
+        for summary in summarize(rows, metric, reference)
+    ]
+
+
+def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
+    """Means and paired differences in a setting with 95% intervals; best on top, in bold."""
+    found = {
+        (metric, reference): {item.policy: item for item in summarize(rows, metric, reference)}
+        for metric in compared.metrics
+        for reference in compared.references
+    }
+    first = found[compared.metrics[0], compared.references[0]]
+    ranked = sorted(compared.setting.labels, key=lambda label: first[label].mean, reverse=True)
+    bounds = compared.setting.bounds
+    best = next(label for label in ranked if label not in bounds)
+    count = max(item.seeds for item in first.values())
+    table = Table(
+        title=f"{compared.title}; {count} {compared.over}",
+        title_justify="left",
+        caption=compared.note,
+        caption_justify="left",
+    )
+    table.add_column("policy")
+    for metric in compared.metrics:
+        table.add_column(metric, justify="right")
+        for reference in compared.references:
+            table.add_column(f"- {reference}", justify="right")
+    for label in ranked:
+        cells = [label]
+        for metric in compared.metrics:
+            alone = found[metric, compared.references[0]][label]
+            cells.append(plus_minus(alone.mean, alone.half_width))
+            for reference in compared.references:
+                cells.append(_difference(found[metric, reference][label], reference))
+        style = "bold" if label == best else "italic" if label in bounds else ""
+        table.add_row(*cells, style=style)
+    return table
+
+
+def _difference(summary: Summary, reference: str) -> str:
+    if summary.policy == reference:
+        return ""
+    return plus_minus(summary.difference, summary.difference_half_width, signed=True)
+
+
+def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
+    """Spell a mean and the half-width of its interval, which is left out where it is unknown."""
+    if math.isnan(mean):
+        return "-"
+    spelled = f"{mean:+.4f}" if signed else f"{mean:.4f}"
+    return spelled if math.isnan(half_width) else f"{spelled} ± {half_width:.4f}"
+
+
+def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
+    """Claims about differences: a line per claim, a column per setting."""
+    settings = list(dict.fromkeys(verdict.setting for verdict in verdicts))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for verdict in verdicts:
+        line = cells.setdefault((verdict.claim, verdict.source), {})
+        line[verdict.setting] = f"{SIGNS[verdict.holds]} {verdict.measured:+.4f}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("claim, and where it is made")
+    for setting in settings:
+        table.add_column(setting, justify="right")
+    for (claim, source), line in cells.items():
+        table.add_row(
+            f"{claim} [dim]({source})[/]", *(line.get(setting, "") for setting in settings)
+        )
+    return table
+
+
+def level_table(verdicts: Sequence[Verdict], title: str) -> Table:
+    """Values that are known, and what was measured."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("setting")
+    table.add_column("expected")
+    table.add_column("measured", justify="right")
+    table.add_column("holds")
+    for verdict in verdicts:
+        measured = plus_minus(verdict.measured, verdict.half_width)
+        table.add_row(verdict.setting, verdict.claim, measured, SIGNS[verdict.holds])
+    return table

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts.benchmark import app
+from scripts.comparisons import WINDOWS, Sizes, compare
+from scripts.rows import read_rows
+
+TINY = ["--num-pages", "5", "--bandwidth", "5", "--horizon", "4", "--seeds", "3", "--workers", "1"]
+POLICIES = ["--policies", "Greedy,GreedyNCISApprox:terms=2,RoundRobin"]
+SIZES = Sizes(5, 5.0, 4.0, 10.0, "mentions")
+
+
+def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
+    settings = ["--settings", "noisy,garden-handbook"]
+    result = CliRunner().invoke(app, [*TINY, *POLICIES, *settings, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    rows, about = read_rows(tmp_path / "rows.parquet")
+    with (tmp_path / "rows.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(rows)
+    with (tmp_path / "summary.csv").open() as file:
+        summary = list(csv.DictReader(file))
+    assert {(line["setting"], line["reference"]) for line in summary} == {
+        ("noisy", "BASELINE"),
+        ("garden-handbook", "RoundRobin"),
+        ("garden-handbook", "BASELINE"),
+    }
+    for name in ("noisy", "garden-handbook"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    seeds = {(row.setting, row.seed) for row in rows}
+    assert len(seeds) == 3 + WINDOWS
+    assert about["settings"]["noisy"]["labels"]["GreedyNCISApprox:terms=2"] == (
+        "make('GreedyNCISApprox', terms=2)"
+    )
+    assert json.loads((tmp_path / "made.json").read_text())["versions"]["numba"]
+    assert "not over seeds" in " ".join(result.output.split())
+
+
+def test_resume_adds_and_otherwise_it_starts_anew(tmp_path: Path) -> None:
+    arguments = [*TINY, "--settings", "uniform", "--out", str(tmp_path)]
+    for more, policies in (
+        (["--policies", "Greedy"], {"BASELINE", "Greedy"}),
+        (["--policies", "RoundRobin", "--resume"], {"BASELINE", "Greedy", "RoundRobin"}),
+        (["--policies", "RoundRobin"], {"BASELINE", "RoundRobin"}),
+    ):
+        result = CliRunner().invoke(app, [*arguments, *more])
+        assert result.exit_code == 0, result.output
+        assert {row.policy for row in read_rows(tmp_path / "rows.parquet")[0]} == policies
+
+
+def test_a_trace_is_tested_after_the_days_it_was_fitted_on() -> None:
+    compared = compare("garden-handbook", ["Greedy"], SIZES)
+    assert [*compared.setting.policies] == ["RoundRobin", "Greedy"]
+    assert compared.setting.windows == ((100, 125), (125, 150), (150, 175), (175, 200))
+    rows = [
+        row for seed in compared.setting.seeds(1) for row in compared.setting.play("Greedy", seed)
+    ]
+    assert {row.metric for row in rows} == {"freshness", "found", "crawl_rate", "wasted"}
+    bounds = compared.setting.play("BASELINE", 0)
+    assert all(0.0 < row.value < 1.0 for row in bounds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--settings", "unifrom"], "setting must be one of uniform, .*, got 'unifrom'"),
+        (["--settings", ","], "--settings names no setting"),
+        (["--policies", "Gredy"], "policy must be one of .*, got 'Gredy'"),
+        (["--policies", "Greedy:terms"], "spelled Name or Name:key=value, got 'Greedy:terms'"),
+        (["--policies", "GreedyNCISApprox:terms=0"], "setting uniform: terms must be"),
+        (["--policies", "Greedy:color=1"], "setting uniform: .*unexpected keyword"),
+        (["--seeds", "0"], "--seeds must be >= 1, got 0"),
+        (["--workers", "-1"], "--workers must be >= 1, got -1"),
+        (["--num-pages", "0"], "--num-pages must be >= 1, got 0"),
+        (["--horizon", "nan"], "--horizon must be finite and > 0, got nan"),
+        (["--horizon", "0.001"], "setting uniform: horizon must hold"),
+        (["--trace", "/nowhere"], "trace must be a folder"),
+        (["--trace", "garden-handbook", "--signals", "smoke"], "signals must be one of"),
+        (["--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["--out", str(tmp_path / "out"), *arguments])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert re.search(message, line), line
+    assert not (tmp_path / "out" / "rows.parquet").exists()
+
+
+def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"something else" + os.urandom(8))
+    before = path.read_bytes()
+    for more in ([], ["--resume"]):
+        result = CliRunner().invoke(app, [*TINY, "--out", str(tmp_path), *more])
+        assert result.exit_code == 1
+        assert "not a whole Parquet file" in result.stderr
+    assert path.read_bytes() == before

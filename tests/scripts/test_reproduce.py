@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts import experiments
+from scripts.reproduce import app, settings_of
+from scripts.rows import read_rows, write_rows
+from scripts.verdicts import Level
+
+QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_experiments_are_whole(name: str) -> None:
+    experiment = experiments.find(name)
+    labels = {*experiment.policies(), *experiment.bounds()}
+    assert experiment.REFERENCE in labels
+    assert experiment.TITLE
+    assert experiment.CLAIM.count(". ") >= 1
+    for item in experiment.EXPECTED:
+        if isinstance(item, Level):
+            assert item.setting in experiment.SETTINGS
+            assert item.policy in labels
+        else:
+            assert {*item.settings} <= {*experiment.SETTINGS}
+            assert {item.first, item.second} <= labels
+            assert item.relation in ("above", "about")
+            assert (item.margin > 0.0) == (item.relation == "about")
+    settings_of(experiment, quick=True)[0].check()
+
+
+def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other_table9.py").write_text("TITLE = 'Table 9'\n")
+    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
+    assert "other_table9" in experiments.names()
+    assert experiments.find("table9").TITLE == "Table 9"
+    assert experiments.find("fig3") is experiments.find("ncis_fig3")
+    del sys.modules["scripts.experiments.other_table9"]
+
+
+def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "fig6"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "accuracy.png",
+        "made.json",
+        "rows.parquet",
+        "summary.csv",
+        "verdicts.csv",
+    ]
+    made = json.loads((folder / "made.json").read_text())
+    assert made["rows"] == len(read_rows(folder / "rows.parquet")[0])
+    assert made["wall_seconds"] > 0.0
+    again = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
+    assert again.exit_code == 0
+    assert "All rows were there" in again.output
+
+
+def test_changed_rows_are_refused_and_made_anew(tmp_path: Path) -> None:
+    arguments = ["fig4", *QUICK[:1], "--repetitions", "1", "--workers", "1", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    path = tmp_path / "fig4" / "rows.parquet"
+    rows, about = read_rows(path)
+    write_rows(path, [row._replace(value=0.5) for row in rows], about)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "start anew" in result.stderr
+    assert CliRunner().invoke(app, [*arguments, "--fresh"]).exit_code == 0
+    assert read_rows(path)[0] == rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fig9"], "figure must be one of fig3, .*, got 'fig9'"),
+        (["fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
+        (["fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
+        (["fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
+    ],
+)
+def test_bad_input_gets_one_line(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert re.search(f"^error: .*{message}", line), line
