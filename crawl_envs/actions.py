@@ -16,6 +16,7 @@ from crawl_envs.arguments import whole
 from crawl_envs.kernels import compiled
 from crawl_envs.types import IntArray
 
+INT64 = np.dtype(np.int64)
 ACTION_FORMS = ("page", "scores", "refresh")
 
 
@@ -67,10 +68,10 @@ class PageChoice:
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
         """Return each lane's page; that it exists is checked where it is crawled."""
         pages = np.asarray(actions)
-        if pages.dtype != np.int64 or pages.shape != (num_lanes,):
+        if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
             pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
             pages = pages.astype(np.int64)
-        if self._ones.shape[0] != num_lanes:
+        if len(self._ones) != num_lanes:
             self._ones = np.ones(num_lanes, np.int64)
         return pages[:, None], self._ones
 
@@ -114,7 +115,7 @@ class RefreshSet:
 
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
         """Return each lane's chosen pages, the lowest first."""
-        bits = _checked(actions, (num_lanes, self.num_pages), "iub", "bits 0 or 1")
+        bits = _checked(actions, (num_lanes, self.num_pages), "iubf", "bits 0 or 1")
         if not np.all((bits == 0) | (bits == 1)):
             raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
         pages = np.argsort(bits == 0, axis=1, kind="stable")

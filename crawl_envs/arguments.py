@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,6 +36,18 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
         bound = f">= {least}" if most is None else f"in [{least}, {most}]"
         raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
     return int(value)
+
+
+def check_known(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise ValueError where an argument is none of the keywords of a function."""
+    keywords = tuple(
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    )
+    for name, value in given.items():
+        if name not in keywords:
+            raise ValueError(f"{name} must be one of the arguments {keywords}, got {value!r}")
 
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]:

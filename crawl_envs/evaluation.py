@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from crawl_envs.kernels import VALUE, with_signature
+from crawl_envs.kernels import ready
 from crawl_envs.objectives import metrics
 from crawl_envs.sim.advance import restart
-from crawl_envs.sim.rollout import INDEX_SIGNATURE, roll_index, roll_sequence
+from crawl_envs.sim.rollout import roll_index, roll_sequence
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -116,8 +116,7 @@ def _roll(world: World, form: Compiled, slots: int) -> Rollout:
     """Play a compiled policy for a number of slots."""
     crawls = np.zeros(slots, np.int64)
     if isinstance(form, CompiledIndex):
-        roll = with_signature(roll_index, INDEX_SIGNATURE)
-        value = with_signature(form.value, VALUE.signature)
+        roll, value = ready(roll_index), ready(form.value)
         counted = np.zeros(world.num_pages, np.int64)
         while not roll(world.table, value, form.parameters, form.delay_window, counted, crawls):
             world.grow_log()

@@ -30,29 +30,30 @@ def sources_stamp() -> tuple[int, int]:
 
 
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
-    """Declare a Numba kernel, cached on disk; division by zero gives inf or NaN as in NumPy.
+    """Declare a Numba kernel: compiled at its first use, cached on disk.
+
+    Division by zero gives inf or NaN, as in NumPy. A kernel that takes compiled functions as
+    arguments, or is one, needs a ``signature``, and goes through :func:`ready` before its use.
 
     Numba renews a cached kernel when its own file changes, but not when a kernel that it calls
     does. Here a change of any file with kernels renews all.
     """
 
     def decorate(function: Function) -> Function:
-        kernel: Any = numba.njit(signature, cache=True, error_model="numpy", **options)(function)
+        kernel: Any = numba.njit(cache=True, error_model="numpy", **options)(function)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             index._source_stamp = (index._source_stamp, sources_stamp())
+        kernel.signature = signature
         return cast(Function, kernel)
 
     return decorate
 
 
-def with_signature(kernel: Any, signature: Any) -> Any:
-    """Compile a kernel for one signature, unless that is done, and return it.
-
-    Only so can kernels take compiled functions as arguments, or be such arguments, and stay
-    cached on disk; and it happens at the first use, not at import.
-    """
-    if not kernel.signatures:
-        kernel.compile(signature)
+def ready(kernel: Any) -> Any:
+    """Compile a kernel for the signature that it was declared with, once, and return it."""
+    if kernel.signature is not None:
+        kernel.compile(kernel.signature)
         kernel.disable_compile()
+        kernel.signature = None
     return kernel

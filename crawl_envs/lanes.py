@@ -14,6 +14,7 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.actions import ActionForm
 from crawl_envs.arguments import real, whole
+from crawl_envs.buffers import Buffers
 from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
@@ -89,6 +90,7 @@ class Lanes:
             crawls_per_slot=form.most,
             tape=tape,
         )
+        self._buffers = Buffers()
         self._roots: list[Roots | None] = [None] * num_lanes
         self._instances: list[Instance | None] = [None] * num_lanes
         self._pinned = np.zeros(num_lanes, np.bool_)
@@ -245,7 +247,7 @@ class Lanes:
     def observations(self, copy: bool = True) -> ObservationArray:
         """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
         shown = self._world.state.shown
-        return (shown.copy() if copy else shown).transpose(0, 2, 1)
+        return (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
 
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a fresh array."""

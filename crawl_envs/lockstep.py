@@ -17,7 +17,7 @@ DONE = -1
 LOG_FULL = -2
 
 
-@compiled()
+@compiled(forceinline=True)
 def play(state: State) -> int:
     """Play every busy lane up to its target; then account for the slots and observe them."""
     if not advance(state):
@@ -27,7 +27,7 @@ def play(state: State) -> int:
     return DONE
 
 
-@compiled()
+@compiled(forceinline=True)
 def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
     """Return a lane that is to crawl a page outside [0, num_pages), or DONE."""
     for lane in range(counts.shape[0]):

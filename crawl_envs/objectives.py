@@ -43,13 +43,11 @@ class Objective:
             parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
 
-    @staticmethod
-    def total(terms: dict[str, FloatArray]) -> FloatArray:
+    def total(self, terms: dict[str, FloatArray]) -> FloatArray:
         """Return the reward, the sum of its parts, (N,), a fresh array."""
-        first, *others = terms.values()
-        rewards = first.copy()
-        for part in others:
-            rewards += part
+        rewards = terms[self.reward].copy()
+        if self.crawl_cost > 0.0:
+            rewards += terms["crawl_cost"]
         return rewards
 
 

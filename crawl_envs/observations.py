@@ -69,7 +69,7 @@ def write_page(page: Any, shown: Any, lane: int, number: int, mortal: bool) -> N
         shown[lane, ALIVE, number] = page.alive
 
 
-@compiled()
+@compiled(forceinline=True)
 def write_observations(state: State) -> None:
     """Bring what is shown up to date in the lanes that moved.
 
@@ -86,7 +86,10 @@ def write_observations(state: State) -> None:
         record.moved = False
         now, horizon, mortal = record.time, record.horizon, record.mortal
         for number in range(num_pages):
-            shown[lane, ELAPSED, number] = min(now - last_crawl[lane, number], horizon)
+            shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
+        if now > horizon:
+            for number in range(num_pages):
+                shown[lane, ELAPSED, number] = min(shown[lane, ELAPSED, number], horizon)
         if mortal:
             for number in range(num_pages):
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive

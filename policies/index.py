@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from crawl_envs.kernels import VALUE, compiled
+from crawl_envs.kernels import VALUE, compiled, ready
 from crawl_envs.types import (
     BoolArray,
     Compiled,
@@ -71,7 +71,7 @@ class ValuePointer(types.WrapperAddressProtocol):
     """
 
     def __init__(self, value: Any) -> None:
-        self.value = value  # keeps the code alive
+        self.value = ready(value)  # keeps the code alive
         found = value.get_compile_result(VALUE.signature)
         self.address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
@@ -173,7 +173,7 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
         """
         self._require(problem)
         value, table = self._index(problem)
-        return CompiledIndex(value, table, self.delay_window)
+        return CompiledIndex(ready(value), table, self.delay_window)
 
     def _sit(self, compiled: Compiled, tracker: Tracker) -> IndexSeat:
         assert isinstance(compiled, CompiledIndex)
@@ -239,10 +239,10 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
         value = pointer(index.value) if elapsed.size < FEW_PAGES else index.value
         sight = (value, index.parameters, elapsed, signals, alive)
         if self.action_form == "refresh" and self.threshold is not None:
-            return np.flatnonzero(alive & (page_values(*sight) >= self.threshold))
+            return np.flatnonzero(alive & (ready(page_values)(*sight) >= self.threshold))
         if self.action_form == "scores" and self.batch > 1:
-            return _largest(page_values(*sight), alive, self.batch)
-        return np.array([best_page(*sight)])
+            return _largest(ready(page_values)(*sight), alive, self.batch)
+        return np.array([ready(best_page)(*sight)])
 
 
 class SignalPolicy(IndexPolicy):

@@ -42,7 +42,7 @@ import numpy as np
 from numba import float64, int64, types
 from numpy.typing import ArrayLike
 
-from crawl_envs.kernels import VALUE, compiled
+from crawl_envs.kernels import VALUE, compiled, ready
 from crawl_envs.types import FloatArray
 from policies import value_kernels as kernel
 from policies import value_tables as tables
@@ -71,7 +71,7 @@ def _evaluate(
         ) from None
     page, time, count = (np.ravel(array) for array in spread)
     out = np.empty(page.shape)
-    _fill(value, table, page, time, count, out)
+    ready(_fill)(ready(value), table, page, time, count, out)
     return out.reshape(spread[0].shape)
 
 

@@ -54,7 +54,12 @@ def accuracy_by_pages(
     shift = 1.02
     _draw(level, _curve(values[reference]), LINE_COLOUR, {"linestyle": "--", "label": reference})
     for position, label in enumerate(labels):
-        style = {"marker": MARKERS[position % len(MARKERS)], "markersize": 5.5, "label": label}
+        style = {
+            "marker": MARKERS[position % len(MARKERS)],
+            "markersize": max(9.0 - 1.5 * position, 4.5),
+            "fillstyle": "none",
+            "label": label,
+        }
         colour = COLOURS[position % len(COLOURS)]
         offset = shift ** (position - (len(labels) - 1) / 2)
         _draw(level, _curve(values[label]), colour, style, offset)
@@ -66,7 +71,10 @@ def accuracy_by_pages(
     _finish_pages(level, sorted(values[reference]), f"{metric} ({METRIC_UNITS[metric]})")
     _finish_pages(difference, sorted(values[reference]), f"{metric} minus {reference}, same seeds")
     level.set_ylim(bottom=0.0)
-    figure.suptitle(f"{title}\nbars: one standard error over {spread} repetitions", fontsize=11)
+    figure.suptitle(
+        f"{title}\nbars, mostly within the marks: one standard error over {spread} repetitions",
+        fontsize=11,
+    )
     handles, names = level.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     save(figure, path)

@@ -14,7 +14,8 @@ from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.comparisons import Comparison
 from scripts.verdicts import Verdict
 
-SIGNS = {"yes": "[green]yes[/]", "no": "[bold red]NO[/]", "open": "[yellow]open[/]"}
+SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
+LEGEND = "✓ holds  ✗ does not  ? may or may not, by 95% intervals"
 SUMMARY_COLUMNS = (
     "setting",
     "policy",
@@ -99,19 +100,21 @@ def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
 def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
     """Claims about differences: a line per claim, a column per setting."""
     settings = list(dict.fromkeys(verdict.setting for verdict in verdicts))
-    cells: dict[tuple[str, str], dict[str, str]] = {}
+    lines: dict[str, dict[str, str]] = {}
     for verdict in verdicts:
-        line = cells.setdefault((verdict.claim, verdict.source), {})
-        line[verdict.setting] = f"{SIGNS[verdict.holds]} {verdict.measured:+.4f}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("claim, and where it is made")
+        line = lines.setdefault(verdict.claim, {})
+        line[verdict.setting] = f"{_short(verdict.measured)} {SIGNS[verdict.holds]}"
+    table = Table(title=title, title_justify="left", caption=LEGEND, caption_justify="left")
+    table.add_column("claim")
     for setting in settings:
         table.add_column(setting, justify="right")
-    for (claim, source), line in cells.items():
-        table.add_row(
-            f"{claim} [dim]({source})[/]", *(line.get(setting, "") for setting in settings)
-        )
+    for claim, line in lines.items():
+        table.add_row(claim, *(line.get(setting, "") for setting in settings))
     return table
+
+
+def _short(difference: float) -> str:
+    return f"{difference:+.4f}".replace("0.", ".", 1)
 
 
 def level_table(verdicts: Sequence[Verdict], title: str) -> Table:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -141,6 +143,41 @@ def table_of(scores: list[Score]) -> Table:
     return table
 
 
+def train_and_compare(arguments: TrainArguments, out: Path, episodes: int, resume: bool) -> None:
+    """Train, or go on training; then compare, draw and print.
+
+    Raises:
+        ValueError: arguments that do not fit together, fewer than one episode.
+        OSError: ``out`` cannot be written.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes must be an integer >= 1, got {episodes!r}")
+    agent = train(arguments, out, resume=resume, progress=True)
+    with Console(stderr=True).status("comparing with the analytic policies"):
+        scores = compare(agent, arguments, episodes)
+    draw_curve(read_curve(out / CURVE), scores, arguments, out / PICTURE)
+    console = Console()
+    console.print(table_of(scores))
+    note = f"mean reward per step, {episodes} seeds from {FIRST_SEED} on -> {out}"
+    console.print(note, soft_wrap=True, highlight=False)
+
+
+@contextlib.contextmanager
+def one_line_errors(out: Path) -> Iterator[None]:
+    """End the command with one line on bad input, a failed write or an interrupt."""
+    try:
+        yield
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        typer.echo(f"error: cannot write {out}: {error.strerror or error}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; go on with the same command and --resume: {out}", err=True)
+        raise typer.Exit(130) from None
+
+
 app = typer.Typer(add_completion=False)
 DEFAULT = TrainArguments()
 
@@ -172,9 +209,7 @@ def main(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
 ) -> None:
     """Train, compare, draw; say what is wrong in one line."""
-    try:
-        if episodes < 1:
-            raise ValueError(f"episodes must be an integer >= 1, got {episodes!r}")
+    with one_line_errors(out):
         arguments = TrainArguments(
             algorithm=algorithm,
             env_id=env_id,
@@ -187,23 +222,7 @@ def main(
             learning_rate=learning_rate,
             gamma=gamma,
         )
-        agent = train(arguments, out, resume=resume, progress=True)
-        with Console(stderr=True).status("comparing with the analytic policies"):
-            scores = compare(agent, arguments, episodes)
-        draw_curve(read_curve(out / CURVE), scores, arguments, out / PICTURE)
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {out}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; go on with the same command and --resume: {out}", err=True)
-        raise typer.Exit(130) from None
-    console = Console()
-    console.print(table_of(scores))
-    note = f"mean reward per step, {episodes} seeds from {FIRST_SEED} on -> {out}"
-    console.print(note, soft_wrap=True, highlight=False)
+        train_and_compare(arguments, out, episodes, resume)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from crawl_envs.actions import action_form
+from crawl_envs.arguments import check_known
 from crawl_envs.instances import generator_of
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
@@ -135,6 +136,7 @@ class CrawlNCIS(CrawlEnv):
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
+        check_known(_lanes, arguments)
         super().__init__(
             _lanes(1, **arguments),
             Objective(reward, crawl_cost, objective),
@@ -160,6 +162,7 @@ class CrawlNCISVector(CrawlVectorEnv):
         copy: bool = True,
         **arguments: Any,
     ) -> None:
+        check_known(_lanes, arguments)
         super().__init__(
             _lanes(num_envs, **arguments),
             Objective(reward, crawl_cost, objective),

@@ -8,6 +8,7 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from crawl_envs.actions import action_form
+from crawl_envs.arguments import check_known
 from crawl_envs.instances.recorded import recorded
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
@@ -124,6 +125,7 @@ class CrawlTrace(CrawlEnv):
     def __init__(
         self, *, crawl_cost: float = 0.0, render_mode: str | None = None, **arguments: Any
     ) -> None:
+        check_known(_lanes, arguments)
         super().__init__(
             _lanes(1, **arguments), Objective("freshness", crawl_cost), render_mode=render_mode
         )
@@ -144,6 +146,7 @@ class CrawlTraceVector(CrawlVectorEnv):
         copy: bool = True,
         **arguments: Any,
     ) -> None:
+        check_known(_lanes, arguments)
         super().__init__(
             _lanes(num_envs, **arguments),
             Objective("freshness", crawl_cost),

@@ -92,7 +92,7 @@ def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) 
         record.wasted += 1
 
 
-@compiled()
+@compiled(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``; aim at the next decision.
 
@@ -156,7 +156,7 @@ def pass_time(record: Any, until: float) -> None:
     record.time = until
 
 
-@compiled()
+@compiled(forceinline=True)
 def advance(state: State) -> bool:
     """Play all events before each busy lane's target, then stand there.
 
@@ -199,7 +199,7 @@ def advance(state: State) -> bool:
     return complete
 
 
-@compiled()
+@compiled(forceinline=True)
 def close_slots(state: State) -> None:
     """Enter the slots of the lanes that moved into their ledgers and into the outcomes.
 

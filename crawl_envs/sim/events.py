@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.state import Records
-from crawl_envs.sim.streams import UintArray, next_uniform
+from crawl_envs.sim.streams import Stream, next_uniform
 from crawl_envs.types import FloatArray, Instance
 
 REQUEST = 0
@@ -79,31 +79,33 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
 
 
 @compiled(forceinline=True)
-def draw_code(stream: UintArray, alias: Records) -> int:
-    """Draw the code of the next event from an alias table; one word of the stream."""
-    scaled = (1.0 - next_uniform(stream)) * alias.shape[0]
+def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
+    """Draw an exponential waiting time of the given mean, which may be infinite."""
+    uniform, stream = next_uniform(stream)
+    return -math.log(uniform) * mean, stream
+
+
+@compiled(forceinline=True)
+def draw_code(stream: Stream, alias: Records) -> tuple[int, Stream]:
+    """Draw the code of an event from an alias table; one word of the stream."""
+    uniform, stream = next_uniform(stream)
+    scaled = (1.0 - uniform) * alias.shape[0]
     column = int(scaled)
     entry = alias[column]
     # Arithmetic instead of a branch, which could not be predicted.
     column += (scaled - column >= entry.cut) * (entry.other - column)
-    return int((column >> 2 << KIND_BITS) | (column & 3))
-
-
-@compiled(forceinline=True)
-def draw_gap(stream: UintArray, mean: float) -> float:
-    """Draw an exponential waiting time of the given mean, which may be infinite."""
-    return -math.log(next_uniform(stream)) * mean
+    return int((column >> 2 << KIND_BITS) | (column & 3)), stream
 
 
 @compiled()
-def draw_delay(stream: UintArray, kind: int, mean: float, quantum: float) -> float:
+def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
     """Draw how long a signal travels; a Poisson count is found by inversion of one uniform."""
-    if kind == DELAY_CONSTANT:
-        return mean
     if kind == DELAY_EXPONENTIAL:
-        return -math.log(next_uniform(stream)) * mean
+        uniform, stream = next_uniform(stream)
+        return -math.log(uniform) * mean, stream
     if kind == DELAY_POISSON:
-        left = 1.0 - next_uniform(stream)
+        uniform, stream = next_uniform(stream)
+        left = 1.0 - uniform
         count_mean = mean / quantum
         probability = math.exp(-count_mean)
         count = 0
@@ -111,5 +113,5 @@ def draw_delay(stream: UintArray, kind: int, mean: float, quantum: float) -> flo
             left -= probability
             count += 1
             probability *= count_mean / count
-        return count * quantum
-    return 0.0
+        return count * quantum, stream
+    return (mean if kind == DELAY_CONSTANT else 0.0), stream

@@ -107,7 +107,7 @@ def count_signals(state: State, counted: IntArray, delay_window: float) -> None:
             counted[entry.page] += 1
 
 
-@compiled()
+@compiled(INDEX_SIGNATURE)
 def roll_index(
     table: IntArray,
     value: Any,

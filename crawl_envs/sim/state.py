@@ -182,7 +182,7 @@ def _pointer_to(typing_context: Any, address: Any) -> Any:
 pointer_to: Any = intrinsic(_pointer_to)
 
 
-@compiled()
+@compiled(forceinline=True)
 def state_at(table: IntArray) -> State:
     """Return the state of a table; its arrays are valid as long as their owner keeps them."""
     num_lanes, num_pages = table[3, 1], table[3, 2]

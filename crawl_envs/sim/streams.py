@@ -2,21 +2,23 @@
 
 A seed has three roots: one for the instance, one for the tape, one for the coins of randomised
 policies. The k-th episode since the seed draws from (root, k), whatever happened in the episodes
-before it. Kernels use xoshiro256++ (Blackman and Vigna, 2021), whose state is four words in an
-array, so that it can be copied and stored; states are filled by splitmix64 (Steele, Lea and Flood,
-2014) as its authors advise.
+before it. Kernels use xoshiro256++ (Blackman and Vigna, 2021). Its state is a tuple of four words
+that every draw takes and returns, because only so does it stay in registers; between draws of
+blocks it is stored in an array. First states come from splitmix64 (Steele, Lea and Flood, 2014),
+as its authors advise.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
 
-UintArray = NDArray[np.uint64]
+UintArray: TypeAlias = NDArray[np.uint64]
+Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -52,13 +54,28 @@ def mixed(word: np.uint64) -> np.uint64:
     return hashed
 
 
-@compiled(forceinline=True)
-def seed_stream(stream: UintArray, root: np.uint64, episode: np.uint64) -> None:
-    """Fill the state of a stream, four words, for an episode of the given root."""
+@compiled()
+def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
+    """Return the state of the stream of an episode of the given root."""
     word = mixed(root + GOLDEN * (episode + np.uint64(1)))
-    for position in range(4):
-        word += GOLDEN
-        stream[position] = mixed(word)
+    return (
+        mixed(word + GOLDEN),
+        mixed(word + GOLDEN * np.uint64(2)),
+        mixed(word + GOLDEN * np.uint64(3)),
+        mixed(word + GOLDEN * np.uint64(4)),
+    )
+
+
+@compiled(forceinline=True)
+def loaded(words: UintArray) -> Stream:
+    """Return a stream that was stored as an array of four words."""
+    return words[0], words[1], words[2], words[3]
+
+
+@compiled(forceinline=True)
+def store(stream: Stream, words: UintArray) -> None:
+    """Store a stream in an array of four words."""
+    words[0], words[1], words[2], words[3] = stream
 
 
 @compiled(forceinline=True)
@@ -69,21 +86,18 @@ def rotated(word: np.uint64, bits: int) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def next_word(stream: UintArray) -> np.uint64:
-    """Draw 64 random bits and move the stream on (xoshiro256++)."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    word: np.uint64 = rotated(s0 + s3, 23) + s0
+def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
+    """Return 64 random bits, and the stream after them (xoshiro256++)."""
+    s0, s1, s2, s3 = stream
+    word = rotated(s0 + s3, 23) + s0
     shifted = s1 << np.uint64(17)
     s2 ^= s0
     s3 ^= s1
-    stream[1] = s1 ^ s2
-    stream[0] = s0 ^ s3
-    stream[2] = s2 ^ shifted
-    stream[3] = rotated(s3, 45)
-    return word
+    return word, (s0 ^ s3, s1 ^ s2, s2 ^ shifted, rotated(s3, 45))
 
 
 @compiled(forceinline=True)
-def next_uniform(stream: UintArray) -> float:
-    """Draw a number in (0, 1], a multiple of 2**-53."""
-    return (float(next_word(stream) >> np.uint64(11)) + 1.0) * UNIT
+def next_uniform(stream: Stream) -> tuple[float, Stream]:
+    """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
+    word, stream = next_word(stream)
+    return (float(word >> np.uint64(11)) + 1.0) * UNIT, stream

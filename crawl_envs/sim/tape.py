@@ -32,10 +32,10 @@ from crawl_envs.sim.events import (
     draw_gap,
 )
 from crawl_envs.sim.state import Records, State, pop_pending, push_pending
-from crawl_envs.sim.streams import UintArray, seed_stream
+from crawl_envs.sim.streams import Stream, UintArray, loaded, store, stream_of
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
-BLOCK = 256
+BLOCK = 64
 """Events of a generated tape that are drawn at once."""
 
 
@@ -130,64 +130,68 @@ def pending_capacity(instance: Instance) -> int:
 
 
 @compiled(forceinline=True)
-def draw_next(record: Any, stream: UintArray, alias: Records) -> None:
-    """Draw the lane's next source event: its time, then its code."""
-    record.next_time += draw_gap(stream, record.mean_gap)
-    record.next_code = draw_code(stream, alias)
+def draw_source(stream: Stream, alias: Records, mean_gap: float, time: float) -> Any:
+    """Draw the source event after one at ``time``: its time, its code, and the stream after it."""
+    gap, stream = draw_gap(stream, mean_gap)
+    code, stream = draw_code(stream, alias)
+    return time + gap, code, stream
 
 
-@compiled()
-def send_signal(record: Any, stream: UintArray, pending: Records) -> bool:
-    """Put the signal of the next source event on its way; True where nothing else shows of it."""
-    kind = record.next_code & KIND_MASK
-    if kind < SIGNAL or math.isinf(record.next_time):
-        return False
-    delay = draw_delay(stream, record.delay_kind, record.delay_mean, record.delay_quantum)
-    code = record.next_code - kind + SIGNAL
-    push_pending(pending, record.pending, record.next_time + delay, code)
-    record.pending += 1
-    record.next_code -= SIGNAL
-    return bool(kind == SIGNAL)
+@compiled(forceinline=True)
+def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Records) -> None:
+    """Fill a block where signals arrive at once."""
+    stream, time, code = loaded(words), record.next_time, record.next_code
+    for position in range(block.shape[0]):
+        event = block[position]
+        event.time, event.code = time, code
+        time, code, stream = draw_source(stream, alias, record.mean_gap, time)
+    record.next_time, record.next_code = time, code
+    store(stream, words)
 
 
 @compiled()
 def draw_block_delayed(
-    record: Any, block: Records, stream: UintArray, alias: Records, pending: Records
+    record: Any, block: Records, words: UintArray, alias: Records, pending: Records
 ) -> None:
-    """Fill a block where signals travel: source events and arrivals, in order of time."""
+    """Fill a block where signals travel: source events and arrivals, in order of time.
+
+    A signal is sent when its event is the next to happen; a false one shows only on arrival.
+    """
+    stream, time, code = loaded(words), record.next_time, record.next_code
     position = 0
     while position < block.shape[0]:
         event = block[position]
-        if record.pending > 0 and pending[0].time < record.next_time:
+        if record.pending > 0 and pending[0].time < time:
             event.time, event.code = pending[0].time, pending[0].code
             pop_pending(pending, record.pending)
             record.pending -= 1
             position += 1
-        else:
-            if not send_signal(record, stream, pending):
-                event.time, event.code = record.next_time, record.next_code
-                position += 1
-            draw_next(record, stream, alias)
-
-
-@compiled(forceinline=True)
-def draw_block_prompt(record: Any, block: Records, stream: UintArray, alias: Records) -> None:
-    """Fill a block where signals arrive at once."""
-    for position in range(block.shape[0]):
-        event = block[position]
-        event.time, event.code = record.next_time, record.next_code
-        draw_next(record, stream, alias)
+            continue
+        kind = code & KIND_MASK
+        if kind >= SIGNAL and not math.isinf(time):
+            delay, stream = draw_delay(
+                stream, record.delay_kind, record.delay_mean, record.delay_quantum
+            )
+            push_pending(pending, record.pending, time + delay, code - kind + SIGNAL)
+            record.pending += 1
+            code -= SIGNAL
+        if kind != SIGNAL or math.isinf(time):
+            event.time, event.code = time, code
+            position += 1
+        time, code, stream = draw_source(stream, alias, record.mean_gap, time)
+    record.next_time, record.next_code = time, code
+    store(stream, words)
 
 
 @compiled()
 def draw_block(state: State, lane: int) -> None:
     """Fill the lane's block with the next events of its tape."""
     record = state.lanes[lane]
-    block, stream, alias = state.tape[lane], state.stream[lane], state.alias[lane]
+    block, words, alias = state.tape[lane], state.stream[lane], state.alias[lane]
     if record.delay_kind == DELAY_NONE:
-        draw_block_prompt(record, block, stream, alias)
+        draw_block_prompt(record, block, words, alias)
     else:
-        draw_block_delayed(record, block, stream, alias, state.pending[lane])
+        draw_block_delayed(record, block, words, alias, state.pending[lane])
     record.cursor = 0
     record.length = block.shape[0]
 
@@ -201,6 +205,8 @@ def rewind(state: State, lane: int) -> None:
         return
     record.length = 0
     record.pending = 0
-    record.next_time = 0.0
-    seed_stream(state.stream[lane], record.root, record.episode)
-    draw_next(record, state.stream[lane], state.alias[lane])
+    stream = stream_of(record.root, record.episode)
+    record.next_time, record.next_code, stream = draw_source(
+        stream, state.alias[lane], record.mean_gap, 0.0
+    )
+    store(stream, state.stream[lane])

@@ -16,24 +16,28 @@ TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 CLAIM = (
     "GREEDY-CIS takes signals for noiseless, and the paper does not say what it then believes of "
     "their rate: I1 that there are no false ones, I2 the true rate, I3 the true rate with the "
-    "limit that agrees with it. Under each of them it loses to GREEDY on many pages."
+    "limit that agrees with it. On many pages each of them is worse than to hear no signals at all."
 )
 ID = ncis_sweep.ID
-SETTINGS = ncis_sweep.sweep("noisy")
+SETTINGS = {
+    name: arguments
+    for name, arguments in ncis_sweep.sweep("noisy").items()
+    if arguments["num_pages"] in (100, 300, 1000, 10000)
+}
 METRIC = "accuracy"
 REFERENCE = BASELINE
 
-MANY_PAGES = ("m=750", "m=1000", "m=10000")
+MANY_PAGES = ("m=1000", "m=10000")
 READINGS = ("I1", "I2", "I3")
 EXPECTED: tuple[Expected, ...] = tuple(
-    Trend("GREEDY", "above", f"GREEDY-CIS {reading}", MANY_PAGES, "section 6.6, figure 6")
+    Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "section 6.6, figure 6")
     for reading in READINGS
 )
 
 
 def policies() -> Mapping[str, PolicyFactory]:
-    """GREEDY-CIS under each reading, and GREEDY, which hears no signals."""
-    return {"GREEDY": partial(crawl_policies.make, "Greedy")} | {
+    """GREEDY-CIS under each reading."""
+    return {
         f"GREEDY-CIS {reading}": partial(crawl_policies.make, "GreedyCIS", reading=reading)
         for reading in READINGS
     }

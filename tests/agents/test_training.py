@@ -35,6 +35,14 @@ HEAVY = {
 """One page has most of the importance, and changes so fast that it is worth every crawl."""
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def short(**changes) -> TrainArguments:
     return TrainArguments(**{"env_args": SMALL, "steps": 2000, "lanes": 8, **changes})
 

@@ -175,7 +175,7 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
             lambda core: policies.GreedyNCIS(features=FEATURES, delay_window=1.0).predict(
                 np.zeros((3, len(FEATURES)))
             ),
-            "delay_window must be 0 without an environment",
+            "delay_window must be 0 to predict without an environment",
         ),
         (lambda core: policies.GreedyCIS(core, reading="I4"), "reading must be one of .* got 'I4'"),
         (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be a whole number"),

@@ -23,7 +23,7 @@ from crawl_envs.sim.events import (
     fill_alias,
 )
 from crawl_envs.sim.state import ALIAS
-from crawl_envs.sim.streams import seed_stream
+from crawl_envs.sim.streams import stream_of as first_state
 from crawl_envs.types import DELAY_KINDS
 from tests import naive
 
@@ -31,10 +31,23 @@ FEW_DIGITS = st.integers(0, 4096).map(lambda number: number / 1024.0)
 ANY_RATE = st.one_of(st.just(0.0), st.floats(1e-9, 1e9))
 
 
+class Drawing:
+    """A stream with the draws as methods, each of which moves it on."""
+
+    def __init__(self, root):
+        self.state = tuple(np.uint64(w) for w in first_state(np.uint64(root), np.uint64(0)))
+
+    def __call__(self, draw, *arguments):
+        drawn, state = draw(self.state, *arguments)
+        self.state = tuple(np.uint64(word) for word in state)
+        return drawn
+
+    def tolist(self):
+        return [int(word) for word in self.state]
+
+
 def stream_of(root):
-    stream = np.zeros(4, np.uint64)
-    seed_stream(stream, np.uint64(root), np.uint64(0))
-    return stream
+    return Drawing(root)
 
 
 def alias_of(rates):
@@ -90,20 +103,20 @@ def test_codes_are_the_twins_page_and_kind():
     stream, twin = stream_of(3), naive.Stream(3, 0)
     for _ in range(2000):
         page, kind = divmod(table.draw(twin), 4)
-        assert draw_code(stream, alias) == page * CODE_STRIDE + kind
+        assert stream(draw_code, alias) == page * CODE_STRIDE + kind
     assert stream.tolist() == twin.state
 
 
 @pytest.mark.parametrize("mean", [0.001, 1.0, 1e6])
 def test_gaps_are_the_twins(mean):
     stream, twin = stream_of(4), naive.Stream(4, 0)
-    gaps = [draw_gap(stream, mean) for _ in range(1000)]
+    gaps = [stream(draw_gap, mean) for _ in range(1000)]
     assert gaps == [twin.exponential(mean) for _ in range(1000)]
     assert min(gaps) >= 0.0
 
 
 def test_a_gap_of_no_rate_is_endless():
-    assert draw_gap(stream_of(5), math.inf) == math.inf
+    assert stream_of(5)(draw_gap, math.inf) == math.inf
 
 
 def test_delay_numbers_are_the_places_of_their_names():
@@ -122,15 +135,15 @@ def test_delays_are_the_twins(kind, mean, quantum):
     stream, twin = stream_of(6), naive.Stream(6, 0)
     number = DELAY_KINDS.index(kind)
     for _ in range(300):
-        assert draw_delay(stream, number, mean, quantum) == twin.delay(kind, mean, quantum)
+        assert stream(draw_delay, number, mean, quantum) == twin.delay(kind, mean, quantum)
     assert stream.tolist() == twin.state
 
 
 def test_no_delay_draws_nothing():
     stream = stream_of(7)
     before = stream.tolist()
-    assert draw_delay(stream, DELAY_NONE, 0.0, 1.0) == 0.0
-    assert draw_delay(stream, DELAY_CONSTANT, 2.0, 1.0) == 2.0
+    assert stream(draw_delay, DELAY_NONE, 0.0, 1.0) == 0.0
+    assert stream(draw_delay, DELAY_CONSTANT, 2.0, 1.0) == 2.0
     assert stream.tolist() == before
 
 
@@ -139,5 +152,5 @@ def test_poisson_counts_invert_the_distribution(mean):
     """The count of a uniform number u is the quantile at 1 - u that SciPy computes."""
     stream, twin = stream_of(8), naive.Stream(8, 0)
     shares = np.array([1.0 - twin.uniform() for _ in range(500)])
-    counts = [draw_delay(stream, DELAY_POISSON, mean, 1.0) for _ in shares]
+    counts = [stream(draw_delay, DELAY_POISSON, mean, 1.0) for _ in shares]
     assert counts == stats.poisson.ppf(shares, mean).tolist()

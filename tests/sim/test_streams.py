@@ -10,17 +10,37 @@ from crawl_envs.sim.streams import (
     next_uniform,
     next_word,
     roots,
-    seed_stream,
+)
+from crawl_envs.sim.streams import (
+    stream_of as first_state,
 )
 from tests import naive
 
 PLACES = [(0, 0), (1, 0), (1, 1), (2**64 - 1, 7), (12345678901234567890, 2**40)]
 
 
+class Drawing:
+    """A stream with the draws as methods, each of which moves it on."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def draw(self, kernel):
+        drawn, self.words = kernel(tuple(np.uint64(word) for word in self.words))
+        return drawn
+
+    def word(self):
+        return int(self.draw(next_word))
+
+    def uniform(self):
+        return self.draw(next_uniform)
+
+    def tolist(self):
+        return [int(word) for word in self.words]
+
+
 def stream_of(root, episode):
-    stream = np.zeros(4, np.uint64)
-    seed_stream(stream, np.uint64(root), np.uint64(episode))
-    return stream
+    return Drawing(*first_state(np.uint64(root), np.uint64(episode)))
 
 
 def test_splitmix_draws_the_published_numbers():
@@ -44,10 +64,10 @@ def test_xoshiro_draws_the_published_numbers():
         14011001112246962877,
         12406186145184390807,
     ]
-    stream = np.array([1, 2, 3, 4], np.uint64)
+    stream = Drawing(1, 2, 3, 4)
     twin = naive.Stream(0, 0)
     twin.state = [1, 2, 3, 4]
-    assert [int(next_word(stream)) for _ in published] == published
+    assert [stream.word() for _ in published] == published
     assert [twin.word() for _ in published] == published
 
 
@@ -56,16 +76,16 @@ def test_streams_draw_what_the_twin_draws(root, episode):
     stream, twin = stream_of(root, episode), naive.Stream(root, episode)
     assert stream.tolist() == twin.state
     for _ in range(200):
-        assert int(next_word(stream)) == twin.word()
-        assert next_uniform(stream) == twin.uniform()
+        assert stream.word() == twin.word()
+        assert stream.uniform() == twin.uniform()
     assert stream.tolist() == twin.state
 
 
 def test_uniform_numbers_lie_above_zero_and_reach_one():
     """The word of all ones gives 1 and the word 0 gives 2**-53: logarithms stay finite."""
     # The first word drawn from (s0, s1, s2, s3) is rotl(s0 + s3, 23) + s0.
-    assert next_uniform(np.array([0, 1, 2, 0], np.uint64)) == 2.0**-53
-    assert next_uniform(np.array([0, 1, 2, 2**64 - 1], np.uint64)) == 1.0
+    assert Drawing(0, 1, 2, 0).uniform() == 2.0**-53
+    assert Drawing(0, 1, 2, 2**64 - 1).uniform() == 1.0
 
 
 def test_streams_of_other_roots_or_episodes_share_no_word():
@@ -73,7 +93,7 @@ def test_streams_of_other_roots_or_episodes_share_no_word():
     for root in range(10):
         for episode in range(10):
             stream = stream_of(root, episode)
-            words.update(int(next_word(stream)) for _ in range(20))
+            words.update(stream.word() for _ in range(20))
     assert len(words) == 10 * 10 * 20
 
 
