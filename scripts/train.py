@@ -186,7 +186,13 @@ DEFAULT = TrainArguments()
 def main(
     algorithm: Annotated[str, typer.Argument(help="ppo, a2c, dqn or maskableppo.")],
     env_id: Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model, its curve and its picture.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the model, its curve and its picture.",
+            show_default="runs/ALGORITHM-ENV",
+        ),
+    ] = None,
     env_arg: Annotated[
         list[str] | None,
         typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
@@ -209,7 +215,8 @@ def main(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
 ) -> None:
     """Train, compare, draw; say what is wrong in one line."""
-    with one_line_errors(out):
+    folder = out or Path("runs") / f"{algorithm}-{env_id}".replace(":", "-").replace("/", "-")
+    with one_line_errors(folder):
         arguments = TrainArguments(
             algorithm=algorithm,
             env_id=env_id,
@@ -222,7 +229,7 @@ def main(
             learning_rate=learning_rate,
             gamma=gamma,
         )
-        train_and_compare(arguments, out, episodes, resume)
+        train_and_compare(arguments, folder, episodes, resume)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,41 @@
+"""The README's code runs, and what it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import crawl_envs
+import policies
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_code_runs_from_top_to_bottom():
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert 0.0 < names["rollout"].accuracy < 1.0
+    assert names["mean"] > 0.8 * names["policy"].core.num_slots()
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\((?!http)([^)#]+)\)", README)
+    assert targets
+    for target in targets:
+        assert (ROOT / target).exists(), target
+
+
+def test_every_environment_and_policy_is_named():
+    for name in (*crawl_envs.FAMILIES, *policies.names()):
+        assert f"`{name}" in README, name
+
+
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m (scripts\.\w+)", README))))
+def test_commands_exist(module):
+    assert (ROOT / (module.replace(".", "/") + ".py")).is_file()
