@@ -135,8 +135,10 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         vector = gym.make_vec(
             PREFIX + arguments.env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args
         )
-    except (TypeError, gym.error.Error) as error:
-        raise ValueError(f"env_args do not fit {arguments.env_id}: {_short(error)}") from None
+    except gym.error.Error as error:
+        raise ValueError(
+            f"env_id must be a registered id, got {arguments.env_id}: {_first_line(error)}"
+        ) from None
     env = CrawlVecEnv(vector)
     if arguments.algorithm in PAGE_ONLY and env.action_form != "page":
         raise ValueError(
@@ -152,10 +154,10 @@ def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
         try:
             instance = Instance(**arguments.instance)
         except TypeError as error:
-            raise ValueError(f"instance does not fit Instance: {_short(error)}") from None
+            raise ValueError(f"instance does not fit Instance: {_first_line(error)}") from None
         env.set_options({"instance": instance})
 
 
-def _short(error: Exception) -> str:
-    """Return the words of an error about arguments, without the name of a private function."""
-    return str(error).splitlines()[0].removeprefix("_lanes() ")
+def _first_line(error: Exception) -> str:
+    """Return what an error says first."""
+    return str(error).splitlines()[0]

@@ -293,6 +293,11 @@ class Lanes:
             raise ResetNeeded("call reset first: there is no instance yet")
         return instance
 
+    def fresh(self, lane: int) -> BoolArray:
+        """Return which held copies are current, (m,) bool."""
+        current: BoolArray = self._world.state.pages[lane]["changes"] == 0
+        return current
+
     def ledger(self, lane: int) -> Ledger:
         """Return what happened in a lane since its episode began."""
         return self._world.ledger(lane)

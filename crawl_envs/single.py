@@ -13,12 +13,13 @@ from crawl_envs.arguments import whole
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.reading import LaneReader
 from crawl_envs.rendering import History, PictureArray, Scene, picture, text
 from crawl_envs.sim.state import HITS, REQUESTS
-from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
+from crawl_envs.types import BoolArray, Instance, Problem
 
 
-class CrawlEnv(Env[ObservationArray, Any]):
+class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
     """One crawling environment.
 
     Args:
@@ -45,9 +46,6 @@ class CrawlEnv(Env[ObservationArray, Any]):
                 f"render_mode must be one of {self.metadata['render_modes']}, got {render_mode!r}"
             )
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
-        self.num_lanes = 1
-        self.features = lanes.features
-        self.action_form, self.batch = lanes.form.name, lanes.form.batch
         self.action_space = lanes.form.space()
         self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)
 
@@ -118,7 +116,7 @@ class CrawlEnv(Env[ObservationArray, Any]):
             instance=lanes.instance(0),
             ledger=lanes.ledger(0),
             log=lanes.last_log(0),
-            fresh=lanes._world.state.pages[0]["changes"] == 0,
+            fresh=lanes.fresh(0),
             horizon=lanes.horizon,
             slots=lanes.num_slots(0),
         )
@@ -141,37 +139,7 @@ class CrawlEnv(Env[ObservationArray, Any]):
         """What the tracker is told of the instance."""
         return self.instance.problem(self.lanes.reveal)
 
-    def tracker(self, lane: int = 0) -> Tracker:
-        """Return what the tracker knows now, as fresh arrays."""
-        return self.lanes.tracker(lane)
-
-    def last_log(self, lane: int = 0) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker."""
-        return self.lanes.last_log(lane)
-
-    def ledger(self, lane: int = 0) -> Ledger:
-        """Return what truly happened since the episode began."""
-        return self.lanes.ledger(lane)
-
-    def coins(self, lane: int = 0) -> np.random.Generator:
-        """Return a fresh generator for the random choices of the current episode."""
-        return self.lanes.coins(lane)
-
-    def num_slots(self, lane: int = 0) -> int:
-        """Return the number of crawls that the budget of an episode allows."""
-        return self.lanes.num_slots(lane)
-
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
         masks: BoolArray = self.lanes.action_masks()[0]
         return masks
-
-    def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
-        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of an equal environment returned."""
-        state = dict(state)
-        self.np_random.bit_generator.state = state.pop("np_random")
-        self.lanes.set_state(state)

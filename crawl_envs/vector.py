@@ -15,11 +15,12 @@ from crawl_envs.arguments import whole
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.reading import LaneReader
 from crawl_envs.sim.state import HITS, REQUESTS
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, Ledger, Tracker
+from crawl_envs.types import BoolArray, FloatArray, Instance
 
 
-class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
+class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
     """N crawling environments that step together.
 
     Args:
@@ -50,9 +51,7 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         self.lanes, self.objective, self.copy = lanes, objective, copy
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.num_envs = self.num_lanes = lanes.num_lanes
-        self.features = lanes.features
-        self.action_form, self.batch = lanes.form.name, lanes.form.batch
+        self.num_envs = lanes.num_lanes
         self._everywhere = np.ones(self.num_envs, np.bool_)
         self._everywhere.setflags(write=False)
         self.single_action_space = lanes.form.space()
@@ -201,36 +200,6 @@ class CrawlVectorEnv(VectorEnv[ObservationArray, Any, FloatArray]):
         """The truth about each lane."""
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
-    def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
-        return self.lanes.tracker(lane)
-
-    def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
-        return self.lanes.last_log(lane)
-
-    def ledger(self, lane: int) -> Ledger:
-        """Return what truly happened in a lane since its episode began."""
-        return self.lanes.ledger(lane)
-
-    def coins(self, lane: int) -> np.random.Generator:
-        """Return a fresh generator for the random choices of a lane's current episode."""
-        return self.lanes.coins(lane)
-
-    def num_slots(self, lane: int) -> int:
-        """Return the number of crawls that the budget of a lane's episode allows."""
-        return self.lanes.num_slots(lane)
-
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
         return self.lanes.action_masks()
-
-    def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
-        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of an equal environment returned."""
-        state = dict(state)
-        self.np_random.bit_generator.state = state.pop("np_random")
-        self.lanes.set_state(state)

@@ -230,7 +230,7 @@ def test_maskableppo_says_what_it_lacks(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"env_args": {"pages": 3}}, "env_args do not fit CrawlNCIS-v0: .*'pages'"),
+        ({"env_args": {"pages": 3}}, "pages must be one of the arguments .*, got 3"),
         ({"env_args": {"num_pages": 0}}, "num_pages must be an integer >= 1, got 0"),
         ({"algorithm": "dqn", "env_args": {"action": "scores"}}, "dqn needs env_args with action"),
         ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),

@@ -1,0 +1,71 @@
+"""What policies, oracles and tests read of an environment, single or vector: lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.lanes import Lanes
+from crawl_envs.types import CrawlLog, Ledger, Tracker
+
+
+class LaneReader:
+    """The part of an environment that reads its lanes; ``lanes`` is the batch.
+
+    Policies that are bound to an environment use nothing else of it.
+    """
+
+    lanes: Lanes
+    np_random: np.random.Generator
+
+    @property
+    def num_lanes(self) -> int:
+        """Number of lanes, N."""
+        return self.lanes.num_lanes
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of an observation."""
+        return self.lanes.features
+
+    @property
+    def action_form(self) -> str:
+        """Name of the action form."""
+        return self.lanes.form.name
+
+    @property
+    def batch(self) -> int:
+        """Slots per decision."""
+        return self.lanes.form.batch
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """Return what the tracker of a lane knows now, as fresh arrays."""
+        return self.lanes.tracker(lane)
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker of a lane."""
+        return self.lanes.last_log(lane)
+
+    def ledger(self, lane: int = 0) -> Ledger:
+        """Return what truly happened in a lane since its episode began."""
+        return self.lanes.ledger(lane)
+
+    def coins(self, lane: int = 0) -> np.random.Generator:
+        """Return a fresh generator for the random choices of a lane's current episode."""
+        return self.lanes.coins(lane)
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Return the number of crawls that the budget of a lane's episode allows."""
+        return self.lanes.num_slots(lane)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a state that :meth:`get_state` of an equal environment returned."""
+        state = dict(state)
+        self.np_random.bit_generator.state = state.pop("np_random")
+        self.lanes.set_state(state)
