@@ -200,11 +200,11 @@ class Lanes:
 
     # Steps
 
-    def play(self, actions: Any) -> FloatArray:
+    def play(self, actions: Any) -> tuple[FloatArray, ...]:
         """Crawl as the actions say and play on to the next decision, in lanes not ended.
 
-        Returns the outcomes of the slot, (NUM_OUTCOMES, N), which the next call overwrites; zero
-        where ended.
+        Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
+        overwrites; zero where ended.
 
         Raises:
             ValueError: an action outside its space; nothing has happened then.
@@ -221,7 +221,7 @@ class Lanes:
                 f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
                 f"in lane {status}"
             )
-        return self._world.state.outcomes
+        return self._world.outcomes
 
     def _resume(self) -> None:
         """Go on with larger logs of signals until all lanes stand at their decision."""

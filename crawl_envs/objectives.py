@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from crawl_envs.arguments import real
 from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS
@@ -36,9 +37,9 @@ class Objective:
         self.crawl_cost = real("crawl_cost", crawl_cost, least=0.0)
         self._row = FRESHNESS if reward == "freshness" else HITS
 
-    def terms(self, outcomes: FloatArray) -> dict[str, FloatArray]:
-        """Return the parts of the reward of a slot, each (N,), from its outcomes."""
-        parts = {self.reward: outcomes[self._row]}
+    def terms(self, outcomes: Sequence[FloatArray]) -> dict[str, FloatArray]:
+        """Return the parts of the reward of a slot, fresh arrays (N,), from its outcomes."""
+        parts = {self.reward: outcomes[self._row].copy()}
         if self.crawl_cost > 0.0:
             parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts

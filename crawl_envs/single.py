@@ -86,8 +86,8 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         terms = {name: float(part[0]) for name, part in self.objective.terms(outcomes).items()}
         info = {
             "reward_terms": terms,
-            "requests": float(outcomes[REQUESTS, 0]),
-            "hits": float(outcomes[HITS, 0]),
+            "requests": float(outcomes[REQUESTS][0]),
+            "hits": float(outcomes[HITS][0]),
         }
         truncated = lanes.newly_ended() is not None
         return lanes.observation(0), sum(terms.values()), False, truncated, self._masked(info)

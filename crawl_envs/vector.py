@@ -54,6 +54,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         self.num_envs = lanes.num_lanes
         self._everywhere = np.ones(self.num_envs, np.bool_)
         self._everywhere.setflags(write=False)
+        self._nowhere = np.zeros(self.num_envs, np.bool_)
         self.single_action_space = lanes.form.space()
         self.single_observation_space = observation_space(
             lanes.features, lanes.num_pages, lanes.horizon
@@ -102,26 +103,25 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         over = lanes.ended.copy() if lanes.any_ended else None
         if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
-        outcomes = lanes.play(actions).copy()
+        outcomes = lanes.play(actions)
         terms = self.objective.terms(outcomes)
         rewards = self.objective.total(terms)
         truncated = lanes.newly_ended()
-        if over is not None:
-            lanes.begin_next(over)
         if truncated is not None and self.autoreset_mode == AutoresetMode.SAME_STEP:
             info = self._final(terms, outcomes, truncated)
             lanes.begin_next(truncated)
         else:
-            there = self._everywhere if over is None else ~over
-            info = self._info(terms, outcomes, there)
+            info = self._info(terms, outcomes, self._everywhere if over is None else ~over)
+        if over is not None:
+            lanes.begin_next(over)
         if truncated is None:
-            truncated = np.zeros(self.num_envs, np.bool_)
-        terminated = np.zeros(self.num_envs, np.bool_)
+            truncated = self._nowhere.copy()
+        terminated = self._nowhere.copy()
         info = self._masked(info, self._everywhere)
         return lanes.observations(self.copy), rewards, terminated, truncated, info
 
     def _info(
-        self, terms: dict[str, FloatArray], outcomes: FloatArray, there: BoolArray
+        self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
     ) -> dict[str, Any]:
         """Return the info of a step, arrays over lanes, and the mask of lanes that took it."""
         parts: dict[str, Any] = {}
@@ -130,9 +130,9 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         return {
             "reward_terms": parts,
             "_reward_terms": there,
-            "requests": outcomes[REQUESTS],
+            "requests": outcomes[REQUESTS].copy(),
             "_requests": there,
-            "hits": outcomes[HITS],
+            "hits": outcomes[HITS].copy(),
             "_hits": there,
         }
 
@@ -144,7 +144,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         return info
 
     def _final(
-        self, terms: dict[str, FloatArray], outcomes: FloatArray, ended: BoolArray
+        self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], ended: BoolArray
     ) -> dict[str, Any]:
         """Return the info of a step in which lanes end and are about to be reset.
 

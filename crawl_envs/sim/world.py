@@ -22,7 +22,7 @@ from crawl_envs.sim.state import (
     address_table,
 )
 from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
-from crawl_envs.types import DELAY_KINDS, CrawlLog, Instance, Ledger
+from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, Ledger
 
 LOG_CAPACITY = 16
 """Signals per slot that are provided for at first; the log grows as needed."""
@@ -183,12 +183,14 @@ class World:
         self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
 
     def _adopt(self, state: State) -> None:
-        """Own a state, whose table kernels are given."""
+        """Own a state; ``table`` is what kernels are given, ``outcomes`` the rows of that name."""
         self.state, self.table = state, address_table(state)
+        self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the table out: a copy has arrays, and so addresses, of its own."""
-        return {name: value for name, value in self.__dict__.items() if name != "table"}
+        """Leave out what points into arrays: a copy has arrays of its own."""
+        own = self.__dict__.items()
+        return {name: value for name, value in own if name not in ("table", "outcomes")}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)
