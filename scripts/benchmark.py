@@ -157,7 +157,7 @@ def report(compared: Sequence[Comparison], store: Store, folder: Path, console: 
         rows = [row for row in store.rows if row.setting == name]
         console.print()
         console.print(tables.comparison_table(rows, item))
-        policies_as_dots(rows, folder / f"{name}.png", item)
+        policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
         records += tables.summary_records(rows, item.references, item.metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     write_csv(folder / "rows.csv", Row._fields, store.rows)

@@ -51,7 +51,7 @@ def accuracy_by_pages(
     values = {label: _by_pages(rows, label) for label in (reference, *labels)}
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
     level, difference = figure.subplots(1, 2)
-    shift = 1.02
+    shift = 1.012
     _draw(level, _curve(values[reference]), LINE_COLOUR, {"linestyle": "--", "label": reference})
     for position, label in enumerate(labels):
         style = {

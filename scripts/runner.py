@@ -155,7 +155,6 @@ def run(
 
     Returns:
         The number of units played.
-
     """
     units = _units(settings, count)
     done = store.done
