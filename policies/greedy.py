@@ -129,6 +129,10 @@ class GreedyNCIS(SignalPolicy):
 class GreedyNCISApprox(SignalPolicy):
     """G-NCIS-APPROX-J: the first J terms of GREEDY-NCIS's value (appendix A.1).
 
+    A page with recall exactly 0 counts as one without signals, whose only term is exact: its
+    signals tell nothing, and its sum would have no end. :func:`policies.values.greedy_ncis_approx`
+    takes the first J terms there as everywhere.
+
     Args:
         env: a crawl environment, or None with ``features``.
         terms: J, a whole number >= 1.
@@ -148,8 +152,6 @@ class GreedyNCISApprox(SignalPolicy):
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         known = _model(problem)
-        # Signals of a page with recall 0 tell nothing. Its beta is 0 and its sum has no end, so
-        # that J terms of it say little: it is a page without signals, whose only term is exact.
         known["false_signal_rate"] = np.where(known["recall"] > 0, known["false_signal_rate"], 0.0)
         table = value_tables.greedy_ncis_approx_table(**known, terms=self.terms)
         return value_kernels.greedy_ncis_approx_value, table

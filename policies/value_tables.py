@@ -197,7 +197,7 @@ def greedy_cis_plus_table(
     precision_above: float = HIGH_PRECISION,
     recall_above: float = HIGH_RECALL,
 ) -> FloatArray:
-    """The table of ``greedy_cis_value`` for GREEDY-CIS+; other than high-quality pages are deaf.
+    """The table of ``greedy_cis_value`` for GREEDY-CIS+; signals of other pages are ignored.
 
     A page is of high quality if its precision and its recall exceed the two thresholds; every
     other page is a GREEDY page, whose signals never count.

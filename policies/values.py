@@ -241,6 +241,9 @@ def greedy_ncis_approx(
 ) -> FloatArray:
     """The first ``terms`` summands of :func:`greedy_ncis`, V_G_NCIS_APPROX_J (appendix A.1).
 
+    With recall 0 and false signals, beta is 0 and these are the first of endlessly many summands;
+    the policy :class:`policies.GreedyNCISApprox` takes such a page as one without signals.
+
     Args:
         effective_elapsed: iota, >= 0, may be infinite.
         importance: mu, >= 0.

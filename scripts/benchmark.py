@@ -15,12 +15,12 @@ import typer
 from rich.console import Console
 
 from crawl_envs.evaluation import Row
-from scripts import tables
-from scripts.comparisons import Comparison, Sizes, choices, compare, policy_factories
-from scripts.endings import plain_errors, plain_interrupt
-from scripts.made import write_made
-from scripts.rows import check_folder, write_csv
-from scripts.runner import Store, check_kept, run
+from scripts.comparing import tables
+from scripts.comparing.comparisons import Comparison, Sizes, choices, compare, policy_factories
+from scripts.comparing.endings import plain_errors, plain_interrupt
+from scripts.comparing.made import write_made
+from scripts.comparing.rows import check_folder, write_csv
+from scripts.comparing.runner import Store, check_kept, run
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
@@ -49,7 +49,7 @@ TraceFolder = Annotated[
     str | None, typer.Option("--trace", help="Folder of a recorded trace with fitted parameters.")
 ]
 Signals = Annotated[
-    str, typer.Option(help="Signals heard on traces: directory, mentions, both or none.")
+    str, typer.Option(help="Signals used on traces: directory, mentions, both or none.")
 ]
 DaysPerCrawl = Annotated[
     float, typer.Option(help="On traces, days between crawls of a page if all get as many.")
@@ -149,7 +149,7 @@ def main(
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
     """Print a table and draw a picture of each setting; write rows and summary as CSV."""
-    from scripts.charts import policies_as_dots
+    from scripts.comparing.charts import policies_as_dots
 
     records = []
     for item in compared:

@@ -179,7 +179,7 @@ def fit(
         trace: the recorded site.
         start: start of the training window, days since the record's start.
         end: end of the training window; half of the record when left out.
-        signals: which recorded signals are heard; with ``none``, recall and false signals are 0.
+        signals: which recorded signals are used; with ``none``, recall and false signals are 0.
 
     Raises:
         ValueError: the window does not lie in the record, no page is alive in it, or ``signals``
@@ -223,7 +223,7 @@ def main(
         float | None, typer.Option(help="End of the window, in days. Half the record by default.")
     ] = None,
     signals: Annotated[
-        str, typer.Option(help="Signals heard: directory, mentions, both or none.")
+        str, typer.Option(help="Signals used: directory, mentions, both or none.")
     ] = "directory",
     out: Annotated[
         Path | None,

@@ -13,13 +13,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from scripts import experiments, tables
-from scripts.endings import plain_errors, plain_interrupt
-from scripts.made import write_made
-from scripts.rows import check_folder, write_csv
-from scripts.runner import Store, check_kept, run
-from scripts.settings import Setting
-from scripts.verdicts import Level, Trend, Verdict, judge
+from scripts import experiments
+from scripts.comparing import tables
+from scripts.comparing.endings import plain_errors, plain_interrupt
+from scripts.comparing.made import write_made
+from scripts.comparing.rows import check_folder, write_csv
+from scripts.comparing.runner import Store, check_kept, run
+from scripts.comparing.settings import Setting
+from scripts.comparing.verdicts import Level, Trend, Verdict, judge
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
 QUICK_SETTINGS, QUICK_HORIZON, QUICK_REPETITIONS = 3, 20.0, 5

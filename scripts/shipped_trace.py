@@ -24,9 +24,9 @@ import typer
 
 from crawl_envs.instances import traces
 from scripts.fit_trace import fit
-from scripts.recorded_history import midnight
+from scripts.recording.recorded_history import midnight
+from scripts.recording.trace_writing import check_target
 from scripts.trace_from_git import make_trace
-from scripts.trace_writing import check_target
 
 NAME = "garden-handbook"
 SEED = 20240304

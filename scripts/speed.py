@@ -1,8 +1,8 @@
 """Measure how fast the suite is, against others, in one run on one core.
 
 Ratios and not seconds are compared with their floors, since machines differ; see
-:mod:`scripts.timing` for how they are taken. Written are ``speed.csv`` (ratios, speeds and the
-parts of a step), ``growth.csv``, ``made.json`` (the machine) and ``speed.png``.
+:mod:`scripts.timing.turns` for how they are taken. Written are ``speed.csv`` (ratios, speeds and
+the parts of a step), ``growth.csv``, ``made.json`` (the machine) and ``speed.png``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from scripts.endings import plain_errors, plain_interrupt
-from scripts.made import write_made
-from scripts.rows import check_folder, write_csv
-from scripts.speed_contests import (
+from scripts.comparing.endings import plain_errors, plain_interrupt
+from scripts.comparing.made import write_made
+from scripts.comparing.rows import check_folder, write_csv
+from scripts.comparing.tables import console
+from scripts.timing.contests import (
     COLD_START_LIMIT,
     CONTESTS,
     INSTANCE,
@@ -31,9 +32,8 @@ from scripts.speed_contests import (
     Parts,
     cold_start,
 )
-from scripts.speed_growth import Bar, Cost, cells, costs, draw
-from scripts.tables import console
-from scripts.timing import Spread, pin, spread, take_turns
+from scripts.timing.growth import Bar, Cost, cells, costs, draw
+from scripts.timing.turns import Spread, pin, spread, take_turns
 
 OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
 TURNS, SPELL, STARTS = 41, 0.05, 5

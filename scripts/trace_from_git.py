@@ -30,9 +30,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from scripts.git_history import Repository, main_line, open_repository
-from scripts.recorded_history import History, Window, choose_window, read_history
-from scripts.trace_writing import Tables, check_target, tables, write_trace
+from scripts.recording.git_history import Repository, main_line, open_repository
+from scripts.recording.recorded_history import History, Window, choose_window, read_history
+from scripts.recording.trace_writing import Tables, check_target, tables, write_trace
 
 COMMAND_VERSION = 1
 

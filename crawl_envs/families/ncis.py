@@ -77,7 +77,7 @@ class CrawlNCIS(CrawlEnv):
 
     | column | range | meaning |
     |---|---|---|
-    | elapsed | [0, horizon] | time since the last crawl |
+    | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | what the last crawl found; -1 before the first |
     | importance | [0, 1e6] | mu, saturated |

@@ -64,7 +64,7 @@ def recorded(
 
     Args:
         trace: name of a shipped trace, or path of a folder.
-        signals: which recorded signals are heard: directory, mentions, both or none.
+        signals: which recorded signals are sent: directory, mentions, both or none.
         window: first and last day, within the trace; None takes the second half.
         bandwidth: crawls per day; None takes the mean number of pages alive in the window
             divided by ``days_per_crawl``.

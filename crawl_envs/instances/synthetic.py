@@ -1,7 +1,8 @@
-"""Generators of the NCIS paper (Busa-Fekete et al., section 6.1 and Appendix C).
+"""Generators of the NCIS paper (Busa-Fekete et al., sections 6.3 to 6.6 and Appendix C).
 
 All draw importance and change rate from U(0, 1); each adds to the one before, from the same
-stream, so that on one seed they share what they have in common.
+stream, so that on one seed instances share what they have in common. The events do not: a tape
+is drawn from all rates together, and delays are drawn from its stream.
 """
 
 from __future__ import annotations

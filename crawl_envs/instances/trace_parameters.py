@@ -38,7 +38,7 @@ class Parameters:
     """What the window from ``start`` to ``end`` of a trace says about each page.
 
     Attributes:
-        signals: the kind of signals that was heard.
+        signals: the kind of signals that was counted.
         start: start of the window, days since the record's start.
         end: end of the window, days since the record's start.
         change_rate: changes per day, >= 0, (m,) float64.

@@ -124,7 +124,7 @@ class Trace:
         Args:
             start: start of the window, days since the record's start.
             end: end of the window, days since the record's start.
-            signals: which recorded signals are heard.
+            signals: which recorded signals are sent.
 
         Raises:
             ValueError: the window does not lie in the record, or ``signals`` is unknown.

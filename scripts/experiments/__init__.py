@@ -2,9 +2,9 @@
 
 A module ``<paper>_<figure>`` has ``TITLE``, ``CLAIM`` (what the figure claims, in two sentences),
 ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of the environment),
-``policies()`` and ``bounds()`` (as in :class:`scripts.settings.Setting`), ``METRIC`` and
+``policies()`` and ``bounds()`` (as in :class:`scripts.comparing.settings.Setting`), ``METRIC`` and
 ``REFERENCE`` (what is scored, and against which label), ``EXPECTED`` (levels and trends, see
-:mod:`scripts.verdicts`) and ``plot(rows, path)``.
+:mod:`scripts.comparing.verdicts`) and ``plot(rows, path)``.
 """
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import policies as crawl_policies
 from crawl_envs.evaluation import Bound, PolicyFactory, Row
-from scripts import ncis_sweep
-from scripts.bounds import BASELINE, baseline
-from scripts.verdicts import Expected, Trend
+from scripts.comparing import ncis_sweep
+from scripts.comparing.bounds import BASELINE, baseline
+from scripts.comparing.verdicts import Expected, Trend
 
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 CLAIM = (
     "GREEDY-CIS takes signals for noiseless, and the paper does not say what it then believes of "
     "their rate: I1 that there are no false ones, I2 the true rate, I3 the true rate with the "
-    "limit that agrees with it. On many pages each of them is worse than to hear no signals at all."
+    "limit that agrees with it. On many pages each of them is worse than to use no signals at all."
 )
 ID = ncis_sweep.ID
 SETTINGS = {
@@ -30,7 +30,7 @@ REFERENCE = BASELINE
 MANY_PAGES = ("m=1000", "m=10000")
 READINGS = ("I1", "I2", "I3")
 EXPECTED: tuple[Expected, ...] = tuple(
-    Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "section 6.6, figure 6")
+    Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
     for reading in READINGS
 )
 
@@ -44,12 +44,12 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The optimal continuous policy without signals: no bound for policies that hear them."""
+    """The optimal continuous policy without signals: no bound for policies that use them."""
     return {BASELINE: baseline}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the number of pages."""
-    from scripts.charts import accuracy_by_pages
+    from scripts.comparing.charts import accuracy_by_pages
 
     accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts.benchmark import app
-from scripts.comparisons import WINDOWS, Sizes, compare
-from scripts.rows import read_rows
+from scripts.comparing.comparisons import WINDOWS, Sizes, compare
+from scripts.comparing.rows import read_rows
 
 TINY = ["--num-pages", "5", "--bandwidth", "5", "--horizon", "4", "--seeds", "3", "--workers", "1"]
 POLICIES = ["--policies", "Greedy,GreedyNCISApprox:terms=2,RoundRobin"]

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row
-from scripts import charts
-from scripts.comparisons import Sizes, compare
+from scripts.comparing import charts
+from scripts.comparing.comparisons import Sizes, compare
 
 SIZES = Sizes(5, 5.0, 4.0, 10.0, "directory")
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import crawl_envs  # noqa: F401
-from scripts.numpy_rival import FEATURES, NumPyRival
+from scripts.timing.numpy_rival import FEATURES, NumPyRival
 
 LANES, PAGES, HORIZON = 64, 20, 25.0
 SETTING = {"num_pages": PAGES, "bandwidth": 20.0, "horizon": HORIZON, "instance": "noisy"}

@@ -5,7 +5,7 @@ import policies
 from crawl_envs import instances
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.tape import Tape
-from scripts.numpy_rollout import Events, draw_events, greedy_rollout
+from scripts.timing.numpy_rollout import Events, draw_events, greedy_rollout
 
 
 def tape_of(events: Events, num_pages):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.git_history import Touch
-from scripts.page_book import PageBook
-from scripts.shingles import jaccard_distance, read_version
-from scripts.trace_writing import directory_groups, group_of
+from scripts.recording.git_history import Touch
+from scripts.recording.page_book import PageBook
+from scripts.recording.shingles import jaccard_distance, read_version
+from scripts.recording.trace_writing import directory_groups, group_of
 
 
 def test_two_pages_may_swap_names() -> None:

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import experiments
+from scripts.comparing.rows import read_rows, write_rows
+from scripts.comparing.verdicts import Level
 from scripts.reproduce import app, settings_of
-from scripts.rows import read_rows, write_rows
-from scripts.verdicts import Level
 
 QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
 

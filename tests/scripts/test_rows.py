@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.rows import check_folder, read_rows, replacing, write_csv, write_rows
+from scripts.comparing.rows import check_folder, read_rows, replacing, write_csv, write_rows
 
 ROWS = [
     Row("CrawlNCIS-v0", "m=2", "GREEDY", 0, "accuracy", 0.1 + 0.2),

@@ -10,11 +10,11 @@ from rich.console import Console
 
 import policies
 from crawl_envs.evaluation import Row
-from scripts import runner
-from scripts.bounds import baseline
-from scripts.rows import read_rows, write_rows
-from scripts.runner import Store, check_kept, run
-from scripts.settings import Setting
+from scripts.comparing import runner
+from scripts.comparing.bounds import baseline
+from scripts.comparing.rows import read_rows, write_rows
+from scripts.comparing.runner import Store, check_kept, run
+from scripts.comparing.settings import Setting
 
 
 def setting(num_pages: int = 3, **more: Any) -> Setting:

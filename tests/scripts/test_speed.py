@@ -7,9 +7,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from scripts.speed import Figure, app, measured_contest, measured_parts, show, spelled, write
-from scripts.speed_contests import CONTESTS, PARTS
-from scripts.speed_growth import MOST_CELLS, Cost, cells
-from scripts.timing import Spread, spread, take_turns
+from scripts.timing.contests import CONTESTS, PARTS
+from scripts.timing.growth import MOST_CELLS, Cost, cells
+from scripts.timing.turns import Spread, spread, take_turns
 
 
 def figures():

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
-from scripts.shingles import read_version
+from scripts.recording.shingles import read_version
+from scripts.recording.trace_writing import path_hash
 from scripts.trace_from_git import app, make_trace
-from scripts.trace_writing import path_hash
 from tests.scripts.repositories import Scratch, prose
 
 START = datetime.date(2024, 1, 1)
@@ -428,7 +428,7 @@ def test_a_failed_run_leaves_the_old_trace(
     def fail(*_: object, **__: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scripts.trace_writing.json.dumps", fail)
+    monkeypatch.setattr("scripts.recording.trace_writing.json.dumps", fail)
     code, said = command(scratch.folder, "--out", out, "--force")
     assert (code, said) == (1, f"error: cannot write {out}: No space left on device")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == kept

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.verdicts import Level, Trend, judge
+from scripts.comparing.verdicts import Level, Trend, judge
 
 
 def rows(**values: list[float]) -> list[Row]:

@@ -20,13 +20,13 @@ import policies
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances import names as synthetic_names
 from crawl_envs.instances import traces
-from scripts.bounds import BASELINE, baseline, fitted_baseline
-from scripts.settings import Setting
+from scripts.comparing.bounds import BASELINE, baseline, fitted_baseline
+from scripts.comparing.settings import Setting
 
 ROUND_ROBIN = "RoundRobin"
 WINDOWS = 4
-DEAF = ("RandomCrawl", "ChangeRateCrawl", ROUND_ROBIN, "LowDiscrepancy", "Greedy")
-HEARING = (
+IGNORING_SIGNALS = ("RandomCrawl", "ChangeRateCrawl", ROUND_ROBIN, "LowDiscrepancy", "Greedy")
+USING_SIGNALS = (
     ROUND_ROBIN,
     "LowDiscrepancy",
     "Greedy",
@@ -36,7 +36,7 @@ HEARING = (
     "GreedyNCISApprox:terms=2",
     "GreedyNCIS",
 )
-HEARING_NAMES = ("partial", "noisy", "delayed")
+INSTANCES_WITH_SIGNALS = ("partial", "noisy", "delayed")
 
 
 class Sizes(NamedTuple):
@@ -116,7 +116,7 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Compare policies on a named synthetic instance."""
-    chosen = specs or (HEARING if name in HEARING_NAMES else DEAF)
+    chosen = specs or (USING_SIGNALS if name in INSTANCES_WITH_SIGNALS else IGNORING_SIGNALS)
     setting = Setting(
         name=name,
         id="CrawlNCIS-v0",
@@ -129,8 +129,8 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         policies=policy_factories(chosen),
         bounds={BASELINE: baseline},
     )
-    hears = name in HEARING_NAMES
-    told = "signals can beat it" if hears else "no policy is above it in the long run"
+    has_signals = name in INSTANCES_WITH_SIGNALS
+    told = "signals can beat it" if has_signals else "no policy is above it in the long run"
     return Comparison(
         setting,
         title=(
@@ -159,7 +159,7 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         raise ValueError(f"{folder}: parameters are fitted on all days, so none are left to test")
     edges = np.linspace(fitted.end, record.days, WINDOWS + 1)
     windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
-    chosen = list(specs or (DEAF if kind == "none" else HEARING))
+    chosen = list(specs or (IGNORING_SIGNALS if kind == "none" else USING_SIGNALS))
     if ROUND_ROBIN not in chosen:
         chosen.insert(0, ROUND_ROBIN)
     setting = Setting(

@@ -29,8 +29,8 @@ from rich.progress import (
 )
 
 from crawl_envs.evaluation import Row
-from scripts.rows import read_rows, write_rows
-from scripts.settings import Setting
+from scripts.comparing.rows import read_rows, write_rows
+from scripts.comparing.settings import Setting
 
 SAVE_EVERY = 5.0
 """Seconds between two savings of the rows."""

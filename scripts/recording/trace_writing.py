@@ -10,8 +10,8 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from scripts.page_book import Page
-from scripts.recorded_history import Change, History
+from scripts.recording.page_book import Page
+from scripts.recording.recorded_history import Change, History
 
 DIRECTORY_PAGES = 100
 """Pages of a directory beyond which it is split."""

@@ -18,8 +18,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLoc
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from crawl_envs.types import FloatArray
-from scripts.comparisons import Comparison
-from scripts.rows import replacing
+from scripts.comparing.comparisons import Comparison
+from scripts.comparing.rows import replacing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scripts.rows import replacing
+from scripts.comparing.rows import replacing
 
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 

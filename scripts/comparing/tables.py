@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from crawl_envs.evaluation import Row, Summary, summarize
-from scripts.comparisons import Comparison
-from scripts.verdicts import Verdict
+from scripts.comparing.comparisons import Comparison
+from scripts.comparing.verdicts import Verdict
 
 SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
 LEGEND = "✓ holds  ✗ does not  ? may or may not, by 95% intervals"

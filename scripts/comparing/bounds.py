@@ -7,7 +7,7 @@ import functools
 from crawl_envs.instances import traces
 from crawl_envs.types import Instance
 from policies import solvers
-from scripts.settings import Window
+from scripts.comparing.settings import Window
 
 BASELINE = "BASELINE"
 """The papers' name for the optimal continuous policy without signals."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from scripts.git_history import Touch
+from scripts.recording.git_history import Touch
 
 RETURN_DAYS = 30.0
 """A path that comes back within so many days is the page it was."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.rows import replacing
-from scripts.speed_contests import crawling, stepping
-from scripts.timing import take_turns
+from scripts.comparing.rows import replacing
+from scripts.timing.contests import crawling, stepping
+from scripts.timing.turns import take_turns
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 LANES = (1, 4, 16, 64, 256, 1024)

@@ -25,9 +25,9 @@ from crawl_envs.kernels import compiled
 from crawl_envs.lanes import Lanes
 from crawl_envs.lockstep import step_lanes
 from crawl_envs.types import IntArray
-from scripts.numpy_rival import NumPyRival
-from scripts.numpy_rollout import greedy_rollout
-from scripts.timing import Task
+from scripts.timing.numpy_rival import NumPyRival
+from scripts.timing.numpy_rollout import greedy_rollout
+from scripts.timing.turns import Task
 
 LANES, PAGES = 64, 100
 INSTANCE = "noisy"

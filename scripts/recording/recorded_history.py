@@ -13,9 +13,9 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from scripts.git_history import BlobReader, Commit, Link, Repository, blob_reader, commits
-from scripts.page_book import Page, PageBook
-from scripts.shingles import Version, jaccard_distance, read_version
+from scripts.recording.git_history import BlobReader, Commit, Link, Repository, blob_reader, commits
+from scripts.recording.page_book import Page, PageBook
+from scripts.recording.shingles import Version, jaccard_distance, read_version
 
 DAY = 86400.0
 TIE = 1e-6

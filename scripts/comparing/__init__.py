@@ -1,0 +1,1 @@
+"""From policies and seeds to rows, tables and pictures."""

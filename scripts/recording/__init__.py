@@ -1,0 +1,1 @@
+"""From a git repository to a recorded history."""

@@ -1,0 +1,1 @@
+"""Speed: fair turns, what is timed, and the rivals."""
