@@ -2,10 +2,11 @@
 
 A schedule is low-discrepancy when the number of crawls of each page stays within one of its share
 of the slots, at every slot. Each crawl then has a window of slots, and crawling the open window
-that closes first keeps all of them (Liu and Layland 1973; Tijdeman 1980). So Azar et al. (2018,
-Algorithm 3) turn optimal rates into a schedule, as far as secondary sources tell: what stands here is
-a reconstruction, with the bound on discrepancy that the name promises. The windows' openings matter as much as
-their ends: by ends alone the same heap runs pages ahead of their share without bound.
+that closes first keeps all of them (Liu and Layland 1973; Tijdeman 1980). As far as secondary
+sources tell, so do Azar et al. (2018, Algorithm 3) turn optimal rates into a schedule: what stands
+here is a reconstruction, with the bound on discrepancy that the name promises. The windows'
+openings matter as much as their ends: by ends alone the same heap runs pages ahead of their share
+without bound.
 """
 
 from __future__ import annotations
