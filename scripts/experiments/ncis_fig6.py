@@ -10,7 +10,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Bound, PolicyFactory, Row
 from scripts.comparing import ncis_sweep
 from scripts.comparing.bounds import BASELINE, baseline
-from scripts.comparing.verdicts import Expected, Level, Trend
+from scripts.comparing.verdicts import Expected, Trend
 
 TITLE = "Noisy signals (NCIS paper, figure 6)"
 CLAIM = (
@@ -27,14 +27,6 @@ EVERYWHERE = tuple(SETTINGS)
 FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")  # the paper's figure 6 leaves 300 out
 MANY_PAGES = ("m=750", "m=1000", "m=10000")
 PAPER = "section 6.6, figure 6"
-INDEPENDENT = "independent code, 100 repetitions"
-TOLERANCE = 0.005
-"""Means over 100 other instances differ by .0012 to .002 (one standard error), by setting."""
-LEVELS = {
-    "m=100": {"BASELINE": 0.8340, "GREEDY": 0.8340},
-    "m=300": {"BASELINE": 0.6254, "GREEDY": 0.6254},
-    "m=1000": {"BASELINE": 0.3663, "GREEDY": 0.3671},
-}
 EXPECTED: tuple[Expected, ...] = (
     *(
         Trend(informed, "above", other, EVERYWHERE, PAPER)
@@ -52,11 +44,7 @@ EXPECTED: tuple[Expected, ...] = (
         Trend("GREEDY-NCIS", "above", approximation, MANY_PAGES, PAPER)
         for approximation in ("G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
     ),
-    *(
-        Level(setting, policy, value, TOLERANCE, INDEPENDENT)
-        for setting, values in LEVELS.items()
-        for policy, value in values.items()
-    ),
+    *ncis_sweep.levels("BASELINE", "GREEDY"),
 )
 
 
