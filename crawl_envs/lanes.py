@@ -176,7 +176,7 @@ class Lanes:
             self._world.set_instance(lane, plan.instance)
             self._instances[lane] = plan.instance
             self._last_slot[lane] = self._slots_of(plan.instance)
-            write_parameters(self._world.state.shown[lane], plan.instance, self.features)
+            write_parameters(self._world.shown[lane], plan.instance, self.features)
 
     def _restart(self, chosen: BoolArray) -> None:
         if restart_lanes(self._world.table, chosen) == LOG_FULL:
@@ -251,8 +251,7 @@ class Lanes:
 
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a fresh array."""
-        shown: ObservationArray = self._world.state.shown[lane].copy()
-        return shown.T
+        return self._world.shown[lane].copy().T
 
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""

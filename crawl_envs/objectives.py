@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from crawl_envs.arguments import real
 from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS
 from crawl_envs.types import FloatArray, Ledger
+
+Amount = TypeVar("Amount", float, FloatArray)
 
 REWARDS = ("freshness", "requests")
 OBJECTIVES = ("binary",)
@@ -37,19 +40,20 @@ class Objective:
         self.crawl_cost = real("crawl_cost", crawl_cost, least=0.0)
         self._row = FRESHNESS if reward == "freshness" else HITS
 
-    def terms(self, outcomes: Sequence[FloatArray]) -> dict[str, FloatArray]:
-        """Return the parts of the reward of a slot, fresh arrays (N,), from its outcomes."""
-        parts = {self.reward: outcomes[self._row].copy()}
+    def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
+        """Return the parts of the reward of a slot from its outcomes, of one lane or of all.
+
+        They are not copied.
+        """
+        parts = {self.reward: outcomes[self._row]}
         if self.crawl_cost > 0.0:
             parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
 
-    def total(self, terms: dict[str, FloatArray]) -> FloatArray:
-        """Return the reward, the sum of its parts, (N,), a fresh array."""
-        rewards = terms[self.reward].copy()
-        if self.crawl_cost > 0.0:
-            rewards += terms["crawl_cost"]
-        return rewards
+    def total(self, terms: dict[str, Amount]) -> Amount:
+        """Return the reward, the sum of its parts; not copied where there is one part."""
+        reward = terms[self.reward]
+        return reward if self.crawl_cost == 0.0 else reward + terms["crawl_cost"]
 
 
 def metrics(ledger: Ledger) -> dict[str, float]:

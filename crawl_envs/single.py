@@ -82,15 +82,12 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         lanes = self.lanes
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
-        outcomes = lanes.play(np.asarray(action)[None])
-        terms = {name: float(part[0]) for name, part in self.objective.terms(outcomes).items()}
-        info = {
-            "reward_terms": terms,
-            "requests": float(outcomes[REQUESTS][0]),
-            "hits": float(outcomes[HITS][0]),
-        }
+        outcomes = [row.item() for row in lanes.play(np.array([action]))]
+        terms = self.objective.terms(outcomes)
+        info = {"reward_terms": terms, "requests": outcomes[REQUESTS], "hits": outcomes[HITS]}
         truncated = lanes.newly_ended() is not None
-        return lanes.observation(0), sum(terms.values()), False, truncated, self._masked(info)
+        reward = self.objective.total(terms)
+        return lanes.observation(0), reward, False, truncated, self._masked(info)
 
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         """Add the mask of pages that may be crawled, where pages are born and die."""

@@ -105,7 +105,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
         outcomes = lanes.play(actions)
         terms = self.objective.terms(outcomes)
-        rewards = self.objective.total(terms)
+        rewards = self.objective.total(terms).copy()
         truncated = lanes.newly_ended()
         if truncated is not None and self.autoreset_mode == AutoresetMode.SAME_STEP:
             info = self._final(terms, outcomes, truncated)
@@ -126,7 +126,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         """Return the info of a step, arrays over lanes, and the mask of lanes that took it."""
         parts: dict[str, Any] = {}
         for name, values in terms.items():
-            parts[name], parts["_" + name] = values, there
+            parts[name], parts["_" + name] = values.copy(), there
         return {
             "reward_terms": parts,
             "_reward_terms": there,

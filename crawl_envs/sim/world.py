@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import DRAWN_KINDS, event_rates, fill_alias
@@ -183,14 +184,19 @@ class World:
         self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
 
     def _adopt(self, state: State) -> None:
-        """Own a state; ``table`` is what kernels are given, ``outcomes`` the rows of that name."""
+        """Own a state.
+
+        ``table`` is what kernels are given; ``outcomes`` and ``shown`` are the arrays of that name,
+        row by row and lane by lane, because to look a row up takes longer than to copy it.
+        """
         self.state, self.table = state, address_table(state)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
+        self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what points into arrays: a copy has arrays of its own."""
         own = self.__dict__.items()
-        return {name: value for name, value in own if name not in ("table", "outcomes")}
+        return {name: value for name, value in own if name not in ("table", "outcomes", "shown")}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)
