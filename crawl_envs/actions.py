@@ -7,7 +7,8 @@ per decision, and ``page`` and ``scores`` crawl that many pages.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, Space
@@ -20,7 +21,7 @@ INT64 = np.dtype(np.int64)
 ACTION_FORMS = ("page", "scores", "refresh")
 
 
-class ActionForm(Protocol):
+class ActionForm(ABC):
     """A way to say which pages to crawl.
 
     Attributes:
@@ -33,11 +34,22 @@ class ActionForm(Protocol):
     batch: int
     most: int
 
+    @abstractmethod
     def space(self) -> Space[Any]:
         """Return the space of one lane's actions."""
 
+    @abstractmethod
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
-        """Return the pages to crawl, (N, most), and their number, (N,)."""
+        """Return the pages to crawl, (N, most), and their number, (N,), for N actions.
+
+        Raises:
+            ValueError: an action is not of the form. That pages exist is checked where they are
+                crawled.
+        """
+
+    def decode_one(self, action: Any) -> tuple[IntArray, IntArray]:
+        """Return the same for the action of a single lane."""
+        return self.decode(np.asarray(action)[None], 1)
 
 
 def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
@@ -50,7 +62,7 @@ def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) ->
     return array
 
 
-class PageChoice:
+class PageChoice(ActionForm):
     """``page``: the number of the page to crawl."""
 
     name = "page"
@@ -60,13 +72,15 @@ class PageChoice:
     def __init__(self, num_pages: int) -> None:
         self.num_pages = num_pages
         self._ones: IntArray = np.ones(1, np.int64)
+        self._one_page: IntArray = np.zeros((1, 1), np.int64)
+        self._one_count: IntArray = np.ones(1, np.int64)
 
     def space(self) -> Discrete:
         """Return Discrete(m)."""
         return Discrete(self.num_pages)
 
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
-        """Return each lane's page; that it exists is checked where it is crawled."""
+        """Return each lane's page."""
         pages = np.asarray(actions)
         if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
             pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
@@ -75,8 +89,15 @@ class PageChoice:
             self._ones = np.ones(num_lanes, np.int64)
         return pages[:, None], self._ones
 
+    def decode_one(self, action: Any) -> tuple[IntArray, IntArray]:
+        """Return the page, in an array that the next call overwrites, which saves time."""
+        if type(action) in (int, np.int64) and 0 <= action < self.num_pages:
+            self._one_page[0, 0] = action
+            return self._one_page, self._one_count
+        return super().decode_one(action)
 
-class TopScores:
+
+class TopScores(ActionForm):
     """``scores``: a number per page; the ``batch`` highest are crawled, ties by lowest index."""
 
     name = "scores"
@@ -100,7 +121,7 @@ class TopScores:
         return pages, np.full(num_lanes, self.batch, np.int64)
 
 
-class RefreshSet:
+class RefreshSet(ActionForm):
     """``refresh``: one bit per page; any set of pages is crawled, whatever it costs."""
 
     name = "refresh"

@@ -21,7 +21,16 @@ from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, Ledger, Reveal, Tracker
+from crawl_envs.types import (
+    BoolArray,
+    CrawlLog,
+    FloatArray,
+    Instance,
+    IntArray,
+    Ledger,
+    Reveal,
+    Tracker,
+)
 
 NEVER = np.iinfo(np.int64).max
 
@@ -200,19 +209,18 @@ class Lanes:
 
     # Steps
 
-    def play(self, actions: Any) -> tuple[FloatArray, ...]:
-        """Crawl as the actions say and play on to the next decision, in lanes not ended.
+    def play(self, pages: IntArray, counts: IntArray) -> tuple[FloatArray, ...]:
+        """Crawl decoded actions and play on to the next decision, in lanes not ended.
 
         Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
         overwrites; zero where ended.
 
         Raises:
-            ValueError: an action outside its space; nothing has happened then.
+            ValueError: a page that does not exist; nothing has happened then.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
         if self._steps_left == 0:
             raise ResetNeeded("call reset before step")
-        pages, counts = self.form.decode(actions, self.num_lanes)
         status = step_lanes(self._world.table, pages, counts)
         if status == LOG_FULL:
             self._resume()

@@ -82,7 +82,7 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         lanes = self.lanes
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
-        outcomes = [row.item() for row in lanes.play(np.array([action]))]
+        outcomes = [row.item() for row in lanes.play(*lanes.form.decode_one(action))]
         terms = self.objective.terms(outcomes)
         info = {"reward_terms": terms, "requests": outcomes[REQUESTS], "hits": outcomes[HITS]}
         truncated = lanes.newly_ended() is not None

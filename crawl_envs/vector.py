@@ -103,7 +103,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         over = lanes.ended.copy() if lanes.any_ended else None
         if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
-        outcomes = lanes.play(actions)
+        outcomes = lanes.play(*lanes.form.decode(actions, self.num_envs))
         terms = self.objective.terms(outcomes)
         rewards = self.objective.total(terms).copy()
         truncated = lanes.newly_ended()

@@ -1,8 +1,8 @@
 """What the speed of the suite is compared with, and where the time of a step goes.
 
 Every contest is a set of tasks that do the same amount of work in turns. The lanes play the
-``noisy`` instances, one crawl per page and unit of time, of random pages, over episodes of 1000
-steps, autoreset included.
+``noisy`` instances where nothing else is said, one crawl per page and unit of time, of random
+pages, over episodes of 1000 steps, autoreset included.
 """
 
 from __future__ import annotations
@@ -56,14 +56,16 @@ def stepping(env: Any, num_actions: int, lanes: int = LANES) -> Task:
     return task
 
 
-def crawling(lanes: int = LANES, pages: int = PAGES, *, copy: bool = True) -> Any:
+def crawling(
+    lanes: int = LANES, pages: int = PAGES, *, copy: bool = True, instance: str = INSTANCE
+) -> Any:
     """Return the vector environment that is timed, one crawl per page and unit of time."""
     return gymnasium.make_vec(
         "CrawlNCIS-v0",
         num_envs=lanes,
         num_pages=pages,
         bandwidth=float(pages),
-        instance=INSTANCE,
+        instance=instance,
         copy=copy,
     )
 
@@ -77,6 +79,8 @@ def vector_tasks() -> dict[str, Task]:
     return {
         "crawl, copied": stepping(crawling(), PAGES),
         "crawl, not copied": stepping(crawling(copy=False), PAGES),
+        "crawl of uniform, copied": stepping(crawling(instance="uniform"), PAGES),
+        "crawl of uniform, not copied": stepping(crawling(copy=False, instance="uniform"), PAGES),
         "cartpole": stepping(cartpole, 2),
         "numpy by block": stepping(NumPyRival(LANES, block=64, **setting), PAGES),
         "numpy by block, not copied": stepping(
@@ -151,7 +155,7 @@ def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
 
     def playing(times: int) -> None:
         for step in range(times):
-            lanes.play(actions[step % PLANNED])
+            lanes.play(*lanes.form.decode(actions[step % PLANNED], count))
 
     def looping(times: int) -> None:
         for step in range(times):
@@ -265,6 +269,8 @@ CONTESTS = (
         (
             Comparison("crawl, copied", "cartpole", 3.0),
             Comparison("crawl, not copied", "cartpole", 5.0),
+            Comparison("crawl of uniform, copied", "cartpole", 3.0),
+            Comparison("crawl of uniform, not copied", "cartpole", 5.0),
             Comparison("crawl, copied", "numpy by block", 10.0),
             Comparison("crawl, not copied", "numpy by block, not copied"),
             Comparison("crawl, copied", "numpy by slot"),
