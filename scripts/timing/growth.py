@@ -59,9 +59,10 @@ def draw(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, 9.0), dpi=110, layout="constrained")
+    heights = [1.0 + 0.45 * len(bars), 2.2, 4.0]
+    figure = Figure(figsize=(10.0, sum(heights)), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(3, 1, height_ratios=[3.0, 2.2, 4.0])
+    grid = figure.add_gridspec(3, 1, height_ratios=heights)
     ratios, shares, growth = (figure.add_subplot(grid[row]) for row in range(3))
     _draw_ratios(ratios, bars)
     _draw_parts(shares, parts)
