@@ -26,6 +26,9 @@ from crawl_envs.types import (
 )
 from policies.binding import ActionForm, CrawlPolicy
 
+ROUNDING = 1e-12
+"""Relative error of a time found as now minus elapsed."""
+
 REMEMBERED = 64
 """An unbound policy keeps the tables of so many lanes of a batch from one call to the next."""
 
@@ -101,13 +104,21 @@ class IndexSeat:
     counted: IntArray
     last_crawl: FloatArray
 
-    def count(self, log: CrawlLog, time: float) -> None:
-        """Bring the counts to the decision at ``time``, from what the step before it taught."""
+    def count(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Bring the counts to the decision at hand, from what the step before it taught.
+
+        A birth counts as a crawl: where a page's elapsed time says that it was born, it is newer
+        than its last crawl.
+        """
         self.counted[log.page] = 0
         np.maximum.at(self.last_crawl, log.page, log.time)
+        start = tracker.time - tracker.elapsed
+        born = tracker.alive & (start > self.last_crawl + ROUNDING * tracker.time)
+        self.last_crawl[born] = start[born]
         late = log.signal_time - self.last_crawl[log.signal_page] > self.compiled.delay_window
         np.add.at(self.counted, log.signal_page[late], 1)
-        self.time = time
+        np.minimum(self.counted, tracker.signals, out=self.counted)
+        self.time = tracker.time
 
 
 class IndexPolicy(CrawlPolicy[IndexSeat]):
@@ -195,7 +206,7 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
                 seat.last_crawl[:] = tracker.time - tracker.elapsed
                 seat.time = tracker.time
             if seat.time != tracker.time:
-                seat.count(log, tracker.time)
+                seat.count(log, tracker)
             signals = seat.counted
         return self._best(seat.compiled, tracker.elapsed, signals, tracker.alive)
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
-from policies import value_kernels as kernel
+from policies import value_terms
 
 Reading = Literal["I1", "I2", "I3"]
 READINGS: tuple[Reading, ...] = ("I1", "I2", "I3")
@@ -214,7 +214,7 @@ def greedy_cis_plus_table(
     precision = np.where(gamma > 0.0, _over(lam * delta, gamma), 1.0)
     high = (precision > precision_above) & (lam > recall_above)
     table = _cis(mu, delta, np.where(high, lam, 0.0), np.where(high, nu, 0.0), reading)
-    table[:, kernel.HEEDED] = np.where(high, 1.0, NEVER)
+    table[:, value_terms.HEEDED] = np.where(high, 1.0, NEVER)
     return table
 
 
@@ -267,7 +267,7 @@ def _asymptote(
     """
     b = page.evidence
     steps = 38.0 / np.maximum(page.damping + b, 1e-300)
-    usable = b < kernel.SATURATED
+    usable = b < value_terms.SATURATED
     b = np.where(usable, b, 0.0)
     cubic, quartic = _remainders(b)
     pole = page.alpha + page.gamma * b

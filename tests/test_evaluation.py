@@ -13,8 +13,12 @@ from scipy import stats
 import crawl_envs
 import policies
 from crawl_envs import instances
+from crawl_envs.actions import action_form
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, summarize
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective
 from crawl_envs.sim.tape import Tape
+from crawl_envs.single import CrawlEnv
 from crawl_envs.types import CompiledIndex, Instance
 
 REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference"
@@ -28,6 +32,16 @@ INDEX_POLICIES = (
     "GreedyNCISApprox",
     "RoundRobin",
 )
+
+
+class Fixed:
+    """A generator that always draws the same instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.num_pages = instance, instance.num_pages
+
+    def __call__(self, rng):
+        return self.instance
 
 
 def stepped(env: gymnasium.Env, policy, seed: int) -> list[int]:
@@ -69,6 +83,27 @@ def test_simulate_on_a_trace_with_births_and_deaths(name):
     np.testing.assert_array_equal(rollout.crawls, pages)
     assert rollout.ledger == env.unwrapped.ledger()
     assert rollout.ledger.wasted == 0
+
+
+@pytest.mark.parametrize("window", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_simulate_where_pages_are_reborn_amid_signals(seed, window):
+    """Random tapes with many deaths, rebirths and signals of few pages."""
+    rng = np.random.default_rng(seed)
+    lists = {
+        name: (rng.uniform(0.0, 30.0, count), rng.integers(0, 6, count))
+        for name, count in (("births", 60), ("deaths", 60), ("signals", 200), ("changes", 60))
+    }
+    tape = Tape.of_events(6, alive=rng.random(6) < 0.5, **lists)
+    instance = Instance(rng.random(6), rng.random(6), 0.6, 0.5, bandwidth=2.0)
+    lanes = Lanes(1, Fixed(instance), action_form("page", 6), horizon=30.0, tape=tape)
+    env = CrawlEnv(lanes, Objective())
+    env.reset(seed=0)
+    pages = stepped(env, policies.make("GreedyNCIS", env, delay_window=window), seed=0)
+    policy = policies.make("GreedyNCIS", env, delay_window=window)
+    rollout = simulate(instance, policy, 30.0, tape=tape)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger == env.ledger()
 
 
 def test_simulate_with_delay_window_and_bandwidth_steps():

@@ -99,12 +99,42 @@ def best_candidate(
 
 @compiled()
 def count_signals(state: State, counted: IntArray, delay_window: float) -> None:
-    """Count the signals of the last slot, but for those that came too soon after a crawl."""
-    log, last_crawl = state.signal_log, state.last_crawl
+    """Count the signals of the last slot, but for those that came too soon after a crawl.
+
+    Births count as crawls, and no page has more than it received since.
+    """
+    log, last_crawl, pages = state.signal_log, state.last_crawl, state.pages
     for position in range(state.lanes[0].logged):
         entry = log[0, position]
         if entry.time - last_crawl[0, entry.page] > delay_window:
             counted[entry.page] += 1
+    if state.lanes[0].reshaped:
+        for page in range(counted.shape[0]):
+            counted[page] = min(counted[page], pages[0, page].signals)
+
+
+@compiled()
+def add_candidates(
+    state: State,
+    value: Any,
+    parameters: FloatArray,
+    counted: IntArray,
+    candidates: IntArray,
+    place: IntArray,
+    count: int,
+    bound: float,
+    last_time: float,
+) -> int:
+    """Add the pages that signals of the last slot made candidates; returns their new number."""
+    for position in range(state.lanes[0].logged):
+        page = state.signal_log[0, position].page
+        if place[page] < 0:
+            since = last_time - state.last_crawl[0, page]
+            if value(parameters, page, since, counted[page]) >= bound * GUARD:
+                candidates[count] = page
+                place[page] = count
+                count += 1
+    return count
 
 
 @compiled(INDEX_SIGNATURE)
@@ -141,14 +171,9 @@ def roll_index(
             )
             left = epoch
         else:
-            for position in range(record.logged):
-                page = state.signal_log[0, position].page
-                if place[page] < 0:
-                    since = last_time - state.last_crawl[0, page]
-                    if value(parameters, page, since, counted[page]) >= bound * GUARD:
-                        candidates[count] = page
-                        place[page] = count
-                        count += 1
+            count = add_candidates(
+                state, value, parameters, counted, candidates, place, count, bound, last_time
+            )
         left -= 1
         page = best_candidate(state, value, parameters, counted, candidates, count)
         crawls[record.slot - 1] = page
