@@ -1,0 +1,87 @@
+"""Small environments of every family for tests, and ways to play and compare them."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import crawl_envs
+
+NCIS = "CrawlNCIS-v0"
+SMALL = {
+    NCIS: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "instance": "noisy"},
+    "CrawlTrace-v0": {"window": [100.0, 130.0]},
+}
+FORMS = {
+    "page": {"action": "page"},
+    "scores": {"action": "scores", "batch": 2},
+    "refresh": {"action": "refresh"},
+}
+EVERY_ID = pytest.mark.parametrize("name", list(crawl_envs.FAMILIES))
+EVERY_FORM = pytest.mark.parametrize("form", list(FORMS))
+MODES = list(AutoresetMode)
+EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=[mode.value for mode in MODES])
+DELAYED = {"kind": "exponential", "mean": 0.5}
+SLOW = {"kind": "exponential", "mean": 5.0}
+
+
+def arguments(name, form="page"):
+    return {**SMALL.get(name, {}), **FORMS[form]}
+
+
+def bare(name=NCIS, **more):
+    """The environment without Gymnasium's wrappers."""
+    return gym.make(name, **{**SMALL.get(name, {}), **more}).unwrapped
+
+
+def batch(num_envs, name=NCIS, **more):
+    return gym.make_vec(name, num_envs=num_envs, **{**SMALL.get(name, {}), **more})
+
+
+def actions_of(env, count, seed=0):
+    env.action_space.seed(seed)
+    return [env.action_space.sample() for _ in range(count)]
+
+
+def play(env, actions):
+    """Everything that steps return, up to the end of the episode."""
+    steps = []
+    for action in actions:
+        steps.append(env.step(action))
+        if np.any(steps[-1][3]):
+            break
+    return steps
+
+
+def assert_same(one, other):
+    """Equal values, bit for bit, in equal containers."""
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for mine, yours in zip(one, other, strict=True):
+            assert_same(mine, yours)
+    elif isinstance(one, np.ndarray) and one.dtype == object:
+        assert_same(one.tolist(), other.tolist())
+    elif isinstance(one, np.ndarray):
+        assert isinstance(other, np.ndarray)
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+    else:
+        assert type(one) is type(other)
+        assert one == other
+
+
+def assert_same_future(one, other, count=8, seed=3):
+    """Two environments go on alike: steps, ledger, log, and the next episode."""
+    actions = actions_of(one, count, seed)
+    assert_same(play(one, actions), play(other, actions))
+    assert one.ledger() == other.ledger()
+    assert_same(one.last_log()._asdict(), other.last_log()._asdict())
+    assert_same(one.coins().random(3), other.coins().random(3))
+    assert_same(one.reset(), other.reset())
+    assert_same(play(one, actions), play(other, actions))

@@ -1,0 +1,186 @@
+"""Copies, states, and arrays that stay valid."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from crawl_envs import Instance
+from crawl_envs.sim.tape import Tape
+from tests.environments import (
+    DELAYED,
+    EVERY_ID,
+    EVERY_MODE,
+    SLOW,
+    actions_of,
+    assert_same,
+    assert_same_future,
+    bare,
+    batch,
+    play,
+)
+from tests.worlds import single_of
+
+# Copies and states
+
+
+def in_mid_delay(num_pages=6):
+    """An environment some steps into its episode, with signals under way."""
+    env = bare(delay=SLOW, horizon=6.0)
+    env.reset(seed=0)
+    for page in range(num_pages):
+        env.step(page)
+    assert env.get_state()["world"]["lanes"]["pending"][0] > 0
+    return env
+
+
+def in_mid_tape():
+    instance = Instance([1.0, 2.0, 4.0], 1.0, bandwidth=2.0)
+    rng = np.random.default_rng(0)
+    tape = Tape.of_events(
+        3,
+        changes=(rng.random(40) * 9.0, rng.integers(2, size=40)),
+        signals=(rng.random(40) * 9.0, rng.integers(2, size=40)),
+        births=([2.75], [2]),
+        deaths=([6.25], [1]),
+        alive=[True, True, False],
+    )
+    env = single_of(instance, tape=tape, horizon=8.0)
+    env.reset(seed=0)
+    for page in (0, 1, 2, 0, 1):
+        env.step(page)
+    cursor = int(env.get_state()["world"]["lanes"]["cursor"][0])
+    assert 0 < cursor < 80
+    return env
+
+
+@pytest.mark.parametrize("start", [in_mid_delay, in_mid_tape])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_as_the_original_does(start, copied):
+    env = start()
+    twin = copied(env)
+    untouched = copied(env)
+    assert_same_future(env, twin, count=12)
+    # The copy shares nothing with what has gone on since.
+    assert_same_future(untouched, start(), count=12)
+
+
+@pytest.mark.parametrize("start", [in_mid_delay, in_mid_tape])
+def test_a_state_is_gone_back_to(start):
+    env = start()
+    state = env.get_state()
+    kept = pickle.loads(pickle.dumps(state))
+    before = start()
+    play(env, actions_of(env, 4))
+    env.reset(seed=99)
+    env.set_state(state)
+    assert_same(
+        env.tracker()._asdict() | {"problem": 0}, before.tracker()._asdict() | {"problem": 0}
+    )
+    assert_same_future(env, before, count=12)
+    # Using a state does not use it up.
+    env.set_state(state)
+    assert_same(pickle.loads(pickle.dumps(env.get_state()))["world"], kept["world"])
+    assert_same_future(env, start(), count=12)
+
+
+def test_a_state_moves_to_an_environment_that_was_never_reset():
+    env, other = in_mid_delay(), bare(delay=SLOW, horizon=6.0)
+    other.set_state(pickle.loads(pickle.dumps(env.get_state())))
+    assert_same_future(env, other, count=12)
+
+
+@EVERY_MODE
+def test_a_vector_state_is_gone_back_to(mode):
+    """In mid-episode of lanes of which one has ended."""
+    env = batch(2, autoreset_mode=mode, delay=DELAYED)
+    instances = [Instance(np.ones(6), 0.5, 0.5, 3.0, bandwidth=rate) for rate in (6.0, 3.0)]
+    env.reset(seed=0, options={"instance": instances})
+    steps = 5 if mode == AutoresetMode.DISABLED else 6
+    for _ in range(steps):
+        env.step(np.array([0, 1]))
+    core = env.unwrapped
+    state = core.get_state()
+    env.action_space.seed(0)
+    actions = [env.action_space.sample() for _ in range(20 - steps)]
+    first = (
+        play(env, actions[:1]) if mode == AutoresetMode.DISABLED else list(map(env.step, actions))
+    )
+    ledgers = [core.ledger(0), core.ledger(1)]
+    env.reset(seed=5)
+    core.set_state(state)
+    again = (
+        play(env, actions[:1]) if mode == AutoresetMode.DISABLED else list(map(env.step, actions))
+    )
+    assert_same(first, again)
+    assert ledgers == [core.ledger(0), core.ledger(1)]
+
+
+@EVERY_ID
+def test_an_unseeded_future_is_part_of_the_state(name):
+    env = bare(name)
+    env.reset(seed=1)
+    state = env.get_state()
+    assert_same(env.np_random.random(3), (env.set_state(state), env.np_random.random(3))[1])
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("kind", ["single", "vector"])
+def test_returned_arrays_stay_valid(kind):
+    env = bare() if kind == "single" else batch(2)
+    lanes = () if kind == "single" else (2,)
+    observation, _ = env.reset(seed=0)
+    kept = [(observation, observation.copy())]
+    infos = []
+    for page in range(20):
+        step = env.step(np.full(lanes, page % 6))
+        kept.append((step[0], step[0].copy()))
+        infos.append((step[1:], copy.deepcopy(step[1:])))
+        if np.any(step[3]) and kind == "single":
+            break
+    for now, then in kept:
+        assert_same(now, then)
+    for now, then in infos:
+        assert_same(now, then)
+
+
+@pytest.mark.parametrize("kind", ["single", "vector"])
+def test_a_caller_may_write_into_what_it_was_given(kind):
+    envs = [bare() if kind == "single" else batch(2) for _ in range(2)]
+    action = 0 if kind == "single" else np.zeros(2, np.int64)
+    observation, _ = envs[0].reset(seed=0)
+    envs[1].reset(seed=0)
+    observation[...] = -1.0
+    assert_same(envs[0].step(action), envs[1].step(action))
+
+
+def test_trackers_logs_and_masks_are_fresh_arrays():
+    env = in_mid_tape()
+    tracker, log, mask = env.tracker(), env.last_log(), env.action_masks()
+    kept = copy.deepcopy((tracker[2:], log, mask))
+    env.step(0)
+    assert_same((tracker[2:], log, mask), kept)
+    for array in (*tracker[3:], *log, mask):
+        array[...] = 0
+    twin = in_mid_tape()
+    twin.step(0)
+    assert_same(env.tracker()[2:], twin.tracker()[2:])
+    assert_same(env.last_log(), twin.last_log())
+
+
+def test_without_copy_the_buffer_is_used_again():
+    env, copying = batch(2, copy=False), batch(2)
+    first, _ = env.reset(seed=0)
+    copying.reset(seed=0)
+    for page in range(20):
+        second, *_ = env.step(np.full(2, page % 6))
+        expected, *_ = copying.step(np.full(2, page % 6))
+        assert np.shares_memory(first, second)
+        assert_same(second, expected)
+        assert np.array_equal(first, second)
