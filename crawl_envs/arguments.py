@@ -25,6 +25,13 @@ def real(name: str, value: Any, *, above: float | None = None, least: float = -m
     return float(value)
 
 
+def flag(name: str, value: Any) -> bool:
+    """Return a truth value; ValueError where it is none."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Return a whole number as an int.
 
@@ -38,10 +45,11 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return int(value)
 
 
-def check_known(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise ValueError where an argument is none of the keywords of a function."""
+def check_known(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+    """Raise ValueError where an argument is none of the keywords of the functions."""
     keywords = tuple(
         name
+        for function in functions
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     )

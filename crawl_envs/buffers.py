@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 MOST = 8
 """Buffers that are kept; who holds more copies gets fresh arrays."""
 
-UNHELD = 3
-"""References of a buffer that only the list, the loop variable and the call itself refer to."""
+
+def _references_unheld() -> int:
+    """Count the references of a buffer that only a list holds, as Python counts in a loop."""
+    for buffer in [np.empty(1)]:
+        return sys.getrefcount(buffer)
+    raise AssertionError("the list is not empty")
+
+
+UNHELD = _references_unheld()
 
 
 class Buffers:

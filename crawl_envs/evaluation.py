@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
+from crawl_envs.arguments import real, whole
 from crawl_envs.kernels import ready
 from crawl_envs.objectives import metrics
 from crawl_envs.sim.advance import restart
+from crawl_envs.sim.events import check_events
 from crawl_envs.sim.rollout import roll_index, roll_sequence
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
@@ -93,7 +95,12 @@ def simulate(
         ValueError: a horizon shorter than one slot, a tape of another number of pages, or one
             with births and deaths for a policy that plans its crawls beforehand.
     """
-    world = _world_at_start(instance, horizon, seed, tape)
+    if not isinstance(instance, Instance) or not isinstance(policy, CompilablePolicy):
+        raise ValueError(
+            f"instance must be an Instance and policy have a compiled form, got {instance!r} and "
+            f"{policy!r}"
+        )
+    world = _world_at_start(instance, horizon, whole("seed", seed, 0), tape)
     slots = world.num_slots(0)
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
@@ -105,6 +112,9 @@ def simulate(
 
 def _world_at_start(instance: Instance, horizon: float, seed: int, tape: Tape | None) -> World:
     """Return a world of one lane at the start of the first episode of a seed."""
+    real("horizon", horizon, above=0.0)
+    if tape is None:
+        check_events(instance, horizon)
     world = World(1, instance.num_pages, horizon=horizon, tape=tape)
     world.set_instance(0, instance)
     world.state.lanes["root"] = roots(seed).tape

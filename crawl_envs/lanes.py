@@ -13,11 +13,12 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.actions import ActionForm
-from crawl_envs.arguments import real, whole
+from crawl_envs.arguments import flag, real, whole
 from crawl_envs.buffers import Buffers
 from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.events import check_events
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -31,6 +32,9 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
+
+LONGEST = float(np.finfo(np.float32).max)
+"""Elapsed times are shown as float32."""
 
 NEVER = np.iinfo(np.int64).max
 
@@ -85,8 +89,11 @@ class Lanes:
     ) -> None:
         whole("num_envs", num_lanes, 1)
         real("horizon", horizon, above=0.0)
+        if horizon > LONGEST:
+            raise ValueError(f"horizon must be at most {LONGEST:g}, got {horizon!r}")
         self.num_lanes, self.num_pages = num_lanes, generator.num_pages
-        self.form, self.horizon, self.reveal, self.resample = form, float(horizon), reveal, resample
+        self.form, self.horizon, self.reveal = form, float(horizon), reveal
+        self.resample = flag("resample", resample)
         self.tape, self.mortal = tape, tape is not None
         self.features = feature_names(reveal, self.mortal)
         self._generator = generator
@@ -108,6 +115,9 @@ class Lanes:
         self.ended = np.zeros(num_lanes, np.bool_)
         self.any_ended = False
         self._steps_left = 0
+
+    _OWN = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
+    _PLAIN = ("_steps_left", "any_ended")
 
     # Episodes
 
@@ -163,10 +173,13 @@ class Lanes:
         """Return the slots of an episode of an instance, a multiple of the batch.
 
         Raises:
-            ValueError: the instance has another number of pages, or not one decision fits.
+            ValueError: the instance has another number of pages, too many events or crawls to
+                play, or not one decision fits.
         """
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        if self.tape is None:
+            check_events(instance, self.horizon)
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         slots, batch = slots_until(clock, self.horizon), self.form.batch
         if slots < batch:
@@ -322,15 +335,25 @@ class Lanes:
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of everything that decides what happens next."""
-        own = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
-        state = {name: getattr(self, name).copy() for name in own}
-        plain = {"_steps_left": self._steps_left, "any_ended": self.any_ended}
-        return {**state, **plain, "world": self._world.get_state()}
+        own = {name: getattr(self, name).copy() for name in self._OWN}
+        plain = {name: getattr(self, name) for name in self._PLAIN}
+        return {**own, **plain, "world": self._world.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of lanes of the same kind returned."""
-        for name, value in state.items():
-            if name == "world":
-                self._world.set_state(value)
-            else:
-                setattr(self, name, value if isinstance(value, int) else value.copy())
+        """Take on a state that :meth:`get_state` of lanes of the same kind returned.
+
+        The numbers of episodes are new ones, since what a policy remembers is of another past.
+
+        Raises:
+            ValueError: the state is of lanes of another kind; nothing has happened then.
+        """
+        missing = {*self._OWN, *self._PLAIN, "world"} - set(state)
+        if missing:
+            raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
+        episodes = np.maximum(self.episodes, state["episodes"]) + 1
+        self._world.set_state(state["world"])
+        for name in self._OWN:
+            setattr(self, name, state[name].copy())
+        for name in self._PLAIN:
+            setattr(self, name, state[name])
+        self.episodes = episodes

@@ -60,6 +60,8 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         Raises:
             ValueError: a negative seed, an unknown option, an instance that does not fit.
         """
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"options must be None or a mapping, got {options!r}")
         options = dict(options or {})
         instance = options.pop("instance", None)
         if options or not (instance is None or isinstance(instance, Instance)):

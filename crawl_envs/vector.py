@@ -78,6 +78,8 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
             ValueError: a negative seed, a list of the wrong length, an unknown option, an
                 instance that does not fit.
         """
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"options must be None or a mapping, got {options!r}")
         options = dict(options or {})
         chosen = self._reset_mask(options.pop("reset_mask", None))
         instances = self._given_instances(options.pop("instance", None))

@@ -200,7 +200,8 @@ def test_render_modes(name):
 
 
 def test_an_unknown_argument_is_named():
-    complains(lambda: gym.make(NCIS, bandwith=3.0), "bandwith", "3.0", "'bandwidth'")
+    known = ("'bandwidth'", "'reward'", "'render_mode'")
+    complains(lambda: gym.make(NCIS, bandwith=3.0), "bandwith", "3.0", *known)
     complains(lambda: gym.make_vec(NCIS, bandwith=3.0), "bandwith", "3.0", "'bandwidth'")
 
 
@@ -420,6 +421,28 @@ WRONG_KINDS = {
     "numbers for steps": (lambda: instance(bandwidth_steps=[1.0]), "bandwidth_steps", "1.0"),
     "text for a delay": (lambda: instance(delay="poisson"), "delay", "'poisson'"),
     "text for a horizon": (lambda: gym.make(NCIS, horizon="long"), "horizon", "'long'"),
+    "events without end": (
+        lambda: gym.make(NCIS, **SMALL).unwrapped.reset(
+            options={"instance": Instance(np.full(5, 1e300), 1.0, bandwidth=5.0)}
+        ),
+        "importance",
+        "1e+301",
+    ),
+    "crawls without end": (
+        lambda: gym.make(NCIS, bandwidth=1e300).reset(seed=0),
+        "horizon",
+        "bandwidth",
+        "1e+300",
+    ),
+    "a horizon without end": (lambda: gym.make(NCIS, horizon=1e300), "horizon", "1e+300"),
+    "more pages than codes": (lambda: make("uniform", num_pages=10**12), "num_pages", 10**12),
+    "text for a flag": (lambda: gym.make(NCIS, resample="no"), "resample", "'no'"),
+    "a number for options": (
+        lambda: gym.make(NCIS, **SMALL).unwrapped.reset(options=3),
+        "options",
+        "3",
+    ),
+    "a broken seed of an instance": (lambda: make("uniform", seed=1.5), "seed", "1.5"),
     "half a batch": (lambda: action_form("scores", 5, 1.5), "batch", "1.5"),
     "text for a price": (lambda: Objective(crawl_cost="low"), "crawl_cost", "'low'"),
     "text for a delay's mean": (

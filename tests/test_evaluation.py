@@ -315,6 +315,12 @@ def test_simulate_refuses_what_it_cannot_play():
     policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
     with pytest.raises(ValueError, match=r"horizon .* got 0\.1"):
         simulate(instance, policy, 0.1)
+    with pytest.raises(ValueError, match="horizon must be finite and > 0, got nan"):
+        simulate(instance, policy, float("nan"))
+    with pytest.raises(ValueError, match="instance must be an Instance and policy"):
+        simulate(instance, 3, 1.0)
+    with pytest.raises(ValueError, match=r"seed must be an integer >= 0, got 1\.5"):
+        simulate(instance, policy, 1.0, seed=1.5)
     with pytest.raises(ValueError, match="tape must be of 2 pages, got 3"):
         simulate(instance, policy, 1.0, tape=Tape.of_events(3))
     env = gymnasium.make("CrawlNCIS-v0", num_pages=2)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+import policies
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
 from tests.environments import (
@@ -78,14 +79,53 @@ def test_a_state_is_gone_back_to(start):
     play(env, actions_of(env, 4))
     env.reset(seed=99)
     env.set_state(state)
-    assert_same(
-        env.tracker()._asdict() | {"problem": 0}, before.tracker()._asdict() | {"problem": 0}
-    )
+    # The problem is made anew, and the number of the episode says that it must be read anew.
+    aside = {"problem": 0, "episode": 0}
+    assert_same(env.tracker()._asdict() | aside, before.tracker()._asdict() | aside)
     assert_same_future(env, before, count=12)
     # Using a state does not use it up.
     env.set_state(state)
     assert_same(pickle.loads(pickle.dumps(env.get_state()))["world"], kept["world"])
     assert_same_future(env, start(), count=12)
+
+
+def test_policies_read_the_problem_anew_after_a_state_is_taken():
+    """Numbers of episodes that were used for another instance do not come back."""
+    env = bare(horizon=20.0)
+    policy = policies.make("GreedyNCIS", env)
+    env.reset(seed=0)
+    state = env.get_state()
+    observation, _ = env.reset(seed=5)
+    policy.predict(observation)
+    env.set_state(state)
+    observation, _ = env.reset(seed=7)
+    for _ in range(30):
+        page, _ = policy.predict(observation)
+        fresh, _ = policies.make("GreedyNCIS", env).predict(observation)
+        assert page == fresh
+        observation, *_ = env.step(page)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda state: {}, "lacks"),
+        (lambda state: {**state, "world": {}}, "lanes"),
+        (lambda state: smaller_state(), "pages"),
+    ],
+)
+def test_foreign_states_are_refused_and_change_nothing(spoil, words):
+    env, untouched = in_mid_delay(), in_mid_delay()
+    state = {"np_random": env.get_state()["np_random"], **spoil(env.get_state())}
+    with pytest.raises(ValueError, match=words):
+        env.set_state(state)
+    assert_same_future(env, untouched, count=12)
+
+
+def smaller_state():
+    env = bare(num_pages=5)
+    env.reset(seed=0)
+    return env.get_state()
 
 
 def test_a_state_moves_to_an_environment_that_was_never_reset():

@@ -136,7 +136,7 @@ class CrawlNCIS(CrawlEnv):
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
-        check_known(_lanes, arguments)
+        check_known(arguments, _lanes, type(self).__init__)
         super().__init__(
             _lanes(1, **arguments),
             Objective(reward, crawl_cost, objective),
@@ -162,7 +162,7 @@ class CrawlNCISVector(CrawlVectorEnv):
         copy: bool = True,
         **arguments: Any,
     ) -> None:
-        check_known(_lanes, arguments)
+        check_known(arguments, _lanes, type(self).__init__)
         super().__init__(
             _lanes(num_envs, **arguments),
             Objective(reward, crawl_cost, objective),

@@ -125,7 +125,7 @@ class CrawlTrace(CrawlEnv):
     def __init__(
         self, *, crawl_cost: float = 0.0, render_mode: str | None = None, **arguments: Any
     ) -> None:
-        check_known(_lanes, arguments)
+        check_known(arguments, _lanes, type(self).__init__)
         super().__init__(
             _lanes(1, **arguments), Objective("freshness", crawl_cost), render_mode=render_mode
         )
@@ -146,7 +146,7 @@ class CrawlTraceVector(CrawlVectorEnv):
         copy: bool = True,
         **arguments: Any,
     ) -> None:
-        check_known(_lanes, arguments)
+        check_known(arguments, _lanes, type(self).__init__)
         super().__init__(
             _lanes(num_envs, **arguments),
             Objective("freshness", crawl_cost),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawl_envs.arguments import bandwidth_function, whole
-from crawl_envs.instances.synthetic import SIGNALS, Synthetic, delay_of
+from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Delay, Instance
 
@@ -28,7 +28,7 @@ def generator_of(
 ) -> Synthetic:
     """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`."""
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
-    pages = whole("num_pages", num_pages, 1)
+    pages = whole("num_pages", num_pages, 1, MOST_PAGES)
     return Synthetic(name, pages, rate, steps, delay_of(delay, rate))
 
 
@@ -40,4 +40,5 @@ def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
         seed: an integer >= 0.
         **arguments: num_pages, bandwidth, bandwidth_steps, delay; see :func:`generator_of`.
     """
-    return generator_of(name, **arguments)(generator(roots(seed).instance, 0))
+    root = roots(whole("seed", seed, 0)).instance
+    return generator_of(name, **arguments)(generator(root, 0))

@@ -18,6 +18,9 @@ from crawl_envs.types import Delay, Instance
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)
+MOST_PAGES = 2**28 - 1
+"""Numbers of pages fit into the 32 bits of an event's code, with its kind."""
+
 DELAY_SLOTS = 6.0
 """Mean delay of ``delayed``, in slots of 1 / bandwidth; the paper states no unit."""
 
@@ -56,7 +59,7 @@ class Synthetic:
     def __post_init__(self) -> None:
         if self.name not in SIGNALS:
             raise ValueError(f"instance must be one of {tuple(SIGNALS)}, got {self.name!r}")
-        whole("num_pages", self.num_pages, 1)
+        whole("num_pages", self.num_pages, 1, MOST_PAGES)
         bandwidth_function(self.bandwidth, self.bandwidth_steps)
 
     def __call__(self, rng: np.random.Generator) -> Instance:

@@ -17,6 +17,8 @@ from crawl_envs.types import FloatArray
 SLACK = 1e-9
 """Share of a slot by which the last crawl may miss the horizon through rounding."""
 
+MOST_SLOTS = 2.0**53
+
 
 def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
     """Return the clock of a bandwidth and its later steps, shape (1 + len(steps), 3)."""
@@ -37,7 +39,17 @@ def slot_time(clock: FloatArray, slot: int) -> float:
 
 
 def slots_until(clock: FloatArray, horizon: float) -> int:
-    """Return the number of slots in (0, horizon]."""
+    """Return the number of slots in (0, horizon].
+
+    Raises:
+        ValueError: there are too many to be counted exactly.
+    """
     row = int(np.searchsorted(clock[:, 0], horizon, side="right")) - 1
-    start, crawls, rate = clock[row]
-    return int(np.floor(crawls + (horizon - start) * rate + SLACK))
+    start, crawls, rate = (float(value) for value in clock[row])
+    slots = crawls + (horizon - start) * rate
+    if not slots < MOST_SLOTS:
+        raise ValueError(
+            f"horizon must hold fewer than {MOST_SLOTS:g} crawls, got {slots:g} with horizon "
+            f"{horizon!r} and bandwidth {rate!r}"
+        )
+    return int(np.floor(slots + SLACK))

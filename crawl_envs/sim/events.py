@@ -33,6 +33,25 @@ CodeArray = NDArray[np.int32]
 DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
 
+MOST_EVENTS = 1e12
+"""Expected events of an episode; beyond, gaps between them come near the rounding of time."""
+
+
+def check_events(instance: Instance, horizon: float) -> None:
+    """Raise ValueError where an episode would hold more events than can be played.
+
+    Every change, signal and request is an event, whatever is rewarded; importance is the rate of
+    requests. Importance can be scaled, since only its proportions matter to policies.
+    """
+    with np.errstate(over="ignore"):
+        expected = float(event_rates(instance).sum() * horizon)
+    if not expected <= MOST_EVENTS:
+        raise ValueError(
+            f"importance, change_rate and false_signal_rate must give at most {MOST_EVENTS:g} "
+            f"events up to the horizon {horizon:g}, got {expected:g}; importance may be scaled down"
+        )
+
+
 def event_rates(instance: Instance) -> FloatArray:
     """Return the rate of every (page, kind) that is drawn, shape (m, DRAWN_KINDS)."""
     rates = np.empty((instance.num_pages, DRAWN_KINDS))

@@ -180,7 +180,21 @@ class World:
         return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take on a state that :meth:`get_state` returned, as copies."""
+        """Take on a state that :meth:`get_state` returned, as copies.
+
+        Raises:
+            ValueError: it is of a world of another size; nothing has happened then.
+        """
+        for name, own in self.state._asdict().items():
+            given = arrays.get(name)
+            # Clocks, heaps and logs grow in their second dimension as worlds need.
+            same = 1 if name in ("clock", "pending", "signal_log") else own.ndim
+            if given is None or given.dtype != own.dtype or given.shape[:same] != own.shape[:same]:
+                raise ValueError(
+                    f"state must be of a world of {self.num_lanes} lanes and {self.num_pages} "
+                    f"pages like this one, but {name} is {None if given is None else given.shape} "
+                    f"instead of {own.shape}"
+                )
         self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
 
     def _adopt(self, state: State) -> None:

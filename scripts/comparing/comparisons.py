@@ -149,7 +149,8 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Compare policies on stretches of a recorded trace, given by its name or folder.
 
     Raises:
-        ValueError: no such trace, parameters that are not there, no days after those fitted.
+        ValueError: no such trace, parameters that are not there, no days after those fitted, or
+            too few to crawl every page.
     """
     kind = traces.check_signals(sizes.signals)
     folder = traces.find(trace)
@@ -159,6 +160,12 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         raise ValueError(f"{folder}: parameters are fitted on all days, so none are left to test")
     edges = np.linspace(fitted.end, record.days, WINDOWS + 1)
     windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
+    if windows[0][1] - windows[0][0] < sizes.days_per_crawl:
+        raise ValueError(
+            f"{folder}: the {WINDOWS} stretches after the fitted days are "
+            f"{windows[0][1] - windows[0][0]:.3g} days long, too short to crawl every page once "
+            f"with {sizes.days_per_crawl:g} days per crawl; choose fewer days per crawl"
+        )
     chosen = list(specs or (IGNORING_SIGNALS if kind == "none" else USING_SIGNALS))
     if ROUND_ROBIN not in chosen:
         chosen.insert(0, ROUND_ROBIN)

@@ -251,8 +251,20 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
     try:
         yield pool
+    except BaseException:
+        _kill(pool)
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """Kill the workers of a pool; from here on a second interrupt is too late to do harm."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The standard library has a public way to kill workers from Python 3.14 on only.
+    for process in tuple((pool._processes or {}).values()):
+        process.kill()
 
 
 def _end_with_parent() -> None:
