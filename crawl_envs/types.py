@@ -87,7 +87,8 @@ class Instance:
     read-only float64 copies of shape (m,).
 
     Args:
-        importance: request rate of each page, per unit time, >= 0 (mu).
+        importance: request rate of each page, per unit time, >= 0 (mu). Every request is played,
+            so large weights cost time; only their proportions matter to policies.
         change_rate: Poisson rate of changes, >= 0 (Delta).
         recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper).
         false_signal_rate: rate of signals with no change behind them, >= 0 (nu).

@@ -90,7 +90,7 @@ def draw_curve(
     others = [one for one in scores if not one.policy.startswith(arguments.algorithm)]
     for one, (color, style) in zip(others, LINES, strict=False):
         axes.axhline(one.mean, color=color, linestyle=style, label=one.policy)
-    axes.set_xlabel("steps, over all lanes")
+    axes.set_xlabel("steps, over all lanes; an episode starts with all pages fresh")
     axes.set_ylabel(f"mean reward per step\n({unit.get(paid, paid)})")
     axes.set_title(f"{arguments.env_id}, seed {arguments.seed}")
     axes.legend()
@@ -201,7 +201,9 @@ def main(
         Path | None,
         typer.Option(help="JSON file with the arguments of the one Instance to train on."),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Steps in all, over all lanes.")] = DEFAULT.steps,
+    steps: Annotated[
+        int, typer.Option(help="Steps in all lanes, rounded up to rollouts.")
+    ] = DEFAULT.steps,
     lanes: Annotated[int, typer.Option(help="Lanes that step together.")] = DEFAULT.lanes,
     seed: Annotated[int, typer.Option(help="Seed of network and lanes.")] = DEFAULT.seed,
     network: Annotated[

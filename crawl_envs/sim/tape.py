@@ -31,7 +31,8 @@ from crawl_envs.sim.events import (
     draw_delay,
     draw_gap,
 )
-from crawl_envs.sim.state import Records, State, pop_pending, push_pending
+from crawl_envs.sim.pending import pop_pending, push_pending
+from crawl_envs.sim.state import Records, State
 from crawl_envs.sim.streams import Stream, UintArray, loaded, store, stream_of
 from crawl_envs.types import BoolArray, FloatArray, Instance
 

@@ -15,6 +15,7 @@ import pytest
 from crawl_envs import Instance
 from crawl_envs.instances import make
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY, World
 from crawl_envs.types import Delay
@@ -440,3 +441,25 @@ def test_slots_until_the_horizon():
     assert slots_until(clock_rows(2.0, ((1.0, 4.0),)), 2.0) == 6
     assert slots_until(clock_rows(2.0, ((1.0, 4.0),)), 1.0) == 2
     assert slots_until(clock_rows(2.0), 0.4) == 0
+
+
+def test_the_table_of_a_state_leads_to_its_arrays():
+    """What a kernel makes of the addresses is what Python put there: every array, every field."""
+    world = World(3, 4, num_features=2, crawls_per_slot=2, block=8)
+    for lane in range(3):
+        steps = ((1.0, 2.0),) if lane else ()
+        delay = Delay("constant", 1.0)
+        world.set_instance(
+            lane,
+            Instance(np.ones(4), 1.0, 0.5, 0.5, bandwidth=1.0, bandwidth_steps=steps, delay=delay),
+        )
+    rng = np.random.default_rng(0)
+    for array in world.state:
+        array.view(np.uint8)[...] = rng.integers(0, 2, array.view(np.uint8).shape, np.uint8)
+    found = state_at(world.table)
+    assert found._fields == world.state._fields
+    for name, mine, theirs in zip(State._fields, world.state, found, strict=True):
+        assert mine.dtype == theirs.dtype, name
+        assert mine.shape == theirs.shape, name
+        assert mine.ctypes.data == theirs.ctypes.data, name
+        assert mine.tobytes() == theirs.tobytes(), name
