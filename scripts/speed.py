@@ -121,11 +121,13 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
         (QUICK_TURNS, QUICK_SPELL, QUICK_STARTS) if quick else (TURNS, SPELL, STARTS)
     )
     total = turns * (len(CONTESTS) + len(PARTS)) + starts + len(cells(quick))
-    with Progress(console=terminal) as progress:
+    # Drawn between the spells, and not by a thread of its own within them.
+    with Progress(console=terminal, auto_refresh=False) as progress:
         bar = progress.add_task("timing", total=total)
 
         def tick() -> None:
             progress.advance(bar)
+            progress.refresh()
 
         started = list(measured_starts(starts, tick))
         core = pin()
