@@ -159,10 +159,10 @@ class PageScores:
         self.mlp_extractor = PageHeads(self.observation_space.shape[0], self.features_dim)
 
     def _build(self, lr_schedule: Schedule) -> None:
-        super()._build(lr_schedule)  # type: ignore[misc]
+        super()._build(lr_schedule)  # type: ignore[misc]  # of the policy it is mixed into
         nn.init.orthogonal_(self.mlp_extractor.score.weight, gain=SCORE_GAIN)
         self.action_net = nn.Identity()
-        parameters = self.parameters()  # type: ignore[attr-defined]
+        parameters = self.parameters()  # type: ignore[attr-defined]  # likewise
         self.optimizer = self.optimizer_class(
             parameters, lr=lr_schedule(1), **self.optimizer_kwargs
         )
@@ -193,6 +193,6 @@ class PageDQN(DQNPolicy):
     def make_q_net(self) -> QNetwork:
         """Return a network of action values."""
         network = super().make_q_net()
-        values = PageValues(self.observation_space.shape[0], network.features_dim)  # type: ignore[index]
-        network.q_net = values.to(self.device)  # type: ignore[assignment]
+        values = PageValues(self.observation_space.shape[0], network.features_dim)  # type: ignore[index]  # (m, F)
+        network.q_net = values.to(self.device)  # type: ignore[assignment]  # a module, too
         return network

@@ -82,7 +82,7 @@ class CrawlPolicy(ABC, Generic[Seat]):
             self.core = core_of(env)
             features, action_form, batch = (
                 self.core.features,
-                self.core.action_form,  # type: ignore[assignment]
+                self.core.action_form,  # type: ignore[assignment]  # checked below
                 self.core.batch,
             )
         self.features = tuple(features or ())

@@ -98,6 +98,18 @@ def best_candidate(
 
 
 @compiled()
+def fitting_epoch(epoch: int, count: int, num_pages: int) -> int:
+    """Return how many slots the next search is for, given the candidates of the last.
+
+    A search looks at all pages twice, every slot at its candidates: epochs grow where the search
+    costs more, and shrink where the candidates do, as after a start with all pages fresh.
+    """
+    if count * epoch > 2 * num_pages:
+        return max(MIN_EPOCH, epoch // 2)
+    return 2 * epoch
+
+
+@compiled()
 def count_signals(state: State, counted: IntArray, delay_window: float) -> None:
     """Count the signals of the last slot, but for those that came too soon after a crawl.
 
@@ -155,7 +167,7 @@ def roll_index(
     record = state.lanes[0]
     candidates, place = np.empty_like(counted), np.empty_like(counted)
     page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
-    epoch = max(MIN_EPOCH, int(math.sqrt(counted.shape[0])))
+    epoch = MIN_EPOCH
     count, bound, last_time, left = 0, 0.0, 0.0, 0
     while True:
         if record.busy:
@@ -166,6 +178,8 @@ def roll_index(
         if record.slot > crawls.shape[0]:
             return True
         if left == 0 or record.reshaped:
+            if left == 0:
+                epoch = fitting_epoch(epoch, count, counted.shape[0])
             count, bound, last_time = find_candidates(
                 state, value, parameters, counted, epoch, candidates, place
             )
