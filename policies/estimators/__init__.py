@@ -1,0 +1,50 @@
+"""Estimates of change rates, and of the quality of signals, from what crawls find.
+
+=============================  ================================================================
+:func:`change_rate_mle`        change rates of pages without signals
+:func:`signal_quality_mle`     alpha and b = alpha beta of pages with signals
+:func:`signal_quality`         from those to change rate, recall, precision, false signals
+:func:`empirical_bayes`        the same where histories are short: pages borrow from their group
+:class:`SignalQualityEstimator`  the same as the crawl goes on
+:func:`naive_signal_quality`   the biased count of intervals that a paper warns of
+:func:`fit_pages`              the compiled core of them all
+=============================  ================================================================
+"""
+
+from policies.estimators.histories import GammaPrior
+from policies.estimators.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO, Crawls
+from policies.estimators.newton import Fit, fit_pages
+from policies.estimators.quality import (
+    ChangeRateFit,
+    NaiveQuality,
+    SignalFit,
+    SignalQuality,
+    change_rate_mle,
+    naive_signal_quality,
+    signal_quality,
+    signal_quality_mle,
+)
+from policies.estimators.shrinkage import EmpiricalBayes, empirical_bayes
+from policies.estimators.streaming import SignalQualityEstimator
+
+__all__ = [
+    "INFINITE",
+    "INTERIOR",
+    "UNDETERMINED",
+    "ZERO",
+    "ChangeRateFit",
+    "Crawls",
+    "EmpiricalBayes",
+    "Fit",
+    "GammaPrior",
+    "NaiveQuality",
+    "SignalFit",
+    "SignalQuality",
+    "SignalQualityEstimator",
+    "change_rate_mle",
+    "empirical_bayes",
+    "fit_pages",
+    "naive_signal_quality",
+    "signal_quality",
+    "signal_quality_mle",
+]
