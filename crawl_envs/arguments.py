@@ -58,27 +58,74 @@ def check_known(given: Mapping[str, Any], *functions: Callable[..., Any]) -> Non
             raise ValueError(f"{name} must be one of the arguments {keywords}, got {value!r}")
 
 
+def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return a float64 copy of an array of numbers >= 0, or raise ValueError."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    fits = np.isfinite(array) & (array >= 0.0)
+    if not fits.all():
+        raise ValueError(f"{name} must be finite and >= 0, got {array[~fits][0]}")
+    return array
+
+
+def _read_only(array: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a read-only array of the given shape, a copy where it differs."""
+    if array.shape != shape:
+        array = np.broadcast_to(array, shape).copy()
+    array.setflags(write=False)
+    return array
+
+
 def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
     """Return a read-only float64 copy of length ``num_pages``; a scalar holds for all pages.
 
     Raises:
         ValueError: it is no array of numbers, of another shape, or not finite and >= 0.
     """
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
-    if array.ndim == 0:
-        array = np.full(num_pages, array)
-    if array.shape != (num_pages,):
+    array = _numbers(name, value)
+    if array.shape not in ((), (num_pages,)):
         raise ValueError(
             f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
         )
-    fits = np.isfinite(array) & (array >= 0.0)
-    if not fits.all():
-        raise ValueError(f"{name} must be finite and >= 0, got {array[~fits][0]}")
-    array.setflags(write=False)
-    return array
+    return _read_only(array, (num_pages,))
+
+
+def per_source(
+    given: Mapping[str, ArrayLike], num_pages: int, most: int
+) -> dict[str, NDArray[np.float64]]:
+    """Return read-only float64 copies of what belongs to sources of signals.
+
+    All have the shape (m,), or all (S, m) where one of them has S >= 2 rows.
+
+    Args:
+        given: by name, a scalar, an array (m,) that holds for every source, or one (S, m).
+        num_pages: number of pages, m.
+        most: largest number of sources.
+
+    Raises:
+        ValueError: it is no array of numbers, of another shape, not finite and >= 0, or numbers
+            of sources are outside [1, ``most``] or disagree.
+    """
+    arrays, rows = {}, {}
+    for name, value in given.items():
+        array = _numbers(name, value)
+        if array.ndim > 2 or (array.ndim and array.shape[-1] != num_pages):
+            raise ValueError(
+                f"{name} must be a scalar or have shape ({num_pages},), or (S, {num_pages}) for "
+                f"S sources, got shape {array.shape}"
+            )
+        if array.ndim == 2:
+            whole(f"number of sources of {name}", array.shape[0], 1, most)
+            rows[name] = array.shape[0]
+        arrays[name] = array[0] if rows.get(name) == 1 else array
+    count = max(rows.values(), default=1)
+    for name, own in rows.items():
+        if own not in (1, count):
+            raise ValueError(f"{name} must be of {count} sources like the rest, got {own}")
+    shape = (num_pages,) if count == 1 else (count, num_pages)
+    return {name: _read_only(array, shape) for name, array in arrays.items()}
 
 
 def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[float, float], ...]]:

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from crawl_envs.evaluation import PolicyFactory, simulate
+from crawl_envs.observations import without_source
 from crawl_envs.types import CompilablePolicy, CompiledIndex, Ledger
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
@@ -72,14 +73,17 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
     env.action_space.seed(seed)
     for _ in range(STEPS):
         tracker = core.tracker()
-        for column, name in enumerate(core.features):
+        for column, feature in enumerate(core.features):
+            name, source = without_source(feature)
             known = getattr(tracker, name, None)
             if known is None:
                 known = getattr(tracker.problem, name)
+            if source is not None:
+                known = known[source]
             known = np.minimum(known, env.observation_space.high[:, column])  # type: ignore[attr-defined]
             expect(
                 bool(np.allclose(observation[:, column], known, rtol=1e-6)),
-                f"column {name} must be what the tracker knows",
+                f"column {feature} must be what the tracker knows",
             )
         observation, _, _, truncated, _ = env.step(env.action_space.sample())
         if truncated:

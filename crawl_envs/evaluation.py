@@ -9,67 +9,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
 from crawl_envs.arguments import real, whole
-from crawl_envs.kernels import ready
 from crawl_envs.objectives import metrics
-from crawl_envs.sim.advance import restart
+from crawl_envs.rollouts import Rollout, play_form
+from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import check_events
-from crawl_envs.sim.rollout import roll_index, roll_sequence
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.world import World
 from crawl_envs.types import (
     CompilablePolicy,
-    Compiled,
-    CompiledIndex,
+    CompiledSequence,
+    CompiledThresholds,
     Instance,
-    IntArray,
     Ledger,
     Policy,
 )
 
-
-@dataclass(frozen=True, eq=False)
-class Rollout:
-    """An episode.
-
-    ``crawls`` is the page crawled in each slot (int64), ``ledger`` all that happened.
-    """
-
-    crawls: IntArray
-    ledger: Ledger
-    num_pages: int
-
-    @property
-    def requests(self) -> int:
-        """Number of requests."""
-        return self.ledger.requests
-
-    @property
-    def hits(self) -> int:
-        """Number of requests served with a fresh copy."""
-        return self.ledger.hits
-
-    @property
-    def accuracy(self) -> float:
-        """Share of requests served fresh."""
-        return self.ledger.accuracy
-
-    @property
-    def freshness(self) -> float:
-        """Importance-weighted share of page time that was fresh."""
-        return self.ledger.freshness
-
-    @property
-    def crawl_counts(self) -> IntArray:
-        """Number of crawls of each page, (m,)."""
-        return np.bincount(self.crawls, minlength=self.num_pages)
+__all__ = [
+    "Rollout",
+    "Row",
+    "Summary",
+    "evaluate",
+    "mean_and_half_width",
+    "play",
+    "simulate",
+    "summarize",
+]
 
 
 def simulate(
@@ -79,10 +49,12 @@ def simulate(
     seed: int = 0,
     tape: Tape | None = None,
 ) -> Rollout:
-    """Play an episode in compiled code, one crawl per slot.
+    """Play an episode in compiled code.
 
-    The crawls are those of ``step()`` in an environment with ``action="page"`` after
-    ``reset(seed=seed, options={"instance": instance})``.
+    A policy that chooses a page per slot crawls as ``step()`` does in an environment with
+    ``action="page"`` after ``reset(seed=seed, options={"instance": instance})``. One of thresholds
+    (:class:`crawl_envs.types.CompiledThresholds`) crawls whenever a page is due, on the same
+    events, and its ledger ends exactly at the horizon.
 
     Args:
         instance: the truth; the policy is told its parameters.
@@ -92,49 +64,28 @@ def simulate(
         tape: given events in place of drawn ones.
 
     Raises:
-        ValueError: a horizon shorter than one slot, a tape of another number of pages, or one
-            with births and deaths for a policy that plans its crawls beforehand.
+        ValueError: a horizon shorter than one slot, a tape of another number of pages, one
+            with births and deaths for a policy that plans its crawls beforehand, or thresholds
+            that no page can keep to.
     """
     if not isinstance(instance, Instance) or not isinstance(policy, CompilablePolicy):
         raise ValueError(
             f"instance must be an Instance and policy have a compiled form, got {instance!r} and "
             f"{policy!r}"
         )
-    world = _world_at_start(instance, horizon, whole("seed", seed, 0), tape)
-    slots = world.num_slots(0)
+    whole("seed", seed, 0)
+    slots = slots_until(
+        clock_rows(instance.bandwidth, instance.bandwidth_steps),
+        real("horizon", horizon, above=0.0),
+    )
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
-    form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
-    if not isinstance(form, CompiledIndex) and tape is not None and tape.mortal:
-        raise ValueError("policy must be an index policy where pages are born and die")
-    return _roll(world, form, slots)
-
-
-def _world_at_start(instance: Instance, horizon: float, seed: int, tape: Tape | None) -> World:
-    """Return a world of one lane at the start of the first episode of a seed."""
-    real("horizon", horizon, above=0.0)
     if tape is None:
         check_events(instance, horizon)
-    world = World(1, instance.num_pages, horizon=horizon, tape=tape)
-    world.set_instance(0, instance)
-    world.state.lanes["root"] = roots(seed).tape
-    restart(world.state, 0)
-    return world
-
-
-def _roll(world: World, form: Compiled, slots: int) -> Rollout:
-    """Play a compiled policy for a number of slots."""
-    crawls = np.zeros(slots, np.int64)
-    if isinstance(form, CompiledIndex):
-        roll, value = ready(roll_index), ready(form.value)
-        counted = np.zeros(world.num_pages, np.int64)
-        while not roll(world.table, value, form.parameters, form.delay_window, counted, crawls):
-            world.grow_log()
-    else:
-        crawls[:] = form.pages[:slots]
-        while not roll_sequence(world.table, crawls):
-            world.grow_log()
-    return Rollout(crawls, world.ledger(0), world.num_pages)
+    form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
+    if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
+        raise ValueError("policy must be an index policy where pages are born and die")
+    return play_form(instance, form, horizon=horizon, slots=slots, seed=seed, tape=tape)
 
 
 class Row(NamedTuple):
@@ -184,22 +135,33 @@ def evaluate(
             for metric in ("accuracy", "freshness"):
                 yield Row(id, setting, label, seed, metric, value)
         for label, factory in policies.items():
-            ledger = _play(env, factory(env), seed, compiled)
+            ledger = play(env, factory(env), seed, compiled=compiled)
             for metric, value in metrics(ledger).items():
                 yield Row(id, setting, label, seed, metric, value)
         env.close()
 
 
-def _play(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, compiled: bool) -> Ledger:
-    """Play an episode and return its ledger."""
+def play(
+    env: gymnasium.Env[Any, Any], policy: Policy, seed: int, *, compiled: bool = True
+) -> Ledger:
+    """Play the first episode of a seed and return its ledger.
+
+    Args:
+        env: a single crawl environment, in which the seed's instance is set.
+        policy: bound to it; what it has to ``observe`` it is given after every step.
+        seed: decides the events.
+        compiled: play a policy that has a compiled form in compiled code. What has only
+            thresholds has no actions that choose pages, and is compiled in any case.
+    """
     core: Any = env.unwrapped
-    if compiled and core.action_form == "page" and isinstance(policy, CompilablePolicy):
-        slots, coins = core.num_slots(), core.coins()
-        form = policy.compile(core.problem, slots, coins)
-        tape = core.lanes.tape
-        if isinstance(form, CompiledIndex) or tape is None or not tape.mortal:
-            return _roll(
-                _world_at_start(core.instance, core.lanes.horizon, seed, tape), form, slots
+    if core.action_form == "page" and isinstance(policy, CompilablePolicy):
+        slots, tape = core.num_slots(), core.lanes.tape
+        form = policy.compile(core.problem, slots, core.coins())
+        planned = isinstance(form, CompiledSequence) and tape is not None and tape.mortal
+        if isinstance(form, CompiledThresholds) or (compiled and not planned):
+            horizon = core.lanes.horizon
+            return play_form(
+                core.instance, form, horizon=horizon, slots=slots, seed=seed, tape=tape
             ).ledger
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False

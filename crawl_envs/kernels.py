@@ -13,9 +13,14 @@ from numba import types
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 VALUE = types.FunctionType(
-    types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.float64)
 )
 """Type of a crawl value: ``value(parameters, page, elapsed, signals)``."""
+
+HEED = types.FunctionType(
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
+)
+"""Type of what one signal counts: ``heed(parameters, page, age, source)``."""
 
 
 SOURCES = tuple(Path(__file__).resolve().parents[1] / name for name in ("crawl_envs", "policies"))

@@ -40,7 +40,10 @@ NEVER = np.iinfo(np.int64).max
 
 
 class InstanceGenerator(Protocol):
-    """Draws instances of ``num_pages`` pages."""
+    """Draws instances of ``num_pages`` pages.
+
+    They have ``num_sources`` sources of signals, one where the generator has no such attribute.
+    """
 
     @property
     def num_pages(self) -> int:
@@ -92,14 +95,16 @@ class Lanes:
         if horizon > LONGEST:
             raise ValueError(f"horizon must be at most {LONGEST:g}, got {horizon!r}")
         self.num_lanes, self.num_pages = num_lanes, generator.num_pages
+        self.num_sources: int = getattr(generator, "num_sources", 1)
         self.form, self.horizon, self.reveal = form, float(horizon), reveal
         self.resample = flag("resample", resample)
         self.tape, self.mortal = tape, tape is not None
-        self.features = feature_names(reveal, self.mortal)
+        self.features = feature_names(reveal, self.mortal, self.num_sources)
         self._generator = generator
         self._world = World(
             num_lanes,
             self.num_pages,
+            num_sources=self.num_sources,
             num_features=len(self.features),
             horizon=horizon,
             batch=form.batch,
@@ -173,11 +178,16 @@ class Lanes:
         """Return the slots of an episode of an instance, a multiple of the batch.
 
         Raises:
-            ValueError: the instance has another number of pages, too many events or crawls to
-                play, or not one decision fits.
+            ValueError: the instance has another number of pages or sources, too many events or
+                crawls to play, or not one decision fits.
         """
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        if instance.num_sources != self.num_sources:
+            raise ValueError(
+                f"instance must have {self.num_sources} sources of signals like the environment, "
+                f"got {instance.num_sources}"
+            )
         if self.tape is None:
             check_events(instance, self.horizon)
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
@@ -289,7 +299,7 @@ class Lanes:
             episode=int(self.episodes[lane]),
             time=now,
             elapsed=np.where(alive, now - state.last_crawl[lane], 0.0),
-            signals=pages["signals"].astype(np.int64),
+            signals=self._world.signals(lane),
             changed=pages["changed"].copy(),
             alive=alive,
         )

@@ -19,23 +19,38 @@ from crawl_envs.types import REVEALS, Instance, Reveal
 ObservationArray: TypeAlias = NDArray[np.float32]
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
+"""Columns where there is one source of signals; each further one moves the last two by one."""
 SIGNAL_CAP = 1000.0
 """Counts of signals saturate here in observations; trackers see them whole."""
 RATE_CAP = 1e6
 """Rates and weights saturate here in observations."""
 
 
-def feature_names(reveal: Reveal, mortal: bool) -> tuple[str, ...]:
-    """Return the names of the columns of an observation, in order."""
+def feature_names(reveal: Reveal, mortal: bool, num_sources: int = 1) -> tuple[str, ...]:
+    """Return the names of the columns of an observation, in order.
+
+    What is said of signals has one column, or from S >= 2 sources a column of each, whose names
+    end in the number of the source: ``signals_0``, ``signals_1``.
+    """
     if reveal not in REVEALS:
         raise ValueError(f"reveal must be one of {REVEALS}, got {reveal!r}")
-    names = ["elapsed", "signals", "changed"]
+
+    def by_source(name: str) -> list[str]:
+        return [name] if num_sources == 1 else [f"{name}_{s}" for s in range(num_sources)]
+
+    names = ["elapsed", *by_source("signals"), "changed"]
     if mortal:
         names.append("alive")
     names.append("importance")
     if reveal == "parameters":
-        names += ["change_rate", "recall", "false_signal_rate"]
+        names += ["change_rate", *by_source("recall"), *by_source("false_signal_rate")]
     return tuple(names)
+
+
+def without_source(feature: str) -> tuple[str, int | None]:
+    """Split the number of a source from the name of a column: ``("signals", 1)``; None if none."""
+    name, _, number = feature.rpartition("_")
+    return (name, int(number)) if number.isdigit() else (feature, None)
 
 
 def observation_space(
@@ -46,8 +61,9 @@ def observation_space(
     Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
     """
     highs = {"elapsed": horizon, "signals": SIGNAL_CAP, "changed": 1.0, "alive": 1.0, "recall": 1.0}
-    low = np.array([-1.0 if name == "changed" else 0.0 for name in features], np.float32)
-    high = np.array([highs.get(name, RATE_CAP) for name in features], np.float32)
+    names = [without_source(feature)[0] for feature in features]
+    low = np.array([-1.0 if name == "changed" else 0.0 for name in names], np.float32)
+    high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
     shape = (num_pages, len(features))
     box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
     return cast(Space[ObservationArray], box)
@@ -55,18 +71,32 @@ def observation_space(
 
 def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:
     """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
-    for row, name in enumerate(features):
+    for row, feature in enumerate(features):
+        name, source = without_source(feature)
         if name in ("importance", "change_rate", "recall", "false_signal_rate"):
-            rows[row] = np.minimum(getattr(instance, name), RATE_CAP)
+            values = getattr(instance, name)
+            rows[row] = np.minimum(values if source is None else values[source], RATE_CAP)
 
 
 @compiled(forceinline=True)
-def write_page(page: Any, shown: Any, lane: int, number: int, mortal: bool) -> None:
-    """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m)."""
+def write_page(page: Any, shown: Any, lane: int, number: int, more: int, mortal: bool) -> None:
+    """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m).
+
+    The total of its signals stands in the first of ``1 + more`` columns.
+    """
     shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
-    shown[lane, CHANGED, number] = page.changed
+    shown[lane, CHANGED + more, number] = page.changed
     if mortal:
-        shown[lane, ALIVE, number] = page.alive
+        shown[lane, ALIVE + more, number] = page.alive
+
+
+@compiled()
+def write_sources(state: State, lane: int) -> None:
+    """Write the signals of all pages by source, where there are several, in place of the total."""
+    for source in range(state.source_signals.shape[1]):
+        for number in range(state.source_signals.shape[2]):
+            count = float(state.source_signals[lane, source, number])
+            state.shown[lane, SIGNALS + source, number] = min(count, SIGNAL_CAP)
 
 
 @compiled(forceinline=True)
@@ -78,7 +108,8 @@ def write_observations(state: State) -> None:
     """
     lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
     crawl_log, signal_log = state.crawl_log, state.signal_log
-    num_pages = shown.shape[2]
+    num_pages, apart = shown.shape[2], state.source_signals.shape[1]
+    more = max(apart - 1, 0)
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if not record.moved:
@@ -95,11 +126,13 @@ def write_observations(state: State) -> None:
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
-                write_page(pages[lane, number], shown, lane, number, mortal)
+                write_page(pages[lane, number], shown, lane, number, more, mortal)
         else:
             for position in range(record.slot_crawls):
                 number = crawl_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, mortal)
+                write_page(pages[lane, number], shown, lane, number, more, mortal)
             for position in range(record.logged):
                 number = signal_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, mortal)
+                write_page(pages[lane, number], shown, lane, number, more, mortal)
+        if apart > 0:
+            write_sources(state, lane)

@@ -83,14 +83,21 @@ class History:
 # Words
 
 
+def counted(signals: IntArray) -> str:
+    """Return a number of signals, or those of several sources joined by plus signs."""
+    return "+".join(map(str, np.atleast_1d(signals)))
+
+
 def described_crawls(log: CrawlLog) -> list[str]:
     """Return a phrase per crawl of the last step; of many, the first few and their number."""
     phrases = []
-    for page, elapsed, signals, changed in zip(
-        log.page[:MOST_CRAWLS], log.elapsed, log.signals, log.changed, strict=False
+    for number, (page, elapsed, changed) in enumerate(
+        zip(log.page[:MOST_CRAWLS], log.elapsed, log.changed, strict=False)
     ):
         found = "it had changed" if changed else "it had not changed"
-        heard = f", {signals} signal{'' if signals == 1 else 's'}" if signals else ""
+        signals = log.signals[..., number]
+        plural = "" if signals.sum() == 1 else "s"
+        heard = f", {counted(signals)} signal{plural}" if signals.any() else ""
         phrases.append(f"crawled page {page} after {elapsed:.3g}{heard}: {found}")
     if log.page.size > MOST_CRAWLS:
         found_count = np.count_nonzero(log.changed)
@@ -141,7 +148,7 @@ def _stale_pages(scene: Scene) -> Iterator[str]:
     yield "stale pages, by importance:"
     yield f"{'page':>8}{'importance':>12}{'elapsed':>10}{'signals':>9}"
     for page in top:
-        elapsed, signals = scene.tracker.elapsed[page], scene.tracker.signals[page]
+        elapsed, signals = scene.tracker.elapsed[page], counted(scene.tracker.signals[..., page])
         yield f"{page:>8}{importance[page]:>12.4g}{elapsed:>10.3g}{signals:>9}"
     if stale.size > top.size:
         yield f"     ... and {stale.size - top.size} more"

@@ -7,8 +7,10 @@ m                          ``num_pages``          number of pages, rows 0 .. m-1
 R                          ``bandwidth``          crawls per unit time
 mu                         ``importance``         request rate, or any weight >= 0
 Delta                      ``change_rate``        Poisson rate of changes
+S                          ``num_sources``        sources of signals, numbered from 0
 lambda (NCIS)              ``recall``             P(a change emits a signal)
 nu                         ``false_signal_rate``  rate of signals with no change behind them
+alpha                      ``unsignalled_rate``   (1 - lambda) Delta, lambda over all sources
 gamma = lambda Delta + nu  ``signal_rate``        rate of all signals
 lambda Delta / gamma       ``precision``          share of signals with a change behind
 tau_ELAP                   ``elapsed``            time since the last crawl
@@ -16,20 +18,22 @@ n_CIS                      ``signals``            signals received since the las
 lambda (Lagrange)          ``multiplier``         price of one crawl
 =========================  =====================  ==========================================
 
-Time is continuous, in the instance's unit. Arrays put lanes first and pages last.
+Time is continuous, in the instance's unit. Arrays put lanes first and pages last. What is said of
+signals has the shape (m,) where they come from one source, and (S, m) where they come from S >= 2;
+a true change is signalled by one of them at most.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import bandwidth_function, per_page, real
+from crawl_envs.arguments import bandwidth_function, per_page, per_source, real
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -67,16 +71,49 @@ class Delay:
             )
 
 
+MOST_SOURCES = 15
+"""Largest number of sources: with it, a page has 32 kinds of events."""
+RECALL_ROUNDING = 1e-12
+"""By so much a sum of recalls may exceed 1."""
+
+
+def _length(value: Any) -> int | None:
+    """Return the length of an array's last axis; None where it is a scalar."""
+    if isinstance(value, np.ndarray):
+        return value.shape[-1] if value.ndim else None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    rows = len(value) and _length(value[0])
+    return rows or len(value)
+
+
 def _common_length(given: Mapping[str, ArrayLike]) -> int:
-    """Return the length of the first array among the arguments, 1 where all are scalars."""
+    """Return the last length of the first array among the arguments, 1 where all are scalars."""
     for name, value in given.items():
-        if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-            if isinstance(value, np.ndarray) and value.ndim == 0:
-                continue
-            if len(value) == 0:
-                raise ValueError(f"an instance must have at least one page, got {name} of length 0")
-            return len(value)
+        length = _length(value)
+        if length == 0:
+            raise ValueError(f"an instance must have at least one page, got {name} of length 0")
+        if length is not None:
+            return length
     return 1
+
+
+def _over_sources(values: FloatArray) -> FloatArray:
+    """Return the sums over sources, (m,), of what is (m,) or (S, m)."""
+    total: FloatArray = values if values.ndim == 1 else values.sum(0)
+    return total
+
+
+def check_sources(recall: FloatArray) -> None:
+    """Raise ValueError where a recall exceeds 1, or those of a page's sources together do."""
+    if np.any(recall > 1.0):
+        raise ValueError(f"recall must lie in [0, 1], got {recall.max()}")
+    total = _over_sources(recall)
+    if np.any(total > 1.0 + RECALL_ROUNDING):
+        page = int(np.argmax(total))
+        raise ValueError(
+            f"recall must sum to at most 1 over the sources, got {total[page]} for page {page}"
+        )
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -84,21 +121,25 @@ class Instance:
     """What is true of a set of pages: the parameters of every process, and the budget.
 
     Arguments are arrays of length m, or scalars that hold for every page; they are stored as
-    read-only float64 copies of shape (m,).
+    read-only float64 copies of shape (m,). Signals come from one source, or from S >= 2: then
+    ``recall`` and ``false_signal_rate`` have the shape (S, m), and where only one of them is given
+    so, the other holds for every source. Each change is signalled by at most one source.
 
     Args:
         importance: request rate of each page, per unit time, >= 0 (mu). Every request is played,
             so large weights cost time; only their proportions matter to policies.
         change_rate: Poisson rate of changes, >= 0 (Delta).
-        recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper).
-        false_signal_rate: rate of signals with no change behind them, >= 0 (nu).
+        recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), by
+            page or by source and page; the sum over sources is at most 1.
+        false_signal_rate: rate of signals with no change behind them, >= 0 (nu), likewise.
         bandwidth: crawls per unit time, > 0 (R), from time 0 on.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         delay: how long signals travel.
 
     Raises:
-        ValueError: a rate is negative or not finite, recall is outside [0, 1], the bandwidth is
-            not positive, or shapes disagree.
+        ValueError: a rate is negative or not finite, recall or its sum over sources is outside
+            [0, 1], there are more than MOST_SOURCES sources, the bandwidth is not positive, or
+            shapes disagree.
     """
 
     importance: FloatArray
@@ -127,10 +168,14 @@ class Instance:
             "false_signal_rate": false_signal_rate,
         }
         num_pages = _common_length(given)
-        for name, value in given.items():
-            object.__setattr__(self, name, per_page(name, value, num_pages))
-        if np.any(self.recall > 1.0):
-            raise ValueError(f"recall must lie in [0, 1], got {self.recall.max()}")
+        for name in ("importance", "change_rate"):
+            object.__setattr__(self, name, per_page(name, given[name], num_pages))
+        quality = per_source(
+            {name: given[name] for name in ("recall", "false_signal_rate")}, num_pages, MOST_SOURCES
+        )
+        for name, array in quality.items():
+            object.__setattr__(self, name, array)
+        check_sources(self.recall)
         rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
         object.__setattr__(self, "bandwidth", rate)
         object.__setattr__(self, "bandwidth_steps", steps)
@@ -144,16 +189,43 @@ class Instance:
         return int(self.importance.shape[0])
 
     @property
+    def num_sources(self) -> int:
+        """Number of sources of signals, S >= 1."""
+        return 1 if self.recall.ndim == 1 else int(self.recall.shape[0])
+
+    @property
+    def unsignalled_rate(self) -> FloatArray:
+        """Rate of changes that no source signals (alpha), shape (m,)."""
+        return (1.0 - np.minimum(_over_sources(self.recall), 1.0)) * self.change_rate
+
+    @property
     def signal_rate(self) -> FloatArray:
-        """Rate of all signals, true and false (gamma), shape (m,)."""
+        """Rate of all signals, true and false (gamma), shape (m,) or (S, m)."""
         return self.recall * self.change_rate + self.false_signal_rate
 
     @property
     def precision(self) -> FloatArray:
-        """Share of signals with a change behind them, shape (m,); 1 where there is no signal."""
+        """Share of signals with a change behind them; 1 where there is none; (m,) or (S, m)."""
         rate = self.signal_rate
         true = self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
+
+    def pooled(self) -> Instance:
+        """The same with its sources taken for one, whose signals are told apart no more.
+
+        Its recall and false-signal rate are the sums over sources; of one source it is itself.
+        """
+        if self.num_sources == 1:
+            return self
+        return Instance(
+            self.importance,
+            self.change_rate,
+            np.minimum(_over_sources(self.recall), 1.0),
+            _over_sources(self.false_signal_rate),
+            bandwidth=self.bandwidth,
+            bandwidth_steps=self.bandwidth_steps,
+            delay=self.delay,
+        )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
         """The part of the instance that a tracker is told."""
@@ -167,6 +239,7 @@ class Instance:
             recall=self.recall if told else None,
             false_signal_rate=self.false_signal_rate if told else None,
             delay=self.delay if told else None,
+            num_sources=self.num_sources,
         )
 
 
@@ -176,7 +249,10 @@ REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The public part of an :class:`Instance`; ``None`` stands for what is not revealed."""
+    """The public part of an :class:`Instance`; ``None`` stands for what is not revealed.
+
+    How many sources of signals there are is always public.
+    """
 
     num_pages: int
     bandwidth: float
@@ -186,6 +262,20 @@ class Problem:
     recall: FloatArray | None = None
     false_signal_rate: FloatArray | None = None
     delay: Delay | None = None
+    num_sources: int = 1
+
+    def __post_init__(self) -> None:
+        if self.recall is not None and self.recall.ndim == 2:
+            object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
+
+    def pooled(self) -> Problem:
+        """The same with its sources taken for one; see :meth:`Instance.pooled`."""
+        recall, false_rate = self.recall, self.false_signal_rate
+        if recall is not None:
+            recall = np.minimum(_over_sources(recall), 1.0)
+        if false_rate is not None:
+            false_rate = _over_sources(false_rate)
+        return replace(self, recall=recall, false_signal_rate=false_rate, num_sources=1)
 
 
 class Tracker(NamedTuple):
@@ -197,7 +287,7 @@ class Tracker(NamedTuple):
         time: now, in the instance's unit.
         elapsed: time since each page's last crawl (before the first: since its birth), (m,);
             0 for a page that does not exist.
-        signals: signals received since then, (m,) int64.
+        signals: signals received since then, (m,) int64, or (S, m) from S >= 2 sources.
         changed: what the last crawl found: 1 a change, 0 none, -1 never crawled; (m,) int8.
         alive: whether the page exists, (m,) bool.
     """
@@ -215,10 +305,11 @@ class CrawlLog(NamedTuple):
     """What the last step taught the tracker of one lane.
 
     Crawls, in the order made: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl,
-    ``signals`` received meanwhile, ``changed`` (whether the page had changed, bool). Signals that
-    arrived after these crawls, in order of time: ``signal_page``, ``signal_time``,
-    ``signal_source`` (0 where there is a single source). After a reset there are no crawls, and
-    the signals are those before the first decision.
+    ``signals`` received meanwhile, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the
+    page had changed, bool). Signals that arrived after these crawls, in order of time:
+    ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0 where there is
+    a single one). After a reset there are no crawls, and the signals are those before the first
+    decision.
     """
 
     page: IntArray
@@ -268,12 +359,16 @@ class CompiledIndex(NamedTuple):
 
     ``value`` is a compiled function of the type ``crawl_envs.kernels.VALUE`` that does not
     decrease in elapsed time or in signals; ``parameters`` its table, one row per page, (m, P).
-    Signals that arrive within ``delay_window`` of a crawl of their page are not counted.
+    Signals that arrive within ``delay_window`` of a crawl of their page are not counted. ``heed``,
+    of the type ``crawl_envs.kernels.HEED``, says what each of the others counts, >= 0, by its
+    source and by its age: the time from its page's last crawl to its arrival, infinite where that
+    is not known. None counts each as 1.
     """
 
     value: Any
     parameters: FloatArray
     delay_window: float = 0.0
+    heed: Any = None
 
 
 class CompiledSequence(NamedTuple):
@@ -282,7 +377,43 @@ class CompiledSequence(NamedTuple):
     pages: IntArray
 
 
-Compiled: TypeAlias = CompiledIndex | CompiledSequence
+class ThresholdRule(NamedTuple):
+    """When every page is crawled, from a time on: as soon as its state reaches a threshold.
+
+    A page's state is what the signals since its last crawl count and, where the page is timed, the
+    time since then, both in the same unit; with the signals' time-equivalents it is the effective
+    elapsed time. Each cycle of a page, from one crawl to the next, has one threshold.
+
+    Attributes:
+        start: the time from which on the rule holds.
+        threshold: what the state must reach, > 0; inf is never reached, (m,).
+        later_threshold: another one, at least as large, (m,).
+        later_share: the probability that a cycle ends at the later one instead, in [0, 1], (m,).
+        signal_weight: what a signal counts, >= 0, inf included, by source and page, (S, m).
+        timed: whether elapsed time counts, (m,).
+    """
+
+    start: float
+    threshold: FloatArray
+    later_threshold: FloatArray
+    later_share: FloatArray
+    signal_weight: FloatArray
+    timed: BoolArray
+
+
+class CompiledThresholds(NamedTuple):
+    """A policy that crawls each page at the instant at which its state reaches a threshold.
+
+    It is not bound to slots: crawls come when they are due, in the long run as many as the
+    bandwidth allows. ``rules`` hold one after the other, in order of their starts, the first of
+    which is 0; ``coins`` is the seed, in [0, 2**64), of the choices between two thresholds.
+    """
+
+    rules: tuple[ThresholdRule, ...]
+    coins: int
+
+
+Compiled: TypeAlias = CompiledIndex | CompiledSequence | CompiledThresholds
 
 
 @runtime_checkable

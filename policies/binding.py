@@ -42,7 +42,7 @@ class Seated(Protocol):
     episode: int
 
 
-class CrawlPolicy(ABC, Generic[Seat]):
+class ActingPolicy(ABC, Generic[Seat]):
     """A policy with Stable-Baselines3's ``predict``, for any form of action that names pages.
 
     Bound to an environment it reads ``tracker`` (float64, unsaturated) and takes from the
@@ -62,8 +62,8 @@ class CrawlPolicy(ABC, Generic[Seat]):
             an unknown form of action; a batch below 1.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ()
-    """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
+    acts: ClassVar[tuple[str, ...]] = get_args(ActionForm)
+    """The forms of action that it can act in."""
 
     def __init__(
         self,
@@ -88,14 +88,18 @@ class CrawlPolicy(ABC, Generic[Seat]):
         self.features = tuple(features or ())
         self.action_form = "page" if action_form is None else action_form
         self.batch = 1 if batch is None else int(batch)
-        if self.action_form not in get_args(ActionForm):
-            raise ValueError(
-                f"{self.name} names pages, so action_form must be one of {get_args(ActionForm)}, "
-                f"got {self.action_form!r}"
-            )
+        self._check_form()
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
         self._seats: dict[int, Seat] = {}
+
+    def _check_form(self) -> None:
+        """Raise ValueError where the policy cannot act in the form of action that it is to."""
+        if self.action_form not in self.acts:
+            raise ValueError(
+                f"{self.name} names pages, so action_form must be one of {self.acts}, "
+                f"got {self.action_form!r}"
+            )
 
     @property
     def name(self) -> str:
@@ -103,18 +107,11 @@ class CrawlPolicy(ABC, Generic[Seat]):
         return type(self).__name__
 
     @abstractmethod
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices.
-
-        Raises ValueError where the problem lacks parameters that the policy needs.
-        """
-
-    @abstractmethod
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> Seat:
+    def _begin(self, tracker: Tracker, lane: int) -> Seat:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""
 
     @abstractmethod
-    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
         """The pages to crawl at this decision of a bound policy, best first, all distinct."""
 
     @abstractmethod
@@ -170,19 +167,20 @@ class CrawlPolicy(ABC, Generic[Seat]):
             )
         return lanes
 
-    def _decide(self, rows: NDArray[Any], lane: int) -> IntArray:
+    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
         if self.core is None:
             return self._read(rows, lane)
         tracker = self.core.tracker(lane)
+        return self._choose(self._seat(tracker, lane), tracker, lane)
+
+    def _seat(self, tracker: Tracker, lane: int) -> Seat:
+        """What is kept of a lane's episode, begun if it is a new one."""
         seat = self._seats.get(lane)
         if seat is None or seat.episode != tracker.episode:
-            compiled = self.compile(
-                tracker.problem, self.core.num_slots(lane), self.core.coins(lane)
-            )
-            seat = self._seats[lane] = self._sit(compiled, tracker)
-        return self._choose(seat, tracker, lane)
+            seat = self._seats[lane] = self._begin(tracker, lane)
+        return seat
 
-    def _encode(self, pages: IntArray, num_pages: int) -> NDArray[Any]:
+    def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
         if self.action_form == "page":
             return np.asarray(pages[0], dtype=np.int64)
         if self.action_form == "refresh":
@@ -192,6 +190,32 @@ class CrawlPolicy(ABC, Generic[Seat]):
         scores = np.full(num_pages, -1.0, dtype=np.float32)
         scores[pages] = 1.0 - np.arange(len(pages)) / max(self.batch, len(pages))
         return scores
+
+
+class CrawlPolicy(ActingPolicy[Seat]):
+    """A policy whose whole episode follows from the problem, so that compiled code can play it.
+
+    Arguments and errors as for :class:`ActingPolicy`.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
+
+    @abstractmethod
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices.
+
+        Raises ValueError where the problem lacks parameters that the policy needs.
+        """
+
+    @abstractmethod
+    def _sit(self, compiled: Compiled, tracker: Tracker) -> Seat:
+        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+
+    def _begin(self, tracker: Tracker, lane: int) -> Seat:
+        assert self.core is not None
+        slots, coins = self.core.num_slots(lane), self.core.coins(lane)
+        return self._sit(self.compile(tracker.problem, slots, coins), tracker)
 
     def _require(self, problem: Problem) -> None:
         missing = [name for name in self.needs if getattr(problem, name) is None]

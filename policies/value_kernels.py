@@ -45,19 +45,19 @@ from policies.value_terms import (
 
 
 @compiled(VALUE.signature)
-def round_robin_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
+def round_robin_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """The time since the last crawl."""
     return elapsed
 
 
 @compiled(VALUE.signature)
-def greedy_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
+def greedy_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """V_GREEDY (section 5.1); signals are ignored."""
     return greedy_form(parameters[page, TOP], parameters[page, ALPHA] * elapsed)
 
 
 @compiled(VALUE.signature)
-def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
+def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """V_GREEDY_CIS (section 5.1), in the reading that the table was made for."""
     top: float = parameters[page, TOP]
     if signals >= parameters[page, HEEDED]:
@@ -68,7 +68,7 @@ def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals:
 
 
 @compiled(VALUE.signature)
-def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
+def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """V_GREEDY_NCIS (Theorem 1)."""
     top: float = parameters[page, TOP]
     y: float = parameters[page, ALPHA] * elapsed
@@ -90,7 +90,7 @@ def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals
 
 @compiled(VALUE.signature)
 def greedy_ncis_approx_value(
-    parameters: FloatArray, page: int, elapsed: float, signals: int
+    parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
     """V_G_NCIS_APPROX_J (appendix A.1): the first J summands of Theorem 1."""
     top: float = parameters[page, TOP]
@@ -104,7 +104,7 @@ def greedy_ncis_approx_value(
 
 
 @compiled()
-def _reaches(index: int, x: float) -> float:
+def reaches(index: int, x: float) -> float:
     """R^i_exp(x) = P(N > index) for N Poisson of mean x: the lower incomplete gamma P(i+1, x)."""
     if index == 0:
         return -math.expm1(-x)
@@ -131,7 +131,7 @@ def _reaches(index: int, x: float) -> float:
 
 
 @compiled(VALUE.signature)
-def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signals: int) -> float:
+def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """The cycle length psi (Lemma 4): the mean time to reach this effective elapsed time."""
     gamma: float = parameters[page, LENGTH_GAMMA]
     spacing: float = parameters[page, LENGTH_SPACING]
@@ -144,14 +144,14 @@ def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signal
     x = own + spacing * signals if signals > 0 else own
     index = 0
     if iota > SHORT * beta or signals > SHORT:
-        index = signals if spacing == math.inf else deep_count(x, spacing, iota / beta)
+        index = int(signals) if spacing == math.inf else deep_count(x, spacing, iota / beta)
     total = float(index)
     while index < ENDLESS:
         ahead = signals - index
         x = own + ahead * spacing if ahead != 0 else own
         if not x > 0.0:
             break
-        added = _reaches(index, x)
+        added = reaches(index, x)
         total += added
         if added <= NEGLIGIBLE * total:
             break

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.evidence import signal_evidence
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
 from policies import value_terms
@@ -130,9 +131,8 @@ class _Signals:
         seen = recall * change_rate
         self.alpha = (1.0 - recall) * change_rate
         self.gamma = seen + false_rate
+        self.evidence = signal_evidence(change_rate, recall, false_rate)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            odds = np.where(seen > 0.0, seen / false_rate, 0.0)
-            self.evidence = np.log1p(odds)
             beta = self.evidence / self.alpha
             static = recall / (1.0 - recall) / false_rate
         beta = np.where(self.evidence > 0.0, beta, 0.0)

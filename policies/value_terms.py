@@ -234,7 +234,7 @@ def _call(index: int, x: float, ratio: float, enough: float) -> float:
 
 
 @compiled()
-def _summand(
+def summand(
     index: int, x: float, ratio: float, z: float, limit: float, fresh: float, total: float
 ) -> float:
     """The summand gamma T_i, with limit = rho^i / (1 + r) and fresh = exp(-y).
@@ -276,7 +276,7 @@ def _deep_sum(page: Page, y: float, count: int) -> float:
 
 @compiled()
 def _later(
-    page: Page, elapsed: float, signals: int, y: float, terms: float, start: int, before: float
+    page: Page, elapsed: float, signals: float, y: float, terms: float, start: int, before: float
 ) -> float:
     """The summands gamma (T_start + ...) that follow those that add up to ``before``."""
     total = before
@@ -287,12 +287,12 @@ def _later(
     limit = math.exp(-start * (page.evidence + page.log_growth) - page.log_growth)
     index = start
     while index < terms:
-        ahead = float(signals - index)
+        ahead = signals - index
         x = own + ahead * page.spacing
         if not x > 0.0:
             break
         z = own_y + ahead * page.evidence - (index + 1) * page.log_growth
-        added = _summand(index, x, page.ratio, z, limit, fresh, total)
+        added = summand(index, x, page.ratio, z, limit, fresh, total)
         later += added
         total = before + later
         if added <= NEGLIGIBLE * total:
@@ -303,7 +303,7 @@ def _later(
 
 
 @compiled()
-def summed(page: Page, elapsed: float, signals: int, y: float, terms: float) -> float:
+def summed(page: Page, elapsed: float, signals: float, y: float, terms: float) -> float:
     """The value mu (T_0 + T_1 + ...): summands with x_i > 0, but no more than ``terms``."""
     x = page.gamma * elapsed
     if signals > 0:
@@ -311,7 +311,7 @@ def summed(page: Page, elapsed: float, signals: int, y: float, terms: float) -> 
     if page.decay < NEGLIGIBLE or terms == 1.0:
         return first_term(page.first, y, x, page.ratio)
     if page.spacing == math.inf and signals > 0:
-        return _deep_sum(page, y, int(min(float(signals), terms)))
+        return _deep_sum(page, y, int(min(signals, terms)))
     if x <= page.spacing or page.rest == 0.0:
         return first_term(page.first, y, x, page.ratio)
     start = 0

@@ -49,8 +49,8 @@ from policies import value_tables as tables
 from policies.value_tables import HIGH_PRECISION, HIGH_RECALL, Reading, check_nonnegative
 
 
-@compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], int64[::1], float64[::1]))
-def _fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any) -> None:
+@compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1]))
+def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any) -> None:
     """``out[k] = value(table, page[k], elapsed[k], signals[k])``."""
     for k in range(out.shape[0]):
         out[k] = value(table, page[k], elapsed[k], signals[k])
@@ -71,16 +71,16 @@ def _evaluate(
         ) from None
     page, time, count = (np.ravel(array) for array in spread)
     out = np.empty(page.shape)
-    ready(_fill)(ready(value), table, page, time, count, out)
+    ready(fill)(ready(value), table, page, time, count, out)
     return out.reshape(spread[0].shape)
 
 
 def _counts(signals: ArrayLike) -> Any:
-    """``signals`` as int64, or ValueError where they are no counts."""
+    """``signals`` as float64, or ValueError where they are no counts."""
     array = check_nonnegative("signals", signals)
     if np.any(array != np.floor(array)) or np.any(array >= 2.0**62):
         raise ValueError(f"signals must be integers >= 0 and below 2**62, got {signals!r}")
-    return array.astype(np.int64)
+    return array
 
 
 def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
@@ -98,7 +98,7 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
     """
     table = tables.greedy_table(importance, change_rate)
     time = check_nonnegative("elapsed", elapsed, finite=False)
-    return _evaluate(kernel.greedy_value, table, (importance, change_rate), time, 0)
+    return _evaluate(kernel.greedy_value, table, (importance, change_rate), time, 0.0)
 
 
 def greedy_cis(
@@ -268,14 +268,14 @@ def _effective(
 
     An infinite time is told as both much time and many signals, so that it saturates every page.
     """
-    last = np.iinfo(np.int64).max // 2
+    last = 2.0**62
     endless = np.isinf(iota)
     return _evaluate(
         value,
         table,
         pages,
         np.where(endless, np.finfo(np.float64).max, iota),
-        np.where(endless, last, 0),
+        np.where(endless, last, 0.0),
     )
 
 
@@ -334,7 +334,7 @@ def cycle_length(
     pages = (change_rate, recall, false_signal_rate)
     table = tables.cycle_length_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
-    length = _evaluate(kernel.cycle_length_value, table, pages, iota, 0)
+    length = _evaluate(kernel.cycle_length_value, table, pages, iota, 0.0)
     return np.where(np.isinf(iota) & (np.asarray(false_signal_rate) > 0.0), math.inf, length)
 
 

@@ -21,15 +21,19 @@ recall 1 the rate of unsignalled changes is 0: a page without signals would be w
 however long ago it was crawled, on the word of a finite record. So recall is capped at
 ``RECALL_CAP``: one change in a hundred is granted to go unsignalled. The choice matters little:
 on five recorded sites, caps from .9 to .999 move the freshness of greedy crawling by .01 at most.
-With both kinds of signals a change may be followed by two; it counts as signalled once, and neither
-is false. The two kinds then share one precision, which blurs mentions that are precise.
+Both kinds of signals are two sources, each with a recall and false signals of its own. In the model
+a change is signalled by one source at most, so where both tell of one it is credited to the
+mention, which names the page, and to the directory only the changes that no mention tells of. All
+signals that no change is credited to are false: so each source sends, in the model, as many as
+were received, and a directory's is worth what it says beyond the mentions. The directory's
+recall is fitted to the changes left by the mentions, and the cap is on the sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -38,9 +42,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import betaln, gammaln
 
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces import Parameters, Signals, Trace
+from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.events import CHANGE, CODE_STRIDE, SIGNAL
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 RECALL_CAP = 0.99
 LOG_BOUNDS = (-9.0, 9.0)
@@ -48,7 +52,10 @@ LOG_BOUNDS = (-9.0, 9.0)
 
 
 class Counts(NamedTuple):
-    """What a window says of each page, shape (m,): days of life, and events as counted above."""
+    """What a window says of each page, shape (m,): days of life, and events as counted above.
+
+    Of two sources, ``signalled`` and ``false_signals`` have the shape (2, m).
+    """
 
     days: FloatArray
     changes: IntArray
@@ -79,9 +86,14 @@ class BetaPrior(NamedTuple):
         """Mean probability."""
         return self.yes / (self.yes + self.no)
 
+    @property
+    def miss(self) -> float:
+        """Mean probability of the contrary."""
+        return self.no / (self.yes + self.no)
+
 
 def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Counts:
-    """Count each page's changes and signals in the window.
+    """Count each page's changes and signals in the window; a change is credited to one source.
 
     Raises:
         ValueError: the window does not lie in the record, or ``signals`` is unknown.
@@ -91,16 +103,25 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
     page = (window.code // CODE_STRIDE).astype(np.int64)
     moments, moment = np.unique(window.time, return_inverse=True)
     event = page * max(moments.shape[0], 1) + moment
-    changes, received = kind == CHANGE, kind == SIGNAL
-    signalled = changes & np.isin(event, event[received])
-    false = received & ~np.isin(event, event[changes])
-    return Counts(
-        trace.alive_days(start, end),
-        *(
-            np.bincount(page[kept], minlength=trace.num_pages)
-            for kept in (changes, signalled, false)
-        ),
-    )
+
+    def by_page(kept: BoolArray) -> IntArray:
+        return np.bincount(page[kept], minlength=trace.num_pages)
+
+    changes = kind == CHANGE
+    left, signalled, false = changes, [], []
+    for source in reversed(range(window.num_sources)):
+        received = kind == SIGNAL + 2 * source
+        told = left & np.isin(event, event[received])
+        left = left & ~told
+        signalled.append(by_page(told))
+        false.append(by_page(received & ~np.isin(event, event[told])))
+    days = trace.alive_days(start, end)
+    return Counts(days, by_page(changes), _of_sources(signalled), _of_sources(false))
+
+
+def _of_sources(values: Sequence[Any]) -> Any:
+    """Return what is of one source, or an array of what is of several, the last source first."""
+    return values[0] if len(values) == 1 else np.array(values[::-1])
 
 
 def fit_gamma(counts: IntArray, days: FloatArray) -> GammaPrior:
@@ -170,6 +191,39 @@ def _most_likely(likelihood: Callable[[float], float]) -> float:
     return float(np.exp(found.x))
 
 
+def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
+    """Fit the recall of each source, (m,) or (2, m), and the pooled ones.
+
+    The last source is fitted to all changes, the one before it to those that it left.
+    """
+    trials, left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
+    total, pooled_total = np.zeros(counts.days.shape), 0.0
+    recalls, pooled = [], []
+    for hits in np.atleast_2d(counts.signalled)[::-1]:
+        prior = fit_beta(hits, trials)
+        share = (prior.yes + hits) / (prior.yes + prior.no + trials)
+        recalls.append(np.minimum(left * share, RECALL_CAP - total))
+        pooled.append(min(pooled_left * prior.mean, RECALL_CAP - pooled_total))
+        trials, left, pooled_left = trials - hits, left * (1.0 - share), pooled_left * prior.miss
+        total, pooled_total = total + recalls[-1], pooled_total + pooled[-1]
+    return _of_sources(recalls), _pooled(pooled)
+
+
+def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
+    """Fit the rate of false signals of each source, (m,) or (2, m), and the pooled ones."""
+    rates, pooled = [], []
+    for false in np.atleast_2d(counts.false_signals)[::-1]:
+        prior = fit_gamma(false, counts.days)
+        rates.append((prior.shape + false) / (prior.days + counts.days))
+        pooled.append(prior.mean)
+    return _of_sources(rates), _pooled(pooled)
+
+
+def _pooled(values: list[float]) -> Pooled:
+    """Return the pooled value of one source, or those of several, given the last source first."""
+    return values[0] if len(values) == 1 else tuple(values[::-1])
+
+
 def fit(
     trace: Trace, start: float = 0.0, end: float | None = None, signals: Signals = "directory"
 ) -> Parameters:
@@ -189,15 +243,12 @@ def fit(
     counts = count_events(trace, start, end, signals)
     change = fit_gamma(counts.changes, counts.days)
     change_rate = (change.shape + counts.changes) / (change.days + counts.days)
-    recall, false_rate = np.zeros(trace.num_pages), np.zeros(trace.num_pages)
-    pooled_recall = pooled_false = 0.0
+    recall = false_rate = np.zeros(trace.num_pages)
+    pooled_recall: Pooled = 0.0
+    pooled_false: Pooled = 0.0
     if signals != "none":
-        hit = fit_beta(counts.signalled, counts.changes)
-        false = fit_gamma(counts.false_signals, counts.days)
-        recall = (hit.yes + counts.signalled) / (hit.yes + hit.no + counts.changes)
-        recall = np.minimum(recall, RECALL_CAP)
-        false_rate = (false.shape + counts.false_signals) / (false.days + counts.days)
-        pooled_recall, pooled_false = min(hit.mean, RECALL_CAP), false.mean
+        recall, pooled_recall = fit_recall(counts)
+        false_rate, pooled_false = fit_false_rate(counts)
     return Parameters(
         signals=signals,
         start=float(start),
@@ -210,6 +261,11 @@ def fit(
         pooled_recall=pooled_recall,
         pooled_false_signal_rate=pooled_false,
     )
+
+
+def _said(pooled: Pooled, form: str) -> str:
+    """Return a pooled value, or those of all sources, in words."""
+    return " and ".join(format(value, form) for value in np.atleast_1d(pooled))
 
 
 app = typer.Typer(add_completion=False)
@@ -243,11 +299,13 @@ def main(
     except OSError as error:
         typer.echo(f"error: cannot write {path}: {error.strerror}; name a file by --out", err=True)
         raise typer.Exit(1) from None
+    recall = _said(parameters.pooled_recall, ".3f")
+    false = _said(parameters.pooled_false_signal_rate, ".4g")
     Console().print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
         f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: change rate "
-        f"{parameters.pooled_change_rate:.4g} a day, recall {parameters.pooled_recall:.3f}, false "
-        f"signals {parameters.pooled_false_signal_rate:.4g} a day (pooled) -> {path}",
+        f"{parameters.pooled_change_rate:.4g} a day, recall {recall}, false signals {false} a day "
+        f"(pooled) -> {path}",
         soft_wrap=True,
         highlight=False,
     )

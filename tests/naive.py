@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-REQUEST, CHANGE, SIGNAL, CHANGE_SIGNAL, BIRTH, DEATH = range(6)
+REQUEST, CHANGE, SIGNAL, CHANGE_SIGNAL = range(4)
+BIRTH, DEATH = 32, 33
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -112,17 +113,31 @@ class AliasTable:
 
 
 def drawn_rates(instance):
-    """The rate of every page's four kinds of events, page by page."""
+    """The rate of every page's kinds of events, page by page, and zeros up to a power of two."""
     rates = []
     for page in range(instance.num_pages):
-        change, recall = float(instance.change_rate[page]), float(instance.recall[page])
-        rates += [
-            float(instance.importance[page]),
-            (1.0 - recall) * change,
-            float(instance.false_signal_rate[page]),
-            recall * change,
-        ]
+        change = float(instance.change_rate[page])
+        recalls, false_rates = sources_of(instance, page)
+        rates += [float(instance.importance[page]), (1.0 - min(sum(recalls), 1.0)) * change]
+        for recall, false_rate in zip(recalls, false_rates, strict=True):
+            rates += [false_rate, recall * change]
+        rates += [0.0] * (num_columns(instance) - 2 - 2 * len(recalls))
     return rates
+
+
+def sources_of(instance, page):
+    """The recall and the false-signal rate of each source of a page's signals."""
+    if instance.recall.ndim == 1:
+        return [float(instance.recall[page])], [float(instance.false_signal_rate[page])]
+    return instance.recall[:, page].tolist(), instance.false_signal_rate[:, page].tolist()
+
+
+def num_columns(instance):
+    """The smallest power of two that no page's number of kinds exceeds."""
+    columns = 4
+    while columns < 2 + 2 * len(sources_of(instance, 0)[0]):
+        columns *= 2
+    return columns
 
 
 def drawn_events(instance, seed, episode, until):
@@ -142,14 +157,15 @@ def drawn_events(instance, seed, episode, until):
         time += stream.exponential(1.0 / total)
         if time >= until:
             break
-        page, kind = divmod(table.draw(stream), 4)
+        page, kind = divmod(table.draw(stream), num_columns(instance))
         if delay.kind == "none" or kind in (REQUEST, CHANGE):
             sources.append((time, page, kind))
             continue
-        if kind == CHANGE_SIGNAL:
+        changes, source = kind % 2, (kind - SIGNAL) // 2
+        if changes:
             sources.append((time, page, CHANGE))
         travel = stream.delay(delay.kind, delay.mean, delay.quantum)
-        insort(arrivals, (time + travel, page, SIGNAL))
+        insort(arrivals, (time + travel, page, SIGNAL + 2 * source))
     arrived = [event for event in arrivals if event[0] < until]
     return sorted(sources + arrived, key=lambda event: event[0])
 
@@ -157,15 +173,17 @@ def drawn_events(instance, seed, episode, until):
 def written_events(**lists):
     """The events of hand-written lists of (times, pages), as (time, page, kind) in order of time.
 
-    At equal times: births, changes, signals, requests, deaths.
+    At equal times: births, changes, signals, requests, deaths. Signals may be (times, pages,
+    sources).
     """
     order = {"births": BIRTH, "changes": CHANGE, "signals": SIGNAL, "requests": REQUEST}
     order["deaths"] = DEATH
     found = []
     for rank, (name, kind) in enumerate(order.items()):
-        times, pages = lists.get(name, ((), ()))
-        for number, (time, page) in enumerate(zip(times, pages, strict=True)):
-            found.append((float(time), rank, number, int(page), kind))
+        times, pages, *sources = lists.get(name, ((), ()))
+        sources = sources[0] if sources else [0] * len(times)
+        for number, (time, page, source) in enumerate(zip(times, pages, sources, strict=True)):
+            found.append((float(time), rank, number, int(page), kind + 2 * int(source)))
     return [(time, page, kind) for time, _, _, page, kind in sorted(found)]
 
 
@@ -192,12 +210,12 @@ class Page:
     alive: bool
     since: float = 0.0  # the last crawl, or the birth
     fresh: bool = True
-    signals: int = 0
+    signals: list = field(default_factory=list)  # the source of each since then
     found: int = -1  # what the last crawl found: 1 a change, 0 none, -1 no crawl yet
 
     def renew(self, time, found):
         """Held anew: nothing has happened to the page since ``time``."""
-        self.since, self.fresh, self.signals, self.found = time, True, 0, found
+        self.since, self.fresh, self.signals, self.found = time, True, [], found
 
 
 @dataclass
@@ -207,7 +225,7 @@ class Slot:
     requests: int = 0
     hits: int = 0
     crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed)
-    signals: list = field(default_factory=list)  # (page, time)
+    signals: list = field(default_factory=list)  # (page, time, source)
 
 
 class World:
@@ -253,12 +271,13 @@ class World:
         self.ledger["crawls"] += 1
         if not page.alive:
             self.ledger["wasted"] += 1
-            self.slot.crawls.append((number, self.time, None, 0, False))
+            self.slot.crawls.append((number, self.time, None, self.counted([]), False))
             return
         changed = not page.fresh
         self.ledger["changes_found"] += changed
         elapsed = self.time - page.since
-        self.slot.crawls.append((number, self.time, elapsed, page.signals, changed))
+        signals = self.counted(page.signals)
+        self.slot.crawls.append((number, self.time, elapsed, signals, changed))
         page.renew(self.time, int(changed))
 
     def happen(self, page, number, kind):
@@ -268,17 +287,23 @@ class World:
         if kind == DEATH and page.alive:
             page.alive = False
             page.renew(self.time, -1)
-        if not page.alive:
+        if not page.alive or kind >= BIRTH:
             return
         if kind == REQUEST:
             self.slot.requests += 1
             self.slot.hits += page.fresh
-        if kind in (CHANGE, CHANGE_SIGNAL):
+        if kind % 2:
             self.ledger["changes"] += 1
             page.fresh = False
-        if kind in (SIGNAL, CHANGE_SIGNAL):
-            page.signals += 1
-            self.slot.signals.append((number, self.time))
+        if kind >= SIGNAL:
+            page.signals.append((kind - SIGNAL) // 2)
+            self.slot.signals.append((number, self.time, page.signals[-1]))
+
+    def counted(self, signals):
+        """How many signals came from a page's source, or a list of how many from each."""
+        num_sources = len(sources_of(self.instance, 0)[0])
+        counts = [signals.count(source) for source in range(num_sources)]
+        return counts if num_sources > 1 else counts[0]
 
     def pass_time(self, until):
         alive = [page for page in self.pages if page.alive]
@@ -297,10 +322,15 @@ class World:
         page, instance = self.pages[number], self.instance
         shown = {
             "elapsed": min(self.time - page.since, horizon) if page.alive else 0.0,
-            "signals": min(page.signals, 1000),
             "changed": page.found,
             "alive": int(page.alive),
         }
-        for name in ("importance", "change_rate", "recall", "false_signal_rate"):
+        for name in ("importance", "change_rate"):
             shown[name] = min(float(getattr(instance, name)[number]), 1e6)
+        recalls, false_rates = sources_of(instance, number)
+        for source, recall in enumerate(recalls):
+            end = f"_{source}" if len(recalls) > 1 else ""
+            shown["signals" + end] = min(page.signals.count(source), 1000)
+            shown["recall" + end] = recall
+            shown["false_signal_rate" + end] = min(false_rates[source], 1e6)
         return shown

@@ -14,6 +14,7 @@ from crawl_envs import Instance
 from crawl_envs.actions import action_form
 from crawl_envs.instances import generator_of, make
 from crawl_envs.objectives import Objective
+from crawl_envs.sim.events import CODE_STRIDE
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.types import Delay
@@ -57,9 +58,53 @@ def test_recall_is_a_probability(value):
 
 @pytest.mark.parametrize("name", RATE_NAMES)
 def test_shapes_must_agree(name):
-    complains(lambda: instance(**{name: [[0.5, 0.5]]}), name, "(1, 2)", "shape")
+    complains(lambda: instance(**{name: [[[0.5, 0.5]]]}), name, "(1, 1, 2)", "shape")
     if name != "importance":
         complains(lambda: instance(**{name: [0.5]}), name, "(1,)", "(2,)")
+
+
+BAD_SOURCES = {
+    "recalls above 1": ({"recall": [[0.5, 0.5], [0.5, 0.75]]}, "recall", "1.25", "page 1"),
+    "one recall for both": (
+        {"recall": 0.75, "false_signal_rate": np.ones((2, 2))},
+        "recall",
+        "1.5",
+    ),
+    "no source": ({"recall": np.zeros((0, 2))}, "recall", "[1, 15]", "0"),
+    "too many sources": ({"false_signal_rate": np.zeros((16, 2))}, "false_signal_rate", "16"),
+    "other pages": ({"recall": np.zeros((2, 3))}, "recall", "(2, 3)", "(S, 2)"),
+    "ragged": ({"recall": [[0.5, 0.5], [0.5]]}, "recall", "array of numbers"),
+    "other numbers of sources": (
+        {"recall": np.zeros((2, 2)), "false_signal_rate": np.zeros((3, 2))},
+        "recall",
+        "3 sources",
+        "got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SOURCES)
+def test_sources_of_signals(case):
+    given, *words = BAD_SOURCES[case]
+    complains(lambda: instance(**given), *words)
+
+
+def test_worlds_of_other_numbers_of_sources():
+    two = instance(recall=[[0.5, 0.5], [0.25, 0.25]])
+    env = gym.make(NCIS, num_pages=2, bandwidth=2.0)
+    complains(lambda: env.reset(options={"instance": two}), "instance", "1 sources", "2")
+    complains(lambda: World(1, 2).set_instance(0, two), "instance", "1 sources", "2")
+    tape = Tape.of_events(2, signals=([1.0], [1], [1]), num_sources=2)
+    complains(lambda: World(1, 2, tape=tape), "tape", "1 sources", "2")
+    complains(lambda: Tape.of_events(2, signals=([1.0], [1], [1])), "signals", "[0, 1)")
+    complains(lambda: Tape.of_events(2, signals=([1.0], [1], [0, 0]), num_sources=2), "signals")
+    complains(lambda: gym.make(NCIS, instance="noisy", num_sources=2), "num_sources", "'noisy'")
+    for number in (1, 16, 2.5):
+        complains(
+            lambda n=number: gym.make(NCIS, instance="sources", num_sources=n),
+            "num_sources",
+            number,
+        )
 
 
 def test_an_instance_has_a_page():
@@ -134,18 +179,20 @@ def test_delays_as_plain_values(given, words):
 
 TAPE = {
     "time": np.array([1.0, 2.0, 2.0]),
-    "code": np.array([0, 9, 1], np.int32),
+    "code": np.array([0, CODE_STRIDE + 1, 1]),
     "alive": np.ones(2, bool),
 }
 BAD_TAPES = {
-    "one code too few": ({"code": np.array([0, 9], np.int32)}, "time and code", "(3,)", "(2,)"),
+    "one code too few": ({"code": np.array([0, CODE_STRIDE + 1])}, "time and code", "(3,)", "(2,)"),
     "a table of times": ({"time": np.ones((3, 1))}, "time", "(3, 1)"),
     "time unknown": ({"time": np.array([1.0, np.nan, 2.0])}, "time", "finite"),
     "time before 0": ({"time": np.array([-1.0, 1.0, 2.0])}, "time", ">= 0"),
     "time falling": ({"time": np.array([1.0, 3.0, 2.0])}, "time", "event 2"),
-    "a page too high": ({"code": np.array([0, 16, 1], np.int32)}, "code", "page below 2"),
-    "a page below 0": ({"code": np.array([0, -8, 1], np.int32)}, "code", "page below 2"),
-    "no such kind": ({"code": np.array([0, 6, 1], np.int32)}, "code", "kind"),
+    "a page too high": ({"code": np.array([0, 2 * CODE_STRIDE, 1])}, "code", "page below 2"),
+    "a page below 0": ({"code": np.array([0, -CODE_STRIDE, 1])}, "code", "page below 2"),
+    "no such kind": ({"code": np.array([0, 34, 1])}, "code", "kind"),
+    "no such source": ({"code": np.array([0, 4, 1])}, "code", "source below 1"),
+    "no source at all": ({"num_sources": 0}, "num_sources", 0),
 }
 
 

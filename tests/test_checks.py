@@ -16,6 +16,15 @@ SETTINGS = {
     "requests": {"id": "CrawlNCIS-v0", "reward": "requests", "reveal": "importance"},
     "scores": {"id": "CrawlNCIS-v0", "instance": "noisy", "action": "scores", "batch": 7},
     "refresh": {"id": "CrawlNCIS-v0", "action": "refresh", "crawl_cost": 0.01},
+    "sources": {"id": "CrawlNCIS-v0", "instance": "sources"},
+    "sources with delays": {
+        "id": "CrawlNCIS-v0",
+        "instance": "sources",
+        "num_sources": 3,
+        "delay": {"kind": "exponential", "mean": 0.5},
+        "reveal": "importance",
+    },
+    "trace with two sources": {"id": "CrawlTrace-v0", "signals": "both"},
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
 }
 
@@ -34,7 +43,7 @@ def test_environments_pass(setting):
 
 
 @pytest.mark.parametrize("setting", ["uniform", "delayed", "scores", "refresh", "trace"])
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_policies_pass(name, setting):
     check_policy(lambda env: policies.make(name, env), maker(setting))
 

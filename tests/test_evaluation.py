@@ -34,6 +34,9 @@ INDEX_POLICIES = (
 )
 
 
+SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
+
+
 class Fixed:
     """A generator that always draws the same instance."""
 
@@ -55,7 +58,7 @@ def stepped(env: gymnasium.Env, policy, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("instance", ["uniform", "partial", "noisy", "delayed"])
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", SLOTTED)
 def test_simulate_makes_the_crawls_of_the_step_loop(name, instance):
     arguments = {"num_pages": 60, "bandwidth": 20.0, "instance": instance}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
@@ -328,6 +331,31 @@ def test_simulate_refuses_what_it_cannot_play():
     mortal = Tape.of_events(2, deaths=([0.5], [0]))
     with pytest.raises(ValueError, match="must be an index policy"):
         simulate(instance, policies.make("LowDiscrepancy", env), 1.0, tape=mortal)
+
+
+def test_slotted_crawls_are_made_when_the_budget_allows_them():
+    """At 2 per unit up to 3 and at 4 per unit from then on."""
+    instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
+    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    rollout = simulate(instance, policy, 4.0)
+    np.testing.assert_allclose(
+        rollout.times, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0], rtol=1e-15
+    )
+
+
+def test_thresholds_are_played_to_the_horizon_on_the_events_of_the_others():
+    """Requests and changes are those of a slotted rollout that is cut at the same time."""
+    instance = instances.make("noisy", num_pages=20, bandwidth=20.0, seed=2)
+    free = simulate(instance, policies.ThresholdNCIS(), 10.0, seed=6).ledger
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=20, bandwidth=20.0, horizon=10.0 - 0.05)
+    env.reset(seed=6, options={"instance": instance})
+    over = False
+    while not over:
+        *_, over, _ = env.step(0)
+    slotted = env.unwrapped.ledger()
+    assert slotted.time == free.time == 10.0
+    for name in ("requests", "changes", "signals", "alive_time"):
+        assert getattr(free, name) == pytest.approx(getattr(slotted, name), rel=1e-12)
 
 
 def test_package_knows_its_instance():

@@ -16,6 +16,7 @@ from crawl_envs.rendering import MOST_BARS, History, Scene, bars, picture, text
 from crawl_envs.sim.tape import Tape
 from crawl_envs.single import CrawlEnv
 from crawl_envs.types import CrawlLog, Ledger, Tracker
+from tests.environments import bare
 
 IDS = sorted(crawl_envs.FAMILIES)
 BLUE, ORANGE, GREY = (0, 114, 178), (230, 159, 0), (217, 217, 217)
@@ -135,6 +136,24 @@ def test_text_tells_the_state_of_the_episode():
     assert lines[3] == "crawled page 3 after 1.5, 2 signals: it had changed"
     assert lines[4] == "crawled page 1 after 1.5, 2 signals: it had not changed"
     assert [line.split()[0] for line in lines[7:]] == ["0", "2"]
+
+
+def test_text_tells_signals_of_several_sources_apart():
+    env = bare(instance="sources", bandwidth=1.0, horizon=10.0, render_mode="ansi")
+    env.reset(seed=0)
+    for page in (0, 1, 0, 1, 2):
+        env.step(page)
+    lines = env.render().splitlines()
+    first, second = env.last_log().signals[:, 0]
+    assert first + second > 0
+    assert f", {first}+{second} signal" in lines[3]
+    stale = np.flatnonzero(~env.lanes.fresh(0))
+    words = {line.split()[0]: line.split()[-1] for line in lines[6:11]}
+    for page in map(int, words):
+        assert page in stale
+        first, second = env.tracker().signals[:, page]
+        assert words[str(page)] == f"{first}+{second}"
+    assert words
 
 
 def test_text_is_short_however_many_pages_and_crawls():

@@ -39,6 +39,17 @@ def in_mid_delay(num_pages=6):
     return env
 
 
+def in_mid_delay_of_two_sources():
+    env = bare(instance="sources", delay=DELAYED, horizon=6.0)
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(0)
+    world = env.get_state()["world"]
+    assert world["lanes"]["pending"][0] > 0
+    assert np.all(world["source_signals"].sum(2) > 0)
+    return env
+
+
 def in_mid_tape():
     instance = Instance([1.0, 2.0, 4.0], 1.0, bandwidth=2.0)
     rng = np.random.default_rng(0)
@@ -59,7 +70,7 @@ def in_mid_tape():
     return env
 
 
-@pytest.mark.parametrize("start", [in_mid_delay, in_mid_tape])
+@pytest.mark.parametrize("start", [in_mid_delay, in_mid_delay_of_two_sources, in_mid_tape])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_goes_on_as_the_original_does(start, copied):
     env = start()
@@ -70,7 +81,7 @@ def test_a_copy_goes_on_as_the_original_does(start, copied):
     assert_same_future(untouched, start(), count=12)
 
 
-@pytest.mark.parametrize("start", [in_mid_delay, in_mid_tape])
+@pytest.mark.parametrize("start", [in_mid_delay, in_mid_delay_of_two_sources, in_mid_tape])
 def test_a_state_is_gone_back_to(start):
     env = start()
     state = env.get_state()
@@ -112,6 +123,7 @@ def test_policies_read_the_problem_anew_after_a_state_is_taken():
         (lambda state: {}, "lacks"),
         (lambda state: {**state, "world": {}}, "lanes"),
         (lambda state: smaller_state(), "pages"),
+        (lambda state: in_mid_delay_of_two_sources().get_state(), "like this one"),
     ],
 )
 def test_foreign_states_are_refused_and_change_nothing(spoil, words):

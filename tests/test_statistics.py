@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.sim.events import CODE_STRIDE
@@ -89,6 +90,78 @@ def test_ledgers_count_what_is_drawn():
     assert near([one.requests for one in ledgers], INSTANCE.importance.sum() * time)
     assert near([one.changes for one in ledgers], INSTANCE.change_rate.sum() * time)
     assert near([one.signals for one in ledgers], INSTANCE.signal_rate.sum() * time)
+
+
+THREE_SOURCES = Instance(
+    [1.0, 0.2, 0.0],
+    [0.5, 2.0, 4.0],
+    [[0.3, 0.0, 0.1], [0.2, 0.5, 0.2], [0.5, 0.25, 0.6]],
+    [[0.0, 0.4, 0.2], [0.6, 0.0, 1.0], [1.0, 2.0, 0.1]],
+    bandwidth=1.0,
+)
+
+
+def test_events_of_every_source_have_their_rates():
+    """Kinds are: request, silent change, then by source a false signal and a signalled change."""
+    one, time = THREE_SOURCES, 4000.0
+    counts = np.zeros((3, 8))
+    for _, page, kind in tape_of(one, 3, until=time, block=10_000):
+        counts[page, kind] += 1
+    told = one.recall * one.change_rate
+    silent = (1.0 - one.recall.sum(0)) * one.change_rate
+    rates = [one.importance, silent]
+    for source in range(3):
+        rates += [one.false_signal_rate[source], told[source]]
+    expected = np.stack(rates, axis=1) * time
+    assert np.all(np.abs(counts - expected) <= ERRORS * np.sqrt(expected))
+    assert np.all((counts > 0) == (expected > 0))
+
+
+def test_a_page_is_fresh_with_the_probability_that_its_signals_say():
+    """P(fresh | n, t) = exp(-alpha t) prod (nu_s / gamma_s)^n_s, counts n of each source apart.
+
+    Pages are alike and never crawled. Given n, freshness is Bernoulli, so that every cell of counts
+    has a standard error of its own; the cells together also pass a chi-squared test.
+    """
+    change, recall, false, time = 0.8, (0.25, 0.5), (0.05, 0.6), 1.5
+    pages, lanes = 100, 600
+    rows = [np.full((2, pages), np.array(values)[:, None]) for values in (recall, false)]
+    instance = Instance(np.full(pages, 1e-9), change, *rows, bandwidth=1.0 / time)
+    env = vector_of(instance, lanes, horizon=2.0 * time)
+    env.reset(seed=0)
+    counts = np.concatenate([env.tracker(lane).signals for lane in range(lanes)], axis=1)
+    fresh = np.concatenate([env.lanes.fresh(lane) for lane in range(lanes)])
+    alpha = (1.0 - sum(recall)) * change
+    precise, noisy = (nu / (lam * change + nu) for lam, nu in zip(recall, false, strict=True))
+    squares, cells = 0.0, 0
+    for first in range(3):
+        for second in range(5):
+            cell = (counts[0] == first) & (counts[1] == second)
+            expected = math.exp(-alpha * time) * precise**first * noisy**second
+            size = np.count_nonzero(cell)
+            error = math.sqrt(expected * (1.0 - expected) / size)
+            if size * expected > 10.0:
+                score = (fresh[cell].mean() - expected) / error
+                assert abs(score) < ERRORS
+                squares, cells = squares + score**2, cells + 1
+    assert cells >= 10
+    assert squares < stats.chi2.ppf(0.999, cells)
+
+
+def test_one_source_of_all_signals_is_what_is_pooled():
+    """The pooled instance has the same rates: of silent changes, false signals and told changes."""
+    pooled = THREE_SOURCES.pooled()
+    assert pooled.num_sources == 1
+    assert np.allclose(pooled.unsignalled_rate, THREE_SOURCES.unsignalled_rate, atol=1e-15)
+    assert np.allclose(pooled.signal_rate, THREE_SOURCES.signal_rate.sum(0), rtol=1e-15)
+    problem = THREE_SOURCES.problem().pooled()
+    assert np.array_equal(problem.recall, pooled.recall)
+    assert np.array_equal(problem.false_signal_rate, pooled.false_signal_rate)
+    assert problem.num_sources == 1
+    hidden = THREE_SOURCES.problem("importance")
+    assert (hidden.num_sources, hidden.recall) == (3, None)
+    assert hidden.pooled().num_sources == 1
+    assert INSTANCE.pooled() is INSTANCE
 
 
 @pytest.mark.parametrize(("rate", "change_rate"), [(2.0, 0.5), (1.0, 1.0), (0.25, 2.0)])

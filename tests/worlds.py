@@ -39,6 +39,10 @@ class Always:
     def num_pages(self) -> int:
         return self.instance.num_pages
 
+    @property
+    def num_sources(self) -> int:
+        return self.instance.num_sources
+
     def __call__(self, rng: np.random.Generator) -> Instance:
         return self.instance
 

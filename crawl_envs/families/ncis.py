@@ -29,6 +29,7 @@ def _lanes(
     batch: int = 1,
     reveal: Reveal = "parameters",
     delay: Mapping[str, Any] | None = None,
+    num_sources: int | None = None,
     resample: bool = False,
 ) -> Lanes:
     """Wire the family's lanes; the arguments are those of :class:`CrawlNCIS`."""
@@ -38,6 +39,7 @@ def _lanes(
         bandwidth=bandwidth,
         bandwidth_steps=bandwidth_steps,
         delay=delay,
+        num_sources=num_sources,
     )
     form = action_form(action, num_pages, batch)
     return Lanes(num_lanes, generator, form, horizon=horizon, reveal=reveal, resample=resample)
@@ -51,17 +53,21 @@ class CrawlNCIS(CrawlEnv):
     A tracker holds copies of m pages. Page i is requested at rate mu_i and changes at rate
     Delta_i, both Poisson, whatever the tracker does. A change emits a signal with probability
     ``recall``; false signals, with no change behind them, come at rate nu_i; signals may be
-    delayed. The tracker sees the signals and, at a crawl, whether the page had changed; it never
-    sees the changes. The budget is hard: crawl j happens at time j / R, and the question at each
-    is which page.
+    delayed. Signals may come from several sources, each with a recall and false signals of its
+    own; a change is signalled by at most one of them. The tracker sees the signals and, at a
+    crawl, whether the page had changed; it never sees the changes. The budget is hard: crawl j
+    happens at time j / R, and the question at each is which page.
 
     ## Instance
 
     Drawn from the seed at every seeded reset, and kept otherwise: importance mu and change rate
     Delta from U(0, 1); ``uniform`` has no signals; ``partial`` has recall from Beta(1/4, 1/4);
     ``noisy`` adds false signals at rates from U(0.1, 0.6); ``delayed`` adds a delay of Poisson(6)
-    slots. ``reset(options={"instance": instance})`` pins an instance of one's own, whose
-    bandwidth then holds, until the next seeded reset.
+    slots. ``sources`` has signals from two sources: a precise one that tells of few changes, with
+    recall from U(1/6, 1/3) and false signals at rates from U(0.005, 0.03), and a noisy one that
+    tells of many, with recall from U(1/3, 2/3) and false signals at rates from U(0.1, 0.6).
+    ``reset(options={"instance": instance})`` pins an instance of one's own, of as many pages and
+    sources, whose bandwidth then holds, until the next seeded reset.
 
     ## Action Space
 
@@ -84,6 +90,9 @@ class CrawlNCIS(CrawlEnv):
     | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
     | recall | [0, 1] | with ``reveal="parameters"`` |
     | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
+
+    Of S >= 2 sources, ``signals``, ``recall`` and ``false_signal_rate`` are S columns each, named
+    ``signals_0``, ``signals_1`` and so on.
 
     The box is for networks. Exact values are in ``env.unwrapped.tracker()``, and what the last
     step taught in ``env.unwrapped.last_log()``.
@@ -113,12 +122,14 @@ class CrawlNCIS(CrawlEnv):
     - ``bandwidth`` (100.0): crawls per unit time, R; ``bandwidth_steps`` (()): later changes of
       it, as (time, bandwidth) pairs.
     - ``horizon`` (10.0): length of an episode in units of time.
-    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy`` or ``delayed``.
+    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed`` or ``sources``.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
     - ``objective`` ("binary"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): what is paid.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
       "unit": "time" | "slots"}``.
+    - ``num_sources`` (None): with ``instance="sources"``, how many, 2 to 15; by default 2. Between
+      the first and the last, recall rises evenly and the rate of false signals by equal factors.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
 

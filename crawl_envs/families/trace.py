@@ -87,7 +87,9 @@ class CrawlTrace(CrawlEnv):
     (days since the last crawl, or the birth), ``signals`` (received since, saturated at 1000),
     ``changed`` (what the last crawl found: 1, 0, or -1 before the first), ``alive``,
     ``importance`` and, with ``reveal="parameters"``, ``change_rate``, ``recall`` and
-    ``false_signal_rate``. Pages that do not exist have ``alive`` 0.
+    ``false_signal_rate``. Pages that do not exist have ``alive`` 0. With ``signals="both"``
+    there are ``signals_0``, ``recall_0`` and ``false_signal_rate_0`` of the directory, and the
+    same with ``_1`` of mentions.
 
     ## Rewards
 
@@ -107,8 +109,8 @@ class CrawlTrace(CrawlEnv):
     - ``trace``: name of a shipped trace, or path of a folder (``python -m scripts.trace_from_git``
       makes one of any git repository).
     - ``signals``: ``directory`` (each touches all pages of its directory), ``mentions`` (the
-      commit's subject names the page), ``both`` or ``none``. With ``both`` the two kinds are
-      counted as one, which is worse than mentions alone where the kinds differ in quality.
+      commit's subject names the page), ``both`` or ``none``. With ``both`` they are two sources:
+      source 0 is the directory, source 1 mentions.
     - ``window``: first and last day; by default the second half of the trace.
     - ``bandwidth``: crawls per day; by default the mean number of pages alive divided by
       ``days_per_crawl`` (30).

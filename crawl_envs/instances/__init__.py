@@ -25,11 +25,17 @@ def generator_of(
     bandwidth: float = 100.0,
     bandwidth_steps: Sequence[Sequence[float]] = (),
     delay: Mapping[str, Any] | Delay | None = None,
+    num_sources: int | None = None,
 ) -> Synthetic:
-    """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`."""
+    """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`.
+
+    Without a number of sources, ``sources`` has two, the others have one.
+    """
+    if num_sources is None:
+        num_sources = 2 if name == "sources" else 1
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     pages = whole("num_pages", num_pages, 1, MOST_PAGES)
-    return Synthetic(name, pages, rate, steps, delay_of(delay, rate))
+    return Synthetic(name, pages, rate, steps, delay_of(delay, rate), num_sources)
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
@@ -38,7 +44,8 @@ def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
     Args:
         name: one of :func:`names`.
         seed: an integer >= 0.
-        **arguments: num_pages, bandwidth, bandwidth_steps, delay; see :func:`generator_of`.
+        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources; see
+            :func:`generator_of`.
     """
     root = roots(whole("seed", seed, 0)).instance
     return generator_of(name, **arguments)(generator(root, 0))

@@ -37,6 +37,11 @@ class Recorded:
         """Number of pages that ever lived, m."""
         return int(self.tape.alive.size)
 
+    @property
+    def num_sources(self) -> int:
+        """Number of sources of signals, S."""
+        return self.tape.num_sources
+
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Return the instance."""
         rank = rng.permutation(self.num_pages) if self.importance == "zipf" else 0
@@ -85,11 +90,16 @@ def recorded(
     events = record.window(start, end, kind)
     path = Path(parameters) if parameters is not None else traces.parameters_path(folder, kind)
     fitted = traces.load_parameters(path, record)
+    if fitted.num_sources != events.num_sources:
+        raise ValueError(
+            f"parameters must be fitted to {events.num_sources} sources for signals={kind!r}, "
+            f"got those of {fitted.signals!r}: {path}"
+        )
     if bandwidth is None:
         alive = float(record.alive_days(start, end).sum()) / (end - start)
         bandwidth = alive / days_per_crawl
     return Recorded(
-        Tape(events.time, events.code, events.alive),
+        Tape(events.time, events.code, events.alive, events.num_sources),
         events.duration,
         fitted,
         bandwidth,

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crawl_envs.arguments import bandwidth_function, real, whole
-from crawl_envs.types import Delay, Instance
+from crawl_envs.types import MOST_SOURCES, Delay, FloatArray, Instance
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)
 MOST_PAGES = 2**28 - 1
-"""Numbers of pages fit into the 32 bits of an event's code, with its kind."""
+"""Pages by their kinds of events are numbered in 32 bits."""
 
 DELAY_SLOTS = 6.0
 """Mean delay of ``delayed``, in slots of 1 / bandwidth; the paper states no unit."""
@@ -29,8 +30,13 @@ SIGNALS = {
     "partial": (True, False),
     "noisy": (True, True),
     "delayed": (True, True),
+    "sources": (True, True),
 }
 """Named instances, and whether their signals are partial and noisy."""
+
+SOURCES_RECALL = (0.5, 1.0)
+SOURCES_SPREAD = 20.0
+"""Ratio of the false-signal rates of the last source of ``sources`` and of its first."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,17 @@ class Synthetic:
 
     Args:
         name: ``uniform`` (no signals), ``partial`` (recall from Beta(1/4, 1/4)), ``noisy`` (and
-            false signals at rates from U(0.1, 0.6)) or ``delayed`` (and a Poisson delay of
-            DELAY_SLOTS slots).
+            false signals at rates from U(0.1, 0.6)), ``delayed`` (and a Poisson delay of
+            DELAY_SLOTS slots) or ``sources`` (several sources, see :func:`draw_sources`).
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per unit time, > 0.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         delay: how long signals travel; None takes that of the named instance.
+        num_sources: sources of signals, 2 or more for ``sources``, 1 for the others.
 
     Raises:
-        ValueError: an unknown name, fewer than one page, a bad bandwidth.
+        ValueError: an unknown name, fewer than one page, a bad bandwidth, a number of sources
+            that the named instance does not have.
     """
 
     name: str
@@ -55,19 +63,29 @@ class Synthetic:
     bandwidth: float
     bandwidth_steps: tuple[tuple[float, float], ...] = ()
     delay: Delay | None = None
+    num_sources: int = 1
 
     def __post_init__(self) -> None:
         if self.name not in SIGNALS:
             raise ValueError(f"instance must be one of {tuple(SIGNALS)}, got {self.name!r}")
         whole("num_pages", self.num_pages, 1, MOST_PAGES)
         bandwidth_function(self.bandwidth, self.bandwidth_steps)
+        if self.name == "sources":
+            whole("num_sources of instance 'sources'", self.num_sources, 2, MOST_SOURCES)
+        else:
+            whole(f"num_sources of instance {self.name!r}", self.num_sources, 1, 1)
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance."""
         partial, noisy = SIGNALS[self.name]
         importance, change_rate = rng.random(self.num_pages), rng.random(self.num_pages)
-        recall = rng.beta(*RECALL_BETA, self.num_pages) if partial else 0.0
-        false_rate = rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages) if noisy else 0.0
+        recall: ArrayLike = 0.0
+        false_rate: ArrayLike = 0.0
+        if self.num_sources > 1:
+            recall, false_rate = draw_sources(rng, self.num_sources, self.num_pages)
+        elif partial:
+            recall = rng.beta(*RECALL_BETA, self.num_pages)
+            false_rate = rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages) if noisy else 0.0
         return Instance(
             importance,
             change_rate,
@@ -82,6 +100,26 @@ class Synthetic:
         if self.delay is None and self.name == "delayed":
             return Delay("poisson", DELAY_SLOTS / self.bandwidth, 1.0 / self.bandwidth)
         return self.delay
+
+
+def draw_sources(
+    rng: np.random.Generator, num_sources: int, num_pages: int
+) -> tuple[FloatArray, FloatArray]:
+    """Draw recalls and false-signal rates of several sources, both (S, m).
+
+    Sources go from precise ones that tell little to noisy ones that tell much: of S, source s has
+    a recall from U(1/2, 1) times (s + 1) / (1 + ... + S), and false signals at rates from
+    U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). So of two, recalls are from U(1/6, 1/3)
+    and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6).
+    """
+    rank = np.arange(num_sources, dtype=np.float64)[:, None]
+    share = (rank + 1.0) / (num_sources * (num_sources + 1) / 2)
+    noise = SOURCES_SPREAD ** (rank / (num_sources - 1) - 1.0)
+    shape = (num_sources, num_pages)
+    return (
+        share * rng.uniform(*SOURCES_RECALL, shape),
+        noise * rng.uniform(*FALSE_SIGNAL_RANGE, shape),
+    )
 
 
 def delay_of(spec: Mapping[str, Any] | Delay | None, bandwidth: float) -> Delay | None:

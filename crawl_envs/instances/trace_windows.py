@@ -20,6 +20,11 @@ Signals: TypeAlias = Literal["directory", "mentions", "both", "none"]
 SIGNALS: tuple[Signals, ...] = get_args(Signals)
 
 
+def sources_of(signals: Signals) -> tuple[str, ...]:
+    """Names of the sources of a kind of recorded signals, in the order of their numbers."""
+    return ("directory", "mentions") if signals == "both" else (signals,)
+
+
 def check_signals(signals: str) -> Signals:
     """Return ``signals`` if it names a kind of recorded signal, else raise ValueError."""
     for known in SIGNALS:
@@ -33,16 +38,18 @@ class TraceWindow(NamedTuple):
 
     Attributes:
         time: time of each event, in (0, duration], never decreasing, (n,) float64.
-        code: ``page * CODE_STRIDE + kind`` of each event, (n,) int32; at equal times births come
+        code: ``page * CODE_STRIDE + kind`` of each event, (n,) int64; at equal times births come
             first, then changes, signals and deaths.
         alive: pages that exist at the window's start, (m,) bool.
         duration: length of the window in days.
+        num_sources: number of sources of signals, S.
     """
 
     time: FloatArray
     code: CodeArray
     alive: BoolArray
     duration: float
+    num_sources: int = 1
 
     @property
     def num_pages(self) -> int:
@@ -117,7 +124,8 @@ class Trace:
         A page born at or before ``start`` and not yet dead is alive and fresh at time 0. Changes
         of content and of white space are changes; creations and deletions are births and deaths.
         A directory signal reaches every page of the directory that is alive, a mention its page;
-        with ``both``, a page that is mentioned in a commit to its directory gets two signals. A
+        with ``both`` they are sources 0 and 1, and a page that is mentioned in a commit to its
+        directory gets a signal from each. A
         page gets no signal at the very moment of its birth or its death: the commit that made or
         removed it tells nothing that the birth or the death does not.
 
@@ -131,26 +139,23 @@ class Trace:
         """
         self.check_window(start, end)
         check_signals(signals)
-        pages, times = [], []
-        counts = []
-        for page, time in (
-            self._between(np.arange(self.num_pages), self.created, start, end),
-            self._between(self.change_page, self.change_time, start, end),
-            self._signals(start, end, signals),
-            self._between(np.arange(self.num_pages), self.deleted, start, end),
-        ):
-            pages.append(page)
-            times.append(time)
-            counts.append(page.shape[0])
-        kind = np.repeat(np.array([BIRTH, CHANGE, SIGNAL, DEATH], dtype=np.int64), counts)
-        code = np.concatenate(pages) * CODE_STRIDE + kind
-        time = np.concatenate(times)
+        pages = np.arange(self.num_pages)
+        sources = self._signals(start, end, signals)
+        parts = [
+            (BIRTH, self._between(pages, self.created, start, end)),
+            (CHANGE, self._between(self.change_page, self.change_time, start, end)),
+            *((SIGNAL + 2 * number, heard) for number, heard in enumerate(sources)),
+            (DEATH, self._between(pages, self.deleted, start, end)),
+        ]
+        code = np.concatenate([page * CODE_STRIDE + kind for kind, (page, _) in parts])
+        time = np.concatenate([time for _, (_, time) in parts])
         order = np.argsort(time, kind="stable")
         return TraceWindow(
             time=time[order] - start,
-            code=code[order].astype(np.int32),
+            code=code[order],
             alive=(self.created <= start) & (start < self.deleted),
             duration=end - start,
+            num_sources=len(sources),
         )
 
     @staticmethod
@@ -161,21 +166,21 @@ class Trace:
         inside = (times > start) & (times <= end)
         return rows[inside], times[inside]
 
-    def _signals(self, start: float, end: float, signals: Signals) -> tuple[IntArray, FloatArray]:
-        """Page and time of every signal in (start, end] that reaches a living page."""
-        pages, times = [np.empty(0, np.int64)], [np.empty(0)]
-        if signals in ("directory", "both"):
-            signal = self._between(self.signal_directory, self.signal_time, start, end)
-            page, time = self._spread(*signal)
-            pages.append(page)
-            times.append(time)
-        if signals in ("mentions", "both"):
-            page, time = self._between(self.mention_page, self.mention_time, start, end)
-            pages.append(page)
-            times.append(time)
-        page, time = np.concatenate(pages), np.concatenate(times)
-        heard = (time > self.created[page]) & (time < self.deleted[page])
-        return page[heard], time[heard]
+    def _signals(
+        self, start: float, end: float, signals: Signals
+    ) -> list[tuple[IntArray, FloatArray]]:
+        """By source, page and time of every signal in (start, end] that reaches a living page."""
+        found = []
+        for source in sources_of(signals):
+            page, time = np.empty(0, np.int64), np.empty(0)
+            if source == "directory":
+                signal = self._between(self.signal_directory, self.signal_time, start, end)
+                page, time = self._spread(*signal)
+            elif source == "mentions":
+                page, time = self._between(self.mention_page, self.mention_time, start, end)
+            heard = (time > self.created[page]) & (time < self.deleted[page])
+            found.append((page[heard], time[heard]))
+        return found
 
     def _spread(self, directory: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray]:
         """Repeat every directory signal for each page that the directory ever had."""

@@ -30,6 +30,7 @@ import numpy as np
 
 from crawl_envs.instances.trace_parameters import (
     Parameters,
+    Pooled,
     load_parameters,
     parameters_path,
     save_parameters,
@@ -56,6 +57,7 @@ from crawl_envs.types import FloatArray
 __all__ = [
     "SIGNALS",
     "Parameters",
+    "Pooled",
     "Signals",
     "Trace",
     "TraceWindow",

@@ -11,7 +11,7 @@ from typing import Any
 
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.clock import slot_time
-from crawl_envs.sim.events import BIRTH, CHANGE, KIND_BITS, KIND_MASK, REQUEST
+from crawl_envs.sim.events import BIRTH, CHANGE, KIND_BITS, KIND_MASK, REQUEST, SIGNAL
 from crawl_envs.sim.state import (
     CRAWLS,
     FRESHNESS,
@@ -33,6 +33,7 @@ def open_slot(record: Any, target: float) -> None:
     record.slot_hits = 0
     record.slot_crawls = 0
     record.logged = 0
+    record.counted = 0
     record.reshaped = False
     record.target = target
     record.busy = True
@@ -57,6 +58,7 @@ def restart(state: State, lane: int) -> None:
     for number in range(pages.shape[1]):
         page = pages[lane, number]
         clear_page(page, -1)
+        state.source_signals[lane, :, number] = 0
         last_crawl[lane, number] = 0.0
         page.alive = state.alive_at_start[number]
         if page.alive:
@@ -80,7 +82,8 @@ def restart(state: State, lane: int) -> None:
 def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) -> None:
     """Crawl a page now and log it; the crawl of a page that does not exist is wasted."""
     found = page.changes > 0
-    entry.page, entry.elapsed, entry.signals, entry.changed = number, elapsed, page.signals, found
+    entry.page, entry.time, entry.elapsed = number, record.time, elapsed
+    entry.signals, entry.changed = page.signals, found
     record.slot_crawls += 1
     record.crawls += 1
     if page.alive:
@@ -92,6 +95,33 @@ def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) 
         record.wasted += 1
 
 
+# Signals of several sources are counted apart beside the totals, by functions that are not called
+# where there is a single source: loops over sources that run no time still take time.
+
+
+@compiled()
+def log_sources(state: State, crawls: IntArray, counts: IntArray) -> None:
+    """Log and forget the signals, by source, of the pages that :func:`crawl` crawls now."""
+    held, log = state.source_signals, state.crawl_signals
+    for lane in range(counts.shape[0]):
+        if not state.lanes[lane].idle:
+            for position in range(counts[lane]):
+                number = crawls[lane, position]
+                for source in range(held.shape[1]):
+                    log[lane, source, position] = held[lane, source, number]
+                    held[lane, source, number] = 0
+
+
+@compiled()
+def count_sources(state: State, lane: int) -> None:
+    """Count the signals, by source, that were logged since the last call in this slot."""
+    record, held = state.lanes[lane], state.source_signals
+    for position in range(record.counted, record.logged):
+        entry = state.signal_log[lane, position]
+        held[lane, entry.source, entry.page] += 1
+    record.counted = record.logged
+
+
 @compiled(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``; aim at the next decision.
@@ -100,6 +130,8 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """
     lanes, clock, pages, last_crawl = state.lanes, state.clock, state.pages, state.last_crawl
     log = state.crawl_log
+    if state.source_signals.shape[1] > 0:
+        log_sources(state, crawls, counts)
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if record.idle:
@@ -132,7 +164,7 @@ def be_born_or_die(record: Any, page: Any, born: bool) -> bool:
 
 @compiled(forceinline=True)
 def apply_event(record: Any, page: Any, kind: int) -> None:
-    """Let an existing page change, be signalled or be requested, by the bits of the kind.
+    """Let an existing page change, be signalled or be requested, as the kind says.
 
     Without branches, because which kind comes next cannot be predicted.
     """
@@ -144,7 +176,7 @@ def apply_event(record: Any, page: Any, kind: int) -> None:
     record.changes += change
     record.fresh_weight -= page.importance * (change & fresh)
     page.changes += change
-    page.signals += kind >> 1
+    page.signals += kind >= SIGNAL
 
 
 @compiled(forceinline=True)
@@ -164,7 +196,7 @@ def advance(state: State) -> bool:
     larger one.
     """
     lanes, tape, pages, last_crawl = state.lanes, state.tape, state.pages, state.last_crawl
-    log = state.signal_log
+    log, apart = state.signal_log, state.source_signals.shape[1] > 0
     complete = True
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
@@ -185,12 +217,17 @@ def advance(state: State) -> bool:
             if kind >= BIRTH:
                 if be_born_or_die(record, page, kind == BIRTH):
                     last_crawl[lane, number] = event.time
+                    if apart:
+                        count_sources(state, lane)
+                        state.source_signals[lane, :, number] = 0
             elif page.alive:
                 apply_event(record, page, kind)
                 entry = log[lane, record.logged]
-                entry.page, entry.time = number, event.time
-                record.logged += kind >> 1
+                entry.page, entry.time, entry.source = number, event.time, (kind >> 1) - 1
+                record.logged += kind >= SIGNAL
             record.cursor += 1
+        if apart:
+            count_sources(state, lane)
         if full:
             complete = False
         elif record.busy:

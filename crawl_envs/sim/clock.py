@@ -38,6 +38,15 @@ def slot_time(clock: FloatArray, slot: int) -> float:
     return float(clock[row, 0] + (slot - clock[row, 1]) / clock[row, 2])
 
 
+@compiled()
+def slot_times(clock: FloatArray, slots: int) -> FloatArray:
+    """Return the times of the slots 1 .. ``slots``."""
+    times = np.empty(slots)
+    for slot in range(slots):
+        times[slot] = slot_time(clock, slot + 1)
+    return times
+
+
 def slots_until(clock: FloatArray, horizon: float) -> int:
     """Return the number of slots in (0, horizon].
 

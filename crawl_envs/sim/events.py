@@ -1,7 +1,9 @@
 """Events, and the superposition of Poisson processes that they are drawn from.
 
-An event is a time and a code, ``code = page * CODE_STRIDE + kind``. The four kinds that a generated
-world draws are two bits: whether the page changes, and whether a signal arrives.
+An event is a time and a code, ``code = page * CODE_STRIDE + kind``. A kind that a generated world
+draws is a bit that says whether the page changes and, above it, the source of the signal that
+arrives, counted from 1, or 0 for none; neither is a request. So a page with S sources has 2 + 2 S
+kinds; of source s they are ``SIGNAL + 2 * s`` and ``CHANGE_SIGNAL + 2 * s``.
 """
 
 from __future__ import annotations
@@ -20,15 +22,13 @@ REQUEST = 0
 CHANGE = 1
 SIGNAL = 2
 CHANGE_SIGNAL = 3
-BIRTH = 4
-DEATH = 5
-KINDS = 6
-KIND_BITS = 3
+BIRTH = 32
+DEATH = 33
+KIND_BITS = 6
 CODE_STRIDE = 1 << KIND_BITS
 KIND_MASK = CODE_STRIDE - 1
-DRAWN_KINDS = 4
 
-CodeArray = NDArray[np.int32]
+CodeArray = NDArray[np.int64]
 
 DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
@@ -52,13 +52,25 @@ def check_events(instance: Instance, horizon: float) -> None:
         )
 
 
+def column_bits(num_sources: int) -> int:
+    """Return in how many bits the kinds of a page are counted where they are drawn.
+
+    Columns of alias tables are ``page << column_bits | kind``, so that no draw has to divide.
+    """
+    return (1 + 2 * num_sources).bit_length()
+
+
 def event_rates(instance: Instance) -> FloatArray:
-    """Return the rate of every (page, kind) that is drawn, shape (m, DRAWN_KINDS)."""
-    rates = np.empty((instance.num_pages, DRAWN_KINDS))
+    """Return the rate of every (page, kind) that is drawn, shape (m, 2 ** column_bits).
+
+    The rates of kinds from 2 + 2 S on are 0.
+    """
+    rates = np.zeros((instance.num_pages, 1 << column_bits(instance.num_sources)))
     rates[:, REQUEST] = instance.importance
-    rates[:, CHANGE] = (1.0 - instance.recall) * instance.change_rate
-    rates[:, SIGNAL] = instance.false_signal_rate
-    rates[:, CHANGE_SIGNAL] = instance.recall * instance.change_rate
+    rates[:, CHANGE] = instance.unsignalled_rate
+    end = SIGNAL + 2 * instance.num_sources
+    rates[:, SIGNAL:end:2] = np.atleast_2d(instance.false_signal_rate).T
+    rates[:, CHANGE_SIGNAL:end:2] = np.atleast_2d(instance.recall * instance.change_rate).T
     return rates
 
 
@@ -105,15 +117,15 @@ def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
 
 
 @compiled(forceinline=True)
-def draw_code(stream: Stream, alias: Records) -> tuple[int, Stream]:
-    """Draw the code of an event from an alias table; one word of the stream."""
+def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
+    """Draw the code of an event from an alias table of pages by 2 ** ``bits`` kinds; one word."""
     uniform, stream = next_uniform(stream)
     scaled = (1.0 - uniform) * alias.shape[0]
     column = int(scaled)
     entry = alias[column]
     # Arithmetic instead of a branch, which could not be predicted.
     column += (scaled - column >= entry.cut) * (entry.other - column)
-    return int((column >> 2 << KIND_BITS) | (column & 3)), stream
+    return int((column >> bits << KIND_BITS) | (column & ((1 << bits) - 1))), stream
 
 
 @compiled()

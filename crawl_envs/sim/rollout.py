@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from crawl_envs.kernels import VALUE, compiled
+from crawl_envs.kernels import HEED, VALUE, compiled
 from crawl_envs.sim.advance import advance, close_slots, crawl
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
@@ -30,10 +30,17 @@ INDEX_SIGNATURE = types.boolean(
     types.int64[:, ::1],
     VALUE,
     types.float64[:, ::1],
+    HEED,
     types.float64,
-    types.int64[::1],
+    types.float64[::1],
     types.int64[::1],
 )
+
+
+@compiled(HEED.signature)
+def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> float:
+    """Count every signal as 1."""
+    return 1.0
 
 
 @compiled()
@@ -41,7 +48,7 @@ def find_candidates(
     state: State,
     value: Any,
     parameters: FloatArray,
-    counted: IntArray,
+    counted: FloatArray,
     epoch: int,
     candidates: IntArray,
     place: IntArray,
@@ -81,7 +88,7 @@ def best_candidate(
     state: State,
     value: Any,
     parameters: FloatArray,
-    counted: IntArray,
+    counted: FloatArray,
     candidates: IntArray,
     count: int,
 ) -> int:
@@ -110,19 +117,25 @@ def fitting_epoch(epoch: int, count: int, num_pages: int) -> int:
 
 
 @compiled()
-def count_signals(state: State, counted: IntArray, delay_window: float) -> None:
+def count_signals(
+    state: State, parameters: FloatArray, heed: Any, delay_window: float, counted: FloatArray
+) -> None:
     """Count the signals of the last slot, but for those that came too soon after a crawl.
 
-    Births count as crawls, and no page has more than it received since.
+    A birth counts as a crawl: what was before it is forgotten.
     """
     log, last_crawl, pages = state.signal_log, state.last_crawl, state.pages
-    for position in range(state.lanes[0].logged):
-        entry = log[0, position]
-        if entry.time - last_crawl[0, entry.page] > delay_window:
-            counted[entry.page] += 1
-    if state.lanes[0].reshaped:
+    record = state.lanes[0]
+    if record.reshaped:
+        start = slot_time(state.clock[0], record.slot - record.batch)
         for page in range(counted.shape[0]):
-            counted[page] = min(counted[page], pages[0, page].signals)
+            if last_crawl[0, page] >= start or not pages[0, page].alive:
+                counted[page] = 0.0
+    for position in range(record.logged):
+        entry = log[0, position]
+        age = entry.time - last_crawl[0, entry.page]
+        if age > delay_window or (age == 0.0 and delay_window == 0.0):
+            counted[entry.page] += heed(parameters, entry.page, age, entry.source)
 
 
 @compiled()
@@ -130,7 +143,7 @@ def add_candidates(
     state: State,
     value: Any,
     parameters: FloatArray,
-    counted: IntArray,
+    counted: FloatArray,
     candidates: IntArray,
     place: IntArray,
     count: int,
@@ -154,18 +167,19 @@ def roll_index(
     table: IntArray,
     value: Any,
     parameters: FloatArray,
+    heed: Any,
     delay_window: float,
-    counted: IntArray,
+    counted: FloatArray,
     crawls: IntArray,
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
 
-    ``counted`` (m,) holds the signals of each page that count. Returns False where the log of
+    ``counted`` (m,) holds what the signals of each page count. Returns False where the log of
     signals is full: call again with a larger one.
     """
     state = state_at(table)
     record = state.lanes[0]
-    candidates, place = np.empty_like(counted), np.empty_like(counted)
+    candidates, place = np.empty(counted.shape, np.int64), np.empty(counted.shape, np.int64)
     page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
     epoch = MIN_EPOCH
     count, bound, last_time, left = 0, 0.0, 0.0, 0
@@ -174,7 +188,7 @@ def roll_index(
             if not advance(state):
                 return False
             close_slots(state)
-            count_signals(state, counted, delay_window)
+            count_signals(state, parameters, heed, delay_window, counted)
         if record.slot > crawls.shape[0]:
             return True
         if left == 0 or record.reshaped:
@@ -191,10 +205,10 @@ def roll_index(
         left -= 1
         page = best_candidate(state, value, parameters, counted, candidates, count)
         crawls[record.slot - 1] = page
-        counted[page] = 0
+        counted[page] = 0.0
         page_of_lane[0, 0] = page
         crawl(state, page_of_lane, one)
-        if count > 0 and value(parameters, page, last_time - record.time, 0) < bound * GUARD:
+        if count > 0 and value(parameters, page, last_time - record.time, 0.0) < bound * GUARD:
             count -= 1
             candidates[place[page]] = candidates[count]
             place[candidates[count]] = place[page]

@@ -2,7 +2,7 @@
 
 Kernels work on a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a copy
 of the worlds. A kernel called from Python receives the state as a small table of addresses and
-makes the arrays from it, :func:`state_at`: that is one argument to look at instead of thirteen, and
+makes the arrays from it, :func:`state_at`: that is one argument to look at instead of fifteen, and
 arrays without reference counts, which would cost more than the events do. Whoever owns a table
 must keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 """
@@ -48,6 +48,7 @@ LANE = np.dtype(
         ("slot_hits", np.int64),
         ("slot_crawls", np.int64),
         ("logged", np.int64),
+        ("counted", np.int64),
         ("reshaped", np.bool_),
         # the ledger
         ("fresh_time", np.float64),
@@ -63,6 +64,7 @@ LANE = np.dtype(
         ("cursor", np.int64),
         ("length", np.int64),
         ("recorded", np.bool_),
+        ("column_bits", np.int64),
         ("mean_gap", np.float64),
         ("next_time", np.float64),
         ("next_code", np.int64),
@@ -85,12 +87,15 @@ PAGE = np.dtype(
     ],
     align=True,
 )
-EVENT = np.dtype([("time", np.float64), ("code", np.int32)], align=True)
+EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)
 ALIAS = np.dtype([("cut", np.float64), ("other", np.int32)], align=True)
-SIGNAL_ENTRY = np.dtype([("time", np.float64), ("page", np.int64)], align=True)
+SIGNAL_ENTRY = np.dtype(
+    [("time", np.float64), ("page", np.int64), ("source", np.int64)], align=True
+)
 CRAWL_ENTRY = np.dtype(
     [
         ("page", np.int64),
+        ("time", np.float64),
         ("elapsed", np.float64),
         ("signals", np.int64),
         ("changed", np.bool_),
@@ -104,6 +109,9 @@ Records: TypeAlias = NDArray[Any]
 class State(NamedTuple):
     """N worlds of m pages, as arrays of records.
 
+    C is the number of sources whose signals are counted apart: 0 where there is a single one, whose
+    counts are the totals.
+
     Attributes:
         lanes: LANE, (N,).
         clock: rows (start, crawls before, bandwidth), (N, S, 3).
@@ -113,12 +121,14 @@ class State(NamedTuple):
             crawl found (-1 none yet), whether the page exists.
         alive_at_start: which pages exist at time 0, (m,).
         tape: EVENT, (N, block) drawn events, or (1, E) recorded ones that all lanes read.
-        alias: ALIAS, (N, 4 m), from which (page, kind) is drawn.
+        alias: ALIAS, (N, K m), from which (page, kind) is drawn; K kinds, a power of two.
         pending: EVENT, (N, P), a heap of the signals under way.
         signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
         crawl_log: CRAWL_ENTRY, (N, B); the first ``slot_crawls`` were made at its start.
         outcomes: what came of the last slot, (NUM_OUTCOMES, N).
         shown: what is observed of each page, [lane, feature, page] float32, (N, F, m).
+        source_signals: signals since ``last_crawl`` by source and page, (N, C, m) int32.
+        crawl_signals: signals of the crawls in ``crawl_log`` by source, (N, C, B) int32.
     """
 
     lanes: Records
@@ -134,6 +144,8 @@ class State(NamedTuple):
     crawl_log: Records
     outcomes: FloatArray
     shown: NDArray[np.float32]
+    source_signals: NDArray[np.int32]
+    crawl_signals: NDArray[np.int32]
 
 
 FRESHNESS, HITS, REQUESTS, CRAWLS = range(4)
@@ -154,12 +166,14 @@ ARRAY_DTYPES = (
     CRAWL_ENTRY,
     np.dtype(np.float64),
     np.dtype(np.float32),
+    np.dtype(np.int32),
+    np.dtype(np.int32),
 )
 """Element types of the arrays of a State, which kernels take for granted."""
 
 
 def address_table(state: State) -> IntArray:
-    """Return the table of a state: a row (address, shape padded by zeros) per array, (13, 4)."""
+    """Return the table of a state: a row (address, shape padded by zeros) per array, (15, 4)."""
     table = np.zeros((len(state), 4), np.int64)
     arrays: tuple[NDArray[Any], ...] = tuple(state)
     for row, (array, dtype) in enumerate(zip(arrays, ARRAY_DTYPES, strict=True)):
@@ -200,4 +214,6 @@ def state_at(table: IntArray) -> State:
         carray(pointer_to(table[10, 0]), (num_lanes, table[10, 2]), CRAWL_ENTRY),
         carray(pointer_to(table[11, 0]), (NUM_OUTCOMES, num_lanes), np.float64),
         carray(pointer_to(table[12, 0]), (num_lanes, table[12, 2], num_pages), np.float32),
+        carray(pointer_to(table[13, 0]), (num_lanes, table[13, 2], num_pages), np.int32),
+        carray(pointer_to(table[14, 0]), (num_lanes, table[14, 2], table[14, 3]), np.int32),
     )

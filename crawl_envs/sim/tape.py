@@ -9,12 +9,14 @@ the buffer from the start.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import whole
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.events import (
     BIRTH,
@@ -23,7 +25,6 @@ from crawl_envs.sim.events import (
     DEATH,
     DELAY_NONE,
     KIND_MASK,
-    KINDS,
     REQUEST,
     SIGNAL,
     CodeArray,
@@ -34,7 +35,7 @@ from crawl_envs.sim.events import (
 from crawl_envs.sim.pending import pop_pending, push_pending
 from crawl_envs.sim.state import Records, State
 from crawl_envs.sim.streams import Stream, UintArray, loaded, store, stream_of
-from crawl_envs.types import BoolArray, FloatArray, Instance
+from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
 
 BLOCK = 64
 """Events of a generated tape that are drawn at once."""
@@ -46,17 +47,19 @@ class Tape:
 
     Attributes:
         time: time of each event, float64, not decreasing, >= 0.
-        code: ``page * CODE_STRIDE + kind`` of each event, int32.
+        code: ``page * CODE_STRIDE + kind`` of each event, int64.
         alive: which pages exist at time 0, (m,) bool; the others are born by an event.
+        num_sources: number of sources of signals, S.
 
     Raises:
         ValueError: arrays disagree in shape, times decrease or are not finite, a code names no
-            page or kind.
+            page, kind or source.
     """
 
     time: FloatArray
     code: CodeArray
     alive: BoolArray
+    num_sources: int = 1
 
     def __post_init__(self) -> None:
         if self.time.shape != self.code.shape or self.time.ndim != 1:
@@ -70,8 +73,13 @@ class Tape:
         if late.size:
             raise ValueError(f"tape time must not decrease, but does at event {late[0] + 1}")
         pages, kinds = np.divmod(self.code, CODE_STRIDE)
-        if np.any(pages < 0) or np.any(pages >= self.alive.size) or np.any(kinds >= KINDS):
-            raise ValueError(f"tape code must name a page below {self.alive.size} and a kind")
+        whole("tape num_sources", self.num_sources, 1, MOST_SOURCES)
+        known = (kinds < SIGNAL + 2 * self.num_sources) | (kinds == BIRTH) | (kinds == DEATH)
+        if np.any(pages < 0) or np.any(pages >= self.alive.size) or not known.all():
+            raise ValueError(
+                f"tape code must name a page below {self.alive.size} and a kind, with a source "
+                f"below {self.num_sources}"
+            )
 
     @property
     def mortal(self) -> bool:
@@ -84,37 +92,45 @@ class Tape:
         num_pages: int,
         *,
         changes: tuple[ArrayLike, ArrayLike] = ((), ()),
-        signals: tuple[ArrayLike, ArrayLike] = ((), ()),
+        signals: tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike] = ((), ()),
         requests: tuple[ArrayLike, ArrayLike] = ((), ()),
         births: tuple[ArrayLike, ArrayLike] = ((), ()),
         deaths: tuple[ArrayLike, ArrayLike] = ((), ()),
         alive: ArrayLike = True,
+        num_sources: int = 1,
     ) -> Tape:
         """Build a tape from lists of (times, pages), in any order.
 
-        At equal times births come first, then changes, signals, requests and deaths.
+        ``signals`` may be (times, pages, sources), with sources below ``num_sources``; without,
+        they are of source 0. At equal times births come first, then changes, signals, requests
+        and deaths.
         """
-        lists = {
+        source = np.asarray(signals[2] if len(signals) == 3 else np.zeros(np.shape(signals[1])))
+        if np.any(source < 0) or np.any(source >= num_sources):
+            raise ValueError(
+                f"signals must have sources in [0, {num_sources}), got {source.min()} to "
+                f"{source.max()}"
+            )
+        lists: dict[str, tuple[IntArray | int, Sequence[ArrayLike]]] = {
             "births": (BIRTH, births),
             "changes": (CHANGE, changes),
-            "signals": (SIGNAL, signals),
+            "signals": (SIGNAL + 2 * source.astype(np.int64), signals[:2]),
             "requests": (REQUEST, requests),
             "deaths": (DEATH, deaths),
         }
-        for name, (_, (time, page)) in lists.items():
-            if np.shape(time) != np.shape(page):
+        times, codes = [], []
+        for name, (kind, (time, page)) in lists.items():
+            if np.shape(time) != np.shape(page) or np.shape(kind) not in ((), np.shape(page)):
                 raise ValueError(
-                    f"{name} must be times and as many pages, got {np.shape(time)} and "
+                    f"{name} must be times and as many pages, or sources, got {np.shape(time)} and "
                     f"{np.shape(page)}"
                 )
-        times = [np.asarray(time, np.float64) for _, (time, _) in lists.values()]
-        codes = [
-            np.asarray(page, np.int64) * CODE_STRIDE + kind for kind, (_, page) in lists.values()
-        ]
+            times.append(np.asarray(time, np.float64))
+            codes.append(np.asarray(page, np.int64) * CODE_STRIDE + kind)
         time, code = np.concatenate(times), np.concatenate(codes)
         order = np.argsort(time, kind="stable")
         mask = np.broadcast_to(np.asarray(alive, np.bool_), (num_pages,)).copy()
-        return cls(time[order], code[order].astype(np.int32), mask)
+        return cls(time[order], code[order], mask, num_sources)
 
 
 def pending_capacity(instance: Instance) -> int:
@@ -131,10 +147,10 @@ def pending_capacity(instance: Instance) -> int:
 
 
 @compiled(forceinline=True)
-def draw_source(stream: Stream, alias: Records, mean_gap: float, time: float) -> Any:
+def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any:
     """Draw the source event after one at ``time``: its time, its code, and the stream after it."""
-    gap, stream = draw_gap(stream, mean_gap)
-    code, stream = draw_code(stream, alias)
+    gap, stream = draw_gap(stream, record.mean_gap)
+    code, stream = draw_code(stream, alias, record.column_bits)
     return time + gap, code, stream
 
 
@@ -145,7 +161,7 @@ def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Reco
     for position in range(block.shape[0]):
         event = block[position]
         event.time, event.code = time, code
-        time, code, stream = draw_source(stream, alias, record.mean_gap, time)
+        time, code, stream = draw_source(record, stream, alias, time)
     record.next_time, record.next_code = time, code
     store(stream, words)
 
@@ -173,13 +189,14 @@ def draw_block_delayed(
             delay, stream = draw_delay(
                 stream, record.delay_kind, record.delay_mean, record.delay_quantum
             )
-            push_pending(pending, record.pending, time + delay, code - kind + SIGNAL)
+            change = kind & CHANGE
+            push_pending(pending, record.pending, time + delay, code - change)
             record.pending += 1
-            code -= SIGNAL
-        if kind != SIGNAL or math.isinf(time):
+            code += change - kind
+        if kind < SIGNAL or kind & CHANGE or math.isinf(time):
             event.time, event.code = time, code
             position += 1
-        time, code, stream = draw_source(stream, alias, record.mean_gap, time)
+        time, code, stream = draw_source(record, stream, alias, time)
     record.next_time, record.next_code = time, code
     store(stream, words)
 
@@ -207,7 +224,5 @@ def rewind(state: State, lane: int) -> None:
     record.length = 0
     record.pending = 0
     stream = stream_of(record.root, record.episode)
-    record.next_time, record.next_code, stream = draw_source(
-        stream, state.alias[lane], record.mean_gap, 0.0
-    )
+    record.next_time, record.next_code, stream = draw_source(record, stream, state.alias[lane], 0.0)
     store(stream, state.stream[lane])

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.arguments import whole
 from crawl_envs.sim.clock import clock_rows, slots_until
-from crawl_envs.sim.events import DRAWN_KINDS, event_rates, fill_alias
+from crawl_envs.sim.events import column_bits, event_rates, fill_alias
 from crawl_envs.sim.state import (
     ALIAS,
     CRAWL_ENTRY,
@@ -23,7 +24,10 @@ from crawl_envs.sim.state import (
     address_table,
 )
 from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
-from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, Ledger
+from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArray, Ledger
+
+MOST_COLUMNS = 2**31 - 1
+"""Columns of an alias table, which are numbered in 32 bits: wider ones take longer to draw from."""
 
 LOG_CAPACITY = 16
 """Signals per slot that are provided for at first; the log grows as needed."""
@@ -32,6 +36,7 @@ LOG_CAPACITY = 16
 def _allocate(
     num_lanes: int,
     num_pages: int,
+    num_sources: int,
     num_features: int,
     crawls_per_slot: int,
     block: int,
@@ -40,6 +45,8 @@ def _allocate(
     """Allocate the arrays of ``num_lanes`` worlds, all zero but for the recorded tape."""
     events = np.zeros((num_lanes, block) if tape is None else (1, tape.time.size), EVENT)
     alive = np.ones(num_pages, np.bool_)
+    columns = num_pages << column_bits(num_sources) if tape is None else 0
+    counted_apart = num_sources if num_sources > 1 else 0
     if tape is not None:
         events["time"], events["code"], alive = tape.time, tape.code, tape.alive.copy()
     return State(
@@ -50,12 +57,14 @@ def _allocate(
         pages=np.zeros((num_lanes, num_pages), PAGE),
         alive_at_start=alive,
         tape=events,
-        alias=np.zeros((num_lanes, DRAWN_KINDS * num_pages if tape is None else 0), ALIAS),
+        alias=np.zeros((num_lanes, columns), ALIAS),
         pending=np.zeros((num_lanes, 0), EVENT),
         signal_log=np.zeros((num_lanes, LOG_CAPACITY), SIGNAL_ENTRY),
         crawl_log=np.zeros((num_lanes, crawls_per_slot), CRAWL_ENTRY),
         outcomes=np.zeros((NUM_OUTCOMES, num_lanes)),
         shown=np.zeros((num_lanes, num_features, num_pages), np.float32),
+        source_signals=np.zeros((num_lanes, counted_apart, num_pages), np.int32),
+        crawl_signals=np.zeros((num_lanes, counted_apart, crawls_per_slot), np.int32),
     )
 
 
@@ -72,6 +81,7 @@ class World:
     Args:
         num_lanes: number of worlds, N.
         num_pages: pages of each, m.
+        num_sources: sources of signals, S.
         num_features: columns of an observation, F; 0 where nothing is observed.
         horizon: end of the episodes.
         batch: slots per decision.
@@ -85,6 +95,7 @@ class World:
         num_lanes: int,
         num_pages: int,
         *,
+        num_sources: int = 1,
         num_features: int = 0,
         horizon: float = np.inf,
         batch: int = 1,
@@ -92,11 +103,18 @@ class World:
         block: int = BLOCK,
         tape: Tape | None = None,
     ) -> None:
+        whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
         if tape is not None and tape.alive.size != num_pages:
             raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
-        self.num_lanes = num_lanes
-        self.num_pages = num_pages
-        self._adopt(_allocate(num_lanes, num_pages, num_features, crawls_per_slot, block, tape))
+        if tape is not None and tape.num_sources != num_sources:
+            raise ValueError(
+                f"tape must be of {num_sources} sources of signals, got {tape.num_sources}"
+            )
+        self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
+        self._adopt(
+            _allocate(num_lanes, num_pages, num_sources, num_features, crawls_per_slot, block, tape)
+        )
+        self.state.lanes["column_bits"] = column_bits(num_sources)
         self.state.lanes["horizon"], self.state.lanes["batch"] = horizon, batch
         self.state.lanes["recorded"] = self.state.lanes["mortal"] = tape is not None
         self.state.lanes["length"] = 0 if tape is None else tape.time.size
@@ -105,6 +123,11 @@ class World:
         """Give a lane its instance; it takes effect at the lane's next restart."""
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        if instance.num_sources != self.num_sources:
+            raise ValueError(
+                f"instance must have {self.num_sources} sources of signals, "
+                f"got {instance.num_sources}"
+            )
         self._make_room(instance)
         state, record = self.state, self.state.lanes[lane]
         rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
@@ -164,16 +187,26 @@ class World:
         record = self.state.lanes[lane]
         crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
         signals = self.state.signal_log[lane, : record["logged"]]
+        received = crawls["signals"].copy()
+        if self.num_sources > 1:
+            received = self.state.crawl_signals[lane, :, : crawls.size].astype(np.int64)
         return CrawlLog(
             page=crawls["page"].copy(),
             time=np.full(crawls.size, crawl_time),
             elapsed=crawls["elapsed"].copy(),
-            signals=crawls["signals"].copy(),
+            signals=received,
             changed=crawls["changed"].copy(),
             signal_page=signals["page"].copy(),
             signal_time=signals["time"].copy(),
-            signal_source=np.zeros(signals.size, np.int64),
+            signal_source=signals["source"].copy(),
         )
+
+    def signals(self, lane: int) -> IntArray:
+        """Return the signals of each page since its last crawl, (m,) or (S, m), a fresh array."""
+        apart = self.state.source_signals[lane]
+        counts = apart if self.num_sources > 1 else self.state.pages[lane]["signals"]
+        fresh: IntArray = counts.astype(np.int64)
+        return fresh
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Return copies of all arrays by name."""

@@ -1,4 +1,4 @@
-"""A short trajectory of every registered id, kept as JSON.
+"""A short trajectory of every registered id, and of some settings more, kept as JSON.
 
 A golden file says what an environment did when it was written; a difference is a change of
 behaviour, which calls for a new version of the id, or for a word on why not. Files are written
@@ -35,13 +35,27 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "bandwidth_steps": [[2.0, 3.0]],
     },
     "CrawlTrace-v0": {"window": [100.0, 110.0], "importance": "zipf"},
+    "CrawlNCIS-v0 sources": {
+        "num_pages": 5,
+        "bandwidth": 5.0,
+        "horizon": 4.0,
+        "instance": "sources",
+        "delay": {"kind": "exponential", "mean": 0.3},
+    },
+    "CrawlTrace-v0 both": {"window": [100.0, 110.0], "signals": "both"},
 }
-"""Arguments that make an id's episodes short; an id that is missing runs with its defaults."""
+"""Arguments that make episodes short, by an id and maybe a word more; an id that is missing runs
+with its defaults."""
+
+
+def names() -> tuple[str, ...]:
+    """Return what has a golden file: all registered ids, and the further settings."""
+    return tuple(dict.fromkeys((*crawl_envs.FAMILIES, *SETTINGS)))
 
 
 def path_of(name: str) -> Path:
-    """Return where the golden file of an id lies."""
-    return FOLDER / f"{name}.json"
+    """Return where a golden file lies."""
+    return FOLDER / f"{name.replace(' ', '-')}.json"
 
 
 def play(name: str, seed: int, arguments: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
@@ -70,8 +84,8 @@ def play(name: str, seed: int, arguments: dict[str, Any], actions: list[Any]) ->
 
 
 def record(name: str) -> dict[str, Any]:
-    """Return the golden record of an id."""
-    arguments = SETTINGS.get(name, {})
+    """Return the golden record of an id, or of a further setting of it."""
+    arguments, name = SETTINGS.get(name, {}), name.split()[0]
     space = gymnasium.make(name, **arguments).action_space
     space.seed(SEED)
     actions = [np.asarray(space.sample()).tolist() for _ in range(STEPS)]
@@ -86,7 +100,7 @@ def record(name: str) -> dict[str, Any]:
 
 
 def write_all() -> None:
-    """Write the golden files of all registered ids."""
-    for name in crawl_envs.FAMILIES:
+    """Write all golden files."""
+    for name in names():
         text = json.dumps(record(name), indent=1)
         path_of(name).write_text(text + "\n", encoding="utf-8")

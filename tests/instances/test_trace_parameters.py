@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawl_envs.instances import traces
+from crawl_envs.instances.recorded import recorded
 from tests.instances.recorded import META, tiny_tables, tiny_trace, write
 
 
@@ -38,6 +39,58 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
     for name, value in vars(some_parameters()).items():
         assert np.array_equal(getattr(found, name), value), name
     assert sorted(file.name for file in tmp_path.glob("parameters*")) == [path.name]
+
+
+def of_both(**changed: Any) -> traces.Parameters:
+    pages = np.arange(5.0)
+    return some_parameters(
+        **{
+            "signals": "both",
+            "recall": np.array([pages / 8.0, pages / 9.0]),
+            "false_signal_rate": np.array([pages, pages / 7.0]),
+            "pooled_recall": (0.5, 0.25),
+            "pooled_false_signal_rate": (1.0, 0.125),
+            **changed,
+        }
+    )
+
+
+def test_parameters_of_two_sources_come_back_as_they_were(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    path = traces.parameters_path(tmp_path, "both")
+    traces.save_parameters(path, of_both(), trace)
+    found = traces.load_parameters(path, trace)
+    assert found.num_sources == 2
+    for name, value in vars(of_both()).items():
+        assert np.array_equal(getattr(found, name), value), name
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"recall": np.array([np.zeros(5), np.full(5, 1.5)])}, "'recall_1' holds 1.5.*from 0 to 1"),
+        ({"false_signal_rate": np.full((2, 5), -1.0)}, "'false_signal_rate_0' holds -1.0"),
+        ({"pooled_recall": (0.5, 2.0)}, "pooled_recall must lie in"),
+        ({"pooled_recall": (0.5,)}, "pooled_recall must be 2 numbers"),
+        ({"pooled_recall": 0.5}, "metadata"),
+    ],
+)
+def test_bad_parameters_of_two_sources_are_named(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    trace = tiny_trace(tmp_path)
+    path = tmp_path / "parameters-both.parquet"
+    traces.save_parameters(path, of_both(**changed), trace)
+    with pytest.raises(ValueError, match=message):
+        traces.load_parameters(path, trace)
+
+
+def test_parameters_of_one_source_are_not_taken_for_two(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    path = tmp_path / "parameters-both.parquet"
+    traces.save_parameters(path, some_parameters(), trace)
+    with pytest.raises(ValueError, match=r"2 sources for signals='both', got those of 'mentions'"):
+        recorded(str(tmp_path), signals="both", parameters=str(path))
 
 
 def test_missing_parameters_name_the_command_that_makes_them(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ SITES = (
     "scoop-main",
     "tldr-pages",
 )
-RANK = {BIRTH: 0, CHANGE: 1, SIGNAL: 2, DEATH: 3}
+MENTION = SIGNAL + 2
+"""Of the second of two sources."""
+RANK = {BIRTH: 0, CHANGE: 1, SIGNAL: 2, MENTION: 3, DEATH: 4}
 
 Event = tuple[float, int, int]
 
@@ -54,7 +56,7 @@ def naive_events(trace: traces.Trace, start: float, end: float, signals: str) ->
         if signals in ("mentions", "both"):
             for p, t in zip(trace.mention_page, trace.mention_time, strict=True):
                 if p == page and born < t < died:
-                    moments.append((t, SIGNAL))
+                    moments.append((t, MENTION if signals == "both" else SIGNAL))
         moments += [(born, BIRTH), (died, DEATH)]
         found += [(float(t - start), kind, page) for t, kind in moments if start < t <= end]
     return sorted(found, key=lambda event: (event[0], RANK[event[1]], event[2]))
@@ -86,15 +88,16 @@ def test_a_window_of_the_tiny_trace(tmp_path: Path) -> None:
     assert window.duration == 7.0
     assert window.num_pages == 5
     assert window.time.dtype == np.float64
-    assert window.code.dtype == np.int32
+    assert window.code.dtype == np.int64
 
 
 def test_a_page_mentioned_in_a_commit_to_its_directory_gets_two_signals(tmp_path: Path) -> None:
     window = tiny_trace(tmp_path).window(0.0, 1.5, "both")
-    assert [event for event in events(window) if event[1] == SIGNAL] == [
+    assert window.num_sources == 2
+    assert [event for event in events(window) if event[1] in (SIGNAL, MENTION)] == [
         (1.0, SIGNAL, 0),
         (1.0, SIGNAL, 1),
-        (1.0, SIGNAL, 0),
+        (1.0, MENTION, 0),
     ]
 
 

@@ -16,7 +16,7 @@ INDEX_POLICIES = ("Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS", "GreedyN
 # Forms of action
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 @pytest.mark.parametrize(
     ("form", "batch", "space"),
     [
@@ -67,7 +67,9 @@ def test_scores_are_the_largest_values_in_order():
         known = core.tracker()
         problem = known.problem
         expected = np.argsort(
-            -index.page_values(*policy._index(problem), known.elapsed, known.signals, known.alive),
+            -index.page_values(
+                *policy._index(problem), known.elapsed, known.signals * 1.0, known.alive
+            ),
             kind="stable",
         )[:5]
         assert np.argsort(-actions[0], kind="stable")[:5].tolist() == expected.tolist()
@@ -90,7 +92,7 @@ def test_threshold_refreshes_every_page_that_reaches_it():
         action, _ = policy.predict(observation)
         known = core.tracker()
         values = index.page_values(
-            *policy._index(known.problem), known.elapsed, known.signals, known.alive
+            *policy._index(known.problem), known.elapsed, known.signals * 1.0, known.alive
         )
         np.testing.assert_array_equal(action[0], values >= 0.05)
         sizes.append(int(action.sum()))
@@ -110,7 +112,7 @@ def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
     lane.reset()
     known = lane.tracker()
     rng = np.random.default_rng(0)
-    elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000)
+    elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000) * 1.0
     value, table = policies.make(name, ReplayCore(lane))._index(known.problem)
     plain = index.page_values(value, table, elapsed, signals, known.alive)
     through = index.page_values(index.pointer(value), table, elapsed, signals, known.alive)

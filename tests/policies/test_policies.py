@@ -27,7 +27,14 @@ from tests.policies.replay import (
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
 
-INDEX_POLICIES = ("Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS", "GreedyNCISApprox")
+INDEX_POLICIES = (
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyNCIS",
+    "GreedyNCISApprox",
+    "GreedyNCISDelayed",
+)
 SEQUENCE_POLICIES = ("LowDiscrepancy", "UniformCrawl", "ChangeRateCrawl", "RandomCrawl")
 
 PUBLISHED = {
@@ -102,8 +109,10 @@ def test_reference_first_picks_of_greedy(case):
 
 def test_every_policy_is_made_by_name_and_can_be_compiled():
     core = ReplayCore(random_lane(4, 0))
-    assert policies.names() == tuple(sorted((*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")))
-    for name in policies.names():
+    slotted = (*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")
+    assert policies.names("page") == tuple(sorted(slotted))
+    assert policies.names() == tuple(sorted((*slotted, "ThresholdNCIS")))
+    for name in policies.names("page"):
         policy = policies.make(name, core)
         assert policy.name == name
         assert isinstance(policy, CompilablePolicy)
@@ -142,13 +151,13 @@ def compiled_run(policy, core, steps):
             page = compiled.pages[step]
         else:
             page = index.best_page(
-                compiled.value, compiled.parameters, known.elapsed, known.signals, known.alive
+                compiled.value, compiled.parameters, known.elapsed, known.signals * 1.0, known.alive
             )
         lane.step([int(page)])
     return lane.crawled
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_steps_choose_what_the_compiled_form_chooses(name):
     def core():
         return ReplayCore(random_lane(12, 3, horizon=8.0))
@@ -172,7 +181,7 @@ def test_best_page_in_plain_python():
         compiled = policies.RoundRobin(features=("elapsed",))._index(
             Instance(np.ones(9), 1.0, bandwidth=1.0).problem()
         )
-        sight = (*compiled, elapsed, np.zeros(9, dtype=np.int64), alive)
+        sight = (*compiled, elapsed, np.zeros(9), alive)
         values = np.where(alive, elapsed, -np.inf)
         np.testing.assert_array_equal(index.page_values(*sight), values)
         assert index.best_page(*sight) == (np.argmax(values) if alive.any() else 0)
@@ -181,7 +190,7 @@ def test_best_page_in_plain_python():
 # Episodes and lanes
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_lanes_are_independent(name):
     def lanes():
         return [random_lane(6, seed) for seed in (1, 2, 3)]
@@ -193,7 +202,7 @@ def test_lanes_are_independent(name):
         assert run(policies.make(name, alone), alone, 30)[0] == sequence
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_new_episode_means_new_problem(name):
     core = ReplayCore(random_lane(6, 1))
     policy = policies.make(name, core)
@@ -205,7 +214,7 @@ def test_new_episode_means_new_problem(name):
     assert run(policy, core, 30) == run(policies.make(name, fresh), fresh, 30)
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_asked_twice_answers_the_same(name):
     core = ReplayCore(random_lane(6, 1))
     policy = policies.make(name, core)
@@ -240,7 +249,7 @@ def test_delay_window_from_the_definition():
     discarded = 0
     for _ in range(99):
         action, _ = policy.predict(observation)
-        counted = np.zeros(5, dtype=np.int64)
+        counted = np.zeros(5)
         for time, page in signals:
             if lane.last_crawl[page] < time < lane.time:
                 counted[page] += time - lane.last_crawl[page] > window
@@ -275,7 +284,7 @@ def test_policy_that_joins_an_episode_starts_from_what_is_known():
 # Pages that do not exist
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 @pytest.mark.parametrize("form", ["page", "scores", "refresh"])
 def test_dead_pages_are_never_chosen(name, form):
     core = ReplayCore(random_lane(8, 1), action_form=form, batch=2 if form == "scores" else 1)
@@ -352,7 +361,7 @@ def test_pages_that_need_no_crawl_share_evenly(name, importance):
 # With the environments
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policies.names("page"))
 def test_stable_baselines_evaluates_policies_on_the_environment(name):
     env = Monitor(gymnasium.make("CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=3.0))
     policy = policies.make(name, env)
@@ -365,7 +374,7 @@ def test_vector_environment_is_many_single_ones():
     settings = {"num_pages": 10, "bandwidth": 10.0, "horizon": 3.0, "instance": "noisy"}
     lanes = gymnasium.make_vec("CrawlNCIS-v0", num_envs=3, **settings)
     single = gymnasium.make("CrawlNCIS-v0", **settings)
-    for name in policies.names():
+    for name in policies.names("page"):
         policy = policies.make(name, lanes)
         observation, _ = lanes.reset(seed=5)
         actions = []

@@ -65,8 +65,9 @@ def test_counts_of_the_tiny_trace(tmp_path: Path) -> None:
     assert counts.signalled.tolist() == [1, 0, 1, 0, 0]
     assert counts.false_signals.tolist() == [0, 0, 1, 0, 0]
     both = count_events(trace, 0.0, 8.0, "both")
-    assert both.signalled.tolist() == [2, 0, 1, 0, 0]
-    assert both.false_signals.tolist() == [2, 3, 2, 1, 1]
+    # Mentions tell of one change of page 0 and of page 2; the directory of the other of page 0.
+    assert both.signalled.tolist() == [[1, 0, 0, 0, 0], [1, 0, 1, 0, 0]]
+    assert both.false_signals.tolist() == [[3, 3, 2, 1, 1], [0, 0, 1, 0, 0]]
     none = count_events(trace, 0.0, 8.0, "none")
     assert none.changes.tolist() == [2, 0, 1, 0, 0]
     assert not none.signalled.any()
@@ -78,21 +79,29 @@ def test_counts_agree_with_the_naive_twin(signals: traces.Signals) -> None:
     trace = traces.load(traces.find("garden-handbook"))
     start, end = 20.0, 90.0
     changes = set(zip(trace.change_page.tolist(), trace.change_time.tolist(), strict=True))
-    received: list[tuple[int, float]] = []
+    sources: list[list[tuple[int, float]]] = []
     if signals != "mentions":
+        sources.append([])
         for place, t in zip(trace.signal_directory, trace.signal_time, strict=True):
             members = np.flatnonzero(trace.directory == place)
-            received += [(int(page), float(t)) for page in members]
+            sources[0] += [(int(page), float(t)) for page in members]
     if signals != "directory":
-        received += zip(trace.mention_page.tolist(), trace.mention_time.tolist(), strict=True)
-    inside = [(p, t) for p, t in received
-              if start < t <= end and trace.created[p] < t < trace.deleted[p]]  # fmt: skip
+        named = zip(trace.mention_page.tolist(), trace.mention_time.tolist(), strict=True)
+        sources.append(list(named))
     counts = count_events(trace, start, end, signals)
+    told = np.atleast_2d(counts.signalled)
+    false = np.atleast_2d(counts.false_signals)
     for page in range(trace.num_pages):
         own = {(p, t) for p, t in changes if p == page and start < t <= end}
         assert counts.changes[page] == len(own)
-        assert counts.signalled[page] == len(own & set(inside))
-        assert counts.false_signals[page] == sum(p == page and (p, t) not in own for p, t in inside)
+        for source in reversed(range(len(sources))):
+            inside = [(p, t) for p, t in sources[source]
+                      if p == page and start < t <= end
+                      and trace.created[p] < t < trace.deleted[p]]  # fmt: skip
+            credited = own & set(inside)
+            assert told[source, page] == len(credited)
+            assert false[source, page] == sum(event not in credited for event in inside)
+            own -= credited
 
 
 def test_parameters_are_recovered_from_a_long_record() -> None:
@@ -185,6 +194,56 @@ def test_recall_of_directory_signals_is_capped() -> None:
     assert found.recall.max() == RECALL_CAP
     assert found.pooled_recall == RECALL_CAP
     assert np.all(found.recall < 1.0)
+
+
+def test_of_both_kinds_mentions_keep_their_quality_and_directories_take_the_rest() -> None:
+    trace = traces.load(traces.find("garden-handbook"))
+    alone, both = fit(trace, signals="mentions"), fit(trace, signals="both")
+    assert np.array_equal(both.recall[1], alone.recall)
+    assert np.array_equal(both.false_signal_rate[1], alone.false_signal_rate)
+    assert both.pooled_recall[1] == alone.pooled_recall
+    total = both.recall.sum(0)
+    assert total.max() <= RECALL_CAP + 1e-15
+    assert both.pooled_recall[0] + both.pooled_recall[1] == pytest.approx(RECALL_CAP)
+    # As many signals of directories as were received: false ones, and those that tell of a change.
+    counts = count_events(trace, 0.0, trace.days / 2.0, "both")
+    heard = count_events(trace, 0.0, trace.days / 2.0, "directory")
+    received = heard.signalled + heard.false_signals
+    assert np.array_equal(counts.signalled[0] + counts.false_signals[0], received)
+    assert np.array_equal(both.change_rate, alone.change_rate)
+
+
+def test_recall_of_two_sources_is_recovered_from_a_long_record() -> None:
+    """Changes told by mentions, by the directory or by none; each page has its directory."""
+    rng = np.random.default_rng(13)
+    rates, days = rng.gamma(2.0, 0.25, 40), 4000.0
+    recall = np.array([rng.uniform(0.2, 0.5, 40), rng.uniform(0.1, 0.4, 40)])
+    false = rng.gamma(3.0, 0.1, (2, 40))
+    one = drawn_trace(rates, recall.sum(0), np.zeros(40), days, 14)
+    by_mention = rng.random(one.mention_page.size) < (recall[1] / recall.sum(0))[one.mention_page]
+    pages, times = [], []
+    for source, kept in enumerate((~by_mention, by_mention)):
+        extra = np.repeat(np.arange(40), rng.poisson(false[source] * days))
+        page = np.concatenate([one.mention_page[kept], extra])
+        time = np.concatenate([one.mention_time[kept], rng.uniform(0.0, days, extra.size)])
+        order = np.argsort(time)
+        pages.append(page[order])
+        times.append(time[order])
+    trace = dataclasses.replace(
+        one,
+        directory=np.arange(40),
+        signal_directory=pages[0],
+        signal_time=times[0],
+        mention_page=pages[1],
+        mention_time=times[1],
+    )
+    found = fit(trace, 0.0, days, "both")
+    seen = rates > 0.05
+    np.testing.assert_allclose(found.recall[:, seen], recall[:, seen], atol=0.12)
+    np.testing.assert_allclose(found.false_signal_rate, false, rtol=0.3)
+    share = np.average(recall, axis=1, weights=rates)
+    np.testing.assert_allclose(found.pooled_recall, share, atol=0.02)
+    np.testing.assert_allclose(found.pooled_false_signal_rate, false.mean(1), rtol=0.03)
 
 
 def test_without_signals_there_is_no_signal_quality() -> None:

@@ -73,6 +73,18 @@ def test_rates_of_the_four_kinds():
     assert rates.ravel().tolist() == naive.drawn_rates(instance)
 
 
+@pytest.mark.parametrize(("num_sources", "columns"), [(1, 4), (2, 8), (3, 8), (4, 16), (15, 32)])
+def test_rates_of_several_sources(num_sources, columns):
+    recall = np.full((num_sources, 2), 1.0 / 16.0)
+    false = np.arange(2.0 * num_sources).reshape(num_sources, 2)
+    instance = Instance([1.0, 2.0], [0.5, 4.0], recall, false, bandwidth=1.0)
+    rates = event_rates(instance)
+    assert rates.shape == (2, columns)
+    assert rates.ravel().tolist() == naive.drawn_rates(instance)
+    total = instance.importance + instance.change_rate + false.sum(0)
+    assert rates.sum(1).tolist() == total.tolist()
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(FEW_DIGITS, min_size=1, max_size=40))
 def test_alias_table_is_the_twins(rates):
@@ -103,8 +115,17 @@ def test_codes_are_the_twins_page_and_kind():
     stream, twin = stream_of(3), naive.Stream(3, 0)
     for _ in range(2000):
         page, kind = divmod(table.draw(twin), 4)
-        assert stream(draw_code, alias) == page * CODE_STRIDE + kind
+        assert stream(draw_code, alias, 2) == page * CODE_STRIDE + kind
     assert stream.tolist() == twin.state
+
+
+def test_codes_of_several_sources_are_the_twins_page_and_kind():
+    rates = np.random.default_rng(0).integers(0, 64, 3 * 32) / 64.0
+    alias, table = alias_of(rates), naive.AliasTable(rates.tolist())
+    stream, twin = stream_of(3), naive.Stream(3, 0)
+    for _ in range(2000):
+        page, kind = divmod(table.draw(twin), 32)
+        assert stream(draw_code, alias, 5) == page * CODE_STRIDE + kind
 
 
 @pytest.mark.parametrize("mean", [0.001, 1.0, 1e6])

@@ -32,7 +32,7 @@ def noisy(delay=None, seed=0, num_pages=5):
 
 def tape_of(instance, seed, *, episode=0, until=40.0, block=64):
     """The kernels' events before ``until``, as (time, page, kind), drawn block by block."""
-    world = World(1, instance.num_pages, block=block)
+    world = World(1, instance.num_pages, num_sources=instance.num_sources, block=block)
     world.set_instance(0, instance)
     world.state.lanes["root"], world.state.lanes["episode"] = roots(seed).tape, episode
     rewind(world.state, 0)
@@ -46,7 +46,7 @@ def tape_of(instance, seed, *, episode=0, until=40.0, block=64):
 
 
 @pytest.mark.parametrize("delay", DELAYS.values(), ids=DELAYS)
-@pytest.mark.parametrize("name", ["uniform", "partial", "noisy"])
+@pytest.mark.parametrize("name", ["uniform", "partial", "noisy", "sources"])
 def test_events_are_the_twins(name, delay):
     for seed, episode in ((0, 0), (1, 0), (1, 3)):
         instance = make(name, seed=seed, num_pages=5, bandwidth=10.0, delay=delay)
@@ -61,7 +61,7 @@ def test_events_of_the_named_delay_are_the_twins():
     assert tape_of(instance, 3) == naive.drawn_events(instance, 3, 0, 40.0)
 
 
-@pytest.mark.parametrize("name", ["uniform", "partial", "noisy", "delayed"])
+@pytest.mark.parametrize("name", ["uniform", "partial", "noisy", "delayed", "sources"])
 def test_rates_of_many_digits_shift_only_the_last_digit(name):
     """The kernels' total rate is rounded in another order than the twin's."""
     instance = make(name, seed=4, num_pages=30, bandwidth=10.0)
@@ -79,6 +79,9 @@ EDGES = {
     "static pages": Instance([1.0, 0.5], 0.0, 0.5, [0.0, 1.0], bandwidth=1.0),
     "no requests": Instance(0.0, [1.0, 2.0], 0.5, 0.5, bandwidth=1.0),
     "false signals alone": Instance(0.0, 0.0, 0.0, [0.5, 1.0], bandwidth=1.0),
+    "two sources": Instance(
+        [1.0, 0.5], [1.0, 2.0], [[0.25, 0.5], [0.5, 0.25]], [[1.0, 0.5], [0.25, 2.0]], bandwidth=1.0
+    ),
     "one dead row": Instance([0.0, 1.0], [0.0, 1.0], [0.0, 0.5], [0.0, 0.5], bandwidth=1.0),
 }
 
@@ -103,7 +106,9 @@ def test_events_of_edge_cases_are_the_twins(edge, delay):
     assert events
     rates = naive.drawn_rates(instance)
     if delay is None:
-        assert all(rates[4 * page + kind] > 0.0 for _, page, kind in events)
+        assert all(
+            rates[naive.num_columns(instance) * page + kind] > 0.0 for _, page, kind in events
+        )
 
 
 def test_false_signals_far_above_all_other_rates_are_the_twins():

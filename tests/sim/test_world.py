@@ -38,6 +38,9 @@ KINDS_OF_WORLD = {
         "name": "partial",
         "delay": Delay("poisson", 3.0 / RATE, 1.0 / RATE),
     },
+    "two sources": {"name": "sources"},
+    "two sources with delays": {"name": "sources", "delay": Delay("exponential", 0.5)},
+    "three sources": {"name": "sources", "num_sources": 3, "delay": Delay("poisson", 1.5, 1.0)},
     "bandwidth steps": {"name": "noisy", "bandwidth_steps": ((0.7, 12.0), (2.1, 2.5))},
 }
 ACTIONS = {
@@ -85,7 +88,7 @@ def assert_same_log(log, twin):
             log.page.tolist(),
             log.time.tolist(),
             log.elapsed.tolist(),
-            log.signals.tolist(),
+            log.signals.T.tolist(),
             log.changed.tolist(),
             strict=True,
         )
@@ -97,9 +100,9 @@ def assert_same_log(log, twin):
             for (page, time, elapsed, signals, changed), lost in zip(crawls, wasted, strict=True)
         ]
     assert crawls == twin.slot.crawls
-    signals = list(zip(log.signal_page.tolist(), log.signal_time.tolist(), strict=True))
+    arrived = (log.signal_page, log.signal_time, log.signal_source)
+    signals = list(zip(*(column.tolist() for column in arrived), strict=True))
     assert signals == twin.slot.signals
-    assert log.signal_source.tolist() == [0] * len(signals)
 
 
 def assert_same_tracker(tracker, twin):
@@ -109,7 +112,7 @@ def assert_same_tracker(tracker, twin):
     assert tracker.elapsed.tolist() == [
         twin.time - page.since if page.alive else 0.0 for page in twin.pages
     ]
-    assert tracker.signals.tolist() == [page.signals for page in twin.pages]
+    assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
     assert tracker.changed.tolist() == [page.found for page in twin.pages]
 
 
@@ -170,7 +173,9 @@ def test_worlds_are_the_twins(kind):
 
 
 @pytest.mark.parametrize("form", ACTIONS)
-@pytest.mark.parametrize("kind", ["bandwidth steps", "exponential delay"])
+@pytest.mark.parametrize(
+    "kind", ["bandwidth steps", "exponential delay", "two sources with delays"]
+)
 def test_action_forms_crawl_what_the_twin_crawls(kind, form):
     assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), **ACTIONS[form])
 
@@ -181,6 +186,13 @@ EDGES = {
     "one page nobody asks for": Instance([0.0, 2.0], 1.0, 0.5, 0.5, bandwidth=4.0),
     "every change signalled": Instance([1.0, 0.5], [1.0, 2.0], 1.0, bandwidth=4.0),
     "one page": Instance(1.5, 2.0, 0.5, 0.5, bandwidth=4.0),
+    "two sources tell of every change": Instance(
+        [1.0, 0.5],
+        [1.0, 2.0],
+        [[0.25, 0.75], [0.75, 0.25]],
+        [[1.0, 0.5], [0.0, 2.0]],
+        bandwidth=4.0,
+    ),
     "nothing ever happens": Instance([0.0, 0.0], 0.0, bandwidth=4.0),
 }
 
@@ -360,6 +372,40 @@ def test_random_tapes_are_the_twins():
         assert_same_tape_play(instance, lists, crawls, alive=alive, horizon=8.0)
 
 
+def test_random_tapes_of_several_sources_are_the_twins():
+    """Also pages that are born, die, and are born again within a slot."""
+    rng = np.random.default_rng(1)
+    for num_sources in (2, 3, 15):
+        recall = np.full((num_sources, 3), 1.0 / num_sources)
+        instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=1.0)
+        for _ in range(8):
+            lists = {
+                name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
+                for name, size in (("changes", 20), ("signals", 60), ("deaths", 8), ("births", 8))
+            }
+            lists["signals"] = (*lists["signals"], rng.integers(num_sources, size=60))
+            tape = Tape.of_events(3, num_sources=num_sources, **lists)
+            env = single_of(instance, tape=tape, horizon=8.0, action="refresh")
+            twin = naive.World(instance, naive.written_events(**lists))
+            observation, _ = env.reset(seed=0)
+            assert_same_world(env, 0, observation, twin)
+            for _ in range(7):
+                bits = (rng.random(3) < 0.4).astype(np.int8)
+                observation, *_ = env.step(bits)
+                twin.play_slot(np.flatnonzero(bits).tolist())
+                assert_same_world(env, 0, observation, twin)
+
+
+def test_many_signals_of_several_sources_make_the_log_grow():
+    false = np.array([[200.0], [30.0]])
+    delayed, prompt = (
+        Instance([1.0], 1.0, [[0.25], [0.5]], false, bandwidth=1.0, delay=delay)
+        for delay in (Delay("constant", 0.5), None)
+    )
+    env = assert_same_play([delayed, prompt])
+    assert env.get_state()["world"]["signal_log"].shape[1] > 200 > LOG_CAPACITY
+
+
 def test_births_of_the_living_and_deaths_of_the_dead_change_nothing():
     lists = {"births": ([1.5], [0]), "deaths": ([2.25, 2.5], [1, 1])}
     assert_same_tape_play(TWO, lists, [1, 0, 0])
@@ -443,15 +489,17 @@ def test_slots_until_the_horizon():
     assert slots_until(clock_rows(2.0), 0.4) == 0
 
 
-def test_the_table_of_a_state_leads_to_its_arrays():
+@pytest.mark.parametrize("num_sources", [1, 3])
+def test_the_table_of_a_state_leads_to_its_arrays(num_sources):
     """What a kernel makes of the addresses is what Python put there: every array, every field."""
-    world = World(3, 4, num_features=2, crawls_per_slot=2, block=8)
+    world = World(3, 4, num_sources=num_sources, num_features=2, crawls_per_slot=2, block=8)
+    quality = (np.full((num_sources, 4), 0.25), 0.5)
     for lane in range(3):
         steps = ((1.0, 2.0),) if lane else ()
         delay = Delay("constant", 1.0)
         world.set_instance(
             lane,
-            Instance(np.ones(4), 1.0, 0.5, 0.5, bandwidth=1.0, bandwidth_steps=steps, delay=delay),
+            Instance(np.ones(4), 1.0, *quality, bandwidth=1.0, bandwidth_steps=steps, delay=delay),
         )
     rng = np.random.default_rng(0)
     for array in world.state:

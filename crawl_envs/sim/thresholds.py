@@ -1,0 +1,262 @@
+"""Crawls at instants of their own: every page as soon as its state reaches its threshold.
+
+The state of a page is what its rule counts of the time and of the signals since its last crawl: its
+effective elapsed time, say. Time passes evenly and signals only add to it, so between events a page
+is due at a time that is known; an agenda holds these times, and the tape and the agenda are played
+side by side. A crawl that is due at the time of an event comes before it. Pages that are born start
+a cycle, pages that die are never due.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.np.numpy_support import carray
+
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.advance import (
+    apply_event,
+    be_born_or_die,
+    close_slots,
+    crawl_page,
+    open_slot,
+    pass_time,
+)
+from crawl_envs.sim.agenda import Agenda, first_due, set_due
+from crawl_envs.sim.events import BIRTH, KIND_BITS, KIND_MASK, SIGNAL
+from crawl_envs.sim.state import State, pointer_to, state_at
+from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
+from crawl_envs.sim.tape import draw_block
+from crawl_envs.types import FloatArray, IntArray, ThresholdRule
+
+
+@compiled()
+def coins_of(seed: np.uint64) -> UintArray:
+    """Return a stream of coins, as an array of four words."""
+    words = np.empty(4, np.uint64)
+    store(stream_of(seed, np.uint64(0)), words)
+    return words
+
+
+@compiled(forceinline=True)
+def draw_target(rule: ThresholdRule, target: FloatArray, page: int, coins: UintArray) -> None:
+    """Set the threshold that ends the cycle of a page that starts; a coin only where there are two.
+
+    ``coins`` are the four words of a stream.
+    """
+    target[page] = rule.threshold[page]
+    if rule.later_share[page] > 0.0:
+        uniform, stream = next_uniform(loaded(coins))
+        store(stream, coins)
+        if uniform <= rule.later_share[page]:
+            target[page] = rule.later_threshold[page]
+
+
+@compiled(forceinline=True)
+def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
+    """Return what the signals of a page since its last crawl count, which may be infinite."""
+    total = state.pages[lane, page].signals
+    if total == 0:
+        return 0.0
+    held = state.source_signals
+    if held.shape[1] == 0:
+        return float(rule.signal_weight[0, page] * total)
+    counted = 0.0
+    for source in range(held.shape[1]):
+        if held[lane, source, page] > 0:
+            counted += rule.signal_weight[source, page] * held[lane, source, page]
+    return counted
+
+
+@compiled(forceinline=True)
+def due_time(state: State, lane: int, rule: ThresholdRule, target: float, page: int) -> float:
+    """Return when an existing page is due if no more signals arrive, not before now."""
+    if math.isinf(target):
+        return math.inf
+    now = state.lanes[lane].time
+    counted = signals_count(state, lane, rule, page)
+    if not rule.timed[page]:
+        return float(now) if counted >= target else math.inf
+    return float(max(state.last_crawl[lane, page] + (target - counted), now))
+
+
+@compiled()
+def start_cycles(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+) -> None:
+    """Put all pages on the agenda by a rule that holds from now on; ``target`` (m,) is filled."""
+    for page in range(target.shape[0]):
+        draw_target(rule, target, page, coins)
+        due = math.inf
+        if state.pages[lane, page].alive:
+            due = due_time(state, lane, rule, target[page], page)
+        set_due(agenda, page, due)
+
+
+@compiled(forceinline=True)
+def next_event_time(state: State, lane: int) -> float:
+    """Return the time of the next event of the tape, inf if there is none; draw it if need be."""
+    record = state.lanes[lane]
+    if record.cursor == record.length:
+        if record.recorded:
+            return math.inf
+        draw_block(state, lane)
+    return float(state.tape[0 if record.recorded else lane, record.cursor].time)
+
+
+@compiled(forceinline=True)
+def log_signal(state: State, lane: int, number: int, source: int) -> None:
+    """Log a signal that arrives now, and count it by its source where there are several."""
+    record = state.lanes[lane]
+    entry = state.signal_log[lane, record.logged]
+    entry.page, entry.time, entry.source = number, record.time, source
+    record.logged += 1
+    record.counted = record.logged
+    if state.source_signals.shape[1] > 0:
+        state.source_signals[lane, source, number] += 1
+
+
+@compiled(forceinline=True)
+def crawl_due(state: State, lane: int, number: int) -> None:
+    """Crawl a page now and log it."""
+    record, page = state.lanes[lane], state.pages[lane, number]
+    place = record.slot_crawls
+    entry: Any = state.crawl_log[lane, place]
+    crawl_page(record, page, entry, number, record.time - state.last_crawl[lane, number])
+    for source in range(state.source_signals.shape[1]):
+        state.crawl_signals[lane, source, place] = state.source_signals[lane, source, number]
+        state.source_signals[lane, source, number] = 0
+    state.last_crawl[lane, number] = record.time
+
+
+@compiled(forceinline=True)
+def play_event(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+) -> None:
+    """Let the next event of the tape happen, and put its page anew on the agenda."""
+    record = state.lanes[lane]
+    event = state.tape[0 if record.recorded else lane, record.cursor]
+    pass_time(record, event.time)
+    number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
+    page = state.pages[lane, number]
+    record.cursor += 1
+    if kind >= BIRTH:
+        if be_born_or_die(record, page, kind == BIRTH):
+            state.last_crawl[lane, number] = record.time
+            state.source_signals[lane, :, number] = 0
+            due = math.inf
+            if page.alive:
+                draw_target(rule, target, number, coins)
+                due = due_time(state, lane, rule, target[number], number)
+            set_due(agenda, number, due)
+    elif page.alive:
+        apply_event(record, page, kind)
+        if kind >= SIGNAL:
+            log_signal(state, lane, number, (kind >> 1) - 1)
+            set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+
+
+@compiled()
+def play_thresholds(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+) -> bool:
+    """Play a lane up to its target, and crawl every page when it is due.
+
+    Returns False where a log is full and the lane still busy: call again when there is room.
+    """
+    record = state.lanes[lane]
+    while True:
+        due, event_time = first_due(agenda), next_event_time(state, lane)
+        if min(due, event_time) >= record.target:
+            pass_time(record, record.target)
+            record.busy = False
+            return True
+        if due <= event_time:
+            if record.slot_crawls == state.crawl_log.shape[1]:
+                return False
+            pass_time(record, due)
+            number = agenda.heap[0]
+            crawl_due(state, lane, number)
+            draw_target(rule, target, number, coins)
+            set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+        else:
+            if record.logged == state.signal_log.shape[1]:
+                return False
+            play_event(state, lane, rule, target, agenda, coins)
+
+
+@compiled(forceinline=True)
+def borrowed(array: Any, dtype: Any) -> Any:
+    """Return an array of one or two axes without a reference count, which would cost time."""
+    return carray(pointer_to(array.ctypes.data), array.shape, dtype)
+
+
+@compiled(forceinline=True)
+def borrowed_rule(rule: ThresholdRule) -> ThresholdRule:
+    """Return a rule of borrowed arrays."""
+    return ThresholdRule(
+        rule.start,
+        borrowed(rule.threshold, np.float64),
+        borrowed(rule.later_threshold, np.float64),
+        borrowed(rule.later_share, np.float64),
+        borrowed(rule.signal_weight, np.float64),
+        borrowed(rule.timed, np.bool_),
+    )
+
+
+@compiled(forceinline=True)
+def borrowed_agenda(agenda: Agenda) -> Agenda:
+    """Return an agenda of borrowed arrays."""
+    return Agenda(
+        borrowed(agenda.due, np.float64),
+        borrowed(agenda.heap, np.int64),
+        borrowed(agenda.place, np.int64),
+        borrowed(agenda.size, np.int64),
+    )
+
+
+@compiled()
+def begin_rule(
+    table: IntArray, rule: ThresholdRule, target: FloatArray, agenda: Agenda, coins: UintArray
+) -> None:
+    """Let lane 0 follow a rule from now on."""
+    start_cycles(state_at(table), 0, rule, target, agenda, coins)
+
+
+@compiled()
+def roll_thresholds(
+    table: IntArray,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+    until: float,
+) -> bool:
+    """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
+
+    Returns whether it stands there; the crawls made are in the lane's log.
+    """
+    state = state_at(table)
+    open_slot(state.lanes[0], until)
+    complete = play_thresholds(
+        state, 0, borrowed_rule(rule), borrowed(target, np.float64), borrowed_agenda(agenda), coins
+    )
+    close_slots(state)
+    return complete
