@@ -3,6 +3,9 @@
 They differ in what they believe of signals: :class:`Greedy` ignores them, :class:`GreedyCIS`
 takes them for noiseless, :class:`GreedyCISPlus` does so for pages of high quality only,
 :class:`GreedyNCIS` weighs them, and :class:`GreedyNCISApprox` cuts its sum short.
+
+Of several sources of signals GREEDY-NCIS tells one from the other; the policies with a formula
+for one source only take them for one, whose recall, false signals and counts are their sums.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import numpy as np
 from crawl_envs.types import FloatArray, Problem
 from policies import value_kernels, value_tables
 from policies.index import IndexPolicy, SignalPolicy
+from policies.sources import kernels as source_kernels
+from policies.sources import tables as source_tables
 from policies.value_tables import READINGS, Reading
 
 SIGNAL_MODEL = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -21,6 +26,11 @@ SIGNAL_MODEL = ("importance", "change_rate", "recall", "false_signal_rate")
 
 def _model(problem: Problem) -> dict[str, Any]:
     return {name: getattr(problem, name) for name in SIGNAL_MODEL}
+
+
+def _several(problem: Problem) -> bool:
+    """Whether the pages have several sources of signals."""
+    return problem.recall is not None and problem.recall.ndim == 2
 
 
 def _known(reading: Reading) -> Reading:
@@ -65,7 +75,7 @@ class GreedyCIS(SignalPolicy):
         self.reading = _known(reading)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        table = value_tables.greedy_cis_table(**_model(problem), reading=self.reading)
+        table = value_tables.greedy_cis_table(**_model(problem.pooled()), reading=self.reading)
         return value_kernels.greedy_cis_value, table
 
 
@@ -105,7 +115,7 @@ class GreedyCISPlus(SignalPolicy):
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         table = value_tables.greedy_cis_plus_table(
-            **_model(problem),
+            **_model(problem.pooled()),
             reading=self.reading,
             precision_above=self.precision_above,
             recall_above=self.recall_above,
@@ -116,12 +126,21 @@ class GreedyCISPlus(SignalPolicy):
 class GreedyNCIS(SignalPolicy):
     """GREEDY-NCIS: the value that weighs noisy signals exactly (Theorem 1).
 
+    Of several sources, every signal counts by how well its source tells changes from noise
+    (:mod:`policies.sources.values`).
+
     Arguments and errors as for :class:`policies.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
+    def _heed(self, problem: Problem) -> Any:
+        return source_kernels.source_evidence if _several(problem) else super()._heed(problem)
+
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        if _several(problem):
+            table = source_tables.greedy_ncis_sources_table(**_model(problem))
+            return source_kernels.greedy_ncis_sources_value, table
         table = value_tables.greedy_ncis_table(**_model(problem))
         return value_kernels.greedy_ncis_value, table
 
@@ -151,7 +170,7 @@ class GreedyNCISApprox(SignalPolicy):
         self.terms = int(terms)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        known = _model(problem)
+        known = _model(problem.pooled())
         known["false_signal_rate"] = np.where(known["recall"] > 0, known["false_signal_rate"], 0.0)
         table = value_tables.greedy_ncis_approx_table(**known, terms=self.terms)
         return value_kernels.greedy_ncis_approx_value, table
