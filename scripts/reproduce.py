@@ -1,40 +1,55 @@
-"""Reproduce a figure of a paper: simulate, summarise, draw, and judge what was expected of it.
+"""Reproduce figures of a paper: simulate, summarise, draw, and judge what was expected of them.
 
 Rows are kept as they come: the same command goes on where it was stopped. ``--fresh`` starts anew.
+After each figure the page of the paper's claims is written anew, from all rows that are there.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
+from crawl_envs.evaluation import Row
 from scripts import experiments
 from scripts.comparing import tables
+from scripts.comparing.claims import write_claims
 from scripts.comparing.endings import plain_errors, plain_interrupt
+from scripts.comparing.experiment import (
+    expected_of,
+    judged,
+    pictures_of,
+    repetitions_of,
+    settings_of,
+    with_derived,
+)
 from scripts.comparing.made import write_made
-from scripts.comparing.rows import check_folder, write_csv
+from scripts.comparing.rows import base, check_folder, write_csv
 from scripts.comparing.runner import Store, check_kept, run
-from scripts.comparing.settings import Setting
-from scripts.comparing.verdicts import Level, Trend, Verdict, judge
+from scripts.comparing.verdicts import Level, Verdict
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
-QUICK_SETTINGS, QUICK_HORIZON, QUICK_REPETITIONS = 3, 20.0, 5
-REPETITIONS = 100
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Figure = Annotated[str, typer.Argument(help=f"Of {', '.join(experiments.names())}; fig6 will do.")]
+Figures = Annotated[
+    list[str],
+    typer.Argument(
+        help=f"Of {', '.join(experiments.names())}; fig6 will do. "
+        f"{', '.join(experiments.papers())}: all of that paper's."
+    ),
+]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Few pages, short episodes: to see that it works.")
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option(help="Seeds of each policy and setting.", show_default=f"{REPETITIONS}"),
+    typer.Option(help="Seeds of each policy and setting.", show_default="the experiment's own"),
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
@@ -42,73 +57,122 @@ Out = Annotated[
     typer.Option(help="Folder of results.", show_default="results/PAPER; runs/PAPER if --quick"),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Simulate anew what is there already.")]
+Score = Annotated[
+    bool, typer.Option("--score", help="Judge and draw the rows that are there; simulate nothing.")
+]
 
 
-def settings_of(experiment: ModuleType, quick: bool) -> list[Setting]:
-    """The settings of an experiment; ``quick`` takes the first few, and short episodes."""
-    named = list(experiment.SETTINGS.items())[: QUICK_SETTINGS if quick else None]
-    shorter = {"horizon": QUICK_HORIZON} if quick else {}
-    policies, bounds = experiment.policies(), experiment.bounds()
-    return [
-        Setting(name, experiment.ID, {**arguments, **shorter}, policies, bounds)
-        for name, arguments in named
-    ]
+class Job(NamedTuple):
+    """An experiment and how it is played; ``folder`` receives its files."""
+
+    experiment: ModuleType
+    folder: Path
+    quick: bool
+    repetitions: int
+    workers: int
+
+
+def chosen(names: Sequence[str]) -> list[ModuleType]:
+    """Return the experiments of these names, each once; a paper's name stands for all its own.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    found: dict[str, ModuleType] = {}
+    for name in names:
+        of_it = experiments.of_paper(name) if name in experiments.papers() else ()
+        for experiment in of_it or (experiments.find(name),):
+            found[experiment.__name__] = experiment
+    return list(found.values())
 
 
 @app.command(help=__doc__)
 def main(
-    figure: Figure,
+    figures: Figures,
     quick: Quick = False,
     repetitions: Repetitions = None,
     workers: Workers = None,
     out: Out = None,
     fresh: Fresh = False,
+    score: Score = False,
 ) -> None:
-    """Run an experiment."""
+    """Run experiments."""
     console = tables.console()
-    count = repetitions if repetitions is not None else QUICK_REPETITIONS if quick else REPETITIONS
     processes = workers if workers is not None else os.cpu_count() or 1
     with plain_errors():
-        experiment = experiments.find(figure)
-        for name, value in (("repetitions", count), ("workers", processes)):
-            if value < 1:
+        for name, value in (("repetitions", repetitions), ("workers", processes)):
+            if value is not None and value < 1:
                 raise ValueError(f"--{name} must be >= 1, got {value}")
-        paper, _, short = experiment.__name__.rpartition(".")[2].partition("_")
-        folder = (out or (QUICK_OUT if quick else OUT) / paper) / short
-        check_folder(folder)
-        settings = settings_of(experiment, quick)
-        for setting in settings:
-            setting.check()
+        if fresh and score:
+            raise ValueError("--fresh simulates and --score does not: give one of them")
+        jobs = []
+        for experiment in chosen(figures):
+            paper, figure = experiments.paper_and_figure(experiment)
+            folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
+            check_folder(folder)
+            count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
+            jobs.append(Job(experiment, folder, quick, count, processes))
+    for job in jobs:
+        reproduce(job, console, fresh=fresh, score=score)
+
+
+def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
+    """Play what is missing of an experiment, unless it is only scored, and report."""
+    experiment, folder = job.experiment, job.folder
+    with plain_errors():
+        settings = settings_of(experiment, job.quick)
+        if not score:
+            for setting in settings:
+                setting.check()
         store = Store(folder / "rows.parquet", experiment.TITLE, settings)
         store.load(keep=not fresh)
-        console.print(f"{experiment.TITLE}\n{experiment.CLAIM}\n")
-        check_kept(settings, count, store)
-    with plain_interrupt(f"stopped; {folder} keeps what was done: the same command goes on"):
-        played = run(settings, count, store, processes, console)
-    if played:
-        made = {"workers": processes, "rows": len(store.rows)}
-        write_made(folder / "made.json", "scripts.reproduce", store.seconds, **made)
+        console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
+        if not score:
+            check_kept(settings, job.repetitions, store)
+    if not score:
+        with plain_interrupt(f"stopped; {folder} keeps what was done: the same command goes on"):
+            played = run(settings, job.repetitions, store, job.workers, console)
+        if played:
+            made = {"workers": job.workers, "rows": len(store.rows)}
+            write_made(folder / "made.json", "scripts.reproduce", store.seconds, **made)
+        else:
+            console.print(
+                "All rows were there, and one per label was checked; --fresh starts anew."
+            )
+    if store.rows:
+        report(experiment, store.rows, folder, console, quick=job.quick)
     else:
-        console.print("All rows were there, and one per policy was checked; --fresh starts anew.")
-    report(experiment, store, folder, console, quick=quick)
+        console.print("There are no rows to score.")
+    with plain_errors():
+        paper, _ = experiments.paper_and_figure(experiment)
+        page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
+    console.print(f"-> {page}")
 
 
 def report(
-    experiment: ModuleType, store: Store, folder: Path, console: Console, *, quick: bool
+    experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, verdicts and picture, and print what of the expected holds."""
-    metrics = dict.fromkeys(row.metric for row in store.rows)
-    records = tables.summary_records(store.rows, [experiment.REFERENCE], metrics)
+    """Write summary, verdicts and pictures, and print what of the expected holds."""
+    rows = with_derived(experiment, kept)
+    metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
+    references = [
+        getattr(experiment, "REFERENCE", ""),
+        *getattr(experiment, "FURTHER_REFERENCES", ()),
+    ]
+    records = tables.summary_records(rows, references, metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
-    experiment.plot(store.rows, folder / f"{experiment.METRIC}.png")
-    trends = [item for item in experiment.EXPECTED if isinstance(item, Trend)]
-    levels = [item for item in experiment.EXPECTED if isinstance(item, Level) and not quick]
-    judged = [judge(store.rows, experiment.METRIC, part) for part in (trends, levels)]
-    write_csv(folder / "verdicts.csv", Verdict._fields, [*judged[0], *judged[1]])
+    for name, draw in pictures_of(experiment).items():
+        draw(rows, folder / f"{name}.png")
+    expected = expected_of(experiment)
+    levels = [item for item in expected if isinstance(item, Level)]
+    others = [item for item in expected if not isinstance(item, Level)]
+    parts = [judged(experiment, rows, part, quick) for part in (others, levels)]
+    write_csv(folder / "verdicts.csv", Verdict._fields, [*parts[0], *parts[1]])
     console.print()
-    console.print(tables.trend_table(judged[0], f"Differences in {experiment.METRIC}"))
-    if levels:
-        console.print(tables.level_table(judged[1], f"Mean {experiment.METRIC} +/- 95%"))
+    if parts[0]:
+        console.print(tables.trend_table(parts[0], "Expected, and measured"))
+    if parts[1]:
+        console.print(tables.level_table(parts[1], "Means +/- 95%"))
     console.print(f"\n-> {folder}")
 
 

@@ -1,4 +1,4 @@
-"""Rows to pictures, one function per kind of chart; the only place of matplotlib.
+"""Rows to pictures, one function per kind of chart; see also :mod:`scripts.comparing.panels`.
 
 Colours are Okabe and Ito's, which those who see colours differently can tell apart; every line
 also has a marker of its own.
@@ -18,6 +18,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLoc
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from crawl_envs.types import FloatArray
+from scripts.comparing.bounds import OPTIMUM
 from scripts.comparing.comparisons import Comparison
 from scripts.comparing.rows import replacing
 
@@ -47,12 +48,18 @@ def accuracy_by_pages(
     Settings are named ``m=<number of pages>``; bars are standard errors over the seeds.
     """
     rows = [row for row in rows if row.metric == metric]
-    labels = [label for label in dict.fromkeys(row.policy for row in rows) if label != reference]
-    values = {label: _by_pages(rows, label) for label in (reference, *labels)}
+    found = dict.fromkeys(row.policy for row in rows)
+    labels = [label for label in found if label not in (reference, OPTIMUM)]
+    values = {label: _by_pages(rows, label) for label in (reference, *found)}
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
     level, difference = figure.subplots(1, 2)
     shift = 1.012
     _draw(level, _curve(values[reference]), LINE_COLOUR, {"linestyle": "--", "label": reference})
+    if OPTIMUM in values:
+        dotted = {"linestyle": ":", "label": OPTIMUM}
+        _draw(level, _curve(values[OPTIMUM]), LINE_COLOUR, dotted)
+        paired = _differences(values[OPTIMUM], values[reference])
+        _draw(difference, _curve(paired), LINE_COLOUR, dotted)
     for position, label in enumerate(labels):
         style = {
             "marker": MARKERS[position % len(MARKERS)],
@@ -134,7 +141,7 @@ def _finish_pages(axes: Axes, num_pages: Sequence[int], label: str) -> None:
     axes.tick_params(axis="x", labelrotation=45)
     axes.set_xlabel("pages m (logarithmic scale), bandwidth 100 crawls per unit of time")
     axes.set_ylabel(label)
-    _bare(axes)
+    bare(axes)
 
 
 def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
@@ -151,7 +158,10 @@ def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> N
     _dots(level, dots, "mean", "half_width", f"mean, 95% interval over {count} {compared.over}")
     _dots(difference, dots, "difference", "difference_half_width", "")
     for label in bounds:
-        level.axvline(found[label].mean, color=COLOURS[1], linestyle="--", label=compared.line)
+        style = {"color": COLOURS[1], "linestyle": "--"}
+        if label != reference:
+            style = {"color": LINE_COLOUR, "linestyle": ":"}
+        level.axvline(found[label].mean, label=compared.lines[label], **style)
     zero = COLOURS[1] if reference in bounds else LINE_COLOUR
     difference.axvline(0.0, color=zero, linestyle="--")
     difference.tick_params(axis="y", length=0)
@@ -178,10 +188,11 @@ def _dots(axes: Axes, dots: Sequence[Summary], centre: str, half: str, label: st
     )
     axes.set_yticks(height, [item.policy for item in dots])
     axes.xaxis.set_major_locator(MaxNLocator(7))
-    _bare(axes)
+    bare(axes)
 
 
-def _bare(axes: Axes) -> None:
+def bare(axes: Axes) -> None:
+    """Leave out what does not speak, and lay a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
     axes.grid(color="#dddddd", linewidth=0.6)

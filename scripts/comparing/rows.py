@@ -1,4 +1,9 @@
-"""Rows on disk: Parquet to go on from and to score, CSV to read; whole files or none."""
+"""Rows on disk: Parquet to go on from and to score, CSV to read; whole files or none.
+
+A row holds one number. Many numbers of one kind, such as one per page or a course over time, are
+metrics with an index, ``crawl_rate[0]``, ``crawl_rate[1]``, ...: :func:`indexed` spells them, and
+:func:`gathered` reads them back as arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
 
 METADATA_KEY = b"crawl_envs_rows"
 WORDS = ("id", "setting", "policy", "metric")
+
+
+def indexed(name: str, values: ArrayLike) -> dict[str, float]:
+    """Return the values of an array as metrics ``name[0]``, ``name[1]``, ..."""
+    return {f"{name}[{index}]": float(value) for index, value in enumerate(np.ravel(values))}
+
+
+def base(metric: str) -> str:
+    """Return the name of a metric without its index."""
+    return metric.partition("[")[0]
+
+
+def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], FloatArray]:
+    """Return an indexed metric as arrays, by setting, policy and seed.
+
+    An entry whose row is missing, as of a NaN, is NaN.
+    """
+    found: dict[tuple[str, str, int], dict[int, float]] = {}
+    for row in rows:
+        if row.metric.startswith(f"{name}["):
+            index = int(row.metric[len(name) + 1 : -1])
+            found.setdefault((row.setting, row.policy, row.seed), {})[index] = row.value
+    arrays = {}
+    for key, entries in found.items():
+        arrays[key] = np.full(max(entries) + 1, np.nan)
+        arrays[key][list(entries)] = list(entries.values())
+    return arrays
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """Plays many policies on many seeds over processes, keeps rows as they come, and goes on from them.
 
-The unit of work is one policy (or bound) on one seed of one setting. All settings and policies of
-a seed come before the next seed, so that a run cut short is a smaller run. Rows are written every
-few seconds; of those kept from an earlier run, one per policy is played again and must agree.
+The unit of work is one label (a policy, a bound, a measurement) on one seed of one setting. All
+settings and labels of a seed come before the next seed, so that a run cut short is a smaller run.
+Rows are written every few seconds; of those kept from an earlier run, one per label is played
+again and must agree.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -29,8 +31,8 @@ from rich.progress import (
 )
 
 from crawl_envs.evaluation import Row
-from scripts.comparing.rows import read_rows, write_rows
-from scripts.comparing.settings import Setting
+from scripts.comparing.rows import base, read_rows, write_rows
+from scripts.comparing.settings import Playable
 
 SAVE_EVERY = 5.0
 """Seconds between two savings of the rows."""
@@ -38,6 +40,7 @@ SAVE_EVERY = 5.0
 AGREEMENT = 2e-4
 """Rows that are kept may differ by so much from the same rows played again.
 
+It is a share of the metric where that is above 1, and the mean over the entries of an indexed one.
 Rounding, which differs between processors, can decide between two pages of equal value; other
 events, or another policy, move the metrics of a long episode by far more.
 """
@@ -46,7 +49,7 @@ events, or another policy, move the metrics of a long episode by far more.
 class Unit(NamedTuple):
     """One policy or bound on one seed of one setting."""
 
-    setting: Setting
+    setting: Playable
     label: str
     seed: int
 
@@ -76,7 +79,7 @@ class Store:
         settings: the settings of the job.
     """
 
-    def __init__(self, path: Path, title: str, settings: Sequence[Setting]) -> None:
+    def __init__(self, path: Path, title: str, settings: Sequence[Playable]) -> None:
         self.path, self.title = path, title
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
@@ -142,7 +145,7 @@ class Store:
 
 
 def run(
-    settings: Sequence[Setting], count: int, store: Store, workers: int, console: Console
+    settings: Sequence[Playable], count: int, store: Store, workers: int, console: Console
 ) -> int:
     """Play every policy and bound of the settings on every seed whose rows are not in the store.
 
@@ -173,7 +176,7 @@ def run(
     return len(open_units)
 
 
-def _units(settings: Sequence[Setting], count: int) -> list[Unit]:
+def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
     """All units, seed by seed."""
     return [
         Unit(setting, label, seed)
@@ -197,7 +200,7 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def check_kept(settings: Sequence[Setting], count: int, store: Store) -> None:
+def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
     """Play one kept unit of every policy again.
 
     Raises:
@@ -211,13 +214,26 @@ def check_kept(settings: Sequence[Setting], count: int, store: Store) -> None:
         if unit.label in checked or unit.key not in kept:
             continue
         checked.add(unit.label)
-        for row in unit.play():
-            then = kept[unit.key].get(row.metric)
-            if then is None or abs(then - row.value) > AGREEMENT:
+        then = _by_base(kept[unit.key])
+        for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
+            found = then.get(name, {})
+            off = [abs(found.get(metric, math.inf) - value) for metric, value in now.items()]
+            size = sum(map(abs, now.values())) / len(now)
+            if sum(off) / len(off) > AGREEMENT * max(1.0, size):
+                worst = max(now, key=lambda metric: abs(found.get(metric, math.inf) - now[metric]))
                 raise ValueError(
-                    f"{store.path}: {row.metric} of {row.policy}, {row.setting}, seed {row.seed} "
-                    f"is {then} there, but {row.value} by this code; start anew"
+                    f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
+                    f"{unit.seed} is {found.get(worst)} there, but {now[worst]} by this code; "
+                    "start anew"
                 )
+
+
+def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Values by metric, those of an indexed one together."""
+    found: dict[str, dict[str, float]] = {}
+    for metric, value in values.items():
+        found.setdefault(base(metric), {})[metric] = value
+    return found
 
 
 def _play_all(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, list[Row]]]:

@@ -1,17 +1,47 @@
-"""What a job compares: policies in an environment, and the bounds that stand beside them."""
+"""What a job plays: policies in an environment and their bounds, or functions of a seed.
+
+A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls a function of
+its own. Both are played label by label and seed by seed, which is all that a runner asks of them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium
 
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 
 Window = tuple[float, float]
+Measure = Callable[..., Mapping[str, float]]
+
+
+class Playable(Protocol):
+    """What a runner asks of a setting: :class:`Setting` and :class:`Measurement` have it."""
+
+    @property
+    def name(self) -> str:
+        """What stands in the rows."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is played, in order."""
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """The seeds of ``count`` repetitions."""
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of a label on a seed."""
+
+    def check(self) -> None:
+        """Raise ValueError where playing would."""
+
+    def described(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +114,58 @@ class Setting:
             "labels": {
                 label: _spelled(made) for label, made in {**self.bounds, **self.policies}.items()
             },
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a function of its own measures on each seed; it can travel to a worker process.
+
+    Attributes:
+        name: stands in the rows as their setting.
+        measures: for each label, which stands in the rows as their policy, a module's function
+            ``measure(seed, **arguments)``, or a partial of one, that returns a number for each
+            metric; many numbers of one kind come from :func:`scripts.comparing.rows.indexed`.
+            All labels of a seed should meet the same events. NaN leaves its row out; not all
+            may be NaN.
+        arguments: plain values.
+        id: stands in the rows as their environment.
+        most: the most repetitions that make sense: 1 where no seed matters.
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    most: int | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the functions, in this order."""
+        return tuple(self.measures)
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Seeds 0, 1, ... of ``count`` repetitions, or of the most that make sense."""
+        return range(count if self.most is None else min(count, self.most))
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one function on one seed."""
+        found = self.measures[label](seed, **self.arguments)
+        rows = [
+            Row(self.id, self.name, label, seed, name, float(value))
+            for name, value in found.items()
+        ]
+        return [row for row in rows if row.value == row.value]
+
+    def check(self) -> None:
+        """Nothing can be known to be wrong before it is played."""
+
+    def described(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
+        return {
+            "id": self.id,
+            "arguments": json.loads(json.dumps(dict(self.arguments))),
+            "labels": {label: _spelled(made) for label, made in self.measures.items()},
         }
 
 

@@ -28,6 +28,7 @@ def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
     with (tmp_path / "summary.csv").open() as file:
         summary = list(csv.DictReader(file))
     assert {(line["setting"], line["reference"]) for line in summary} == {
+        ("noisy", "OPTIMUM"),
         ("noisy", "BASELINE"),
         ("garden-handbook", "RoundRobin"),
         ("garden-handbook", "BASELINE"),

@@ -9,9 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import experiments
+from scripts.comparing.experiment import claims_of, expected_of, pictures_of, settings_of
 from scripts.comparing.rows import read_rows, write_rows
-from scripts.comparing.verdicts import Level
-from scripts.reproduce import app, settings_of
+from scripts.comparing.settings import Measurement, Setting
+from scripts.comparing.verdicts import Level, Range
+from scripts.reproduce import app, chosen
 
 QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
 
@@ -19,16 +21,25 @@ QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
 @pytest.mark.parametrize("name", experiments.names())
 def test_experiments_are_whole(name: str) -> None:
     experiment = experiments.find(name)
-    labels = {*experiment.policies(), *experiment.bounds()}
-    assert experiment.REFERENCE in labels
+    settings = settings_of(experiment, quick=False)
+    names = [setting.name for setting in settings]
+    assert len({*names}) == len(names)
+    labels = {label for setting in settings for label in setting.labels}
+    assert getattr(experiment, "REFERENCE", "") in {*labels, ""}
     assert experiment.TITLE
-    assert experiment.CLAIM.count(". ") >= 1
-    for item in experiment.EXPECTED:
+    assert experiment.CLAIM.endswith(".")
+    assert pictures_of(experiment)
+    assert claims_of(experiment) or expected_of(experiment)
+    for item in expected_of(experiment):
         if isinstance(item, Level):
-            assert item.setting in experiment.SETTINGS
+            assert item.setting in names
+            assert item.policy in labels
+            continue
+        assert {*item.settings} <= {*names}
+        if isinstance(item, Range):
+            assert item.low < item.high
             assert item.policy in labels
         else:
-            assert {*item.settings} <= {*experiment.SETTINGS}
             assert {item.first, item.second} <= labels
             assert item.relation in ("above", "about")
             assert (item.margin > 0.0) == (item.relation == "about")
@@ -76,12 +87,53 @@ def test_changed_rows_are_refused_and_made_anew(tmp_path: Path) -> None:
     assert read_rows(path)[0] == rows
 
 
+def test_experiments_come_in_the_order_of_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("p_fig10", "p_fig9", "p_saved", "q_fig1"):
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.setattr(experiments, "__path__", [str(tmp_path)])
+    assert experiments.names() == ("p_fig9", "p_fig10", "p_saved", "q_fig1")
+    assert experiments.papers() == ("p", "q")
+
+
+def test_names_and_papers_choose_each_experiment_once() -> None:
+    names = [experiment.__name__.rpartition(".")[2] for experiment in chosen(["fig9", "ncis"])]
+    of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
+    assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
+
+
+def test_several_are_scored_anew_without_simulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["fig9", "fig3", *QUICK, "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    kept = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
+    assert {path.name for path in kept} >= {"claims.md", "limit.png", "verdicts.csv"}
+    for path in kept:
+        if path.name not in ("rows.parquet", "made.json"):
+            path.unlink()
+    monkeypatch.setattr(Measurement, "play", None)
+    monkeypatch.setattr(Setting, "play", None)
+    result = CliRunner().invoke(app, [*arguments, "--score"])
+    assert result.exit_code == 0, result.output
+    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == kept
+
+
+def test_nothing_to_score(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["fig9", "--score", "--out", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "no rows to score" in result.output
+    assert "No rows yet" in (tmp_path / "claims.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fig9"], "figure must be one of fig3, .*, got 'fig9'"),
+        (["fig99"], "figure must be one of .*fig3, .*, got 'fig99'"),
         (["fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
         (["fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
+        (["fig3", "--fresh", "--score"], "--fresh simulates and --score does not"),
         (["fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
     ],
 )

@@ -2,12 +2,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.comparing.rows import check_folder, read_rows, replacing, write_csv, write_rows
+from scripts.comparing.rows import (
+    base,
+    check_folder,
+    gathered,
+    indexed,
+    read_rows,
+    replacing,
+    write_csv,
+    write_rows,
+)
 
 ROWS = [
     Row("CrawlNCIS-v0", "m=2", "GREEDY", 0, "accuracy", 0.1 + 0.2),
@@ -63,3 +73,19 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"cannot write to .*file/deep.*--out"):
         check_folder(tmp_path / "file" / "deep")
+
+
+def test_indexed_metrics_come_back_as_arrays() -> None:
+    values = {0: np.arange(12.0) / 7.0, 3: np.array([1.0, np.nan, 3.0])}
+    rows = [
+        Row("id", "m=2", "A", seed, metric, value)
+        for seed, array in values.items()
+        for metric, value in indexed("rate", array).items()
+        if value == value
+    ]
+    others = [Row("id", "m=2", "A", 0, metric, 9.0) for metric in ("rate", "rates[1]", "x rate[0]")]
+    found = gathered([*others, *reversed(rows)], "rate")
+    assert found.keys() == {("m=2", "A", 0), ("m=2", "A", 3)}
+    for seed, array in values.items():
+        np.testing.assert_array_equal(found["m=2", "A", seed], array)
+    assert (base("rate[10]"), base("rate")) == ("rate", "rate")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import policies
 from crawl_envs.evaluation import Row
 from scripts.comparing import runner
 from scripts.comparing.bounds import baseline
-from scripts.comparing.rows import read_rows, write_rows
+from scripts.comparing.rows import indexed, read_rows, write_rows
 from scripts.comparing.runner import Store, check_kept, run
-from scripts.comparing.settings import Setting
+from scripts.comparing.settings import Measurement, Playable, Setting
 
 
 def setting(num_pages: int = 3, **more: Any) -> Setting:
@@ -30,7 +31,7 @@ def setting(num_pages: int = 3, **more: Any) -> Setting:
     )
 
 
-def play(path: Path, settings: list[Setting], count: int, workers: int = 1) -> int:
+def play(path: Path, settings: Sequence[Playable], count: int, workers: int = 1) -> int:
     store = Store(path, "test", settings)
     store.load()
     check_kept(settings, count, store)
@@ -105,3 +106,41 @@ def _thread_names() -> list[str]:
     import threading
 
     return [thread.name for thread in threading.enumerate()]
+
+
+def squares(seed: int, *, scale: float, offsets: Sequence[float], power: int) -> dict[str, float]:
+    found = indexed("value", [scale * seed**power + offset for offset in offsets])
+    return found | {"seed": float(seed), "nothing": float("nan")}
+
+
+def measured(scale: float = 2.0) -> Measurement:
+    measures = {"square": partial(squares, power=2), "cube": partial(squares, power=3)}
+    return Measurement("all", measures, {"scale": scale, "offsets": (0.5, 4.0)}, "some", most=3)
+
+
+def test_a_measurement_is_played_and_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    assert play(path, [measured()], 2) == 4
+    assert play(path, [measured()], 9, workers=2) == 2
+    rows, _ = read_rows(path)
+    assert len(rows) == 2 * 3 * 3
+    found = {(row.policy, row.seed, row.metric): row.value for row in rows}
+    assert found["cube", 2, "value[1]"] == 20.0
+    assert {(row.id, row.setting) for row in rows} == {("some", "all")}
+    with pytest.raises(ValueError, match="'all' with another arguments"):
+        play(path, [measured(3.0)], 2)
+
+
+def test_measured_rows_of_other_code_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    play(path, [measured()], 2)
+    rows, about = read_rows(path)
+    slightly = [row._replace(value=row.value * (1.0 + 1e-4)) for row in rows]
+    write_rows(path, slightly, about)
+    assert play(path, [measured()], 2) == 0
+    write_rows(path, [row._replace(value=row.value * 1.1) for row in rows], about)
+    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 is 4.4.* but 4.0 by"):
+        play(path, [measured()], 2)
+    write_rows(path, [row for row in rows if row.metric != "value[1]"], about)
+    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 is None there"):
+        play(path, [measured()], 2)

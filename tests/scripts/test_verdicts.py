@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.comparing.verdicts import Level, Trend, judge
+from scripts.comparing.verdicts import Level, Range, Trend, judge
 
 
 def rows(**values: list[float]) -> list[Row]:
@@ -44,3 +44,31 @@ def test_levels_and_settings_without_rows() -> None:
     ]
     verdicts = judge(rows(A=LOW, B=HIGH), "accuracy", expected)
     assert [verdict.holds for verdict in verdicts] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [(0.4, 0.9, "yes"), (0.6, 0.9, "open"), (0.9, 1.0, "no"), (float("-inf"), 0.3, "no")],
+)
+def test_a_range_asks_for_an_interval_within(low: float, high: float, answer: str) -> None:
+    [verdict] = judge(rows(A=LOW), "accuracy", [Range("A", low, high, ("m=2", "m=9"), "x")])
+    assert (verdict.holds, verdict.measured) == (answer, pytest.approx(0.65))
+    assert "A in [" in verdict.claim
+
+
+def test_one_repetition_tells_no_range() -> None:
+    [verdict] = judge(rows(A=[0.5]), "accuracy", [Range("A", 0.0, 1.0, ("m=2",), "x")])
+    assert verdict.holds == "open"
+
+
+def test_another_metric_is_scored_and_named() -> None:
+    other = [row._replace(metric="rate", value=2.0 * row.value) for row in rows(A=LOW, B=LOW)]
+    expected = [
+        Level("m=2", "A", 1.3, 1e-9, "x", "rate"),
+        Trend("A", "about", "B", ("m=2",), "x", 0.1, "rate"),
+        Range("A", 0.8, 1.8, ("m=2",), "x", "rate"),
+        Level("m=2", "A", 0.65, 1e-9, "x"),
+    ]
+    verdicts = judge([*rows(A=LOW, B=HIGH), *other], "accuracy", expected)
+    assert [verdict.holds for verdict in verdicts] == ["yes"] * 4
+    assert [verdict.claim.endswith("(rate)") for verdict in verdicts] == [True, True, True, False]
