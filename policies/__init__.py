@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from policies.allocated import ChangeRateCrawl, LowDiscrepancy, UniformCrawl
-from policies.binding import CrawlPolicy
+from policies.binding import ActingPolicy, CrawlPolicy
+from policies.delayed import GreedyNCISDelayed
 from policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS, GreedyNCISApprox
 from policies.heuristics import RandomCrawl, RoundRobin
+from policies.learning import LearningGreedyNCIS
+from policies.threshold import ThresholdNCIS
 
 __all__ = [
+    "ActingPolicy",
     "ChangeRateCrawl",
     "CrawlPolicy",
     "Greedy",
@@ -17,15 +21,18 @@ __all__ = [
     "GreedyCISPlus",
     "GreedyNCIS",
     "GreedyNCISApprox",
+    "GreedyNCISDelayed",
+    "LearningGreedyNCIS",
     "LowDiscrepancy",
     "RandomCrawl",
     "RoundRobin",
+    "ThresholdNCIS",
     "UniformCrawl",
     "make",
     "names",
 ]
 
-_POLICIES: dict[str, type[CrawlPolicy[Any]]] = {
+_POLICIES: dict[str, type[ActingPolicy[Any]]] = {
     policy.__name__: policy
     for policy in (
         ChangeRateCrawl,
@@ -34,20 +41,28 @@ _POLICIES: dict[str, type[CrawlPolicy[Any]]] = {
         GreedyCISPlus,
         GreedyNCIS,
         GreedyNCISApprox,
+        GreedyNCISDelayed,
+        LearningGreedyNCIS,
         LowDiscrepancy,
         RandomCrawl,
         RoundRobin,
+        ThresholdNCIS,
         UniformCrawl,
     )
 }
 
 
-def names() -> tuple[str, ...]:
-    """The names that :func:`make` knows, in alphabetical order."""
-    return tuple(sorted(_POLICIES))
+def names(action: str | None = None) -> tuple[str, ...]:
+    """The names that :func:`make` knows, in alphabetical order.
+
+    With ``action``, a form of action, those of the policies that act in it.
+    """
+    return tuple(
+        sorted(name for name, policy in _POLICIES.items() if action in (None, *policy.acts))
+    )
 
 
-def make(name: str, env: Any = None, **arguments: Any) -> CrawlPolicy[Any]:
+def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy[Any]:
     """Build the policy of that name.
 
     Args:

@@ -66,6 +66,8 @@ class CrawlNCIS(CrawlEnv):
     slots. ``sources`` has signals from two sources: a precise one that tells of few changes, with
     recall from U(1/6, 1/3) and false signals at rates from U(0.005, 0.03), and a noisy one that
     tells of many, with recall from U(1/3, 2/3) and false signals at rates from U(0.1, 0.6).
+    ``bing-like`` has change rates per day, importances and signals like the semi-synthetic set of
+    section 6.7 (:mod:`crawl_envs.instances.bing_like`).
     ``reset(options={"instance": instance})`` pins an instance of one's own, of as many pages and
     sources, whose bandwidth then holds, until the next seeded reset.
 
@@ -122,7 +124,8 @@ class CrawlNCIS(CrawlEnv):
     - ``bandwidth`` (100.0): crawls per unit time, R; ``bandwidth_steps`` (()): later changes of
       it, as (time, bandwidth) pairs.
     - ``horizon`` (10.0): length of an episode in units of time.
-    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed`` or ``sources``.
+    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources`` or
+      ``bing-like``.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
     - ``objective`` ("binary"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): what is paid.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.

@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.instances.bing_like import BingLike
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Delay, Instance
 
 __all__ = ["generator_of", "make", "names"]
 
+BING_LIKE = "bing-like"
+
 
 def names() -> tuple[str, ...]:
     """Return the names of the synthetic instances."""
-    return tuple(SIGNALS)
+    return (*SIGNALS, BING_LIKE)
 
 
 def generator_of(
@@ -26,8 +29,9 @@ def generator_of(
     bandwidth_steps: Sequence[Sequence[float]] = (),
     delay: Mapping[str, Any] | Delay | None = None,
     num_sources: int | None = None,
-) -> Synthetic:
-    """Return the named generator; see :class:`crawl_envs.instances.synthetic.Synthetic`.
+) -> Synthetic | BingLike:
+    """Return the named generator, :class:`~crawl_envs.instances.synthetic.Synthetic` or, for
+    ``bing-like``, :class:`~crawl_envs.instances.bing_like.BingLike`.
 
     Without a number of sources, ``sources`` has two, the others have one.
     """
@@ -35,7 +39,13 @@ def generator_of(
         num_sources = 2 if name == "sources" else 1
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     pages = whole("num_pages", num_pages, 1, MOST_PAGES)
-    return Synthetic(name, pages, rate, steps, delay_of(delay, rate), num_sources)
+    travel = delay_of(delay, rate)
+    if name == BING_LIKE:
+        whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
+        return BingLike(pages, rate, steps, travel)
+    if name not in SIGNALS:
+        raise ValueError(f"instance must be one of {names()}, got {name!r}")
+    return Synthetic(name, pages, rate, steps, travel, num_sources)
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:

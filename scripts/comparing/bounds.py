@@ -1,4 +1,4 @@
-"""Numbers that stand beside policies: what crawling without signals could reach."""
+"""Numbers that stand beside policies: what could be reached with signals, and without."""
 
 from __future__ import annotations
 
@@ -12,12 +12,26 @@ from scripts.comparing.settings import Window
 BASELINE = "BASELINE"
 """The papers' name for the optimal continuous policy without signals."""
 
+OPTIMUM = "OPTIMUM"
+"""The optimal continuous policy with signals: no policy is above it in the long run."""
+
+LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theorem 1)"}
+"""What the bounds are, for legends."""
+
 
 def baseline(instance: Instance) -> float:
     """Freshness of the optimal even intervals without signals (eq. 5)."""
     return solvers.binary_periodic(
         instance.importance, instance.change_rate, instance.bandwidth
     ).objective
+
+
+def optimum(instance: Instance) -> float:
+    """Freshness of the optimal thresholds of effective elapsed time (Theorem 1).
+
+    Where signals travel, it is what could be reached if they did not.
+    """
+    return solvers.ncis(instance).objective
 
 
 def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:

@@ -49,13 +49,17 @@ def summary_records(
 
 
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
-    """Means and paired differences in a setting with 95% intervals; best on top, in bold."""
+    """Means and paired differences in a setting with 95% intervals; best on top, in bold.
+
+    Where there are several metrics, differences are those to the first reference only.
+    """
+    references = compared.references[: 1 if len(compared.metrics) > 1 else None]
     found = {
         (metric, reference): {item.policy: item for item in summarize(rows, metric, reference)}
         for metric in compared.metrics
-        for reference in compared.references
+        for reference in references
     }
-    first = found[compared.metrics[0], compared.references[0]]
+    first = found[compared.metrics[0], references[0]]
     ranked = sorted(compared.setting.labels, key=lambda label: first[label].mean, reverse=True)
     bounds = compared.setting.bounds
     best = next(label for label in ranked if label not in bounds)
@@ -69,14 +73,14 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
     table.add_column("policy")
     for metric in compared.metrics:
         table.add_column(metric, justify="right")
-        for reference in compared.references:
+        for reference in references:
             table.add_column(f"- {reference}", justify="right")
     for label in ranked:
         cells = [label]
         for metric in compared.metrics:
-            alone = found[metric, compared.references[0]][label]
+            alone = found[metric, references[0]][label]
             cells.append(plus_minus(alone.mean, alone.half_width))
-            for reference in compared.references:
+            for reference in references:
                 cells.append(_difference(found[metric, reference][label], reference))
         style = "bold" if label == best else "italic" if label in bounds else ""
         table.add_row(*cells, style=style)
@@ -114,7 +118,7 @@ def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
 
 
 def _short(difference: float) -> str:
-    return f"{difference:+.4f}".replace("0.", ".", 1)
+    return f"{difference:+.4f}".replace("+0.", "+.").replace("-0.", "-.")
 
 
 def level_table(verdicts: Sequence[Verdict], title: str) -> Table:

@@ -9,7 +9,7 @@ from pathlib import Path
 import policies as crawl_policies
 from crawl_envs.evaluation import Bound, PolicyFactory, Row
 from scripts.comparing import ncis_sweep
-from scripts.comparing.bounds import BASELINE, baseline
+from scripts.comparing.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.comparing.verdicts import Expected, Trend
 
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
@@ -26,9 +26,11 @@ SETTINGS = {
 }
 METRIC = "accuracy"
 REFERENCE = BASELINE
+FURTHER_REFERENCES = (OPTIMUM,)
 
 MANY_PAGES = ("m=1000", "m=10000")
 READINGS = ("I1", "I2", "I3")
+CLAIMS = ()
 EXPECTED: tuple[Expected, ...] = tuple(
     Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
     for reading in READINGS
@@ -44,8 +46,8 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The optimal continuous policy without signals: no bound for policies that use them."""
-    return {BASELINE: baseline}
+    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    return {OPTIMUM: optimum, BASELINE: baseline}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

@@ -1,19 +1,8 @@
-"""Optimal allocations of crawl rates.
-
-=====================  ==========================================================
-here                   in the papers
-=====================  ==========================================================
-``importance``         mu; normalised to sum 1 inside (mu~)
-``change_rate``        Delta
-``rates``              xi (NCIS), rho (LambdaCrawl): crawls per unit time
-``multiplier``         Lambda: objective gained by one more crawl per unit time
-=====================  ==========================================================
-"""
+"""Optimal rates of pages that send no signals, crawled at even intervals."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,34 +10,12 @@ from numpy.typing import ArrayLike
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from policies.lambert import NEVER, fast_interval, pieces
+from policies.solvers.allocation import Allocation, normalised, page_arrays, positive
 
 BUDGET_TOLERANCE = 1e-11
 MAX_ITERATIONS = 200
 SAMPLED_ABOVE = 200_000
 SAMPLE = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """What a solver found.
-
-    Attributes:
-        rates: crawls per unit time of each page, shape (m,), float64, >= 0.
-        probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
-            problem has none.
-        multiplier: price of one crawl per unit time, in units of the objective (normalised
-            importance for freshness); 0 where the budget is more than can be used.
-        objective: value of the objective at ``rates``.
-        iterations: passes over all pages.
-        converged: whether the budget is spent to 1e-9 (relative), or cannot be used.
-    """
-
-    rates: FloatArray
-    probabilities: FloatArray | None
-    multiplier: float
-    objective: float
-    iterations: int
-    converged: bool
 
 
 def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: float) -> Allocation:
@@ -104,42 +71,6 @@ def periodic_freshness(importance: ArrayLike, change_rate: ArrayLike, rates: Arr
         importance=importance, change_rate=change_rate, rates=rates
     )
     return _share_fresh(normalised(importance), change_rate, rates)
-
-
-def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
-    """The arguments as float64 arrays of one shape (m,); ValueError unless finite and >= 0."""
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
-    num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
-    for name, array in arrays.items():
-        if array.shape not in ((), (num_pages,)) or num_pages == 0:
-            raise ValueError(
-                f"{name} must be a scalar or have shape (m,) with the same m >= 1 everywhere "
-                f"(here {num_pages}), got shape {array.shape}"
-            )
-        sound = np.isfinite(array) & (array >= 0.0)
-        if not sound.all():
-            raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
-    return tuple(
-        np.require(np.broadcast_to(array, (num_pages,)), requirements=["C", "W"])
-        for array in arrays.values()
-    )
-
-
-def normalised(importance: FloatArray) -> FloatArray:
-    """Importance as shares of its sum (mu~); ValueError if all of it is zero."""
-    largest = importance.max()
-    if largest <= 0.0:
-        raise ValueError("importance must be positive for at least one page, got all zeros")
-    shares: FloatArray = importance / largest
-    shares /= shares.sum()
-    return shares
-
-
-def positive(name: str, value: float) -> float:
-    """``value`` as a float; ValueError unless finite and > 0."""
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
-    return float(value)
 
 
 def _share_fresh(weight: FloatArray, change_rate: FloatArray, rates: FloatArray) -> float:

@@ -1,0 +1,91 @@
+"""What a solver finds, and how the arguments of solvers are read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray, Instance, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """What a solver found.
+
+    Attributes:
+        rates: crawls per unit time of each page, shape (m,), float64, >= 0.
+        probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
+            problem has none.
+        multiplier: price of one crawl per unit time, in units of the objective (normalised
+            importance for freshness); 0 where the budget is more than can be used.
+        objective: value of the objective at ``rates``.
+        iterations: passes over all pages.
+        converged: whether the budget is spent to 1e-9 (relative), or cannot be used.
+        thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
+            where time alone never leads to a crawl; None where the solver finds rates only.
+        signals: number of signals since the last crawl that lead to a crawl whatever the time,
+            shape (m,), float64, >= 1; inf where no number does; None like ``thresholds``.
+    """
+
+    rates: FloatArray
+    probabilities: FloatArray | None
+    multiplier: float
+    objective: float
+    iterations: int
+    converged: bool
+    thresholds: FloatArray | None = None
+    signals: FloatArray | None = None
+
+
+def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
+    """The arguments as float64 arrays of one shape (m,); ValueError unless finite and >= 0."""
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+    num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
+    for name, array in arrays.items():
+        if array.shape not in ((), (num_pages,)) or num_pages == 0:
+            raise ValueError(
+                f"{name} must be a scalar or have shape (m,) with the same m >= 1 everywhere "
+                f"(here {num_pages}), got shape {array.shape}"
+            )
+        sound = np.isfinite(array) & (array >= 0.0)
+        if not sound.all():
+            raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
+    return tuple(
+        np.require(np.broadcast_to(array, (num_pages,)), requirements=["C", "W"])
+        for array in arrays.values()
+    )
+
+
+def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
+    """Importance, change rate, recall, false signal rate of a single, known source of signals."""
+    change_rate, recall, false_rate = given.change_rate, given.recall, given.false_signal_rate
+    if change_rate is None or recall is None or false_rate is None:
+        raise ValueError("given must reveal the parameters of the pages, got change_rate=None")
+    if recall.ndim > 1:
+        raise ValueError(f"given must have a single source of signals, got {len(recall)} sources")
+    return page_arrays(
+        importance=given.importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_rate,
+    )
+
+
+def normalised(importance: FloatArray) -> FloatArray:
+    """Importance as shares of its sum (mu~); ValueError if all of it is zero."""
+    largest = importance.max()
+    if largest <= 0.0:
+        raise ValueError("importance must be positive for at least one page, got all zeros")
+    shares: FloatArray = importance / largest
+    shares /= shares.sum()
+    return shares
+
+
+def positive(name: str, value: float) -> float:
+    """``value`` as a float; ValueError unless finite and > 0."""
+    if not (math.isfinite(value) and value > 0.0):
+        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+    return float(value)
