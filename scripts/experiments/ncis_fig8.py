@@ -14,7 +14,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.bing_like import BingLike
 from crawl_envs.types import FloatArray, Instance
-from policies import solvers
+from scripts.comparing.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.comparing.misjudging import corrupted
 from scripts.comparing.settings import Measurement
 from scripts.comparing.verdicts import Claim, Trend
@@ -30,7 +30,6 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 STEPS, PER_STEP, NUM_PAGES = 200, 5000, 100_000
 CORRUPTIONS = (0.0, 0.1, 0.2)
-BASELINE, OPTIMUM = "BASELINE", "OPTIMUM"
 
 EVERYWHERE = tuple(f"p={corruption:g}" for corruption in CORRUPTIONS)
 CORRUPTED = EVERYWHERE[1:]
@@ -93,13 +92,7 @@ def bounded(
     seed: int, *, signals: bool, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
     """The optimum of the continuous class, with or without signals."""
-    instance = drawn(seed, num_pages, per_step)
-    if signals:
-        value = solvers.ncis(instance, float(per_step)).objective
-    else:
-        value = solvers.binary_periodic(
-            instance.importance, instance.change_rate, float(per_step)
-        ).objective
+    value = (optimum if signals else baseline)(drawn(seed, num_pages, per_step))
     return {"accuracy": value, "freshness": value}
 
 
@@ -151,7 +144,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the corruption p."""
     from matplotlib.figure import Figure
 
-    from scripts.comparing.charts import COLOURS, LINE_COLOUR, MARKERS, save
+    from scripts.comparing.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")
     axes = figure.subplots()
@@ -174,7 +167,6 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     axes.set_xlabel("corruption p: share of uniform noise in precision and recall, as believed")
     axes.set_ylabel("accuracy (share of requests served fresh)")
     axes.set_title(f"{TITLE}\nbars: one standard error over {count} repetitions", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#dddddd", linewidth=0.6)
+    bare(axes)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, path)

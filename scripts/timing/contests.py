@@ -25,6 +25,7 @@ from crawl_envs.kernels import compiled
 from crawl_envs.lanes import Lanes
 from crawl_envs.lockstep import step_lanes
 from crawl_envs.types import IntArray
+from policies import solvers
 from scripts.timing.numpy_rival import NumPyRival
 from scripts.timing.numpy_rollout import greedy_rollout
 from scripts.timing.turns import Task
@@ -32,6 +33,7 @@ from scripts.timing.turns import Task
 LANES, PAGES = 64, 100
 INSTANCE = "noisy"
 ROLLOUT_PAGES, ROLLOUT_HORIZON = 1000, 10.0
+SOLVED_PAGES = 100_000
 ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
 COLD_START_LIMIT = 1.0
 """Seconds."""
@@ -131,6 +133,21 @@ def rollout_tasks() -> dict[str, Task]:
             greedy_rollout(instance, ROLLOUT_HORIZON, seed)
 
     return {"simulate": simulating, "numpy": rolling}
+
+
+def solver_tasks() -> dict[str, Task]:
+    """Return the solutions of the two continuous problems, with signals and without."""
+    instance = instances.make(INSTANCE, num_pages=SOLVED_PAGES, bandwidth=SOLVED_PAGES / 10.0)
+
+    def thresholds(times: int) -> None:
+        for _ in range(times):
+            solvers.ncis(instance)
+
+    def intervals(times: int) -> None:
+        for _ in range(times):
+            solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
+
+    return {"ncis, Theorem 1": thresholds, "binary_periodic, eq. 5": intervals}
 
 
 @compiled()
@@ -289,5 +306,12 @@ CONTESTS = (
         ROLLOUT_CRAWLS,
         "crawls",
         (Comparison("simulate", "numpy", 2.0),),
+    ),
+    Contest(
+        f"optimum over {SOLVED_PAGES:,} pages, 10 per crawl and unit of time",
+        solver_tasks,
+        SOLVED_PAGES,
+        "pages",
+        (),
     ),
 )
