@@ -61,6 +61,7 @@ def crawled(
     importance: str,
     fit_to_played: bool = False,
     reveal: Any = "parameters",
+    grouped: bool = False,
     **arguments: Any,
 ) -> Mapping[str, float]:
     """Freshness of a policy on one quarter of the second half of a record."""
@@ -75,7 +76,7 @@ def crawled(
         reveal=reveal,
     )
     env.reset(seed=seed)
-    if policy == "LearningGreedyNCIS":
+    if grouped:
         arguments["groups"] = trace.directory
     ledger = play(env, crawl_policies.make(policy, env, **arguments), seed)
     return {"freshness": ledger.freshness}
@@ -117,6 +118,9 @@ MEASURES: dict[str, Any] = {
         crawled, policy="LearningGreedyNCIS", signals="none", reveal="importance"
     ),
     LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
+    "LEARNING, both, a group per directory": partial(
+        crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance", grouped=True
+    ),
 }
 """What is played. Threshold policies are left out: on what is not Poisson they overspend."""
 
