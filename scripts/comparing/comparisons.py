@@ -42,7 +42,12 @@ USING_SIGNALS = (
     "GreedyNCISApprox:terms=1",
     "GreedyNCISApprox:terms=2",
     "GreedyNCIS",
+    "LearningGreedyNCIS",
 )
+CONTINUOUS = ("ThresholdNCIS",)
+"""It crawls at any time; where events are not as it was told, it spends another budget."""
+WINDOW_SLOTS = 5.0
+"""After a crawl, slots within which the paper discards delayed signals."""
 INSTANCES_WITH_SIGNALS = ("partial", "noisy", "delayed", "sources", "bing-like")
 
 
@@ -122,10 +127,20 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     return recorded(name, specs, sizes)
 
 
+def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
+    """Policies that act differently on a named synthetic instance."""
+    if name not in INSTANCES_WITH_SIGNALS:
+        return IGNORING_SIGNALS
+    if name == "delayed":
+        discarding = f"GreedyNCIS:delay_window={WINDOW_SLOTS / bandwidth:g}"
+        return (*USING_SIGNALS, discarding, "GreedyNCISDelayed")
+    return (*USING_SIGNALS, *CONTINUOUS)
+
+
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Compare policies on a named synthetic instance."""
     has_signals = name in INSTANCES_WITH_SIGNALS
-    chosen = specs or (USING_SIGNALS if has_signals else IGNORING_SIGNALS)
+    chosen = specs or _that_differ(name, sizes.bandwidth)
     setting = Setting(
         name=name,
         id="CrawlNCIS-v0",

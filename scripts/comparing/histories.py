@@ -28,7 +28,7 @@ from scripts.fit_trace import fit
 FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
 
-MOST_PAGES = 3000
+MOST_PAGES = 1500
 """Larger sites are thinned to whole directories with about so many pages in all."""
 
 QUARTERS = 4
@@ -73,9 +73,16 @@ def quarter(days: float, number: int) -> Split:
 
 
 @cache
-def record(folder: Path) -> Trace:
-    """Read a trace, thinned if it is large."""
-    return thinned(traces.load(folder), MOST_PAGES)
+def record(site: str) -> Trace:
+    """Read the trace of a site that is at hand, thinned if it is large.
+
+    Raises:
+        ValueError: it is not at hand.
+    """
+    found = sites()
+    if site not in found:
+        raise ValueError(f"site must be one of {', '.join(found)}, got {site!r}")
+    return thinned(traces.load(found[site]), MOST_PAGES)
 
 
 def thinned(trace: Trace, most: int) -> Trace:

@@ -14,6 +14,7 @@ from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals
 from scripts.comparing import histories
+from scripts.comparing.assumptions import assumptions
 from scripts.comparing.clairvoyant import clairvoyant
 from scripts.comparing.settings import Measurement
 from scripts.comparing.verdicts import Trend
@@ -31,6 +32,7 @@ BUDGETS = (3, 10, 30, 100)
 IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
 LEARNING = "LEARNING, both"
+RECORD = "record"
 SITES = (
     "garden-handbook",
     "browser-compat",
@@ -56,7 +58,6 @@ def crawled(
     policy: str,
     signals: Signals,
     site: str,
-    folder: str,
     days: int,
     importance: str,
     fit_to_played: bool = False,
@@ -65,7 +66,7 @@ def crawled(
     **arguments: Any,
 ) -> Mapping[str, float]:
     """Freshness of a policy on one quarter of the second half of a record."""
-    trace = histories.record(Path(folder))
+    trace = histories.record(site)
     env = histories.replayed(
         trace,
         histories.quarter(trace.days, seed),
@@ -82,11 +83,9 @@ def crawled(
     return {"freshness": ledger.freshness}
 
 
-def foreseen(
-    seed: int, *, site: str, folder: str, days: int, importance: str
-) -> Mapping[str, float]:
+def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
     """Freshness of the clairvoyant."""
-    trace = histories.record(Path(folder))
+    trace = histories.record(site)
     env = histories.replayed(
         trace,
         histories.quarter(trace.days, seed),
@@ -101,6 +100,12 @@ def foreseen(
     for page in pages:
         env.step(page)
     return {"freshness": env.ledger().freshness}
+
+
+def recorded(seed: int, *, site: str) -> Mapping[str, float]:
+    """How far a quarter of a record is from what formulas assume."""
+    trace = histories.record(site)
+    return assumptions(trace, histories.quarter(trace.days, seed))
 
 
 MEASURES: dict[str, Any] = {
@@ -148,20 +153,28 @@ EXPECTED = _expected()
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Every site at hand, at every budget and importance."""
-    sites = histories.sites()
-    if quick:
-        sites = {name: folder for name, folder in sites.items() if name in traces.shipped()}
-    return [
+    sites = tuple(histories.sites()) if not quick else traces.shipped()
+    records = [
+        Measurement(
+            f"{site}, {RECORD}",
+            {RECORD: recorded},
+            {"site": site},
+            "CrawlTrace-v0",
+            most=histories.QUARTERS,
+        )
+        for site in sites
+    ]
+    return records + [
         Measurement(
             name_of(site, days, importance),
             MEASURES,
-            {"site": site, "folder": str(folder), "days": days, "importance": importance},
+            {"site": site, "days": days, "importance": importance},
             "CrawlTrace-v0",
             most=histories.QUARTERS,
         )
         for importance in IMPORTANCES[: 1 if quick else None]
         for days in BUDGETS[2 if quick else 0 : 3 if quick else None]
-        for site, folder in sites.items()
+        for site in sites
     ]
 
 
@@ -183,92 +196,27 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the share of the way from round robin to the clairvoyant, a dot per site."""
-    from matplotlib.figure import Figure
+def _shares(rows: Sequence[Row], path: Path) -> None:
+    """Draw the shares of all policies."""
+    from scripts.comparing.site_charts import shares
 
-    from scripts.comparing.charts import COLOURS, LINE_COLOUR, bare, save
-
-    shares = [row for row in rows if row.metric == "share"]
-    labels = [label for label in MEASURES if any(row.policy == label for row in shares)]
-    budgets = sorted({_budget(row.setting) for row in shares})
-    drawn = [name for name in IMPORTANCES if any(row.setting.endswith(name) for row in shares)]
-    size = (2.6 + 2.9 * len(budgets), 1.5 + (0.5 + 0.32 * len(labels)) * len(drawn))
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(drawn), len(budgets), squeeze=False, sharex=True, sharey=True)
-    for row_of, importance in zip(grid, drawn, strict=True):
-        for axes, days in zip(row_of, budgets, strict=True):
-            for height, label in enumerate(reversed(labels)):
-                found = [
-                    row.value
-                    for row in shares
-                    if row.policy == label
-                    and _budget(row.setting) == days
-                    and row.setting.endswith(importance)
-                ]
-                inside = np.clip(found, -1.0, 1.0)
-                axes.plot(inside, np.full(len(found), height), "o", color=COLOURS[5], ms=4)
-                axes.plot(np.median(inside), height, "|", color=COLOURS[1], ms=15, mew=2.5)
-            axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
-            axes.set_yticks(range(len(labels)), list(reversed(labels)), fontsize=8)
-            axes.set_xlim(-1.05, 1.05)
-            axes.set_title(f"a crawl per page in {days} days, {importance}", fontsize=9)
-            bare(axes)
-    figure.supxlabel("share of the way from round robin (0) to the clairvoyant (1), cut at -1")
-    count = len({row.setting.partition(",")[0] for row in shares})
-    figure.suptitle(f"{TITLE}: a dot per site, {count} sites; bar: their median", fontsize=11)
-    save(figure, path)
+    shares(rows, path, title=TITLE, labels=tuple(MEASURES))
 
 
-def intervals(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness less that of round robin, with 95% intervals over quarters, site by site."""
-    from matplotlib.figure import Figure
+def _differences(rows: Sequence[Row], path: Path) -> None:
+    """Draw what some policies have over round robin, under uniform importance."""
+    from scripts.comparing.site_charts import differences
 
-    from crawl_envs.evaluation import summarize
-    from scripts.comparing.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
-
-    chosen = ("GREEDY", "GREEDY-NCIS, both", LEARNING)
-    found = {(item.setting, item.policy): item for item in summarize(rows, METRIC, REFERENCE)}
-    sites = sorted({setting.partition(",")[0] for setting, _ in found})
-    budgets = sorted({_budget(setting) for setting, _ in found})
-    figure = Figure(
-        figsize=(2.4 + 2.9 * len(budgets), 1.6 + 0.42 * len(sites)), layout="constrained"
-    )
-    for axes, days in zip(
-        figure.subplots(1, len(budgets), squeeze=False, sharey=True)[0], budgets, strict=True
-    ):
-        for position, label in enumerate(chosen):
-            kept = [
-                (height, found[key])
-                for height, site in enumerate(reversed(sites))
-                if (key := (name_of(site, days, IMPORTANCES[0]), label)) in found
-            ]
-            axes.errorbar(
-                [item.difference for _, item in kept],
-                [height + 0.22 * (1 - position) for height, _ in kept],
-                xerr=np.nan_to_num([item.difference_half_width for _, item in kept]),
-                fmt=MARKERS[position],
-                color=COLOURS[position],
-                markersize=4.5,
-                capsize=2,
-                linewidth=1.0,
-                label=label,
-            )
-        axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
-        axes.set_yticks(range(len(sites)), list(reversed(sites)), fontsize=8)
-        axes.set_title(f"a crawl per page in {days} days", fontsize=9)
-        bare(axes)
-    figure.supxlabel(
-        "freshness less that of round robin, uniform importance; 95% intervals over four quarters"
-    )
-    figure.suptitle(TITLE, fontsize=11)
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    save(figure, path)
+    kept = [row for row in rows if row.setting.endswith(IMPORTANCES[0])]
+    labels = ("GREEDY", "GREEDY-NCIS, both", LEARNING)
+    differences(kept, path, title=TITLE, labels=labels, reference=REFERENCE)
 
 
-PICTURES = {"shares": plot, "differences": intervals}
+def _assumptions(rows: Sequence[Row], path: Path) -> None:
+    """Draw how far sites are from what formulas assume."""
+    from scripts.comparing.site_charts import distances
+
+    distances([row for row in rows if row.policy == RECORD], path)
 
 
-def _budget(setting: str) -> int:
-    return int(setting.split(", ")[1].removesuffix(" days"))
+PICTURES = {"shares": _shares, "differences": _differences, "assumptions": _assumptions}
