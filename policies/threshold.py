@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.evidence import signal_time
+from crawl_envs.evidence import signal_evidence, signal_time
 from crawl_envs.types import (
     Compiled,
     CompiledThresholds,
@@ -21,6 +21,8 @@ from crawl_envs.types import (
 from policies import solvers
 from policies.binding import CrawlPolicy
 from policies.greedy import SIGNAL_MODEL
+from policies.solvers.allocation import Allocation
+from policies.solvers.pages import evidence_margin
 
 WHOLE = 1e-12
 """Share by which a number of signals may miss a whole one through rounding."""
@@ -45,9 +47,9 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
     once.
 
     Where time tells nothing of a page, because signals show every change or the last of the budget
-    is spent on its signals alone, it is crawled by every so many signals: the n-th of a cycle, or
-    the next one by the toss of a coin, so that its rate is the solver's. Signals that travel count
-    when they arrive; the thresholds are those of signals that do not.
+    is spent on its signals alone, it is crawled as soon as they tell enough: at some level of
+    evidence, or above it by the toss of a coin, so that its rate is the solver's. Signals that
+    travel count when they arrive; the thresholds are those of signals that do not.
 
     The bandwidth is kept where changes and signals are Poisson, of the rates that it is told. On
     recorded histories signals come in bursts, and pages are born and die while the bandwidth is
@@ -89,9 +91,7 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> ThresholdRule:
         found = solvers.ncis(problem, bandwidth, floor=self.floor)
-        assert found.thresholds is not None
-        assert found.signals is not None
-        return threshold_rule(problem, start, found.thresholds, found.signals, found.rates)
+        return threshold_rule(problem, start, found)
 
     def _sit(self, compiled: Compiled, tracker: Tracker) -> ThresholdSeat:
         assert isinstance(compiled, CompiledThresholds)
@@ -109,8 +109,10 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
     ) -> tuple[Any, Any]:
         """The thresholds of every page, float64 of shape (m,) or (N, m), and ``state`` unchanged.
 
-        A page that its signals alone have crawled is let go by the signal that is to do it; where
-        that takes a coin, by the nearer of the two, since an action cannot toss one.
+        For a page whose every change is signalled it is the evidence, in nats, at which its signals
+        have it crawled. Where a coin decides, it is the likelier of its two sides, since an action
+        cannot toss one; pages that certain signals alone have crawled are let go by the signal that
+        is to do it.
 
         Raises:
             ValueError: it is bound to no environment whose actions are thresholds; as for
@@ -127,9 +129,15 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
     def _choose(self, seat: ThresholdSeat, tracker: Tracker, lane: int) -> FloatArray:
         rule = [rule for rule in seat.compiled.rules if rule.start <= tracker.time][-1]
         nearer = np.where(rule.later_share > 0.5, rule.later_threshold, rule.threshold)
-        received = np.atleast_2d(tracker.signals).sum(0)
+        sure = np.isinf(_evidence(tracker.problem))
+        counts = ~rule.timed & sure.any(0) & ~np.isinf(rule.signal_weight).any(0)
+        received = np.sum(np.atleast_2d(tracker.signals) * sure, axis=0)
         let_go = np.where(received + 1 >= nearer, np.finfo(np.float64).max, np.inf)
-        return np.where(rule.timed, nearer, let_go)
+        alpha = _unsignalled(tracker.problem)
+        time = np.where(
+            ~rule.timed & (alpha > 0.0), nearer / np.where(alpha > 0.0, alpha, 1.0), nearer
+        )
+        return np.where(counts, let_go, time)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         raise AssertionError("predict refuses what is not bound")
@@ -138,49 +146,68 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
         return pages
 
 
-def threshold_rule(
-    problem: Problem,
-    start: float,
-    thresholds: FloatArray,
-    signals: FloatArray,
-    rates: FloatArray,
-) -> ThresholdRule:
-    """The rule of an allocation of :func:`policies.solvers.ncis`, whose arrays have shape (m,).
+def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Change rates, (m,), and recalls and false signal rates, (S, m), of a problem with both."""
+    assert problem.change_rate is not None
+    assert problem.recall is not None
+    assert problem.false_signal_rate is not None
+    recall, false_rate = np.atleast_2d(problem.recall), np.atleast_2d(problem.false_signal_rate)
+    return problem.change_rate, recall, false_rate
 
-    A page of threshold inf and a rate > 0 is crawled by every n-th signal, with n the number of
-    signals per crawl; a number between two whole ones is their mean over a coin's two sides. Fewer
-    than one, where a floor asks for more crawls than there are signals, is one, or a time tau with
-    ``(1 - exp(-gamma tau)) / gamma = 1 / rate`` if that comes first.
+
+def _evidence(problem: Problem) -> FloatArray:
+    """What a signal tells, in nats, (S, m)."""
+    return signal_evidence(*_signals(problem))
+
+
+def _unsignalled(problem: Problem) -> FloatArray:
+    """The rates of changes without a signal, alpha, (m,)."""
+    change_rate, recall, _ = _signals(problem)
+    unsignalled: FloatArray = (1.0 - np.minimum(recall.sum(0), 1.0)) * change_rate
+    return unsignalled
+
+
+def threshold_rule(problem: Problem, start: float, found: Allocation) -> ThresholdRule:
+    """The rule of an allocation of :func:`policies.solvers.ncis` for the pages of ``problem``.
+
+    A page of threshold inf and a rate > 0 is crawled by its signals alone. The state that counts
+    is then the evidence that they add up to; at the level of the allocation a coin decides between
+    a crawl and waiting for more. Where nothing but certainty will do, the state is the number of
+    certain signals: as many as there are per crawl, and a number between two whole ones is their
+    mean over a coin's two sides. More crawls than there are signals, which a floor may ask for,
+    come by any signal or at a time tau with ``(1 - exp(-gamma tau)) / gamma = 1 / rate``.
     """
-    change_rate, recall, false_rate = (
-        problem.change_rate,
-        problem.recall,
-        problem.false_signal_rate,
-    )
-    assert change_rate is not None
-    assert recall is not None
-    assert false_rate is not None
-    unsignalled = (1.0 - np.minimum(np.atleast_2d(recall).sum(0), 1.0)) * change_rate
-    beta = np.atleast_2d(signal_time(change_rate, recall, false_rate, unsignalled))
-    gamma = np.atleast_2d(recall * change_rate + false_rate).sum(0)
-    by_signals = np.isinf(thresholds) & (rates > 0.0)
+    assert found.thresholds is not None
+    assert found.evidence is not None
+    assert found.signals is not None
+    assert found.probabilities is not None
+    change_rate, recall, false_rate = _signals(problem)
+    evidence = signal_evidence(change_rate, recall, false_rate)
+    beta = signal_time(change_rate, recall, false_rate, _unsignalled(problem))
+    gamma = np.where(evidence > 0.0, recall * change_rate + false_rate, 0.0)
+    every, rates = gamma.sum(0), found.rates
+    by_signals = np.isinf(found.thresholds) & (rates > 0.0)
+    hasty = by_signals & (rates > every * (1.0 + WHOLE))
+    certain = by_signals & ~hasty & np.isinf(found.evidence)
+    level = np.where(by_signals & ~hasty & ~certain, found.evidence, 0.0)
+    margin = evidence_margin(level, evidence)
     with np.errstate(divide="ignore", invalid="ignore"):
-        number = np.where(by_signals, gamma / rates, 1.0)
+        number = np.where(np.isinf(evidence), gamma, 0.0).sum(0) / rates
         number = np.where(
             np.abs(number - np.rint(number)) <= WHOLE * number, np.rint(number), number
         )
-        hasty = by_signals & (number < 1.0)
-        sooner = -np.log1p(-gamma / rates) / gamma
-    counted = by_signals & ~hasty
-    whole = np.floor(number)
-    threshold = np.where(counted, whole, np.where(hasty, sooner, thresholds))
-    ignored = np.isinf(signals) & ~by_signals
-    weight = np.where(ignored, 0.0, np.where(counted, 1.0, np.where(hasty, np.inf, beta)))
+        sooner = -np.log1p(-every / rates) / every
+    whole = np.floor(np.where(certain, number, 0.0))
+    kinds = [hasty, certain, level > 0.0]
+    ignored = np.isinf(found.signals) & ~by_signals
+    later = [sooner, whole + 1.0, level + margin]
+    share = [0.0 * level, np.where(certain, number, 0.0) - whole, 1.0 - found.probabilities]
+    weights = [np.full(beta.shape, np.inf), np.where(np.isinf(evidence), 1.0, 0.0), evidence]
     return ThresholdRule(
         start=start,
-        threshold=threshold,
-        later_threshold=np.where(counted, whole + 1.0, threshold),
-        later_share=np.where(counted, number - whole, 0.0),
-        signal_weight=np.ascontiguousarray(weight),
-        timed=~counted,
+        threshold=np.select(kinds, [sooner, whole, level - margin], found.thresholds),
+        later_threshold=np.select(kinds, later, found.thresholds),
+        later_share=np.select(kinds, share, 0.0),
+        signal_weight=np.select(kinds, weights, np.where(ignored, 0.0, beta)),
+        timed=~(by_signals & ~hasty),
     )

@@ -7,6 +7,7 @@ here                   in the papers
 ``change_rate``        Delta
 ``rates``              xi (NCIS), rho (LambdaCrawl): crawls per unit time
 ``thresholds``         iota (NCIS): effective elapsed time at which to crawl
+``evidence``           y = alpha iota: how much tells of a change, in nats
 ``multiplier``         Lambda: objective gained by one more crawl per unit time
 =====================  ==========================================================
 """

@@ -27,7 +27,10 @@ class Allocation:
         thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
             where time alone never leads to a crawl; None where the solver finds rates only.
         signals: number of signals since the last crawl that lead to a crawl whatever the time,
-            shape (m,), float64, >= 1; inf where no number does; None like ``thresholds``.
+            shape (m,), float64, >= 1; inf where no number does; None like ``thresholds``. Where
+            there are several sources, of each alone, shape (S, m).
+        evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
+            shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
     """
 
     rates: FloatArray
@@ -38,6 +41,7 @@ class Allocation:
     converged: bool
     thresholds: FloatArray | None = None
     signals: FloatArray | None = None
+    evidence: FloatArray | None = None
 
 
 def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
@@ -59,19 +63,25 @@ def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
     )
 
 
-def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Importance, change rate, recall, false signal rate of a single, known source of signals."""
+def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
+    """Importance and change rate, (m,), recall and false signal rate, (S, m), if they are known."""
     change_rate, recall, false_rate = given.change_rate, given.recall, given.false_signal_rate
     if change_rate is None or recall is None or false_rate is None:
         raise ValueError("given must reveal the parameters of the pages, got change_rate=None")
-    if recall.ndim > 1:
+    importance, change_rate = page_arrays(importance=given.importance, change_rate=change_rate)
+    sources = [
+        page_arrays(recall=share, false_signal_rate=rate)
+        for share, rate in zip(np.atleast_2d(recall), np.atleast_2d(false_rate), strict=True)
+    ]
+    return importance, change_rate, *(np.stack(arrays) for arrays in zip(*sources, strict=True))
+
+
+def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
+    """Importance, change rate, recall, false signal rate of a single, known source of signals."""
+    importance, change_rate, recall, false_rate = known_sources(given)
+    if len(recall) > 1:
         raise ValueError(f"given must have a single source of signals, got {len(recall)} sources")
-    return page_arrays(
-        importance=given.importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_rate,
-    )
+    return importance, change_rate, recall[0], false_rate[0]
 
 
 def normalised(importance: FloatArray) -> FloatArray:

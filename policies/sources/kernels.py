@@ -74,19 +74,23 @@ def greedy_ncis_sources_value(
 def cycle_length_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """The cycle length psi, in units of 1 / Delta, at the level ``elapsed``."""
+    """The cycle length psi, in units of 1 / Delta, at the level ``elapsed``.
+
+    Bodies do not follow in the page's row, but all together after the rows of all pages.
+    """
     y = elapsed
+    bodies = parameters.reshape((1, parameters.size))
     if not y > 0.0:
         return 0.0
     rates = (parameters[page, DRIFT], parameters[page, TOTAL])
     count = int(parameters[page, COUNT])
     body = int(parameters[page, BODY])
     if count > 0 and y <= parameters[page, FAR]:
-        return lattice_length(parameters, page, (body, count), rates, y)
+        return lattice_length(bodies, 0, (body, count), rates, y)
     if y >= parameters[page, FAR]:
         slope: float = parameters[page, FAR_SLOPE]
         constant: float = parameters[page, FAR_BEND]
         return constant if slope == 0.0 else slope * y + constant
-    if y < parameters[page, body]:
+    if y < bodies[0, body]:
         return first_length(y, *rates)
-    return piecewise(parameters, page, body, -count, y)
+    return piecewise(bodies, 0, body, -count, y)

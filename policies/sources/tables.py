@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.evidence import signal_evidence
 from crawl_envs.kernels import compiled
-from crawl_envs.types import FloatArray
+from crawl_envs.types import BoolArray, FloatArray
 from policies.sources import kernels as columns
 from policies.sources.lattice import lattice
 from policies.sources.pieces import KINK_SIGNALS, Equation, march
@@ -36,6 +36,14 @@ ROOM = 220
 
 LENGTH_LIMIT, LENGTH_ROOM = 300, 1000
 """The same for the cycle length, which nobody evaluates in a hurry."""
+
+ROUGH = 1e-9
+"""The coarsest tolerance of a cycle length, which climbs in steps where all changes are signalled.
+
+Then a lattice of up to STEPS_ROOM points does as far as it reaches.
+"""
+
+STEPS_ROOM = 16000
 
 DROPPED = 1e-18
 """Points of so many signals that their share of the value is below this are left out."""
@@ -153,11 +161,12 @@ def kinks(jumps: FloatArray) -> FloatArray:
 
 @compiled()
 def solved(
-    page: Sources, length: bool, highest: float, room: int, limit: int
+    page: Sources, length: bool, highest: float, room: int, limit: int, coarsest: float
 ) -> tuple[int, float, FloatArray]:
     """The body of a page with several sources: its count, the level FAR, and the columns.
 
-    A lattice up to the level ``highest`` if ``room`` points suffice; else pieces.
+    A lattice up to the level ``highest`` if ``room`` points suffice; else pieces; a count of 0 if
+    these would need a tolerance above ``coarsest``.
     """
     rates = page.seen + page.noise
     total = rates.sum() + page.perfect
@@ -179,11 +188,12 @@ def solved(
     tolerance = TOLERANCE
     cuts = kinks(page.jumps)
     horizon = math.inf if length else HORIZON
-    while True:
+    while tolerance <= coarsest:
         row, count, far = march(equation, cuts, tolerance, limit, horizon)
         if count > 0:
             return -count, far, row.ravel()
         tolerance *= COARSER
+    return 0, 0.0, np.empty(0)
 
 
 def _over_change_rate(delta: FloatArray, nu: FloatArray) -> FloatArray:
@@ -262,7 +272,7 @@ def _share_body(page: Sources) -> tuple[int, float, FloatArray]:
     """The body of a page, empty if no more than one source is left."""
     if page.jumps.size + (page.perfect > 0.0) <= 1:
         return 0, math.inf, np.empty(0)
-    return solved(page, False, HORIZON, ROOM, LIMIT)
+    return solved(page, False, HORIZON, ROOM, LIMIT, math.inf)
 
 
 def _filled(
@@ -310,6 +320,33 @@ def _alone(page: Sources) -> tuple[float, float, float, float]:
     return pace, min(1.0, seen / pace), noise, 0.0 if page.lumped else unit
 
 
+def single_sources(
+    change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
+) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Which pages several sources matter to, and the only source of the others.
+
+    Sources without recall do not matter, and those of equal b are one.
+
+    Args:
+        change_rate: Delta, > 0, (m,).
+        recall: lambda_s, (S, m).
+        false_signal_rate: nu_s, (S, m).
+
+    Returns:
+        Whether several matter (m,); recall (m,) and false-signal rate (m,) of the others' source.
+    """
+    noise = _over_change_rate(change_rate, false_signal_rate)
+    several = np.zeros(change_rate.size, np.bool_)
+    alone, rate = np.zeros(change_rate.size), np.zeros(change_rate.size)
+    for k in range(change_rate.size):
+        page = reduced(*_page(recall, noise, k))
+        several[k] = page.lumped or page.jumps.size + (page.perfect > 0.0) > 1
+        if not several[k]:
+            _, alone[k], noise_only, _ = _alone(page)
+            rate[k] = noise_only * change_rate[k]
+    return several, alone, rate
+
+
 def cycle_length_sources_table(
     change_rate: ArrayLike,
     recall: ArrayLike,
@@ -319,6 +356,8 @@ def cycle_length_sources_table(
 ) -> FloatArray:
     """The table of ``cycle_length_sources_value`` for levels up to ``highest`` (finite, >= 0).
 
+    It has more rows than pages: bodies follow one after the other, over as many rows as they need.
+
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
     _, delta, lam, nu = checked(0.0, change_rate, recall, false_signal_rate)
@@ -326,21 +365,31 @@ def cycle_length_sources_table(
     pages = [reduced(*_page(lam, noise, k)) for k in range(delta.size)]
     bodies = [_length_body(page, highest) for page in pages]
     start = columns.EVIDENCES
-    table = np.zeros((delta.size, start + max((body.size for _, _, body in bodies), default=0)))
-    for k, (page, (count, far, body)) in enumerate(zip(pages, bodies, strict=True)):
+    ends = start * delta.size + np.cumsum([0, *(body.size for _, _, body in bodies)])
+    table = np.zeros((math.ceil(ends[-1] / start), start))
+    table.reshape(-1)[start * delta.size : ends[-1]] = np.concatenate(
+        [np.empty(0), *(body for _, _, body in bodies)]
+    )
+    for k, (page, (count, far, _)) in enumerate(zip(pages, bodies, strict=True)):
         total = (page.seen + page.noise).sum() + page.perfect
         table[k, columns.COUNT : start] = (
-            *(count, start, page.drift, total, far),
+            *(count, ends[k], page.drift, total, far),
             *far_form(page, True),
         )
-        table[k, start : start + body.size] = body
     return table
 
 
 def _length_body(page: Sources, highest: float) -> tuple[int, float, FloatArray]:
     """The body of a page for the cycle length: none where every source became time."""
     if page.jumps.size:
-        return solved(page, True, highest, LENGTH_ROOM, LENGTH_LIMIT)
+        found = solved(page, True, highest, LENGTH_ROOM, LENGTH_LIMIT, ROUGH)
+        reach = highest
+        while found[0] == 0 and reach >= 2.0 * page.jumps[-1]:
+            found = solved(page, True, reach, STEPS_ROOM, 1, 0.0)
+            reach *= 0.7
+        if found[0] == 0:
+            found = solved(page, True, highest, LENGTH_ROOM, LENGTH_LIMIT, math.inf)
+        return found
     if page.perfect > 0.0:
         return 1, math.inf, np.array([0.0, 0.0, 1.0, 1.0])
     return 0, 0.0, np.empty(0)

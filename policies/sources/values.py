@@ -236,7 +236,7 @@ def _evaluated(
     state: tuple[ArrayLike, ArrayLike],
 ) -> FloatArray:
     """The kernel at every point of the broadcast of state and pages."""
-    rows = np.arange(len(table), dtype=np.int64).reshape(shape)
+    rows = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     try:
         spread = np.broadcast_arrays(rows, *(np.asarray(part, dtype=np.float64) for part in state))
     except ValueError:

@@ -46,6 +46,17 @@ def drawn(num_pages, seed, **fixed):
     return Instance(**{**given, **fixed})
 
 
+def split(num_pages, seed, total=None, **fixed):
+    """The same with two sources, of which the first is the more truthful."""
+    rng = np.random.default_rng(seed + 1000)
+    total = rng.uniform(0.2, 0.9, num_pages) if total is None else np.full(num_pages, total)
+    part = rng.uniform(0.3, 0.7, num_pages)
+    noise = np.stack([rng.uniform(0.02, 0.1, num_pages), rng.uniform(0.2, 0.8, num_pages)])
+    recall = np.stack([part * total, total - part * total])
+    return drawn(num_pages, seed, **{"recall": recall, "false_signal_rate": noise, **fixed})
+
+
+NEVER_FALSE = np.array([[0.0], [0.3]]).repeat(20, axis=1)
 INSTANCES = {
     "noisy": drawn(40, 1),
     "noisy, scarce": drawn(40, 2, bandwidth=4.0),
@@ -57,6 +68,14 @@ INSTANCES = {
     "useless signals": drawn(20, 8, recall=0.0, false_signal_rate=0.4),
     "one page": drawn(1, 9, recall=0.6, false_signal_rate=0.3, bandwidth=0.7),
     "one page by signals": drawn(1, 10, recall=1.0, false_signal_rate=0.3, bandwidth=0.2),
+    "two sources": split(40, 11),
+    "two sources, scarce": split(40, 12, bandwidth=4.0),
+    "two sources, one certain": split(20, 13, false_signal_rate=NEVER_FALSE, bandwidth=1.0),
+    "two sources that show every change": split(20, 14, total=1.0, bandwidth=6.0),
+    "one page by two sources": split(1, 15, total=1.0, bandwidth=0.3),
+    "one page by two sources, one certain": split(
+        1, 16, total=1.0, false_signal_rate=NEVER_FALSE[:, :1], bandwidth=0.02
+    ),
 }
 EVERY_INSTANCE = pytest.mark.parametrize("name", list(INSTANCES))
 
@@ -200,29 +219,38 @@ def test_a_floor_crawls_every_page():
     assert rollout.ledger.crawls / 4000.0 == pytest.approx(4.0, rel=0.02)
 
 
-def rule_for(rates, thresholds, signals, **model):
-    num_pages = len(rates)
+def rule_of(bandwidth, floor=0.0, **model):
     given = {"importance": 1.0, "change_rate": 1.0, "recall": 1.0, "false_signal_rate": 0.5}
-    instance = Instance(
-        **{name: np.full(num_pages, value) for name, value in {**given, **model}.items()},
-        bandwidth=1.0,
-    )
-    arrays = (np.array(values, float) for values in (thresholds, signals, rates))
-    return threshold_rule(instance.problem(), 0.0, *arrays)
+    instance = Instance(**{**given, **model}, bandwidth=bandwidth)
+    return threshold_rule(instance.problem(), 0.0, solvers.ncis(instance, floor=floor))
 
 
-def test_pages_crawled_by_signals_have_two_numbers_of_them():
-    """gamma = 1.5: rates of 1.5 / n ask for n signals per crawl, 1.5 / 2.25 for 2, or 3 at times"""
-    rule = rule_for([1.5, 0.5, 1.5 / 2.25, 0.0], [np.inf] * 4, [1, 3, 2, np.inf])
-    np.testing.assert_array_equal(rule.timed, [False, False, False, True])
-    np.testing.assert_array_equal(rule.threshold, [1.0, 3.0, 2.0, np.inf])
-    np.testing.assert_allclose(rule.later_share, [0.0, 0.0, 0.25, 0.0], atol=1e-12)
-    np.testing.assert_array_equal(rule.later_threshold[2], 3.0)
-    np.testing.assert_array_equal(rule.signal_weight[0, :3], 1.0)
+@pytest.mark.parametrize(
+    ("rate", "number", "share"), [(1.5, 1, 0.0), (0.5, 3, 0.0), (1.5 / 2.25, 2, 0.25)]
+)
+def test_pages_crawled_by_signals_have_two_numbers_of_them(rate, number, share):
+    """gamma = 1.5: a rate of 1.5 / n asks for n signals per crawl, 1.5 / 2.25 for 2, or 3."""
+    rule = rule_of(rate)
+    told = np.log(1.5 / 0.5)
+    assert not rule.timed[0]
+    assert rule.signal_weight[0, 0] == pytest.approx(told, rel=1e-15)
+    assert rule.later_share[0] == pytest.approx(share, abs=1e-9) or share == 0.0
+    mean = number + share
+    sooner, later = np.ceil(rule.threshold[0] / told), np.ceil(rule.later_threshold[0] / told)
+    assert sooner + rule.later_share[0] * (later - sooner) == pytest.approx(mean, rel=1e-9)
+
+
+def test_certain_signals_are_counted():
+    """A rate of 1 / 2.25 of theirs: after two of them, or three; other sources do not count."""
+    rule = rule_of(0.4 / 2.25, recall=[[0.4], [0.6]], false_signal_rate=[[0.0], [0.5]])
+    assert not rule.timed[0]
+    np.testing.assert_array_equal(rule.signal_weight[:, 0], [1.0, 0.0])
+    assert (rule.threshold[0], rule.later_threshold[0]) == (2.0, 3.0)
+    assert rule.later_share[0] == pytest.approx(0.25)
 
 
 def test_a_floor_above_the_rate_of_signals_adds_time():
-    rule = rule_for([2.0], [np.inf], [1])
+    rule = rule_of(2.0, floor=2.0)
     gamma, time = 1.5, rule.threshold[0]
     assert rule.timed[0]
     assert rule.signal_weight[0, 0] == np.inf
@@ -230,8 +258,10 @@ def test_a_floor_above_the_rate_of_signals_adds_time():
 
 
 def test_pages_of_no_use_wait_whatever_their_signals():
-    rule = rule_for([0.1], [10.0], [np.inf], recall=0.5)
-    assert (rule.threshold[0], rule.signal_weight[0, 0]) == (10.0, 0.0)
+    rule = rule_of(0.5, floor=0.1, importance=[1.0, 0.0], recall=0.5)
+    assert rule.threshold[1] == pytest.approx(10.0)
+    assert rule.signal_weight[0, 1] == 0.0
+    assert rule.signal_weight[0, 0] > 0.0
 
 
 def test_signal_time_is_the_beta_of_the_values():
@@ -280,24 +310,38 @@ def test_evaluate_plays_it_beside_slotted_policies_on_the_same_events():
 
 
 def test_actions_are_the_thresholds():
-    """Timed pages get the solver's; those crawled by signals are let go when one more will do."""
     core = ReplayCore(random_lane(12, 3), random_lane(12, 4), action_form="thresholds")
     policy = policies.ThresholdNCIS(core)
     actions, state = policy.predict(core.reset())
     assert state is None
     for lane, action in zip(core.lanes, actions, strict=True):
         np.testing.assert_array_equal(action, solvers.ncis(lane.instance).thresholds)
+
+
+def test_actions_of_pages_whose_every_change_is_signalled_are_levels_of_evidence():
     lane = ReplayLane(INSTANCES["every change signalled"], horizon=5.0)
+    core = ReplayCore(lane, action_form="thresholds")
+    action = policies.ThresholdNCIS(core).predict(core.reset())[0][0]
+    found = solvers.ncis(lane.instance)
+    needed = np.rint(lane.instance.signal_rate / np.where(found.rates > 0, found.rates, np.nan))
+    told = np.log(lane.instance.signal_rate / lane.instance.false_signal_rate)
+    crawled = found.rates > 0
+    assert {1.0, 2.0} < set(needed[crawled])
+    np.testing.assert_array_equal(np.ceil(action / told)[crawled], needed[crawled])
+    assert np.all(np.isinf(action[~crawled]))
+
+
+def test_pages_of_certain_signals_are_let_go_when_one_more_will_do():
+    lane = ReplayLane(
+        Instance(1.0, np.ones(1), 0.5, 0.0, bandwidth=0.2), horizon=5.0
+    )  # 2.5 certain signals a crawl
     core = ReplayCore(lane, action_form="thresholds")
     policy = policies.ThresholdNCIS(core)
     observation = core.reset()
-    found = solvers.ncis(lane.instance)
-    needed = np.rint(lane.instance.signal_rate / np.where(found.rates > 0, found.rates, np.nan))
-    assert {1.0, 2.0} < set(needed[found.rates > 0])
-    for received in (0, 1, 4):
-        lane.signals = [received] * 30
+    for received, open_ended in ((0, True), (1, False), (4, False)):
+        lane.signals = [received]
         action = policy.predict(observation)[0][0]
-        np.testing.assert_array_equal(np.isfinite(action), received + 1 >= needed)
+        np.testing.assert_array_equal(np.isinf(action), open_ended)
 
 
 def test_actions_follow_the_bandwidth():
