@@ -12,9 +12,10 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import check_env
 
+from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex
 from crawl_envs.evaluation import PolicyFactory, simulate
 from crawl_envs.observations import without_source
-from crawl_envs.types import CompilablePolicy, CompiledIndex, Ledger
+from crawl_envs.types import Ledger
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50

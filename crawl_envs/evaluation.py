@@ -15,20 +15,14 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.arguments import real, whole
+from crawl_envs.compiled_forms import CompilablePolicy, CompiledSequence, CompiledThresholds
 from crawl_envs.objectives import metrics
 from crawl_envs.rollouts import Rollout, play_form
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import check_events
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import (
-    CompilablePolicy,
-    CompiledSequence,
-    CompiledThresholds,
-    Instance,
-    Ledger,
-    Policy,
-)
+from crawl_envs.types import Instance, Ledger, Policy
 
 __all__ = [
     "Rollout",
@@ -53,8 +47,8 @@ def simulate(
 
     A policy that chooses a page per slot crawls as ``step()`` does in an environment with
     ``action="page"`` after ``reset(seed=seed, options={"instance": instance})``. One of thresholds
-    (:class:`crawl_envs.types.CompiledThresholds`) crawls whenever a page is due, on the same
-    events, and its ledger ends exactly at the horizon.
+    (:class:`crawl_envs.compiled_forms.CompiledThresholds`) crawls whenever a page is due, on the
+    same events, and its ledger ends exactly at the horizon.
 
     Args:
         instance: the truth; the policy is told its parameters.

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.arguments import real
+from crawl_envs.compiled_forms import (
+    Compiled,
+    CompiledIndex,
+    CompiledSequence,
+    CompiledThresholds,
+    ThresholdRule,
+)
 from crawl_envs.kernels import ready
 from crawl_envs.sim.advance import restart
 from crawl_envs.sim.agenda import empty_agenda
@@ -16,17 +23,7 @@ from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.thresholds import begin_rule, coins_of, roll_thresholds
 from crawl_envs.sim.world import World
-from crawl_envs.types import (
-    Compiled,
-    CompiledIndex,
-    CompiledSequence,
-    CompiledThresholds,
-    FloatArray,
-    Instance,
-    IntArray,
-    Ledger,
-    ThresholdRule,
-)
+from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
 
 CRAWLS_AT_ONCE = 4096
 """Crawls at instants of their own that are made in one call."""

@@ -354,68 +354,6 @@ class Ledger:
         return self.hits / self.requests if self.requests else math.nan
 
 
-class CompiledIndex(NamedTuple):
-    """An index policy that compiled code can run: crawl the alive page of the largest value.
-
-    ``value`` is a compiled function of the type ``crawl_envs.kernels.VALUE`` that does not
-    decrease in elapsed time or in signals; ``parameters`` its table, one row per page, (m, P).
-    Signals that arrive within ``delay_window`` of a crawl of their page are not counted. ``heed``,
-    of the type ``crawl_envs.kernels.HEED``, says what each of the others counts, >= 0, by its
-    source and by its age: the time from its page's last crawl to its arrival, infinite where that
-    is not known. None counts each as 1.
-    """
-
-    value: Any
-    parameters: FloatArray
-    delay_window: float = 0.0
-    heed: Any = None
-
-
-class CompiledSequence(NamedTuple):
-    """A policy whose crawls are known beforehand: ``pages`` (int64), one per slot."""
-
-    pages: IntArray
-
-
-class ThresholdRule(NamedTuple):
-    """When every page is crawled, from a time on: as soon as its state reaches a threshold.
-
-    A page's state is what the signals since its last crawl count and, where the page is timed, the
-    time since then, both in the same unit; with the signals' time-equivalents it is the effective
-    elapsed time. Each cycle of a page, from one crawl to the next, has one threshold.
-
-    Attributes:
-        start: the time from which on the rule holds.
-        threshold: what the state must reach, > 0; inf is never reached, (m,).
-        later_threshold: another one, at least as large, (m,).
-        later_share: the probability that a cycle ends at the later one instead, in [0, 1], (m,).
-        signal_weight: what a signal counts, >= 0, inf included, by source and page, (S, m).
-        timed: whether elapsed time counts, (m,).
-    """
-
-    start: float
-    threshold: FloatArray
-    later_threshold: FloatArray
-    later_share: FloatArray
-    signal_weight: FloatArray
-    timed: BoolArray
-
-
-class CompiledThresholds(NamedTuple):
-    """A policy that crawls each page at the instant at which its state reaches a threshold.
-
-    It is not bound to slots: crawls come when they are due, in the long run as many as the
-    bandwidth allows. ``rules`` hold one after the other, in order of their starts, the first of
-    which is 0; ``coins`` is the seed, in [0, 2**64), of the choices between two thresholds.
-    """
-
-    rules: tuple[ThresholdRule, ...]
-    coins: int
-
-
-Compiled: TypeAlias = CompiledIndex | CompiledSequence | CompiledThresholds
-
-
 @runtime_checkable
 class Policy(Protocol):
     """What can act in an environment: the prediction half of a Stable-Baselines3 model."""
@@ -428,11 +366,3 @@ class Policy(Protocol):
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
         """Return the action for ``observation``, batched like it, and the next hidden state."""
-
-
-@runtime_checkable
-class CompilablePolicy(Policy, Protocol):
-    """A policy that can also run as compiled code."""
-
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices."""

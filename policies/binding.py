@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import Compiled, CrawlLog, IntArray, Problem, Tracker
+from crawl_envs.compiled_forms import Compiled
+from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 
 ActionForm: TypeAlias = Literal["page", "scores", "refresh"]
 Seat = TypeVar("Seat", bound="Seated")

@@ -13,17 +13,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from crawl_envs.compiled_forms import Compiled, CompiledIndex
 from crawl_envs.kernels import HEED, VALUE, compiled, ready
-from crawl_envs.types import (
-    BoolArray,
-    Compiled,
-    CompiledIndex,
-    CrawlLog,
-    FloatArray,
-    IntArray,
-    Problem,
-    Tracker,
-)
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from policies.binding import ActionForm, CrawlPolicy
 
 ROUNDING = 1e-12

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, Compiled, CompiledSequence, IntArray, Problem, Tracker
+from crawl_envs.compiled_forms import Compiled, CompiledSequence
+from crawl_envs.types import BoolArray, IntArray, Problem, Tracker
 from policies.binding import CrawlPolicy
 
 

@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled_forms import Compiled, CompiledThresholds, ThresholdRule
 from crawl_envs.evidence import signal_evidence, signal_time
-from crawl_envs.types import (
-    Compiled,
-    CompiledThresholds,
-    FloatArray,
-    IntArray,
-    Problem,
-    ThresholdRule,
-    Tracker,
-)
+from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
 from policies import solvers
 from policies.binding import CrawlPolicy
 from policies.greedy import SIGNAL_MODEL

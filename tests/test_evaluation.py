@@ -14,12 +14,13 @@ import crawl_envs
 import policies
 from crawl_envs import instances
 from crawl_envs.actions import action_form
+from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, summarize
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.sim.tape import Tape
 from crawl_envs.single import CrawlEnv
-from crawl_envs.types import CompiledIndex, Instance
+from crawl_envs.types import Instance
 
 REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference"
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference numbers here")

@@ -30,10 +30,11 @@ def generator_of(
     delay: Mapping[str, Any] | Delay | None = None,
     num_sources: int | None = None,
 ) -> Synthetic | BingLike:
-    """Return the named generator, :class:`~crawl_envs.instances.synthetic.Synthetic` or, for
-    ``bing-like``, :class:`~crawl_envs.instances.bing_like.BingLike`.
+    """Return the named generator.
 
-    Without a number of sources, ``sources`` has two, the others have one.
+    It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, else a
+    :class:`crawl_envs.instances.synthetic.Synthetic`. Without a number of sources, ``sources``
+    has two, the others have one.
     """
     if num_sources is None:
         num_sources = 2 if name == "sources" else 1

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import carray
 
+from crawl_envs.compiled_forms import ThresholdRule
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.advance import (
     apply_event,
@@ -29,7 +30,7 @@ from crawl_envs.sim.events import BIRTH, KIND_BITS, KIND_MASK, SIGNAL
 from crawl_envs.sim.state import State, pointer_to, state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
 from crawl_envs.sim.tape import draw_block
-from crawl_envs.types import FloatArray, IntArray, ThresholdRule
+from crawl_envs.types import FloatArray, IntArray
 
 
 @compiled()

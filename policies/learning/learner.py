@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import lambertw
 
+from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.kernels import ready
-from crawl_envs.types import BoolArray, CompiledIndex, CrawlLog, FloatArray, IntArray
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray
 from policies import value_kernels, value_tables
 from policies.learning.beliefs import Beliefs
 

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.kernels import ready
-from crawl_envs.types import CompiledIndex, FloatArray, Instance, IntArray, Problem
+from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from policies.solvers.allocation import known_parameters, normalised, positive
 
 MAX_STATES = {2: 40_000, 3: 300}

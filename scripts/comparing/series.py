@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
+from crawl_envs.compiled_forms import CompilablePolicy
 from crawl_envs.evaluation import simulate
-from crawl_envs.types import CompilablePolicy, FloatArray, IntArray, Ledger, Policy
+from crawl_envs.types import FloatArray, IntArray, Ledger, Policy
 
 
 class Course(NamedTuple):

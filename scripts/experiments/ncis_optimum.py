@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crawl_envs import Instance
+from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.evaluation import Row, mean_and_half_width
-from crawl_envs.types import CompiledIndex
 from policies import solvers
 from policies.value_kernels import greedy_ncis_value
 from policies.value_tables import greedy_ncis_table

@@ -10,8 +10,8 @@ import pytest
 
 import policies
 from crawl_envs import Instance
+from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.evaluation import simulate
-from crawl_envs.types import CompiledIndex
 from policies import solvers, value_kernels, value_tables
 
 COLUMNS = (

@@ -8,6 +8,7 @@ import pytest
 
 import policies
 from crawl_envs.actions import action_form
+from crawl_envs.compiled_forms import CompilablePolicy
 from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
 from crawl_envs.lanes import Lanes
@@ -15,7 +16,7 @@ from crawl_envs.objectives import Objective
 from crawl_envs.observing import Observing
 from crawl_envs.sim.tape import Tape
 from crawl_envs.single import CrawlEnv
-from crawl_envs.types import CompilablePolicy, Instance
+from crawl_envs.types import Instance
 
 PAGES, BANDWIDTH = 30, 32.0
 

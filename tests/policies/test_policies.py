@@ -13,7 +13,8 @@ from stable_baselines3.common.monitor import Monitor
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.types import CompilablePolicy, CompiledIndex, CompiledSequence, Instance
+from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex, CompiledSequence
+from crawl_envs.types import Instance
 from policies import index, schedules, solvers
 from tests.policies.replay import (
     CHANGE,

@@ -18,10 +18,10 @@ from scipy import stats
 
 import policies
 from crawl_envs import Instance, evidence
+from crawl_envs.compiled_forms import CompiledThresholds, ThresholdRule
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
 from crawl_envs.rollouts import play_form
-from crawl_envs.types import CompiledThresholds, ThresholdRule
 from policies import solvers, value_tables
 from policies.threshold import threshold_rule
 from tests.policies.replay import ReplayCore, ReplayLane, random_lane
