@@ -2,14 +2,17 @@ r"""Empirical Bayes: what the pages of a group have in common, and each page's s
 
 A page with few crawls says little of itself. In the model here, alpha and each b of a page are
 drawn from Gamma distributions of the page's group (a host, a directory, all pages), whose shapes
-and rates maximise the marginal likelihood of all crawls of the group; the estimate of a page is
-then the mode, in logarithms, under its group's distribution.
+and rates nearly maximise the marginal likelihood of all crawls of the group; the estimate of a page
+is then the mode, in logarithms, under its group's distribution.
 
 The maximum is found by expectation and maximisation. The expectations of theta and ln theta over a
 page's posterior are those of the Gamma distribution that has the same mode and curvature in
 ln theta (Laplace's approximation, with a Gamma in the normal's place): k is one over the variance
 of ln theta, E theta the mode, E ln theta = ln(mode) + digamma(k) - ln k. Where changes are counted
-instead of found or not, this is exact, and so is the mean as the estimate. Moments of the MLEs,
+instead of found or not, this is exact, and so is the mean as the estimate; where they are found or
+not, distributions come out somewhat too narrow and low: over 700 pages of 12 crawls, a Gamma of
+shape 2.7 and mean 1.22 by exact quadrature was taken for one of 3.5 and 1.10 (of 40 crawls, 2.9 and
+1.22 for 3.4 and 1.17). Moments of the MLEs,
 the other way, do not exist here: with few crawls many of them are 0 or infinite.
 
 To every group ``IMAGINED`` pages are added, of which one knows only that they come from an

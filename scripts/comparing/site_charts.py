@@ -68,7 +68,9 @@ def shares(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]
             axes.set_xlim(-1.05, 1.05)
             axes.set_title(f"a crawl per page in {days} days, {importance}", fontsize=9)
             bare(axes)
-    figure.supxlabel("share of the way from round robin (0) to the clairvoyant (1), cut at -1")
+    figure.supxlabel(
+        "share of the way from round robin (0) to the clairvoyant (1), cut at -1", fontsize=10
+    )
     count = len({_site(row.setting) for row in kept})
     figure.suptitle(f"{title}: a dot per site, {count} sites; bar: their median", fontsize=11)
     save(figure, path)
@@ -110,11 +112,13 @@ def differences(
         axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
         axes.set_yticks(range(len(sites)), sites, fontsize=8)
         axes.set_title(f"a crawl per page in {days} days", fontsize=9)
+        axes.set_xlabel("difference in freshness", fontsize=9)
         bare(axes)
-    figure.supxlabel(
-        f"freshness less that of {reference}; bars: 95% intervals over the stretches played"
+    figure.suptitle(
+        f"{title}: freshness less that of {reference}\n"
+        "bars: 95% intervals over the stretches played",
+        fontsize=11,
     )
-    figure.suptitle(title, fontsize=11)
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     save(figure, path)

@@ -101,19 +101,29 @@ def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
     return spelled if math.isnan(half_width) else f"{spelled} ± {half_width:.4f}"
 
 
+MOST_COLUMNS = 8
+"""Settings beyond which they are lines."""
+
+
 def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
-    """Claims about differences: a line per claim, a column per setting."""
+    """Claims about differences: a line per claim, a column per setting, or else where wide."""
     settings = list(dict.fromkeys(verdict.setting for verdict in verdicts))
-    lines: dict[str, dict[str, str]] = {}
-    for verdict in verdicts:
-        line = lines.setdefault(verdict.claim, {})
-        line[verdict.setting] = f"{_short(verdict.measured)} {SIGNS[verdict.holds]}"
+    claims = list(dict.fromkeys(verdict.claim for verdict in verdicts))
+    found = {
+        (verdict.claim, verdict.setting): f"{_short(verdict.measured)} {SIGNS[verdict.holds]}"
+        for verdict in verdicts
+    }
     table = Table(title=title, title_justify="left", caption=LEGEND, caption_justify="left")
-    table.add_column("claim")
-    for setting in settings:
-        table.add_column(setting, justify="right")
-    for claim, line in lines.items():
-        table.add_row(claim, *(line.get(setting, "") for setting in settings))
+    wide = len(settings) > max(MOST_COLUMNS, len(claims))
+    table.add_column("setting" if wide else "claim")
+    for name in claims if wide else settings:
+        table.add_column(name, justify="right")
+    if wide:
+        for setting in settings:
+            table.add_row(setting, *(found.get((claim, setting), "") for claim in claims))
+    else:
+        for claim in claims:
+            table.add_row(claim, *(found.get((claim, setting), "") for setting in settings))
     return table
 
 

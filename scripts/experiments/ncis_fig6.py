@@ -88,7 +88,7 @@ CLAIMS = (
 )
 NOT_THERE = "not in the paper; an episode, which starts all fresh, can end above the optimum"
 EXPECTED: tuple[Expected, ...] = (
-    Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, NOT_THERE, margin=0.005),
+    Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
     *ncis_sweep.levels("BASELINE", "GREEDY"),
 )
 

@@ -336,6 +336,24 @@ def test_floor_holds_for_pages_that_no_signal_would_lead_to():
     assert found.objective == pytest.approx(1.0)
 
 
+def test_floor_of_useless_pages_is_paid_by_the_others():
+    given = Instance([1.0, 1.0, 0.0, 1.0], [0.5, 0.6, 0.3, 0.0], 0.4, 0.2, bandwidth=3.0)
+    found = solvers.ncis(given, floor=0.2)
+    np.testing.assert_allclose(found.rates[2:], 0.2)
+    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert found.rates[:2].min() > 0.5
+
+
+def test_floor_beyond_all_signals_of_a_page_whose_changes_are_all_signalled():
+    """It is crawled at every signal, and therefore always fresh; more crawls add nothing."""
+    given = Instance([1.0, 1.0], [0.2, 2.0], [1.0, 0.0], [0.1, 0.0], bandwidth=3.0)
+    found = solvers.ncis(given, floor=1.0)
+    rate = found.rates[1]
+    other = rate / 2.0 * -math.expm1(-2.0 / rate)
+    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert found.objective == pytest.approx(0.5 * 1.0 + 0.5 * other, rel=1e-9)
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), budget=st.floats(-4.0, 4.0), count=st.integers(1, 8))
 def test_optimality_conditions(data, budget, count):
