@@ -70,8 +70,8 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
         "| fig1 | Nobody knows. | not tested |",
         "| fig2 | One. Two. | holds |",
         "| fig3 | One. Two. | not tested |",
-        "- A > B: m=2 0.101 ± 0.0025 ✓",
-        "- B > A: m=2 -0.101 ± 0.0025 ✗",
+        "- A > B: m=2 0.1010 ± 0.0025 ✓",
+        "- B > A: m=2 -0.1010 ± 0.0025 ✗",
         "For want of a crawler.",
         "Beside the paper's claims:",
         "No rows yet: `python -m scripts.reproduce fig3`.",
@@ -98,4 +98,4 @@ def test_derived_rows_are_judged(tmp_path: Path) -> None:
     module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),), derive=derive)
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
-    assert "- A > B (twice): m=2 0.202 ± 0.005 ✓" in page
+    assert "- A > B (twice): m=2 0.2020 ± 0.0050 ✓" in page

@@ -27,6 +27,15 @@ def test_above_asks_for_an_interval_above_zero(first: list[float], answer: str) 
     assert (verdict.holds, verdict.claim) == (answer, "A > B")
 
 
+@pytest.mark.parametrize(
+    ("first", "answer"), [(HIGH, "yes"), (LOW, "yes"), (OPEN, "yes"), ([0.1] * 4, "no")]
+)
+def test_not_below_asks_for_no_more_than_the_interval(first: list[float], answer: str) -> None:
+    trend = Trend("A", "not below", "B", ("m=2",), "x")
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [trend])
+    assert (verdict.holds, verdict.claim) == (answer, "A not below B")
+
+
 @pytest.mark.parametrize(("margin", "answer"), [(0.04, "yes"), (0.025, "open"), (0.001, "no")])
 def test_about_asks_for_an_interval_within_the_margin(margin: float, answer: str) -> None:
     trend = Trend("A", "about", "B", ("m=2",), "x", margin)
