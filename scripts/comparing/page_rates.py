@@ -1,4 +1,4 @@
-"""Crawl rates page by page: those of policies beside those of BASELINE (eq. 5)."""
+"""Crawl rates page by page: those of policies beside BASELINE's (eq. 5) or one another's."""
 
 from __future__ import annotations
 
@@ -80,16 +80,24 @@ def measurements(
     ]
 
 
-def compared(rows: Sequence[Row], statistics: Compared) -> Iterator[Row]:
-    """Yield what ``statistics(rates, optimal rates, parameters)`` says of each policy and seed."""
+def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> Iterator[Row]:
+    """Yield what statistics say of each policy and seed beside a reference, page by page.
+
+    Args:
+        rows: those of :func:`measurements`.
+        statistics: of the policy's rates, those of the reference on the same pages, and the
+            parameters of the pages, (m,) each; NaN is left out.
+        reference: BASELINE, or a policy.
+    """
     rates = gathered(rows, RATE)
     pages = {name: gathered(rows, name) for name in PARAMETERS}
     for (setting, label, seed), found in rates.items():
-        key = setting, BASELINE, seed
-        if label == BASELINE or key not in rates:
+        other = setting, reference, seed
+        if label in (BASELINE, reference) or other not in rates:
             continue
-        parameters = {name: by_key.get(key, np.zeros(found.size)) for name, by_key in pages.items()}
-        for metric, value in statistics(found, rates[key], parameters).items():
+        drawn, none = (setting, BASELINE, seed), np.zeros(found.size)
+        parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
+        for metric, value in statistics(found, rates[other], parameters).items():
             if value == value:
                 yield Row(ID, setting, label, seed, metric, value)
 
@@ -100,10 +108,17 @@ def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> flo
     return float(rates[pages].sum() / total - 1.0) if total > 0.0 else np.nan
 
 
-def share_above(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the share of pages, of those that BASELINE crawls, that are crawled clearly more."""
-    pages = pages & (optimal > 0.0)
-    return float(np.mean(rates[pages] > (1.0 + MARGIN) * optimal[pages])) if pages.any() else np.nan
+def share_above(
+    rates: FloatArray, reference: FloatArray, pages: BoolArray, margin: float = MARGIN
+) -> float:
+    """Return the share of pages, of those that the reference crawls, that are crawled more.
+
+    More is by over ``margin``, a share of the reference's rate.
+    """
+    pages = pages & (reference > 0.0)
+    if not pages.any():
+        return np.nan
+    return float(np.mean(rates[pages] > (1.0 + margin) * reference[pages]))
 
 
 def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:

@@ -22,10 +22,17 @@ COLOUR_NAMES = {
     "change_rate": "change rate (per unit of time)",
     "false_signal_rate": "rate of false signals (per unit of time)",
 }
+NO_SIGNALS = "rate of BASELINE (no signals)"
+"""What BASELINE's rate is called where policies hear signals: it is not the optimum there."""
 
 
 def rates_against_optimal(
-    rows: Sequence[Row], path: Path, *, title: str, colour: str | None = None
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    colour: str | None = None,
+    baseline: str = "optimal rate (BASELINE)",
 ) -> None:
     """Draw each page's crawl rate against its rate in BASELINE, a panel per policy and setting.
 
@@ -34,6 +41,7 @@ def rates_against_optimal(
         path: the picture.
         title: what is drawn.
         colour: the parameter of the pages that colours the dots.
+        baseline: what the rate in BASELINE is called.
     """
     rates, shades = gathered(rows, "crawl_rate"), gathered(rows, colour or "")
     settings = list(dict.fromkeys(setting for setting, _, _ in rates))
@@ -58,14 +66,14 @@ def rates_against_optimal(
             end = 1.02 * optimal.max()
             axes.plot([0.0, end], [0.0, end], color=COLOURS[1], linewidth=1.0, zorder=0.9)
             axes.set_title(f"{label}, {setting.replace('m=', '')} pages", fontsize=10)
-            axes.set_xlabel("optimal rate (BASELINE), crawls per unit of time")
+            axes.set_xlabel(f"{baseline},\ncrawls per unit of time")
             bare(axes)
         row[0].set_ylabel("rate, crawls per unit of time")
     if colour:
         bar = figure.colorbar(dots, ax=grid, label=COLOUR_NAMES[colour], aspect=40)
         bar.solids.set_alpha(1.0)
     figure.suptitle(
-        f"{title}\na dot per page of {len(seeds)} instances; line: the optimal rate", fontsize=11
+        f"{title}\na dot per page of {len(seeds)} instances; line: the {baseline}", fontsize=11
     )
     save(figure, path)
 

@@ -10,6 +10,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.comparing import page_rates, panels
+from scripts.comparing.page_rates import MARGIN
 from scripts.comparing.settings import Measurement
 from scripts.comparing.verdicts import Claim, Range, Trend
 
@@ -47,7 +48,9 @@ CLAIMS = (
     Claim(
         "The rates of GREEDY and LDS are close to those of the optimal policy.",
         "section 6.4",
-        tuple(Range(label, 0.99, 1.0, EVERYWHERE, "section 6.4", LINE) for label in LABELS),
+        tuple(Range(label, 0.0, MARGIN, EVERYWHERE, "section 6.4", SHARE) for label in LABELS),
+        note="Close: the root mean square of the deviations is below a tenth of the mean rate; by "
+        "a tenth a page counts as crawled more or less often in figure 5.",
     ),
 )
 

@@ -262,7 +262,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             gap = gap.reshape(len(gap), -1, half).mean(axis=2)
             time = STRETCH * half * (np.arange(gap.shape[1]) + 0.5)
             middle, spread = np.array([mean_and_half_width(list(column)) for column in gap.T]).T
-            style = ("-", "--", "-.", ":", (0, (1, 1)))[place]
+            style = ("-", "--", "-.", ":", (0, (8, 1.5, 1, 1.5, 1, 1.5)))[place]
             axes.plot(time, middle, color=COLOURS[place], linestyle=style, label=label)
             if label in (LEARNING, "never forgetting"):
                 axes.fill_between(
@@ -274,11 +274,21 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         title = {STEADY: "habits stay", SHIFTING: "habits swapped at half time"}[setting]
         learned = gaps(rows, setting, LEARNING)
         if setting == STEADY and learned.size:
-            title += f": within .01 from time {time_within(learned):g} on"
+            title += f": {WINDOW:g}-unit means within .01 from time {time_within(learned):g} on"
         axes.set_title(title, fontsize=10)
         bare(axes)
     figure.axes[0].set_ylabel("freshness missing to\nGREEDY-NCIS told the truth")
     handles, names = figure.axes[1].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.suptitle("Learning while crawling: 100 pages, 100 crawls per unit of time", fontsize=11)
+    figure.legend(
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=len(names),
+        handlelength=3.6,
+        frameon=False,
+    )
+    figure.suptitle(
+        "Learning while crawling: 100 pages, 100 crawls per unit of time; bands: 95% intervals",
+        fontsize=11,
+    )
     save(figure, path)

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import log, mp, quad
 from scipy import integrate, stats
 
 from policies.estimators import empirical_bayes, signal_quality_mle
@@ -113,6 +114,36 @@ def test_beliefs_tend_to_the_truth_as_the_maximum_of_the_likelihood_does():
     np.testing.assert_allclose(typical, [alpha, evidence, true + false], rtol=0.05)
     assert typical[0] == pytest.approx(best.unsignalled_rate[0], rel=0.03)
     assert typical[1] == pytest.approx(best.evidence[0], rel=0.03)
+
+
+def test_typical_is_the_exponential_of_the_mean_logarithm():
+    """exp(E ln theta) by integration of ln theta over the Gamma density, with 30 digits."""
+    group = np.array([0, 1, 0])
+    beliefs = Beliefs(group, 1, 1.0)
+    beliefs.shape[:] = [[0.3, 1.0, 2.0], [4.0, 0.7, 30.0]]
+    beliefs.rate[:] = [[0.5, 2.0, 1.0], [8.0, 0.1, 20.0]]
+    beliefs.counts[:] = [[0.0, 0.0, 0.0], [3.0, 0.5, 7.0], [1.5, 2.0, 0.1]]
+    beliefs.exposures[:] = [[0.0, 0.0, 0.0], [6.0, 1.0, 9.0], [0.2, 4.0, 5.0]]
+
+    def expected(a, r):
+        with mp.workdps(30):
+            # With theta = exp(u) / r, ln of the density of u is a u - exp(u), but for a constant.
+            cuts = [-200 / a, -20 / a, log(a) - 2, log(a), log(a) + 2, log(a) + 6]
+            total = quad(lambda u: mp.exp(a * u - mp.exp(u)), cuts)
+            mean = quad(lambda u: u * mp.exp(a * u - mp.exp(u)), cuts) / total
+            return float(mp.exp(mean) / r)
+
+    shape = beliefs.shape[group] + beliefs.counts
+    rate = beliefs.rate[group] + beliefs.exposures
+    exact = [
+        [expected(*pair) for pair in zip(*page, strict=True)]
+        for page in zip(shape, rate, strict=True)
+    ]
+    np.testing.assert_allclose(beliefs.typical(slice(None)), exact, rtol=1e-10)
+    np.testing.assert_array_equal(
+        beliefs.typical(np.array([2, 0])), beliefs.typical(slice(None))[[2, 0]]
+    )
+    assert exact[0][0] < 0.2 * shape[0, 0] / rate[0, 0]  # far below the mean where little is known
 
 
 def test_pages_share_the_distribution_that_they_were_drawn_from():

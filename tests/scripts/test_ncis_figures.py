@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from mpmath import gammainc, mp
 
+from crawl_envs.evaluation import Row
 from policies import solvers
-from scripts.experiments import ncis_fig9, ncis_fig12, ncis_saved
+from scripts.comparing.page_rates import ID
+from scripts.comparing.rows import indexed
+from scripts.comparing.verdicts import judge
+from scripts.experiments import ncis_fig7, ncis_fig9, ncis_fig10, ncis_fig12, ncis_saved
 
 
 def residual(i: int, x: float) -> float:
@@ -34,6 +38,50 @@ def test_drawn_values_are_the_sum_of_theorem_1(name: str, label: str) -> None:
         assert found[f"value[{point}]"] == pytest.approx(delta * float(expected), abs=1e-10)
     limit = 1.0 - (nu / (delta + nu)) ** terms if terms else 1.0
     assert found["limit"] == pytest.approx(limit, abs=1e-12)
+
+
+def rates(setting: str, label: str, seed: int, values: list[float]) -> list[Row]:
+    found = indexed("crawl_rate", values)
+    if label == "BASELINE":
+        found |= indexed("recall", [0.95, 0.95, 0.95, 0.0, 0.05, 0.02])
+        found |= indexed("change_rate", [0.5, 0.9, 0.2, 0.5, 0.6, 0.7])
+        found |= indexed("false_signal_rate", [0.6, 0.1, 0.6, 0.3, 0.2, 0.1])
+    return [Row(ID, setting, label, seed, metric, value) for metric, value in found.items()]
+
+
+def test_excess_is_that_of_one_page_and_not_of_the_largest_of_each_policy() -> None:
+    given = {
+        "BASELINE": [0.2, 0.5, 0.0, 0.5, 0.4, 0.3],
+        "GREEDY": [0.2, 0.5, 0.0, 0.5, 0.4, 0.2],
+        "GREEDY-CIS": [0.6, 0.5, 0.4, 0.0, 0.1, 0.3],
+        "GREEDY-NCIS": [0.2, 0.8, 0.1, 0.4, 0.3, 0.2],
+    }
+    rows = [row for item in given.items() for row in rates("m=6", item[0], 0, item[1])]
+    found = {(row.policy, row.metric): row.value for row in ncis_fig7.derive(rows)}
+    largest, twice = ncis_fig7.LARGEST, ncis_fig7.TWICE
+    # CIS's largest rate of a page, .6, is below NCIS's, .8; on the same page it has .4 more.
+    assert found["GREEDY-CIS", largest["GREEDY-NCIS"]] == pytest.approx(0.4)
+    assert found["GREEDY-CIS", largest["GREEDY"]] == pytest.approx(0.4)
+    assert found["GREEDY-NCIS", largest["GREEDY"]] == pytest.approx(0.3)
+    assert found["GREEDY-CIS", twice["GREEDY-NCIS"]] == pytest.approx(2 / 3)
+    assert found["GREEDY-CIS", twice["GREEDY"]] == pytest.approx(1 / 2)  # one is never crawled
+    assert found["GREEDY-CIS", ncis_fig7.MOSTLY_FALSE["GREEDY-NCIS"]] == 1.0
+    assert found["GREEDY-NCIS", ncis_fig7.MOSTLY_FALSE["GREEDY"]] == 0.0
+    assert ("GREEDY-NCIS", largest["GREEDY-NCIS"]) not in found
+
+
+def test_rates_that_keep_their_proportions_are_not_for_that_close_to_the_optimal_ones() -> None:
+    optimal = np.array([0.2, 0.5, 0.1, 0.5, 0.4, 0.3])
+    rows = []
+    for seed in (0, 1):
+        rows += rates("m=100", "BASELINE", seed, list(optimal))
+        rows += rates("m=100", "GREEDY", seed, list(0.5 * optimal))
+        rows += rates("m=100", "LDS", seed, list(1.001 * optimal))
+    [close] = [claim for claim in ncis_fig10.CLAIMS if "close to those" in claim.says]
+    verdicts = judge(ncis_fig10.derive(rows), ncis_fig10.METRIC, close.tests)
+    assert [verdict.holds for verdict in verdicts] == ["no", "yes"]
+    share = 0.5 * np.sqrt(np.mean(optimal**2)) / optimal.mean()
+    assert verdicts[0].measured == pytest.approx(share)
 
 
 def test_settling_is_read_between_the_entries() -> None:

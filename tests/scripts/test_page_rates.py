@@ -83,11 +83,32 @@ def test_statistics_meet_the_rates_of_their_own_seed() -> None:
         np.testing.assert_array_equal(optimal, rates["m=6", "BASELINE", seed])
 
 
+def test_policies_meet_the_rates_of_another_on_the_same_pages() -> None:
+    labels = {"G": "Greedy", "C": "GreedyCIS", "N": "GreedyNCIS"}
+    measured = page_rates.measurements("noisy", (6,), labels, horizon=8.0, bandwidth=5.0)
+    rows = [row for label in measured[0].labels for row in measured[0].play(label, 4)]
+    rates, recall = gathered(rows, "crawl_rate"), gathered(rows, "recall")
+
+    def statistics(
+        own: FloatArray, others: FloatArray, pages: Mapping[str, FloatArray]
+    ) -> dict[str, float]:
+        np.testing.assert_array_equal(pages["recall"], recall["m=6", "BASELINE", 4])
+        return {f"more[{page}]": more for page, more in enumerate(own - others)}
+
+    found = gathered(page_rates.compared(rows, statistics, "N"), "more")
+    assert set(found) == {("m=6", "G", 4), ("m=6", "C", 4)}
+    for key, more in found.items():
+        np.testing.assert_array_equal(more, rates[key] - rates["m=6", "N", 4])
+    assert any(np.any(more != 0.0) for more in found.values())
+
+
 def test_shares_and_changes_by_hand() -> None:
     rates, optimal = np.array([1.0, 0.5, 0.0, 3.0]), np.array([0.5, 1.0, 0.0, 2.9])
     all_of_them = np.ones(4, np.bool_)
     assert page_rates.rate_change(rates, optimal, all_of_them) == pytest.approx(4.5 / 4.4 - 1.0)
     assert page_rates.share_above(rates, optimal, all_of_them) == pytest.approx(1 / 3)
+    assert page_rates.share_above(rates, optimal, all_of_them, margin=0.01) == pytest.approx(2 / 3)
+    assert page_rates.share_above(rates, optimal, all_of_them, margin=1.0) == 0.0  # just twice
     assert page_rates.share_below(rates, optimal, all_of_them) == pytest.approx(1 / 3)
     assert np.isnan(page_rates.share_above(rates, optimal, ~all_of_them))
     assert page_rates.rms(rates - optimal) == pytest.approx(np.sqrt(0.51 / 4))

@@ -41,7 +41,7 @@ def test_rates_against_optimal(tmp_path: Path, drawn: list[Figure], colour: str 
     path = tmp_path / "rates.png"
     panels.rates_against_optimal(given, path, title="Rates", colour=colour)
     assert path.read_bytes().startswith(b"\x89PNG")
-    [figure] = drawn
+    figure = drawn[0]
     axes = figure.axes[:4]
     assert [panel.get_title() for panel in axes] == [
         "GREEDY, 3 pages",
@@ -53,6 +53,10 @@ def test_rates_against_optimal(tmp_path: Path, drawn: list[Figure], colour: str 
     optimal, found = np.asarray(dots.get_offsets()).T
     np.testing.assert_allclose(optimal, [0.0, 0.1, 0.2, 1.0, 1.1, 1.2])
     np.testing.assert_allclose(found, optimal + 1.0)
+    assert axes[1].get_xlabel() == "optimal rate (BASELINE),\ncrawls per unit of time"
+    panels.rates_against_optimal(given, path, title="Rates", baseline=panels.NO_SIGNALS)
+    words = [drawn[1].axes[1].get_xlabel(), drawn[1].get_suptitle()]
+    assert all("BASELINE (no signals)" in text and "optimal" not in text for text in words)
     assert len(figure.axes) == (4 if colour is None else 5)
     if colour is not None:
         np.testing.assert_allclose(dots.get_array(), [0.0, 0.5, 1.0] * 2)
