@@ -225,7 +225,8 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
 
     kept = [row for row in rows if row.setting.endswith(IMPORTANCES[0]) and _site(row) != TOGETHER]
     labels = ("GREEDY", "GREEDY-NCIS, both", LEARNING)
-    differences(kept, path, title=TITLE, labels=labels, reference=REFERENCE)
+    title = f"{TITLE}, uniform importance"
+    differences(kept, path, title=title, labels=labels, reference=REFERENCE)
 
 
 def _assumptions(rows: Sequence[Row], path: Path) -> None:
