@@ -56,11 +56,11 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
     Raises:
         ValueError: ``env`` is no crawl environment; a floor that is not finite and >= 0; when an
             episode starts, as for :func:`policies.solvers.ncis`, or where parameters are not
-            revealed; at ``predict``, an environment whose actions are not thresholds.
+            revealed; at ``predict``, always.
     """
 
     needs = SIGNAL_MODEL
-    acts = ("thresholds",)
+    acts = ()
 
     def __init__(self, env: Any = None, *, floor: float = 0.0) -> None:
         super().__init__(env, features=None if env is not None else ())
@@ -100,43 +100,17 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """The thresholds of every page, float64 of shape (m,) or (N, m), and ``state`` unchanged.
-
-        For a page whose every change is signalled it is the evidence, in nats, at which its signals
-        have it crawled. Where a coin decides, it is the likelier of its two sides, since an action
-        cannot toss one; pages that certain signals alone have crawled are let go by the signal that
-        is to do it.
-
-        Raises:
-            ValueError: it is bound to no environment whose actions are thresholds; as for
-                :meth:`policies.binding.CrawlPolicy.predict`.
-        """
-        if self.core is None or self.action_form not in self.acts:
-            raise ValueError(
-                f"{self.name} crawls at instants of its own: to predict it needs an environment "
-                f"with action='thresholds', got {self.action_form!r}; simulate and evaluate play "
-                "it in any"
-            )
-        return super().predict(observation, state, episode_start, deterministic)
-
-    def _choose(self, seat: ThresholdSeat, tracker: Tracker, lane: int) -> FloatArray:
-        rule = [rule for rule in seat.compiled.rules if rule.start <= tracker.time][-1]
-        nearer = np.where(rule.later_share > 0.5, rule.later_threshold, rule.threshold)
-        sure = np.isinf(_evidence(tracker.problem))
-        counts = ~rule.timed & sure.any(0) & ~np.isinf(rule.signal_weight).any(0)
-        received = np.sum(np.atleast_2d(tracker.signals) * sure, axis=0)
-        let_go = np.where(received + 1 >= nearer, np.finfo(np.float64).max, np.inf)
-        alpha = _unsignalled(tracker.problem)
-        time = np.where(
-            ~rule.timed & (alpha > 0.0), nearer / np.where(alpha > 0.0, alpha, 1.0), nearer
+        """Raise ValueError: no action form of an environment says when, only which pages."""
+        raise ValueError(
+            f"{self.name} crawls at instants of its own and has no actions to predict; simulate "
+            "and evaluate play it"
         )
-        return np.where(counts, let_go, time)
+
+    def _choose(self, seat: ThresholdSeat, tracker: Tracker, lane: int) -> IntArray:
+        raise AssertionError("predict refuses")
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError("predict refuses what is not bound")
-
-    def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
-        return pages
+        raise AssertionError("predict refuses")
 
 
 def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -146,11 +120,6 @@ def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     assert problem.false_signal_rate is not None
     recall, false_rate = np.atleast_2d(problem.recall), np.atleast_2d(problem.false_signal_rate)
     return problem.change_rate, recall, false_rate
-
-
-def _evidence(problem: Problem) -> FloatArray:
-    """What a signal tells, in nats, (S, m)."""
-    return signal_evidence(*_signals(problem))
 
 
 def _unsignalled(problem: Problem) -> FloatArray:
