@@ -65,6 +65,8 @@ def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
 
 def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
     """Importance and change rate, (m,), recall and false signal rate, (S, m), if they are known."""
+    if not isinstance(given, Instance | Problem):
+        raise ValueError(f"given must be an Instance or a Problem, got {given!r}")
     change_rate, recall, false_rate = given.change_rate, given.recall, given.false_signal_rate
     if change_rate is None or recall is None or false_rate is None:
         raise ValueError("given must reveal the parameters of the pages, got change_rate=None")

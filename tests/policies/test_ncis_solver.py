@@ -336,6 +336,11 @@ def test_floor_holds_for_pages_that_no_signal_would_lead_to():
     assert found.objective == pytest.approx(1.0)
 
 
+def test_what_is_given_must_be_an_instance():
+    with pytest.raises(ValueError, match="given must be an Instance or a Problem, got 'noisy'"):
+        solvers.ncis("noisy")
+
+
 def test_floor_of_useless_pages_is_paid_by_the_others():
     given = Instance([1.0, 1.0, 0.0, 1.0], [0.5, 0.6, 0.3, 0.0], 0.4, 0.2, bandwidth=3.0)
     found = solvers.ncis(given, floor=0.2)
