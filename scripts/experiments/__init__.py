@@ -59,7 +59,7 @@ def find(name: str) -> ModuleType:
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) != 1:
         short = [full.partition("_")[2] for full in names()]
-        raise ValueError(f"figure must be one of {', '.join(short)}, got {name!r}")
+        raise ValueError(f"figure must be one of {', '.join((*short, *papers()))}, got {name!r}")
     return importlib.import_module(f"{__name__}.{matching[0]}")
 
 
