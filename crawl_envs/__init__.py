@@ -15,6 +15,7 @@ from crawl_envs.types import Instance
 __all__ = ["FAMILIES", "Instance", "register_envs"]
 
 FAMILIES = {
+    "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }

@@ -1,24 +1,28 @@
 """The action forms: what an agent says, and which pages are crawled for it.
 
-A form decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64, of which
-lane i crawls the first ``counts[i]``. The budget is enforced by the clock: ``batch`` slots pass
-per decision, and ``page`` and ``scores`` crawl that many pages.
+A form of slots decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64, of
+which lane i crawls the first ``counts[i]``. The budget is enforced by the clock: ``batch`` slots
+pass per decision, and ``page`` and ``scores`` crawl that many pages. In the form ``rates`` actions
+are rates and chances, (N, m), and :mod:`crawl_envs.epochs` enforces the budget.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, Space
+from numpy.typing import NDArray
 
-from crawl_envs.arguments import whole
+from crawl_envs.arguments import flag, whole
 from crawl_envs.kernels import compiled
 from crawl_envs.types import IntArray
 
 INT64 = np.dtype(np.int64)
-ACTION_FORMS = ("page", "scores", "refresh")
+SLOT_FORMS = ("page", "scores", "refresh")
+ACTION_FORMS = (*SLOT_FORMS, "rates")
+Actions: TypeAlias = tuple[NDArray[Any], ...]
 
 
 class ActionForm(ABC):
@@ -28,18 +32,22 @@ class ActionForm(ABC):
         name: one of ACTION_FORMS.
         batch: slots per decision.
         most: the largest number of pages crawled at one decision.
+        choices: how many pages, with ``probing`` also probes of pages, there are to choose from.
+        probing: whether pages can be probed, that is looked at and not refreshed.
     """
 
     name: str
     batch: int
     most: int
+    choices: int
+    probing: bool = False
 
     @abstractmethod
     def space(self) -> Space[Any]:
         """Return the space of one lane's actions."""
 
     @abstractmethod
-    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the pages to crawl, (N, most), and their number, (N,), for N actions.
 
         Raises:
@@ -47,7 +55,7 @@ class ActionForm(ABC):
                 crawled.
         """
 
-    def decode_one(self, action: Any) -> tuple[IntArray, IntArray]:
+    def decode_one(self, action: Any) -> Actions:
         """Return the same for the action of a single lane."""
         return self.decode(np.asarray(action)[None], 1)
 
@@ -63,35 +71,38 @@ def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) ->
 
 
 class PageChoice(ActionForm):
-    """``page``: the number of the page to crawl."""
+    """``page``: the number of the page to crawl; with ``probing``, m + i stands for a probe of i.
+
+    A probe takes the slot, finds out whether the page has changed, and refreshes nothing.
+    """
 
     name = "page"
     batch = 1
     most = 1
 
-    def __init__(self, num_pages: int) -> None:
-        self.num_pages = num_pages
+    def __init__(self, num_pages: int, probing: bool = False) -> None:
+        self.probing, self.choices = probing, num_pages << probing
         self._ones: IntArray = np.ones(1, np.int64)
         self._one_page: IntArray = np.zeros((1, 1), np.int64)
         self._one_count: IntArray = np.ones(1, np.int64)
 
     def space(self) -> Discrete:
-        """Return Discrete(m)."""
-        return Discrete(self.num_pages)
+        """Return Discrete(m), with probes Discrete(2 m)."""
+        return Discrete(self.choices)
 
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
         """Return each lane's page."""
         pages = np.asarray(actions)
         if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
-            pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.num_pages})")
+            pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.choices})")
             pages = pages.astype(np.int64)
         if len(self._ones) != num_lanes:
             self._ones = np.ones(num_lanes, np.int64)
         return pages[:, None], self._ones
 
-    def decode_one(self, action: Any) -> tuple[IntArray, IntArray]:
+    def decode_one(self, action: Any) -> Actions:
         """Return the page, in an array that the next call overwrites, which saves time."""
-        if type(action) in (int, np.int64) and 0 <= action < self.num_pages:
+        if type(action) in (int, np.int64) and 0 <= action < self.choices:
             self._one_page[0, 0] = action
             return self._one_page, self._one_count
         return super().decode_one(action)
@@ -103,7 +114,7 @@ class TopScores(ActionForm):
     name = "scores"
 
     def __init__(self, num_pages: int, batch: int) -> None:
-        self.num_pages = num_pages
+        self.num_pages = self.choices = num_pages
         self.batch = self.most = batch
 
     def space(self) -> Box:
@@ -128,7 +139,7 @@ class RefreshSet(ActionForm):
     batch = 1
 
     def __init__(self, num_pages: int) -> None:
-        self.num_pages = self.most = num_pages
+        self.num_pages = self.most = self.choices = num_pages
 
     def space(self) -> MultiBinary:
         """Return MultiBinary(m)."""
@@ -141,6 +152,34 @@ class RefreshSet(ActionForm):
             raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
         pages = np.argsort(bits == 0, axis=1, kind="stable")
         return np.ascontiguousarray(pages, np.int64), np.count_nonzero(bits, axis=1)
+
+
+class CrawlRates(ActionForm):
+    """``rates``: crawl rates for an epoch; where changes are signalled, probabilities of a crawl.
+
+    Pages without complete observation are crawled by Poisson processes of the given rates, those
+    with it on every signal with the given probability (LambdaCrawl, eqs. 3, 6 and 7).
+    """
+
+    name = "rates"
+    batch = 1
+    most = 1
+
+    def __init__(self, num_pages: int, highest: float) -> None:
+        self.num_pages = self.choices = num_pages
+        self.highest = max(highest, 1.0)
+
+    def space(self) -> Box:
+        """Return Box(0, max(bandwidth, 1), (m,)) of float64; probabilities end at 1."""
+        return Box(0.0, self.highest, (self.num_pages,), np.float64)
+
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
+        """Return the rates and probabilities of all lanes, one array (N, m)."""
+        expected = "rates, and probabilities where every change is signalled"
+        rates = _checked(actions, (num_lanes, self.num_pages), "fiu", expected)
+        if not np.all(np.isfinite(rates) & (rates >= 0.0)):
+            raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
+        return (np.ascontiguousarray(rates, np.float64),)
 
 
 @compiled()
@@ -167,17 +206,20 @@ def top_pages(scores: Any, batch: int) -> IntArray:
     return pages
 
 
-def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
-    """Return the action form of that name.
+def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) -> ActionForm:
+    """Return the form of slots of that name.
 
     Raises:
-        ValueError: no such form, a batch outside [1, m], or one above 1 where the form has none.
+        ValueError: no such form, a batch outside [1, m], or one above 1 or probes where the form
+            has none.
     """
-    if name not in ACTION_FORMS:
-        raise ValueError(f"action must be one of {ACTION_FORMS}, got {name!r}")
+    if name not in SLOT_FORMS:
+        raise ValueError(f"action must be one of {SLOT_FORMS}, got {name!r}")
     whole("batch", batch, 1, num_pages)
+    if flag("probe", probe) and name != "page":
+        raise ValueError(f"probe must be False with action {name!r}, got True")
     if name == "scores":
         return TopScores(num_pages, batch)
     if batch != 1:
         raise ValueError(f"batch must be 1 with action {name!r}, got {batch!r}")
-    return PageChoice(num_pages) if name == "page" else RefreshSet(num_pages)
+    return PageChoice(num_pages, probe) if name == "page" else RefreshSet(num_pages)

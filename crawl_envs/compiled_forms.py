@@ -1,4 +1,4 @@
-"""What compiled code can run of a policy: its values, its sequence of pages, or its thresholds."""
+"""What compiled code can run of a policy: values, a sequence, thresholds, or rates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,21 @@ class CompiledIndex(NamedTuple):
     heed: Any = None
 
 
+ANSWER_DUE = 1.0 - 1e-9
+"""What an account of answered signals must hold for 1: sums of shares are rounded."""
+
+
 class CompiledSequence(NamedTuple):
-    """A policy whose crawls are known beforehand: ``pages`` (int64), one per slot."""
+    """A policy whose crawls are known beforehand, but for those that signals call for.
+
+    ``pages`` (int64) holds one for every slot. With ``answered``, (m,) in [0, 1], signals come
+    first: every signal of a page adds that share to the page's account, and a page whose account
+    reaches 1 is crawled, for 1, in the next slot that is free, in the order of the signals; the
+    sequence goes on in the slots that are left, and starts over where it ends. None answers none.
+    """
 
     pages: IntArray
+    answered: FloatArray | None = None
 
 
 class ThresholdRule(NamedTuple):
@@ -68,7 +79,33 @@ class CompiledThresholds(NamedTuple):
     coins: int
 
 
-Compiled: TypeAlias = CompiledIndex | CompiledSequence | CompiledThresholds
+class RateRule(NamedTuple):
+    """At which rate pages are crawled at random instants, from a time on.
+
+    Attributes:
+        start: the time from which on the rule holds.
+        rates: crawls per unit of time, a Poisson process for each page, >= 0, (m,).
+        chances: the probability that a signal of a page is answered by a crawl at once, in
+            [0, 1], (m,).
+    """
+
+    start: float
+    rates: FloatArray
+    chances: FloatArray
+
+
+class CompiledRates(NamedTuple):
+    """A policy that crawls at random instants, at given rates and on given shares of the signals.
+
+    It is not bound to slots; in the long run it crawls as often as its rates say. ``rules`` hold
+    one after the other, in order of their starts, the first of which is 0. The coins are those of
+    the episode.
+    """
+
+    rules: tuple[RateRule, ...]
+
+
+Compiled: TypeAlias = CompiledIndex | CompiledSequence | CompiledThresholds | CompiledRates
 
 
 @runtime_checkable

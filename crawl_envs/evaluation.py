@@ -15,11 +15,20 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.arguments import real, whole
-from crawl_envs.compiled_forms import CompilablePolicy, CompiledSequence, CompiledThresholds
+from crawl_envs.compiled_forms import (
+    CompilablePolicy,
+    Compiled,
+    CompiledRates,
+    CompiledSequence,
+    CompiledThresholds,
+)
+from crawl_envs.epochs import EpochLanes
+from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import metrics
-from crawl_envs.rollouts import Rollout, play_form
-from crawl_envs.sim.clock import clock_rows, slots_until
+from crawl_envs.rollouts import Episode, Rollout, play_form
+from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.events import check_events
+from crawl_envs.sim.penalties import Penalty
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance, Ledger, Policy
@@ -42,13 +51,18 @@ def simulate(
     horizon: float,
     seed: int = 0,
     tape: Tape | None = None,
+    *,
+    penalty: Penalty | None = None,
+    requests: bool = True,
 ) -> Rollout:
     """Play an episode in compiled code.
 
     A policy that chooses a page per slot crawls as ``step()`` does in an environment with
     ``action="page"`` after ``reset(seed=seed, options={"instance": instance})``. One of thresholds
     (:class:`crawl_envs.compiled_forms.CompiledThresholds`) crawls whenever a page is due, on the
-    same events, and its ledger ends exactly at the horizon.
+    same events, and its ledger ends exactly at the horizon; so does that of one of rates
+    (:class:`crawl_envs.compiled_forms.CompiledRates`), which crawls as ``step()`` does with
+    ``action="rates"``, where neither the budget nor a bucket of tokens interferes.
 
     Args:
         instance: the truth; the policy is told its parameters.
@@ -56,6 +70,10 @@ def simulate(
         horizon: length of the episode in the instance's unit, at least one slot.
         seed: decides the events and the policy's coins.
         tape: given events in place of drawn ones.
+        penalty: what changes that no crawl has found cost: ``harmonic``, ``binary`` or a table
+            C(0), C(1), .. (:func:`crawl_envs.sim.penalties.penalty_increments`), for
+            ``rollout.ledger.cost``; None counts nothing.
+        requests: whether requests are played; ``CrawlHarmonic-v0`` plays none.
 
     Raises:
         ValueError: a horizon shorter than one slot, a tape of another number of pages, one
@@ -75,11 +93,11 @@ def simulate(
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
     if tape is None:
-        check_events(instance, horizon)
+        check_events(instance, horizon, requests)
     form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
-    return play_form(instance, form, horizon=horizon, slots=slots, seed=seed, tape=tape)
+    return play_form(Episode(instance, horizon, seed, tape, penalty, requests), form, slots)
 
 
 class Row(NamedTuple):
@@ -148,15 +166,10 @@ def play(
             thresholds has no actions that choose pages, and is compiled in any case.
     """
     core: Any = env.unwrapped
-    if core.action_form == "page" and isinstance(policy, CompilablePolicy):
-        slots, tape = core.num_slots(), core.lanes.tape
-        form = policy.compile(core.problem, slots, core.coins())
-        planned = isinstance(form, CompiledSequence) and tape is not None and tape.mortal
-        if isinstance(form, CompiledThresholds) or (compiled and not planned):
-            horizon = core.lanes.horizon
-            return play_form(
-                core.instance, form, horizon=horizon, slots=slots, seed=seed, tape=tape
-            ).ledger
+    if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
+        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
+            return play_form(_episode(core, seed), form, core.num_slots()).ledger
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False
     learn = getattr(policy, "observe", None)
@@ -170,6 +183,24 @@ def play(
             learn(core.last_log())
     ledger: Ledger = core.ledger()
     return ledger
+
+
+def _episode(core: Any, seed: int) -> Episode:
+    """Return the first episode of a seed of an environment in which its instance is set."""
+    lanes: Lanes = core.lanes
+    horizon = lanes.horizon
+    if lanes.form.name == "rates":
+        horizon = slot_time(clock_rows(1.0 / lanes.epoch), core.num_slots())
+    return Episode(core.instance, horizon, seed, lanes.tape, lanes.penalty, lanes.requests)
+
+
+def _playable(form: Compiled, lanes: Lanes) -> bool:
+    """Return whether compiled code plays a form as the steps of an environment would."""
+    if isinstance(form, CompiledSequence):
+        return lanes.tape is None or not lanes.tape.mortal
+    if isinstance(form, CompiledRates):
+        return isinstance(lanes, EpochLanes) and lanes.keeps_to(form)
+    return lanes.form.name == "page"
 
 
 class Summary(NamedTuple):

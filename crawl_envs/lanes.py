@@ -6,19 +6,22 @@ are two ways to show it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from crawl_envs.actions import ActionForm
+from crawl_envs.actions import ActionForm, Actions
 from crawl_envs.arguments import flag, real, whole
 from crawl_envs.buffers import Buffers
 from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
-from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import check_events
+from crawl_envs.sim.penalties import Penalty, penalty_increments
+from crawl_envs.sim.state import HITS, REQUESTS
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -74,6 +77,10 @@ class Lanes:
         reveal: what the tracker is told, ``parameters`` or ``importance``.
         resample: draw a new instance at every reset, not only at seeded ones.
         tape: a recorded tape that all lanes play; None draws one per lane.
+        penalty: what changes that no crawl has found cost: ``harmonic``, ``binary`` or a table (see
+            :func:`crawl_envs.sim.penalties.penalty_increments`); None counts nothing.
+        requests: whether requests are played; without, importance is a weight.
+        show_complete: whether observations say which pages have complete observation.
 
     Raises:
         ValueError: an argument outside its range.
@@ -89,6 +96,9 @@ class Lanes:
         reveal: Reveal = "parameters",
         resample: bool = False,
         tape: Tape | None = None,
+        penalty: Penalty | None = None,
+        requests: bool = True,
+        show_complete: bool = False,
     ) -> None:
         whole("num_envs", num_lanes, 1)
         real("horizon", horizon, above=0.0)
@@ -99,17 +109,24 @@ class Lanes:
         self.form, self.horizon, self.reveal = form, float(horizon), reveal
         self.resample = flag("resample", resample)
         self.tape, self.mortal = tape, tape is not None
-        self.features = feature_names(reveal, self.mortal, self.num_sources)
+        self.penalty, self.requests = penalty, requests
+        self.features = feature_names(
+            reveal, self.mortal, self.num_sources, probed=form.probing, complete=show_complete
+        )
         self._generator = generator
         self._world = World(
             num_lanes,
             self.num_pages,
-            num_sources=self.num_sources,
-            num_features=len(self.features),
             horizon=horizon,
             batch=form.batch,
+            requests=requests,
+            probing=form.probing,
+            num_sources=self.num_sources,
+            num_features=len(self.features),
             crawls_per_slot=form.most,
+            increments=None if penalty is None else penalty_increments(penalty),
             tape=tape,
+            **self._world_arguments(),
         )
         self._buffers = Buffers()
         self._roots: list[Roots | None] = [None] * num_lanes
@@ -121,7 +138,14 @@ class Lanes:
         self.any_ended = False
         self._steps_left = 0
 
-    _OWN = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
+    def _world_arguments(self) -> dict[str, Any]:
+        """Return further arguments of the world that is played."""
+        return {}
+
+    epoch = math.nan
+    """Length of an epoch, where a decision is for one."""
+
+    _OWN: tuple[str, ...] = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
     _PLAIN = ("_steps_left", "any_ended")
 
     # Episodes
@@ -171,16 +195,12 @@ class Lanes:
         elif not pinned and (seed is not None or self.resample):
             instance = self._generator(generator(known.instance, episode))
         if instance is not None:
-            self._slots_of(instance)
+            self._check(instance)
+            self._last_slot_of(instance)
         return Plan(lane, known, episode, instance, pinned)
 
-    def _slots_of(self, instance: Instance) -> int:
-        """Return the slots of an episode of an instance, a multiple of the batch.
-
-        Raises:
-            ValueError: the instance has another number of pages or sources, too many events or
-                crawls to play, or not one decision fits.
-        """
+    def _check(self, instance: Instance) -> None:
+        """Raise ValueError where an instance has other pages or sources, or too many events."""
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
         if instance.num_sources != self.num_sources:
@@ -189,7 +209,14 @@ class Lanes:
                 f"got {instance.num_sources}"
             )
         if self.tape is None:
-            check_events(instance, self.horizon)
+            check_events(instance, self.horizon, self.requests)
+
+    def _last_slot_of(self, instance: Instance) -> int:
+        """Return the slot of the last decision of an episode, a multiple of the batch.
+
+        Raises:
+            ValueError: too many crawls to count, or not one decision fits.
+        """
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         slots, batch = slots_until(clock, self.horizon), self.form.batch
         if slots < batch:
@@ -204,10 +231,11 @@ class Lanes:
         lane, record = plan.lane, self._world.state.lanes[plan.lane]
         self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
         record["root"], record["episode"] = plan.roots.tape, plan.episode
+        record["coin_root"] = plan.roots.coins
         if plan.instance is not None:
             self._world.set_instance(lane, plan.instance)
             self._instances[lane] = plan.instance
-            self._last_slot[lane] = self._slots_of(plan.instance)
+            self._last_slot[lane] = self._last_slot_of(plan.instance)
             write_parameters(self._world.shown[lane], plan.instance, self.features)
 
     def _restart(self, chosen: BoolArray) -> None:
@@ -232,7 +260,10 @@ class Lanes:
 
     # Steps
 
-    def play(self, pages: IntArray, counts: IntArray) -> tuple[FloatArray, ...]:
+    reported: tuple[tuple[str, int], ...] = (("requests", REQUESTS), ("hits", HITS))
+    """What the info of a step tells beside the reward: names, and rows of the outcomes."""
+
+    def play(self, actions: Actions) -> tuple[FloatArray, ...]:
         """Crawl decoded actions and play on to the next decision, in lanes not ended.
 
         Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
@@ -244,21 +275,22 @@ class Lanes:
         """
         if self._steps_left == 0:
             raise ResetNeeded("call reset before step")
+        pages, counts = actions
         status = step_lanes(self._world.table, pages, counts)
         if status == LOG_FULL:
             self._resume()
         elif status != DONE:
             raise ValueError(
-                f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
+                f"action must be a page in [0, {self.form.choices}), got {pages[status, 0]} "
                 f"in lane {status}"
             )
         return self._world.outcomes
 
-    def _resume(self) -> None:
-        """Go on with larger logs of signals until all lanes stand at their decision."""
-        self._world.grow_log()
-        while resume_lanes(self._world.table) == LOG_FULL:
-            self._world.grow_log()
+    def _resume(self, resume: Callable[[IntArray], int] = resume_lanes) -> None:
+        """Go on with larger logs until all lanes stand at their decision."""
+        self._world.grow_logs()
+        while resume(self._world.table) == LOG_FULL:
+            self._world.grow_logs()
 
     def newly_ended(self) -> BoolArray | None:
         """Count a step; return the lanes that it brought to the horizon, None where none."""
@@ -302,13 +334,12 @@ class Lanes:
             signals=self._world.signals(lane),
             changed=pages["changed"].copy(),
             alive=alive,
+            probed=pages["probed"].copy(),
         )
 
     def last_log(self, lane: int) -> CrawlLog:
         """Return what the last step, or reset, taught the tracker of a lane."""
-        state = self._world.state
-        start = slot_time(state.clock[lane], int(state.lanes[lane]["slot"]) - self.form.batch)
-        return self._world.log(lane, start)
+        return self._world.log(lane)
 
     # What is true
 

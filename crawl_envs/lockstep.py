@@ -1,17 +1,19 @@
 """One compiled call per step: every lane crawls, plays on to its next decision, and is observed.
 
-The entry points take the table of a world's state. They return DONE, LOG_FULL when the log of
-signals must grow before :func:`resume_lanes`, or the number of a lane whose action names no page,
-in which case nothing has happened.
+The entry points take the table of a world's state. They return DONE, LOG_FULL when a log must grow
+before :func:`resume_lanes` or :func:`resume_rates`, or the number of a lane whose action names no
+page, in which case nothing has happened.
 """
 
 from __future__ import annotations
 
 from crawl_envs.kernels import compiled
 from crawl_envs.observations import write_observations
-from crawl_envs.sim.advance import advance, close_slots, crawl, restart
+from crawl_envs.sim.advance import advance, close_slots, crawl, open_slot, restart
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.random_crawls import play_rates, rewind_coins, set_rates
 from crawl_envs.sim.state import State, state_at
-from crawl_envs.types import BoolArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 DONE = -1
 LOG_FULL = -2
@@ -28,11 +30,11 @@ def play(state: State) -> int:
 
 
 @compiled(forceinline=True)
-def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
-    """Return a lane that is to crawl a page outside [0, num_pages), or DONE."""
+def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
+    """Return a lane that is to crawl, or probe, a page that does not exist, or DONE."""
     for lane in range(counts.shape[0]):
         for position in range(counts[lane]):
-            if not 0 <= crawls[lane, position] < num_pages:
+            if not 0 <= crawls[lane, position] < num_choices:
                 return lane
     return DONE
 
@@ -41,7 +43,8 @@ def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
 def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in all lanes but idle ones, and play."""
     state = state_at(table)
-    bad = bad_lane(crawls, counts, state.last_crawl.shape[1])
+    num_pages = state.last_crawl.shape[1]
+    bad = bad_lane(crawls, counts, num_pages << state.lanes[0].probing)
     if bad != DONE:
         return bad
     crawl(state, crawls, counts)
@@ -55,6 +58,8 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
     for lane in range(chosen.shape[0]):
         if chosen[lane]:
             restart(state, lane)
+            if state.crawl_alias.shape[1] > 0:
+                rewind_coins(state, lane)
     return play(state)
 
 
@@ -62,3 +67,42 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
 def resume_lanes(table: IntArray) -> int:
     """Go on after LOG_FULL."""
     return play(state_at(table))
+
+
+@compiled(forceinline=True)
+def play_random(state: State) -> int:
+    """Play every busy lane up to its target with crawls at random; account for it and observe."""
+    complete = True
+    for lane in range(state.lanes.shape[0]):
+        if state.lanes[lane].busy:
+            complete = play_rates(state, lane) and complete
+    if not complete:
+        return LOG_FULL
+    close_slots(state)
+    write_observations(state)
+    return DONE
+
+
+@compiled()
+def step_rates(
+    table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
+) -> int:
+    """Crawl at random instants for an epoch, in all lanes but idle ones.
+
+    ``rates`` and ``chances`` are (N, m), and ``token_rates`` (N,) refills the buckets.
+    """
+    state = state_at(table)
+    for lane in range(state.lanes.shape[0]):
+        record = state.lanes[lane]
+        if not record.idle:
+            record.slot += record.batch
+            open_slot(record, slot_time(state.clock[lane], record.slot))
+            record.token_rate = token_rates[lane]
+            set_rates(state, lane, rates[lane], chances[lane])
+    return play_random(state)
+
+
+@compiled()
+def resume_rates(table: IntArray) -> int:
+    """Go on with crawls at random after LOG_FULL."""
+    return play_random(state_at(table))

@@ -1,4 +1,4 @@
-"""What is paid for a slot, and what is reported of an episode."""
+"""What is paid for a step, and what is reported of an episode."""
 
 from __future__ import annotations
 
@@ -7,45 +7,44 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from crawl_envs.arguments import real
-from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS
+from crawl_envs.sim.penalties import Penalty, penalty_increments
+from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, PENALTY
 from crawl_envs.types import FloatArray, Ledger
 
 Amount = TypeVar("Amount", float, FloatArray)
 
-REWARDS = ("freshness", "requests")
-OBJECTIVES = ("binary",)
+ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": PENALTY}
+REWARDS = tuple(ROWS)
 
 
 class Objective:
-    """Binary staleness: a held copy is fresh, or it is not.
+    """What a step is paid: what of it is fresh, or minus what is stale costs.
 
     Args:
         reward: ``freshness`` pays the importance-weighted share of existing pages that is fresh,
-            averaged over the slot, in [0, 1]; ``requests`` pays the requests served fresh.
+            averaged over the step, in [0, 1]; ``requests`` pays the requests served fresh;
+            ``penalty`` takes off the importance-weighted mean penalty of the changes that no crawl
+            has found, averaged over the step, which the lanes must count.
         crawl_cost: price of a crawl, >= 0, taken off the reward.
-        objective: ``binary``, the only one yet.
 
     Raises:
-        ValueError: an unknown reward or objective, a negative cost.
+        ValueError: an unknown reward, a negative cost.
     """
 
-    def __init__(
-        self, reward: str = "freshness", crawl_cost: float = 0.0, objective: str = "binary"
-    ) -> None:
-        if objective not in OBJECTIVES:
-            raise ValueError(f"objective must be one of {OBJECTIVES}, got {objective!r}")
+    def __init__(self, reward: str = "freshness", crawl_cost: float = 0.0) -> None:
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
         self.reward = reward
         self.crawl_cost = real("crawl_cost", crawl_cost, least=0.0)
-        self._row = FRESHNESS if reward == "freshness" else HITS
+        self._row, self._negative = ROWS[reward], reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
-        """Return the parts of the reward of a slot from its outcomes, of one lane or of all.
+        """Return the parts of the reward of a step from its outcomes, of one lane or of all.
 
         They are not copied.
         """
-        parts = {self.reward: outcomes[self._row]}
+        paid = outcomes[self._row]
+        parts = {self.reward: -paid if self._negative else paid}
         if self.crawl_cost > 0.0:
             parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
@@ -56,18 +55,43 @@ class Objective:
         return reward if self.crawl_cost == 0.0 else reward + terms["crawl_cost"]
 
 
+def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty | None, str]:
+    """Return the penalty that lanes are to count for an objective, and what is paid.
+
+    Of binary staleness freshness says all, so no penalty is counted where freshness or requests
+    are paid.
+
+    Args:
+        objective: ``binary``, ``harmonic``, or a table of penalties.
+        reward: one of REWARDS; None pays freshness for ``binary``, else takes off penalties.
+
+    Raises:
+        ValueError: an unknown objective or reward, or a table that is none.
+    """
+    penalty_increments(objective)
+    binary = isinstance(objective, str) and objective == "binary"
+    if reward is None:
+        reward = "freshness" if binary else "penalty"
+    return (None if binary and reward != "penalty" else objective), reward
+
+
 def metrics(ledger: Ledger) -> dict[str, float]:
     """Return what is reported of an episode.
 
     ``accuracy``: share of requests served fresh (by PASTA its mean is the freshness);
     ``freshness``: importance-weighted share of page time that was fresh; ``found``: share of
     crawls that found a change; ``crawl_rate``: crawls per unit time; ``wasted``: crawls of pages
-    that do not exist.
+    that do not exist; ``cost``: the sum over pages of importance times penalty, averaged over time,
+    and ``penalty``, the same per unit of importance, where penalties are counted.
     """
+    counted = (
+        {} if ledger.penalty_time is None else {"cost": ledger.cost, "penalty": ledger.penalty}
+    )
     return {
         "accuracy": ledger.accuracy,
         "freshness": ledger.freshness,
         "found": ledger.changes_found / ledger.crawls if ledger.crawls else math.nan,
         "crawl_rate": ledger.crawls / ledger.time if ledger.time > 0.0 else math.nan,
         "wasted": float(ledger.wasted),
+        **counted,
     }

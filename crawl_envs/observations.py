@@ -19,14 +19,24 @@ from crawl_envs.types import REVEALS, Instance, Reveal
 ObservationArray: TypeAlias = NDArray[np.float32]
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
-"""Columns where there is one source of signals; each further one moves the last two by one."""
+"""Columns where there is one source of signals; each further one moves the last two by one.
+
+What the last probe found follows them, where pages can be probed.
+"""
 SIGNAL_CAP = 1000.0
 """Counts of signals saturate here in observations; trackers see them whole."""
 RATE_CAP = 1e6
 """Rates and weights saturate here in observations."""
 
 
-def feature_names(reveal: Reveal, mortal: bool, num_sources: int = 1) -> tuple[str, ...]:
+def feature_names(
+    reveal: Reveal,
+    mortal: bool,
+    num_sources: int = 1,
+    *,
+    probed: bool = False,
+    complete: bool = False,
+) -> tuple[str, ...]:
     """Return the names of the columns of an observation, in order.
 
     What is said of signals has one column, or from S >= 2 sources a column of each, whose names
@@ -41,7 +51,11 @@ def feature_names(reveal: Reveal, mortal: bool, num_sources: int = 1) -> tuple[s
     names = ["elapsed", *by_source("signals"), "changed"]
     if mortal:
         names.append("alive")
+    if probed:
+        names.append("probed")
     names.append("importance")
+    if complete:
+        names.append("complete")
     if reveal == "parameters":
         names += ["change_rate", *by_source("recall"), *by_source("false_signal_rate")]
     return tuple(names)
@@ -60,9 +74,11 @@ def observation_space(
 
     Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
     """
-    highs = {"elapsed": horizon, "signals": SIGNAL_CAP, "changed": 1.0, "alive": 1.0, "recall": 1.0}
+    highs = {"elapsed": horizon, "signals": SIGNAL_CAP}
+    highs.update(dict.fromkeys(("changed", "probed", "alive", "complete", "recall"), 1.0))
     names = [without_source(feature)[0] for feature in features]
-    low = np.array([-1.0 if name == "changed" else 0.0 for name in names], np.float32)
+    lows = [-1.0 if name in ("changed", "probed") else 0.0 for name in names]
+    low = np.array(lows, np.float32)
     high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
     shape = (num_pages, len(features))
     box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
@@ -73,21 +89,23 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
     """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
     for row, feature in enumerate(features):
         name, source = without_source(feature)
-        if name in ("importance", "change_rate", "recall", "false_signal_rate"):
+        if name in ("importance", "complete", "change_rate", "recall", "false_signal_rate"):
             values = getattr(instance, name)
             rows[row] = np.minimum(values if source is None else values[source], RATE_CAP)
 
 
 @compiled(forceinline=True)
-def write_page(page: Any, shown: Any, lane: int, number: int, more: int, mortal: bool) -> None:
+def write_page(record: Any, page: Any, shown: Any, lane: int, number: int, more: int) -> None:
     """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m).
 
     The total of its signals stands in the first of ``1 + more`` columns.
     """
     shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
     shown[lane, CHANGED + more, number] = page.changed
-    if mortal:
+    if record.mortal:
         shown[lane, ALIVE + more, number] = page.alive
+    if record.probing:
+        shown[lane, ALIVE + more + record.mortal, number] = page.probed
 
 
 @compiled()
@@ -126,13 +144,13 @@ def write_observations(state: State) -> None:
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
-                write_page(pages[lane, number], shown, lane, number, more, mortal)
+                write_page(record, pages[lane, number], shown, lane, number, more)
         else:
             for position in range(record.slot_crawls):
                 number = crawl_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, more, mortal)
+                write_page(record, pages[lane, number], shown, lane, number, more)
             for position in range(record.logged):
                 number = signal_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, more, mortal)
+                write_page(record, pages[lane, number], shown, lane, number, more)
         if apart > 0:
             write_sources(state, lane)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from crawl_envs.epochs import EpochLanes
 from crawl_envs.lanes import Lanes
 from crawl_envs.types import CrawlLog, Ledger, Tracker
 
@@ -39,6 +41,23 @@ class LaneReader:
     def batch(self) -> int:
         """Slots per decision."""
         return self.lanes.form.batch
+
+    @property
+    def epoch(self) -> float:
+        """Length of an epoch where actions are rates, else NaN."""
+        return self.lanes.epoch
+
+    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
+        """Say what change rates the tracker believes, for the budget of the next step.
+
+        See :meth:`crawl_envs.epochs.EpochLanes.declare`.
+
+        Raises:
+            ValueError: actions are no rates, or not one finite number >= 0 per page.
+        """
+        if not isinstance(self.lanes, EpochLanes):
+            raise ValueError(f"declare is for actions 'rates', got actions {self.action_form!r}")
+        self.lanes.declare(change_rate, lane)
 
     def tracker(self, lane: int = 0) -> Tracker:
         """Return what the tracker of a lane knows now, as fresh arrays."""

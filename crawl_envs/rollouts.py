@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,15 +12,19 @@ from crawl_envs.arguments import real
 from crawl_envs.compiled_forms import (
     Compiled,
     CompiledIndex,
+    CompiledRates,
     CompiledSequence,
     CompiledThresholds,
+    RateRule,
     ThresholdRule,
 )
 from crawl_envs.kernels import ready
 from crawl_envs.sim.advance import restart
 from crawl_envs.sim.agenda import empty_agenda
 from crawl_envs.sim.clock import clock_rows, slot_times
-from crawl_envs.sim.rollout import count_alike, roll_index, roll_sequence
+from crawl_envs.sim.penalties import Penalty, penalty_increments
+from crawl_envs.sim.random_crawls import begin_rates, rewind_coins, roll_rates
+from crawl_envs.sim.rollout import Answers, count_alike, roll_index, roll_sequence
 from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.thresholds import begin_rule, coins_of, roll_thresholds
@@ -71,46 +77,78 @@ class Rollout:
         return np.bincount(self.crawls, minlength=self.num_pages)
 
 
-def play_form(
-    instance: Instance, form: Compiled, *, horizon: float, slots: int, seed: int, tape: Tape | None
-) -> Rollout:
-    """Play the first episode of a seed by a compiled policy.
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """The first episode of a seed, as it is to be played.
+
+    Attributes:
+        instance: the truth.
+        horizon: its length in the instance's unit, > 0.
+        seed: decides the events, and the coins of crawls at random instants.
+        tape: given events in place of drawn ones.
+        penalty: what changes that no crawl has found cost, as for
+            :class:`crawl_envs.lanes.Lanes`; None counts nothing.
+        requests: whether requests are played.
+    """
+
+    instance: Instance
+    horizon: float
+    seed: int = 0
+    tape: Tape | None = None
+    penalty: Penalty | None = None
+    requests: bool = True
+
+    def __post_init__(self) -> None:
+        real("horizon", self.horizon, above=0.0)
+
+    def world(self, crawls: int = 1, at_random: bool = False) -> World:
+        """Return a world of one lane at the start, with room for so many crawls at once."""
+        instance, root = self.instance, roots(self.seed)
+        world = World(
+            1,
+            instance.num_pages,
+            horizon=self.horizon,
+            requests=self.requests,
+            num_sources=instance.num_sources,
+            crawls_per_slot=crawls,
+            at_random=at_random,
+            increments=None if self.penalty is None else penalty_increments(self.penalty),
+            tape=self.tape,
+        )
+        world.set_instance(0, instance)
+        world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.coins
+        restart(world.state, 0)
+        if at_random:
+            rewind_coins(world.state, 0)
+        return world
+
+
+def play_form(episode: Episode, form: Compiled, slots: int) -> Rollout:
+    """Play an episode by a compiled policy.
 
     A policy that chooses a page per slot plays ``slots`` slots, from the first crawl to the end of
-    the last slot; one of thresholds plays exactly to the horizon. Both meet the same events.
+    the last slot; one of thresholds or rates plays exactly to the horizon. All meet the same
+    events.
 
     Raises:
-        ValueError: thresholds that are no thresholds; a tape of another number of pages.
+        ValueError: rules that say nothing that can be followed; a tape of another number of pages.
     """
+    instance, horizon = episode.instance, episode.horizon
     if isinstance(form, CompiledThresholds):
         for rule in form.rules:
             _check_rule(rule, instance, horizon)
-        world = _world_at_start(instance, horizon, seed, tape, CRAWLS_AT_ONCE)
+        world = episode.world(CRAWLS_AT_ONCE)
         crawls, times = _roll_thresholds(world, form, horizon)
+    elif isinstance(form, CompiledRates):
+        for rates in form.rules:
+            _check_rates(rates, instance)
+        world = episode.world(CRAWLS_AT_ONCE, at_random=True)
+        crawls, times = _roll_rates(world, form, horizon)
     else:
-        world = _world_at_start(instance, horizon, seed, tape, 1)
+        world = episode.world()
         crawls = _roll_slots(world, form, slots)
         times = slot_times(clock_rows(instance.bandwidth, instance.bandwidth_steps), slots)
     return Rollout(crawls, times, world.ledger(0), world.num_pages)
-
-
-def _world_at_start(
-    instance: Instance, horizon: float, seed: int, tape: Tape | None, crawls_per_slot: int
-) -> World:
-    """Return a world of one lane at the start of the first episode of a seed."""
-    real("horizon", horizon, above=0.0)
-    world = World(
-        1,
-        instance.num_pages,
-        num_sources=instance.num_sources,
-        horizon=horizon,
-        crawls_per_slot=crawls_per_slot,
-        tape=tape,
-    )
-    world.set_instance(0, instance)
-    world.state.lanes["root"] = roots(seed).tape
-    restart(world.state, 0)
-    return world
 
 
 def _roll_slots(world: World, form: CompiledIndex | CompiledSequence, slots: int) -> IntArray:
@@ -121,11 +159,13 @@ def _roll_slots(world: World, form: CompiledIndex | CompiledSequence, slots: int
         counted = np.zeros(world.num_pages)
         told = (form.parameters, heed, form.delay_window)
         while not roll(world.table, value, *told, counted, crawls):
-            world.grow_log()
+            world.grow_logs()
     else:
-        crawls[:] = form.pages[:slots]
-        while not roll_sequence(world.table, crawls):
-            world.grow_log()
+        share = np.zeros(0) if form.answered is None else form.answered
+        empty = np.zeros(share.shape), np.zeros(share.shape, np.int64), np.zeros(3, np.int64)
+        answers = Answers(share, *empty)
+        while not roll_sequence(world.table, form.pages, answers, crawls):
+            world.grow_logs()
     return crawls
 
 
@@ -134,23 +174,70 @@ def _roll_thresholds(
 ) -> tuple[IntArray, FloatArray]:
     """Play rules of thresholds up to the horizon; returns the page and the time of each crawl."""
     agenda, target = empty_agenda(world.num_pages), np.zeros(world.num_pages)
-    coins = coins_of(np.uint64(form.coins))
-    pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
-    ends = [rule.start for rule in form.rules[1:]] + [horizon]
-    for rule, end in zip(form.rules, ends, strict=True):
-        if rule.start >= horizon:
-            break
+    coins, made = coins_of(np.uint64(form.coins)), Made()
+    for rule, end in _spans(form.rules, horizon):
         begin_rule(world.table, rule, target, agenda, coins)
-        complete = False
-        while not complete:
-            complete = roll_thresholds(world.table, rule, target, agenda, coins, min(end, horizon))
-            record = world.state.lanes[0]
-            made = world.state.crawl_log[0, : record["slot_crawls"]]
-            pages.append(made["page"].copy())
-            times.append(made["time"].copy())
-            if record["logged"] == world.state.signal_log.shape[1]:
-                world.grow_log()
-    return np.concatenate(pages), np.concatenate(times)
+        while True:
+            complete = roll_thresholds(world.table, rule, target, agenda, coins, end)
+            made.take(world)
+            if complete:
+                break
+    return made.crawls()
+
+
+def _roll_rates(world: World, form: CompiledRates, horizon: float) -> tuple[IntArray, FloatArray]:
+    """Play rules of rates up to the horizon; returns the page and the time of each crawl."""
+    made = Made()
+    for rule, end in _spans(form.rules, horizon):
+        begin_rates(world.table, rule.rates, rule.chances)
+        while True:
+            complete = roll_rates(world.table, end)
+            made.take(world)
+            if complete:
+                break
+    return made.crawls()
+
+
+Rule = TypeVar("Rule", ThresholdRule, RateRule)
+
+
+def _spans(rules: tuple[Rule, ...], horizon: float) -> Iterator[tuple[Rule, float]]:
+    """Yield the rules that begin before the horizon, each with the time at which it ends."""
+    ends = [rule.start for rule in rules[1:]] + [horizon]
+    for rule, end in zip(rules, ends, strict=True):
+        if rule.start < horizon:
+            yield rule, min(end, horizon)
+
+
+class Made:
+    """The crawls that were made at instants of their own, stretch by stretch."""
+
+    def __init__(self) -> None:
+        self._pages, self._times = [np.zeros(0, np.int64)], [np.zeros(0)]
+
+    def take(self, world: World) -> None:
+        """Take the crawls of the last stretch of lane 0, and make room where its log was full."""
+        record = world.state.lanes[0]
+        log = world.state.crawl_log[0, : record["slot_crawls"]]
+        self._pages.append(log["page"].copy())
+        self._times.append(log["time"].copy())
+        if record["logged"] == world.state.signal_log.shape[1]:
+            world.grow_logs()
+
+    def crawls(self) -> tuple[IntArray, FloatArray]:
+        """Return the page and the time of each crawl."""
+        return np.concatenate(self._pages), np.concatenate(self._times)
+
+
+def _check_rates(rule: RateRule, instance: Instance) -> None:
+    """Raise ValueError where a rule does not say how often every page is crawled."""
+    for name, most in (("rates", np.inf), ("chances", 1.0)):
+        array = getattr(rule, name)
+        if array.shape != (instance.num_pages,):
+            raise ValueError(f"{name} must have shape ({instance.num_pages},), got {array.shape}")
+        sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+        if not np.all(sound):
+            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound][0]}")
 
 
 def _check_rule(rule: ThresholdRule, instance: Instance, horizon: float) -> None:

@@ -15,7 +15,6 @@ from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.reading import LaneReader
 from crawl_envs.rendering import History, PictureArray, Scene, picture, text
-from crawl_envs.sim.state import HITS, REQUESTS
 from crawl_envs.types import BoolArray, Instance, Problem
 
 
@@ -84,9 +83,11 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         lanes = self.lanes
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
-        outcomes = [row.item() for row in lanes.play(*lanes.form.decode_one(action))]
+        outcomes = [row.item() for row in lanes.play(lanes.form.decode_one(action))]
         terms = self.objective.terms(outcomes)
-        info = {"reward_terms": terms, "requests": outcomes[REQUESTS], "hits": outcomes[HITS]}
+        info: dict[str, Any] = {"reward_terms": terms}
+        for name, row in lanes.reported:
+            info[name] = outcomes[row]
         truncated = lanes.newly_ended() is not None
         reward = self.objective.total(terms)
         return lanes.observation(0), reward, False, truncated, self._masked(info)

@@ -7,6 +7,8 @@ m                          ``num_pages``          number of pages, rows 0 .. m-1
 R                          ``bandwidth``          crawls per unit time
 mu                         ``importance``         request rate, or any weight >= 0
 Delta                      ``change_rate``        Poisson rate of changes
+W^o (LambdaCrawl)          ``complete``           pages whose every change is signalled
+C(n)                       ``penalty``            what n changes that no crawl has found cost
 S                          ``num_sources``        sources of signals, numbered from 0
 lambda (NCIS)              ``recall``             P(a change emits a signal)
 nu                         ``false_signal_rate``  rate of signals with no change behind them
@@ -210,6 +212,13 @@ class Instance:
         true = self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
 
+    @property
+    def complete(self) -> BoolArray:
+        """Which pages have complete observation: every change is signalled, nothing else; (m,)."""
+        if self.num_sources > 1:
+            return np.zeros(self.num_pages, np.bool_)
+        return np.asarray((self.recall == 1.0) & (self.false_signal_rate == 0.0))
+
     def pooled(self) -> Instance:
         """The same with its sources taken for one, whose signals are told apart no more.
 
@@ -240,6 +249,7 @@ class Instance:
             false_signal_rate=self.false_signal_rate if told else None,
             delay=self.delay if told else None,
             num_sources=self.num_sources,
+            complete=self.complete,
         )
 
 
@@ -251,7 +261,8 @@ REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 class Problem:
     """The public part of an :class:`Instance`; ``None`` stands for what is not revealed.
 
-    How many sources of signals there are is always public.
+    How many sources of signals there are is always public, and so is ``complete``: which pages
+    signal their every change, and send no other signal, (m,) bool; None stands for no page.
     """
 
     num_pages: int
@@ -263,6 +274,7 @@ class Problem:
     false_signal_rate: FloatArray | None = None
     delay: Delay | None = None
     num_sources: int = 1
+    complete: BoolArray | None = None
 
     def __post_init__(self) -> None:
         if self.recall is not None and self.recall.ndim == 2:
@@ -290,6 +302,8 @@ class Tracker(NamedTuple):
         signals: signals received since then, (m,) int64, or (S, m) from S >= 2 sources.
         changed: what the last crawl found: 1 a change, 0 none, -1 never crawled; (m,) int8.
         alive: whether the page exists, (m,) bool.
+        probed: what the last probe since the last crawl found: 1 a change, 0 none, -1 no probe;
+            (m,) int8.
     """
 
     problem: Problem
@@ -299,6 +313,7 @@ class Tracker(NamedTuple):
     signals: IntArray
     changed: NDArray[np.int8]
     alive: BoolArray
+    probed: NDArray[np.int8]
 
 
 class CrawlLog(NamedTuple):
@@ -306,7 +321,8 @@ class CrawlLog(NamedTuple):
 
     Crawls, in the order made: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl,
     ``signals`` received meanwhile, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the
-    page had changed, bool). Signals that arrived after these crawls, in order of time:
+    page had changed, bool), ``probe`` (bool: it was only looked at, so that the next crawl counts
+    from the same crawl before). Signals that arrived in the step, in order of time:
     ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0 where there is
     a single one). After a reset there are no crawls, and the signals are those before the first
     decision.
@@ -320,6 +336,7 @@ class CrawlLog(NamedTuple):
     signal_page: IntArray
     signal_time: FloatArray
     signal_source: IntArray
+    probe: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +346,9 @@ class Ledger:
     ``fresh_time`` is the integral over time of the importance of the pages that are fresh, and
     ``alive_time`` that of all existing pages; ``hits`` are requests served with a fresh copy;
     ``changes_found`` are crawls that found their page changed and ``wasted`` those of pages that
-    do not exist.
+    do not exist. ``penalty_time`` is the integral of the sum over existing pages of importance
+    times the penalty of the changes that no crawl has found, None where none is counted. ``probes``
+    are the crawls that only looked, and ``denied`` those that an empty bucket of tokens prevented.
     """
 
     time: float
@@ -342,6 +361,9 @@ class Ledger:
     changes: int
     changes_found: int
     signals: int
+    penalty_time: float | None = None
+    probes: int = 0
+    denied: int = 0
 
     @property
     def freshness(self) -> float:
@@ -352,6 +374,24 @@ class Ledger:
     def accuracy(self) -> float:
         """Share of requests served fresh, in [0, 1]; NaN when nothing was requested."""
         return self.hits / self.requests if self.requests else math.nan
+
+    @property
+    def cost(self) -> float:
+        """Sum over pages of importance times penalty, averaged over time: J of LambdaCrawl.
+
+        NaN where no penalty is counted, and before time 0+.
+        """
+        return self._penalty_by(self.time)
+
+    @property
+    def penalty(self) -> float:
+        """Importance-weighted mean penalty of a page, averaged over time; NaN like the cost."""
+        return self._penalty_by(self.alive_time)
+
+    def _penalty_by(self, amount: float) -> float:
+        return (
+            math.nan if self.penalty_time is None or amount <= 0.0 else self.penalty_time / amount
+        )
 
 
 @runtime_checkable

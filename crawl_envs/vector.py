@@ -16,7 +16,6 @@ from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.reading import LaneReader
-from crawl_envs.sim.state import HITS, REQUESTS
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
 
@@ -105,7 +104,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         over = lanes.ended.copy() if lanes.any_ended else None
         if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
-        outcomes = lanes.play(*lanes.form.decode(actions, self.num_envs))
+        outcomes = lanes.play(lanes.form.decode(actions, self.num_envs))
         terms = self.objective.terms(outcomes)
         rewards = self.objective.total(terms).copy()
         truncated = lanes.newly_ended()
@@ -129,14 +128,10 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         parts: dict[str, Any] = {}
         for name, values in terms.items():
             parts[name], parts["_" + name] = values.copy(), there
-        return {
-            "reward_terms": parts,
-            "_reward_terms": there,
-            "requests": outcomes[REQUESTS].copy(),
-            "_requests": there,
-            "hits": outcomes[HITS].copy(),
-            "_hits": there,
-        }
+        info: dict[str, Any] = {"reward_terms": parts, "_reward_terms": there}
+        for name, row in self.lanes.reported:
+            info[name], info["_" + name] = outcomes[row].copy(), there
+        return info
 
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
         """Add the mask of pages that may be crawled, where pages are born and die."""

@@ -10,8 +10,10 @@ from gymnasium.vector import AutoresetMode
 import crawl_envs
 
 NCIS = "CrawlNCIS-v0"
+HARMONIC = "CrawlHarmonic-v0"
 SMALL = {
     NCIS: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "instance": "noisy"},
+    HARMONIC: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0},
     "CrawlTrace-v0": {"window": [100.0, 130.0]},
 }
 FORMS = {

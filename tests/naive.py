@@ -209,50 +209,67 @@ class Page:
     importance: float
     alive: bool
     since: float = 0.0  # the last crawl, or the birth
-    fresh: bool = True
+    changes: int = 0
     signals: list = field(default_factory=list)  # the source of each since then
     found: int = -1  # what the last crawl found: 1 a change, 0 none, -1 no crawl yet
+    probed: int = -1  # what the last probe since then found
+
+    @property
+    def fresh(self):
+        return self.changes == 0
 
     def renew(self, time, found):
         """Held anew: nothing has happened to the page since ``time``."""
-        self.since, self.fresh, self.signals, self.found = time, True, [], found
+        self.since, self.changes, self.signals, self.found = time, 0, [], found
+        self.probed = -1
 
 
 @dataclass
 class Slot:
     fresh_time: float = 0.0
     alive_time: float = 0.0
+    penalty_time: float = 0.0
     requests: int = 0
     hits: int = 0
-    crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed)
+    crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed, probe)
     signals: list = field(default_factory=list)  # (page, time, source)
 
 
 class World:
     """One lane, from its reset on: it stands at its first decision when it has been made.
 
-    ``events`` are (time, page, kind) in order of time; ``slots`` pass per decision.
+    ``events`` are (time, page, kind) in order of time; ``slots`` pass per decision. ``penalty``
+    is a function of a number of changes, or None.
     """
 
-    def __init__(self, instance, events, *, alive=None, slots=1):
+    def __init__(self, instance, events, *, alive=None, slots=1, penalty=None):
         weights = [float(weight) for weight in instance.importance]
         alive = [True] * len(weights) if alive is None else alive
         self.instance, self.events, self.slots = instance, list(events), slots
+        self.penalty = penalty
         self.pages = [
             Page(weight, bool(there)) for weight, there in zip(weights, alive, strict=True)
         ]
         self.time, self.slot_number, self.played = 0.0, 0, 0
-        self.ledger = dict.fromkeys(
-            ("requests", "hits", "crawls", "wasted", "changes", "changes_found", "signals"), 0
-        )
-        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0)
+        counts = "requests hits crawls probes denied wasted changes changes_found signals"
+        self.ledger = dict.fromkeys(counts.split(), 0)
+        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=0.0)
+        if penalty is None:
+            self.ledger["penalty_time"] = None
+        self.begin()
+
+    def begin(self):
+        """Go on to the first decision."""
         self.play_slot([])
 
     def play_slot(self, pages):
         """Crawl the pages now; then let everything happen that does before the next decision."""
         self.slot = Slot()
         for number in pages:
-            self.crawl(number)
+            if number >= len(self.pages):
+                self.probe(number - len(self.pages))
+            else:
+                self.crawl(number)
         self.slot_number += self.slots
         until = slot_time(self.instance.bandwidth, self.instance.bandwidth_steps, self.slot_number)
         while self.played < len(self.events) and self.events[self.played][0] < until:
@@ -261,7 +278,12 @@ class World:
             self.happen(self.pages[page], page, kind)
             self.played += 1
         self.pass_time(until)
-        for name in ("fresh_time", "alive_time", "requests", "hits"):
+        self.enter()
+
+    def enter(self):
+        """Enter the slot into the ledger."""
+        penalty = ("penalty_time",) if self.penalty is not None else ()
+        for name in ("fresh_time", "alive_time", "requests", "hits", *penalty):
             self.ledger[name] += getattr(self.slot, name)
         self.ledger["signals"] += len(self.slot.signals)
         self.ledger["time"] = self.time
@@ -271,14 +293,27 @@ class World:
         self.ledger["crawls"] += 1
         if not page.alive:
             self.ledger["wasted"] += 1
-            self.slot.crawls.append((number, self.time, None, self.counted([]), False))
+            self.slot.crawls.append((number, self.time, None, self.counted([]), False, False))
             return
         changed = not page.fresh
         self.ledger["changes_found"] += changed
         elapsed = self.time - page.since
         signals = self.counted(page.signals)
-        self.slot.crawls.append((number, self.time, elapsed, signals, changed))
+        self.slot.crawls.append((number, self.time, elapsed, signals, changed, False))
         page.renew(self.time, int(changed))
+
+    def probe(self, number):
+        """Look, and refresh nothing."""
+        page = self.pages[number]
+        self.ledger["crawls"] += 1
+        self.ledger["probes"] += 1
+        self.ledger["wasted"] += not page.alive
+        changed = page.alive and not page.fresh
+        elapsed = self.time - page.since if page.alive else None
+        signals = self.counted(page.signals)
+        self.slot.crawls.append((number, self.time, elapsed, signals, changed, True))
+        if page.alive:
+            page.probed = int(changed)
 
     def happen(self, page, number, kind):
         if kind == BIRTH and not page.alive:
@@ -294,7 +329,7 @@ class World:
             self.slot.hits += page.fresh
         if kind % 2:
             self.ledger["changes"] += 1
-            page.fresh = False
+            page.changes += 1
         if kind >= SIGNAL:
             page.signals.append((kind - SIGNAL) // 2)
             self.slot.signals.append((number, self.time, page.signals[-1]))
@@ -310,6 +345,9 @@ class World:
         fresh = math.fsum(page.importance for page in alive if page.fresh)
         self.slot.fresh_time += (until - self.time) * fresh
         self.slot.alive_time += (until - self.time) * math.fsum(page.importance for page in alive)
+        if self.penalty is not None:
+            cost = math.fsum(page.importance * self.penalty(page.changes) for page in alive)
+            self.slot.penalty_time += (until - self.time) * cost
         self.time = until
 
     def freshness(self):
@@ -323,6 +361,8 @@ class World:
         shown = {
             "elapsed": min(self.time - page.since, horizon) if page.alive else 0.0,
             "changed": page.found,
+            "probed": page.probed,
+            "complete": int(bool(instance.complete[number])),
             "alive": int(page.alive),
         }
         for name in ("importance", "change_rate"):

@@ -24,6 +24,17 @@ SETTINGS = {
         "delay": {"kind": "exponential", "mean": 0.5},
         "reveal": "importance",
     },
+    "rates": {"id": "CrawlHarmonic-v0"},
+    "rates, hidden": {
+        "id": "CrawlHarmonic-v0",
+        "reveal": "importance",
+        "bucket": 10.0,
+        "epoch": 0.5,
+        "objective": [0.0, 1.0, 1.5],
+        "bandwidth_steps": [[2.25, 40.0]],
+    },
+    "harmonic": {"id": "CrawlHarmonic-v0", "action": "page", "instance": "lambdacrawl"},
+    "probes": {"id": "CrawlNCIS-v0", "probe": True, "objective": "harmonic", "instance": "noisy"},
     "trace with two sources": {"id": "CrawlTrace-v0", "signals": "both"},
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +18,7 @@ from crawl_envs import Instance
 from tests.environments import (
     EVERY_FORM,
     EVERY_ID,
+    HARMONIC,
     NCIS,
     arguments,
     assert_same,
@@ -58,14 +60,14 @@ def test_an_episode_ends_by_truncation_after_its_last_crawl(name, form):
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         assert terminated is False
         assert type(reward) is float
-        assert 0.0 <= reward <= 1.0
+        assert reward <= 0.0 if name == HARMONIC else 0.0 <= reward <= 1.0
         assert reward == sum(info["reward_terms"].values())
-        reward_sum += reward
+        reward_sum += abs(reward)
         steps += 1
     assert observation in space
     assert steps == core.num_slots() // core.batch
     assert core.tracker().time > core.lanes.horizon - 1.0 / core.instance.bandwidth
-    assert 0.0 < reward_sum < steps
+    assert 0.0 < reward_sum < (steps if name != HARMONIC else math.inf)
     with pytest.raises(gym.error.ResetNeeded, match="reset"):
         core.step(env.action_space.sample())
 
@@ -83,7 +85,7 @@ def test_vector_environments_are_native(name):
 @EVERY_ID
 def test_arguments_are_json(name):
     assert_same(
-        bare(name).reset(seed=0),
+        gym.make(name, **arguments(name)).unwrapped.reset(seed=0),
         gym.make(name, **json.loads(json.dumps(arguments(name)))).reset(seed=0),
     )
 

@@ -34,6 +34,7 @@ def crawled(pages, changed, elapsed=1.5, signals=2):
         signal_page=nothing,
         signal_time=np.zeros(0),
         signal_source=nothing,
+        probe=np.zeros(count, np.bool_),
     )
 
 
@@ -50,6 +51,7 @@ def scene_of(fresh, importance=None, *, log=None, alive=None, elapsed=0.5):
         signals=np.zeros(count, np.int64),
         changed=np.zeros(count, np.int8),
         alive=np.ones(count, np.bool_) if alive is None else np.array(alive),
+        probed=np.full(count, -1, np.int8),
     )
     ledger = Ledger(
         time=2.0,
@@ -73,6 +75,7 @@ def holds(frame, colour):
 
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
+@pytest.mark.filterwarnings("ignore:.*symmetric and normalized space")  # rates have a unit
 def test_gymnasiums_checker_accepts_rendering(env_id, render_mode):
     env = gym.make(env_id, render_mode=render_mode)
     check_env(env.unwrapped, skip_render_check=False)

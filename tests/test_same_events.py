@@ -18,7 +18,7 @@ from crawl_envs.types import Delay
 from tests.environments import (
     DELAYED,
     FORMS,
-    SMALL,
+    arguments,
     bare,
 )
 from tests.worlds import vector_of
@@ -108,7 +108,7 @@ def run(program, hash_seed="0"):
 
 
 def test_a_seed_gives_the_same_bytes_in_every_process():
-    settings_of = {name: SMALL.get(name, {}) for name in crawl_envs.FAMILIES}
+    settings_of = {name: arguments(name) for name in crawl_envs.FAMILIES}
     program = DIGEST.replace("{given!r}", repr(json.dumps(settings_of)))
     digest = hashlib.sha256()
     for name, more in settings_of.items():

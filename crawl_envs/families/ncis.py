@@ -11,15 +11,19 @@ from crawl_envs.actions import action_form
 from crawl_envs.arguments import check_known
 from crawl_envs.instances import generator_of
 from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective
+from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.sim.penalties import Penalty
 from crawl_envs.single import CrawlEnv
 from crawl_envs.types import Reveal
 from crawl_envs.vector import CrawlVectorEnv
 
 
-def _lanes(
+def _wired(
     num_lanes: int,
     *,
+    objective: Penalty = "binary",
+    reward: str | None = None,
+    crawl_cost: float = 0.0,
     num_pages: int = 100,
     bandwidth: float = 100.0,
     bandwidth_steps: Sequence[Sequence[float]] = (),
@@ -31,8 +35,9 @@ def _lanes(
     delay: Mapping[str, Any] | None = None,
     num_sources: int | None = None,
     resample: bool = False,
-) -> Lanes:
-    """Wire the family's lanes; the arguments are those of :class:`CrawlNCIS`."""
+    probe: bool = False,
+) -> tuple[Lanes, Objective]:
+    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlNCIS`."""
     generator = generator_of(
         instance,
         num_pages=num_pages,
@@ -41,8 +46,17 @@ def _lanes(
         delay=delay,
         num_sources=num_sources,
     )
-    form = action_form(action, num_pages, batch)
-    return Lanes(num_lanes, generator, form, horizon=horizon, reveal=reveal, resample=resample)
+    penalty, paid = penalty_and_reward(objective, reward)
+    lanes = Lanes(
+        num_lanes,
+        generator,
+        action_form(action, num_pages, batch, probe),
+        horizon=horizon,
+        reveal=reveal,
+        resample=resample,
+        penalty=penalty,
+    )
+    return lanes, Objective(paid, crawl_cost)
 
 
 class CrawlNCIS(CrawlEnv):
@@ -76,6 +90,8 @@ class CrawlNCIS(CrawlEnv):
     - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the
       ``batch`` highest scores, ties by lowest index.
+    - with ``probe=True``, ``page`` is ``Discrete(2 m)``: m + i probes page i. That takes the slot,
+      finds out whether the page has changed since its last crawl, and refreshes nothing.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; what it costs is
       in the ledger, and in the reward with ``crawl_cost``.
 
@@ -88,6 +104,7 @@ class CrawlNCIS(CrawlEnv):
     | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | what the last crawl found; -1 before the first |
+    | probed | -1, 0, 1 | what the last probe since then found; -1 none; with ``probe=True`` |
     | importance | [0, 1e6] | mu, saturated |
     | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
     | recall | [0, 1] | with ``reveal="parameters"`` |
@@ -126,8 +143,12 @@ class CrawlNCIS(CrawlEnv):
     - ``horizon`` (10.0): length of an episode in units of time.
     - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources`` or
       ``bing-like``.
-    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
-    - ``objective`` ("binary"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): what is paid.
+    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
+      ``probe`` (False): whether pages can be probed.
+    - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in
+      ``CrawlHarmonic-v0``; ``reward`` (None): ``freshness``, ``requests`` or ``penalty``, by
+      default freshness, or minus the penalty where the objective is not binary; ``crawl_cost``
+      (0.0): the price of a crawl.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
       "unit": "time" | "slots"}``.
@@ -144,18 +165,11 @@ class CrawlNCIS(CrawlEnv):
     def __init__(
         self,
         *,
-        objective: str = "binary",
-        reward: str = "freshness",
-        crawl_cost: float = 0.0,
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
-        check_known(arguments, _lanes, type(self).__init__)
-        super().__init__(
-            _lanes(1, **arguments),
-            Objective(reward, crawl_cost, objective),
-            render_mode=render_mode,
-        )
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
 
 
 class CrawlNCISVector(CrawlVectorEnv):
@@ -169,17 +183,9 @@ class CrawlNCISVector(CrawlVectorEnv):
         self,
         num_envs: int = 1,
         *,
-        objective: str = "binary",
-        reward: str = "freshness",
-        crawl_cost: float = 0.0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         **arguments: Any,
     ) -> None:
-        check_known(arguments, _lanes, type(self).__init__)
-        super().__init__(
-            _lanes(num_envs, **arguments),
-            Objective(reward, crawl_cost, objective),
-            autoreset_mode=autoreset_mode,
-            copy=copy,
-        )
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)

@@ -11,7 +11,8 @@ from crawl_envs.actions import action_form
 from crawl_envs.arguments import check_known
 from crawl_envs.instances.recorded import recorded
 from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective
+from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.sim.penalties import Penalty
 from crawl_envs.single import CrawlEnv
 from crawl_envs.types import Reveal
 from crawl_envs.vector import CrawlVectorEnv
@@ -19,9 +20,12 @@ from crawl_envs.vector import CrawlVectorEnv
 DEFAULT_TRACE = "garden-handbook"
 
 
-def _lanes(
+def _wired(
     num_lanes: int,
     *,
+    objective: Penalty = "binary",
+    reward: str | None = None,
+    crawl_cost: float = 0.0,
     trace: str = DEFAULT_TRACE,
     signals: str = "directory",
     window: Sequence[float] | None = None,
@@ -33,8 +37,11 @@ def _lanes(
     batch: int = 1,
     reveal: Reveal = "parameters",
     resample: bool = False,
-) -> Lanes:
-    """Wire the family's lanes; the arguments are those of :class:`CrawlTrace`."""
+    probe: bool = False,
+) -> tuple[Lanes, Objective]:
+    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlTrace`."""
+    if reward == "requests":
+        raise ValueError("reward must be 'freshness' or 'penalty': a trace records no requests")
     if window is not None and len(window) != 2:
         raise ValueError(f"window must be a first and a last day, got {window!r}")
     generator = recorded(
@@ -46,16 +53,18 @@ def _lanes(
         importance=importance,
         parameters=parameters,
     )
-    form = action_form(action, generator.num_pages, batch)
-    return Lanes(
+    penalty, paid = penalty_and_reward(objective, reward)
+    lanes = Lanes(
         num_lanes,
         generator,
-        form,
+        action_form(action, generator.num_pages, batch, probe),
         horizon=generator.duration,
         reveal=reveal,
         resample=resample,
         tape=generator.tape,
+        penalty=penalty,
     )
+    return lanes, Objective(paid, crawl_cost)
 
 
 class CrawlTrace(CrawlEnv):
@@ -85,11 +94,11 @@ class CrawlTrace(CrawlEnv):
 
     ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``: ``elapsed``
     (days since the last crawl, or the birth), ``signals`` (received since, saturated at 1000),
-    ``changed`` (what the last crawl found: 1, 0, or -1 before the first), ``alive``,
-    ``importance`` and, with ``reveal="parameters"``, ``change_rate``, ``recall`` and
-    ``false_signal_rate``. Pages that do not exist have ``alive`` 0. With ``signals="both"``
-    there are ``signals_0``, ``recall_0`` and ``false_signal_rate_0`` of the directory, and the
-    same with ``_1`` of mentions.
+    ``changed`` (what the last crawl found: 1, 0, or -1 before the first), ``alive``, with
+    ``probe=True`` ``probed`` (what the last probe since then found), ``importance`` and, with
+    ``reveal="parameters"``, ``change_rate``, ``recall`` and ``false_signal_rate``. Pages that do
+    not exist have ``alive`` 0. With ``signals="both"`` there are ``signals_0``, ``recall_0`` and
+    ``false_signal_rate_0`` of the directory, and the same with ``_1`` of mentions.
 
     ## Rewards
 
@@ -116,21 +125,17 @@ class CrawlTrace(CrawlEnv):
       ``days_per_crawl`` (30).
     - ``importance``: ``uniform`` or ``zipf`` (1 / rank, in an order that the seed draws).
     - ``parameters``: path of the fitted parameters, if not beside the trace.
-    - ``action``, ``batch``, ``reveal``, ``resample``, ``crawl_cost``, ``render_mode``: as in
-      ``CrawlNCIS-v0``.
+    - ``action``, ``batch``, ``probe``, ``reveal``, ``resample``, ``objective``, ``reward`` (but for
+      ``requests``), ``crawl_cost``, ``render_mode``: as in ``CrawlNCIS-v0``.
 
     ## Version History
 
     - v0: first version.
     """
 
-    def __init__(
-        self, *, crawl_cost: float = 0.0, render_mode: str | None = None, **arguments: Any
-    ) -> None:
-        check_known(arguments, _lanes, type(self).__init__)
-        super().__init__(
-            _lanes(1, **arguments), Objective("freshness", crawl_cost), render_mode=render_mode
-        )
+    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
 
 
 class CrawlTraceVector(CrawlVectorEnv):
@@ -143,15 +148,9 @@ class CrawlTraceVector(CrawlVectorEnv):
         self,
         num_envs: int = 1,
         *,
-        crawl_cost: float = 0.0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         **arguments: Any,
     ) -> None:
-        check_known(arguments, _lanes, type(self).__init__)
-        super().__init__(
-            _lanes(num_envs, **arguments),
-            Objective("freshness", crawl_cost),
-            autoreset_mode=autoreset_mode,
-            copy=copy,
-        )
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)

@@ -12,11 +12,14 @@ from typing import Any
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.events import BIRTH, CHANGE, KIND_BITS, KIND_MASK, REQUEST, SIGNAL
+from crawl_envs.sim.penalties import add_penalty, clear_penalty
 from crawl_envs.sim.state import (
     CRAWLS,
+    DENIED,
     FRESHNESS,
     HITS,
     NUM_OUTCOMES,
+    PENALTY,
     REQUESTS,
     State,
 )
@@ -29,9 +32,11 @@ def open_slot(record: Any, target: float) -> None:
     """Start the account and the log of a slot that ends at ``target``."""
     record.slot_fresh = 0.0
     record.slot_alive = 0.0
+    record.slot_penalty = 0.0
     record.slot_requests = 0
     record.slot_hits = 0
     record.slot_crawls = 0
+    record.slot_denied = 0
     record.logged = 0
     record.counted = 0
     record.reshaped = False
@@ -46,6 +51,7 @@ def clear_page(page: Any, found: int) -> None:
     page.changes = 0
     page.signals = 0
     page.changed = found
+    page.probed = -1
 
 
 @compiled()
@@ -64,16 +70,21 @@ def restart(state: State, lane: int) -> None:
         if page.alive:
             record.fresh_weight += page.importance
     record.alive_weight = record.fresh_weight
+    record.penalty_weight = 0.0
+    state.penalty[lane] = 0.0
     record.fresh_time = 0.0
     record.alive_time = 0.0
+    record.penalty_time = 0.0
     record.requests = 0
     record.hits = 0
     record.crawls = 0
+    record.probes = 0
+    record.denied = 0
     record.wasted = 0
     record.changes = 0
     record.changes_found = 0
     record.signals = 0
-    record.slot = record.batch
+    record.slot = record.first_slot
     open_slot(record, slot_time(state.clock[lane], record.slot))
     record.reshaped = True
 
@@ -83,7 +94,7 @@ def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) 
     """Crawl a page now and log it; the crawl of a page that does not exist is wasted."""
     found = page.changes > 0
     entry.page, entry.time, entry.elapsed = number, record.time, elapsed
-    entry.signals, entry.changed = page.signals, found
+    entry.signals, entry.changed, entry.probe = page.signals, found, False
     record.slot_crawls += 1
     record.crawls += 1
     if page.alive:
@@ -93,6 +104,20 @@ def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) 
         clear_page(page, found)
     else:
         record.wasted += 1
+
+
+@compiled()
+def probe_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) -> None:
+    """Look at a page now and log what is found: a crawl that refreshes nothing."""
+    found = page.changes > 0
+    entry.page, entry.time, entry.elapsed = number, record.time, elapsed
+    entry.signals, entry.changed, entry.probe = page.signals, found, True
+    record.slot_crawls += 1
+    record.crawls += 1
+    record.probes += 1
+    record.wasted += not page.alive
+    if page.alive:
+        page.probed = found
 
 
 # Signals of several sources are counted apart beside the totals, by functions that are not called
@@ -106,10 +131,12 @@ def log_sources(state: State, crawls: IntArray, counts: IntArray) -> None:
     for lane in range(counts.shape[0]):
         if not state.lanes[lane].idle:
             for position in range(counts[lane]):
-                number = crawls[lane, position]
+                number, probe = crawls[lane, position], False
+                if number >= held.shape[2]:
+                    number, probe = number - held.shape[2], True
                 for source in range(held.shape[1]):
                     log[lane, source, position] = held[lane, source, number]
-                    held[lane, source, number] = 0
+                    held[lane, source, number] *= probe
 
 
 @compiled()
@@ -126,10 +153,10 @@ def count_sources(state: State, lane: int) -> None:
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``; aim at the next decision.
 
-    Idle lanes stay where they are.
+    The number of a page, m added, stands for a probe of it. Idle lanes stay where they are.
     """
     lanes, clock, pages, last_crawl = state.lanes, state.clock, state.pages, state.last_crawl
-    log = state.crawl_log
+    log, penal, num_pages = state.crawl_log, state.penalty.shape[1] > 0, state.pages.shape[1]
     if state.source_signals.shape[1] > 0:
         log_sources(state, crawls, counts)
     for lane in range(lanes.shape[0]):
@@ -140,9 +167,17 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
         open_slot(record, slot_time(clock[lane], record.slot))
         for position in range(counts[lane]):
             number = crawls[lane, position]
+            entry = log[lane, position]
+            if number >= num_pages:
+                page = pages[lane, number - num_pages]
+                elapsed = (record.time - last_crawl[lane, number - num_pages]) * page.alive
+                probe_page(record, page, entry, number - num_pages, elapsed)
+                continue
             page = pages[lane, number]
             elapsed = (record.time - last_crawl[lane, number]) * page.alive
-            crawl_page(record, page, log[lane, position], number, elapsed)
+            crawl_page(record, page, entry, number, elapsed)
+            if penal:
+                clear_penalty(state, lane, number)
             if page.alive:
                 last_crawl[lane, number] = record.time
 
@@ -181,10 +216,11 @@ def apply_event(record: Any, page: Any, kind: int) -> None:
 
 @compiled(forceinline=True)
 def pass_time(record: Any, until: float) -> None:
-    """Integrate freshness up to ``until`` and stand there."""
+    """Integrate freshness and penalty up to ``until`` and stand there."""
     passed = until - record.time
     record.slot_fresh += passed * record.fresh_weight
     record.slot_alive += passed * record.alive_weight
+    record.slot_penalty += passed * record.penalty_weight
     record.time = until
 
 
@@ -197,6 +233,7 @@ def advance(state: State) -> bool:
     """
     lanes, tape, pages, last_crawl = state.lanes, state.tape, state.pages, state.last_crawl
     log, apart = state.signal_log, state.source_signals.shape[1] > 0
+    penal = state.penalty.shape[1] > 0
     complete = True
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
@@ -217,11 +254,15 @@ def advance(state: State) -> bool:
             if kind >= BIRTH:
                 if be_born_or_die(record, page, kind == BIRTH):
                     last_crawl[lane, number] = event.time
+                    if penal:
+                        clear_penalty(state, lane, number)
                     if apart:
                         count_sources(state, lane)
                         state.source_signals[lane, :, number] = 0
             elif page.alive:
                 apply_event(record, page, kind)
+                if penal and kind & CHANGE:
+                    add_penalty(state, lane, number)
                 entry = log[lane, record.logged]
                 entry.page, entry.time, entry.source = number, event.time, (kind >> 1) - 1
                 record.logged += kind >= SIGNAL
@@ -251,6 +292,8 @@ def close_slots(state: State) -> None:
         else:
             record.fresh_time += record.slot_fresh
             record.alive_time += record.slot_alive
+            record.penalty_time += record.slot_penalty
+            record.denied += record.slot_denied
             record.requests += record.slot_requests
             record.hits += record.slot_hits
             record.signals += record.logged
@@ -260,3 +303,6 @@ def close_slots(state: State) -> None:
             outcomes[HITS, lane] = record.slot_hits
             outcomes[REQUESTS, lane] = record.slot_requests
             outcomes[CRAWLS, lane] = record.slot_crawls
+            cost = record.slot_penalty / alive if alive > 0.0 else 0.0
+            outcomes[PENALTY, lane] = max(cost, 0.0)
+            outcomes[DENIED, lane] = record.slot_denied

@@ -47,6 +47,12 @@ def slot_times(clock: FloatArray, slots: int) -> FloatArray:
     return times
 
 
+def crawls_between(clock: FloatArray, start: float, end: float) -> float:
+    """Return the integral of the bandwidth from ``start`` to ``end``."""
+    begins = np.clip(clock[:, 0], start, end)
+    return float(np.diff(begins, append=end) @ clock[:, 2])
+
+
 def slots_until(clock: FloatArray, horizon: float) -> int:
     """Return the number of slots in (0, horizon].
 

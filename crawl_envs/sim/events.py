@@ -37,14 +37,14 @@ MOST_EVENTS = 1e12
 """Expected events of an episode; beyond, gaps between them come near the rounding of time."""
 
 
-def check_events(instance: Instance, horizon: float) -> None:
+def check_events(instance: Instance, horizon: float, requests: bool = True) -> None:
     """Raise ValueError where an episode would hold more events than can be played.
 
-    Every change, signal and request is an event, whatever is rewarded; importance is the rate of
-    requests. Importance can be scaled, since only its proportions matter to policies.
+    Every change, signal and, if ``requests``, request is an event, whatever is rewarded; importance
+    is the rate of requests. It can be scaled, since only its proportions matter to policies.
     """
     with np.errstate(over="ignore"):
-        expected = float(event_rates(instance).sum() * horizon)
+        expected = float(event_rates(instance, requests).sum() * horizon)
     if not expected <= MOST_EVENTS:
         raise ValueError(
             f"importance, change_rate and false_signal_rate must give at most {MOST_EVENTS:g} "
@@ -60,13 +60,13 @@ def column_bits(num_sources: int) -> int:
     return (1 + 2 * num_sources).bit_length()
 
 
-def event_rates(instance: Instance) -> FloatArray:
+def event_rates(instance: Instance, requests: bool = True) -> FloatArray:
     """Return the rate of every (page, kind) that is drawn, shape (m, 2 ** column_bits).
 
-    The rates of kinds from 2 + 2 S on are 0.
+    The rates of kinds from 2 + 2 S on are 0, and those of requests unless they are played.
     """
     rates = np.zeros((instance.num_pages, 1 << column_bits(instance.num_sources)))
-    rates[:, REQUEST] = instance.importance
+    rates[:, REQUEST] = instance.importance * requests
     rates[:, CHANGE] = instance.unsignalled_rate
     end = SIGNAL + 2 * instance.num_sources
     rates[:, SIGNAL:end:2] = np.atleast_2d(instance.false_signal_rate).T

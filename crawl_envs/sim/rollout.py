@@ -10,11 +10,12 @@ can make its page one. Births and deaths start a new search.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
+from crawl_envs.compiled_forms import ANSWER_DUE
 from crawl_envs.kernels import HEED, VALUE, compiled
 from crawl_envs.sim.advance import advance, close_slots, crawl
 from crawl_envs.sim.clock import slot_time
@@ -215,17 +216,75 @@ def roll_index(
             place[page] = -1
 
 
+class Answers(NamedTuple):
+    """The signals that a sequence answers, and how far it was followed, in lane 0.
+
+    Attributes:
+        share: what a signal adds to its page's account, (m,); (0,) where none is answered.
+        account: what stands on each page's account, (m,).
+        queue: the pages whose account has reached 1, in a ring, (m,).
+        mark: where the queue begins, how many wait in it, and the next entry of the sequence, (3,).
+    """
+
+    share: FloatArray
+    account: FloatArray
+    queue: IntArray
+    mark: IntArray
+
+
+HEAD, WAITING, NEXT = range(3)
+
+
 @compiled()
-def roll_sequence(table: IntArray, crawls: IntArray) -> bool:
-    """Play lane 0 through given crawls, one page per slot; False as in :func:`roll_index`."""
+def credit(answers: Answers, page: int, amount: float) -> None:
+    """Change a page's account; where that brings it to 1, the page joins the queue."""
+    account, queue, mark = answers.account, answers.queue, answers.mark
+    due = account[page] >= ANSWER_DUE
+    account[page] += amount
+    if not due and account[page] >= ANSWER_DUE:
+        queue[(mark[HEAD] + mark[WAITING]) % queue.shape[0]] = page
+        mark[WAITING] += 1
+
+
+@compiled()
+def next_answer(answers: Answers) -> int:
+    """Take the first page off the queue, for 1 of its account; it may join the queue again."""
+    page: int = answers.queue[answers.mark[HEAD]]
+    answers.mark[HEAD] = (answers.mark[HEAD] + 1) % answers.queue.shape[0]
+    answers.mark[WAITING] -= 1
+    left = answers.account[page] - 1.0
+    answers.account[page] = 0.0
+    credit(answers, page, left)
+    return page
+
+
+@compiled()
+def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: IntArray) -> bool:
+    """Play lane 0 to the end of ``crawls``, (slots,), which receives the page of each slot.
+
+    Pages wait in the queue of ``answers`` for slots, and ``pages`` are crawled in turn in those
+    that are left; see :class:`crawl_envs.compiled_forms.CompiledSequence`. Returns False as
+    :func:`roll_index`.
+    """
     state = state_at(table)
-    record = state.lanes[0]
+    record, log = state.lanes[0], state.signal_log
+    share, mark = answers.share, answers.mark
     one = np.ones(1, np.int64)
     while True:
         if record.busy:
             if not advance(state):
                 return False
             close_slots(state)
+            if share.shape[0] > 0:
+                for position in range(record.logged):
+                    number = log[0, position].page
+                    credit(answers, number, share[number])
         if record.slot > crawls.shape[0]:
             return True
+        if mark[WAITING] > 0:
+            page = next_answer(answers)
+        else:
+            page = pages[mark[NEXT]]
+            mark[NEXT] = (mark[NEXT] + 1) % pages.shape[0]
+        crawls[record.slot - 1] = page
         crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one)

@@ -2,7 +2,7 @@
 
 Kernels work on a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a copy
 of the worlds. A kernel called from Python receives the state as a small table of addresses and
-makes the arrays from it, :func:`state_at`: that is one argument to look at instead of fifteen, and
+makes the arrays from it, :func:`state_at`: that is one argument to look at instead of twenty, and
 arrays without reference counts, which would cost more than the events do. Whoever owns a table
 must keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 """
@@ -35,27 +35,36 @@ LANE = np.dtype(
         ("moved", np.bool_),
         ("idle", np.bool_),
         ("slot", np.int64),
-        # slots per decision, the end of the episode, and whether pages are born and die
+        # the slot of the first decision, slots per decision, the end of the episode, whether pages
+        # are born and die, and whether what probes find is shown
+        ("first_slot", np.int64),
         ("batch", np.int64),
         ("horizon", np.float64),
         ("mortal", np.bool_),
+        ("probing", np.bool_),
         ("fresh_weight", np.float64),
         ("alive_weight", np.float64),
+        ("penalty_weight", np.float64),
         # the current slot
         ("slot_fresh", np.float64),
         ("slot_alive", np.float64),
+        ("slot_penalty", np.float64),
         ("slot_requests", np.int64),
         ("slot_hits", np.int64),
         ("slot_crawls", np.int64),
+        ("slot_denied", np.int64),
         ("logged", np.int64),
         ("counted", np.int64),
         ("reshaped", np.bool_),
         # the ledger
         ("fresh_time", np.float64),
         ("alive_time", np.float64),
+        ("penalty_time", np.float64),
         ("requests", np.int64),
         ("hits", np.int64),
         ("crawls", np.int64),
+        ("probes", np.int64),
+        ("denied", np.int64),
         ("wasted", np.int64),
         ("changes", np.int64),
         ("changes_found", np.int64),
@@ -72,6 +81,17 @@ LANE = np.dtype(
         ("delay_kind", np.int64),
         ("delay_mean", np.float64),
         ("delay_quantum", np.float64),
+        # crawls at random instants: the root of their coins, the total rate, when the next one is
+        # due, how much of a unit exponential is left until then while the rate is 0
+        ("coin_root", np.uint64),
+        ("crawl_rate", np.float64),
+        ("crawl_due", np.float64),
+        ("hazard", np.float64),
+        # the bucket of tokens that they need: its size, what is in it and since when, its refill
+        ("bucket", np.float64),
+        ("tokens", np.float64),
+        ("token_time", np.float64),
+        ("token_rate", np.float64),
     ],
     align=True,
 )
@@ -83,6 +103,7 @@ PAGE = np.dtype(
         ("changes", np.int32),
         ("signals", np.int32),
         ("changed", np.int8),
+        ("probed", np.int8),
         ("alive", np.bool_),
     ],
     align=True,
@@ -99,6 +120,7 @@ CRAWL_ENTRY = np.dtype(
         ("elapsed", np.float64),
         ("signals", np.int64),
         ("changed", np.bool_),
+        ("probe", np.bool_),
     ],
     align=True,
 )
@@ -110,7 +132,8 @@ class State(NamedTuple):
     """N worlds of m pages, as arrays of records.
 
     C is the number of sources whose signals are counted apart: 0 where there is a single one, whose
-    counts are the totals.
+    counts are the totals. M is m where penalties are counted, else 0; A is m where pages are
+    crawled at random instants, else 0.
 
     Attributes:
         lanes: LANE, (N,).
@@ -118,7 +141,8 @@ class State(NamedTuple):
         stream: the generator's state, (N, 4) words.
         last_crawl: the time from which each page's elapsed time counts, (N, m).
         pages: PAGE, (N, m): importance, changes and signals since ``last_crawl``, what the last
-            crawl found (-1 none yet), whether the page exists.
+            crawl found (-1 none yet), what the last probe since then found (-1 none), whether the
+            page exists.
         alive_at_start: which pages exist at time 0, (m,).
         tape: EVENT, (N, block) drawn events, or (1, E) recorded ones that all lanes read.
         alias: ALIAS, (N, K m), from which (page, kind) is drawn; K kinds, a power of two.
@@ -129,6 +153,12 @@ class State(NamedTuple):
         shown: what is observed of each page, [lane, feature, page] float32, (N, F, m).
         source_signals: signals since ``last_crawl`` by source and page, (N, C, m) int32.
         crawl_signals: signals of the crawls in ``crawl_log`` by source, (N, C, B) int32.
+        increments: by how much the first changes that no crawl has found raise the penalty, (K,);
+            see :func:`crawl_envs.sim.penalties.increment`. K = 0 counts none.
+        penalty: the penalty of each page's changes since ``last_crawl``, (N, M).
+        crawl_alias: ALIAS, (N, A), from which the page of a random crawl is drawn.
+        chances: probability that a signal is answered by a crawl, (N, A).
+        coins: the state of the generator of coins, (N, 4) words.
     """
 
     lanes: Records
@@ -146,10 +176,15 @@ class State(NamedTuple):
     shown: NDArray[np.float32]
     source_signals: NDArray[np.int32]
     crawl_signals: NDArray[np.int32]
+    increments: FloatArray
+    penalty: FloatArray
+    crawl_alias: Records
+    chances: FloatArray
+    coins: UintArray
 
 
-FRESHNESS, HITS, REQUESTS, CRAWLS = range(4)
-NUM_OUTCOMES = 4
+FRESHNESS, HITS, REQUESTS, CRAWLS, PENALTY, DENIED, DECLARED = range(7)
+NUM_OUTCOMES = 7
 """Rows of the outcomes."""
 
 ARRAY_DTYPES = (
@@ -168,12 +203,17 @@ ARRAY_DTYPES = (
     np.dtype(np.float32),
     np.dtype(np.int32),
     np.dtype(np.int32),
+    np.dtype(np.float64),
+    np.dtype(np.float64),
+    ALIAS,
+    np.dtype(np.float64),
+    np.dtype(np.uint64),
 )
 """Element types of the arrays of a State, which kernels take for granted."""
 
 
 def address_table(state: State) -> IntArray:
-    """Return the table of a state: a row (address, shape padded by zeros) per array, (15, 4)."""
+    """Return the table of a state: a row (address, shape padded by zeros) per array, (20, 4)."""
     table = np.zeros((len(state), 4), np.int64)
     arrays: tuple[NDArray[Any], ...] = tuple(state)
     for row, (array, dtype) in enumerate(zip(arrays, ARRAY_DTYPES, strict=True)):
@@ -216,4 +256,9 @@ def state_at(table: IntArray) -> State:
         carray(pointer_to(table[12, 0]), (num_lanes, table[12, 2], num_pages), np.float32),
         carray(pointer_to(table[13, 0]), (num_lanes, table[13, 2], num_pages), np.int32),
         carray(pointer_to(table[14, 0]), (num_lanes, table[14, 2], table[14, 3]), np.int32),
+        carray(pointer_to(table[15, 0]), (table[15, 1],), np.float64),
+        carray(pointer_to(table[16, 0]), (num_lanes, table[16, 2]), np.float64),
+        carray(pointer_to(table[17, 0]), (num_lanes, table[17, 2]), ALIAS),
+        carray(pointer_to(table[18, 0]), (num_lanes, table[18, 2]), np.float64),
+        carray(pointer_to(table[19, 0]), (num_lanes, 4), np.uint64),
     )

@@ -17,19 +17,12 @@ from numba.np.numpy_support import carray
 
 from crawl_envs.compiled_forms import ThresholdRule
 from crawl_envs.kernels import compiled
-from crawl_envs.sim.advance import (
-    apply_event,
-    be_born_or_die,
-    close_slots,
-    crawl_page,
-    open_slot,
-    pass_time,
-)
+from crawl_envs.sim.advance import close_slots, open_slot, pass_time
 from crawl_envs.sim.agenda import Agenda, first_due, set_due
-from crawl_envs.sim.events import BIRTH, KIND_BITS, KIND_MASK, SIGNAL
+from crawl_envs.sim.events import BIRTH, KIND_BITS, SIGNAL
+from crawl_envs.sim.instants import crawl_now, let_happen, next_event_time
 from crawl_envs.sim.state import State, pointer_to, state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
-from crawl_envs.sim.tape import draw_block
 from crawl_envs.types import FloatArray, IntArray
 
 
@@ -102,42 +95,6 @@ def start_cycles(
 
 
 @compiled(forceinline=True)
-def next_event_time(state: State, lane: int) -> float:
-    """Return the time of the next event of the tape, inf if there is none; draw it if need be."""
-    record = state.lanes[lane]
-    if record.cursor == record.length:
-        if record.recorded:
-            return math.inf
-        draw_block(state, lane)
-    return float(state.tape[0 if record.recorded else lane, record.cursor].time)
-
-
-@compiled(forceinline=True)
-def log_signal(state: State, lane: int, number: int, source: int) -> None:
-    """Log a signal that arrives now, and count it by its source where there are several."""
-    record = state.lanes[lane]
-    entry = state.signal_log[lane, record.logged]
-    entry.page, entry.time, entry.source = number, record.time, source
-    record.logged += 1
-    record.counted = record.logged
-    if state.source_signals.shape[1] > 0:
-        state.source_signals[lane, source, number] += 1
-
-
-@compiled(forceinline=True)
-def crawl_due(state: State, lane: int, number: int) -> None:
-    """Crawl a page now and log it."""
-    record, page = state.lanes[lane], state.pages[lane, number]
-    place = record.slot_crawls
-    entry: Any = state.crawl_log[lane, place]
-    crawl_page(record, page, entry, number, record.time - state.last_crawl[lane, number])
-    for source in range(state.source_signals.shape[1]):
-        state.crawl_signals[lane, source, place] = state.source_signals[lane, source, number]
-        state.source_signals[lane, source, number] = 0
-    state.last_crawl[lane, number] = record.time
-
-
-@compiled(forceinline=True)
 def play_event(
     state: State,
     lane: int,
@@ -147,26 +104,16 @@ def play_event(
     coins: UintArray,
 ) -> None:
     """Let the next event of the tape happen, and put its page anew on the agenda."""
-    record = state.lanes[lane]
-    event = state.tape[0 if record.recorded else lane, record.cursor]
-    pass_time(record, event.time)
-    number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
-    page = state.pages[lane, number]
-    record.cursor += 1
+    code, kind = let_happen(state, lane)
+    number = code >> KIND_BITS
     if kind >= BIRTH:
-        if be_born_or_die(record, page, kind == BIRTH):
-            state.last_crawl[lane, number] = record.time
-            state.source_signals[lane, :, number] = 0
-            due = math.inf
-            if page.alive:
-                draw_target(rule, target, number, coins)
-                due = due_time(state, lane, rule, target[number], number)
-            set_due(agenda, number, due)
-    elif page.alive:
-        apply_event(record, page, kind)
-        if kind >= SIGNAL:
-            log_signal(state, lane, number, (kind >> 1) - 1)
-            set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+        due = math.inf
+        if state.pages[lane, number].alive:
+            draw_target(rule, target, number, coins)
+            due = due_time(state, lane, rule, target[number], number)
+        set_due(agenda, number, due)
+    elif kind >= SIGNAL:
+        set_due(agenda, number, due_time(state, lane, rule, target[number], number))
 
 
 @compiled()
@@ -194,7 +141,7 @@ def play_thresholds(
                 return False
             pass_time(record, due)
             number = agenda.heap[0]
-            crawl_due(state, lane, number)
+            crawl_now(state, lane, number)
             draw_target(rule, target, number, coins)
             set_due(agenda, number, due_time(state, lane, rule, target[number], number))
         else:

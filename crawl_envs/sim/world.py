@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +32,41 @@ MOST_COLUMNS = 2**31 - 1
 LOG_CAPACITY = 16
 """Signals per slot that are provided for at first; the log grows as needed."""
 
+GROWING = {"clock": 1, "pending": 1, "signal_log": 1, "crawl_log": 1, "crawl_signals": 2}
+"""Arrays whose next dimension after so many grows as worlds need."""
 
-def _allocate(
-    num_lanes: int,
-    num_pages: int,
-    num_sources: int,
-    num_features: int,
-    crawls_per_slot: int,
-    block: int,
-    tape: Tape | None,
-) -> State:
+
+class Layout(NamedTuple):
+    """What decides the arrays of a world, beside its numbers of lanes and pages.
+
+    Attributes:
+        num_sources: sources of signals, S.
+        num_features: columns of an observation, F; 0 where nothing is observed.
+        crawls_per_slot: the most pages that are crawled at one decision.
+        at_random: crawls come at random instants, at rates; their log grows as needed.
+        increments: of the penalty that is counted; None counts none.
+        block: events drawn at once; it changes no event.
+        tape: a recorded tape that every lane plays; None draws one per lane.
+    """
+
+    num_sources: int = 1
+    num_features: int = 0
+    crawls_per_slot: int = 1
+    at_random: bool = False
+    increments: FloatArray | None = None
+    block: int = BLOCK
+    tape: Tape | None = None
+
+
+def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
     """Allocate the arrays of ``num_lanes`` worlds, all zero but for the recorded tape."""
-    events = np.zeros((num_lanes, block) if tape is None else (1, tape.time.size), EVENT)
+    tape, sources, crawls = layout.tape, layout.num_sources, layout.crawls_per_slot
+    events = np.zeros((num_lanes, layout.block) if tape is None else (1, tape.time.size), EVENT)
     alive = np.ones(num_pages, np.bool_)
-    columns = num_pages << column_bits(num_sources) if tape is None else 0
-    counted_apart = num_sources if num_sources > 1 else 0
+    columns = num_pages << column_bits(sources) if tape is None else 0
+    apart = sources if sources > 1 else 0
+    increments = np.zeros(0) if layout.increments is None else layout.increments.copy()
+    rated = num_pages if layout.at_random else 0
     if tape is not None:
         events["time"], events["code"], alive = tape.time, tape.code, tape.alive.copy()
     return State(
@@ -60,18 +80,23 @@ def _allocate(
         alias=np.zeros((num_lanes, columns), ALIAS),
         pending=np.zeros((num_lanes, 0), EVENT),
         signal_log=np.zeros((num_lanes, LOG_CAPACITY), SIGNAL_ENTRY),
-        crawl_log=np.zeros((num_lanes, crawls_per_slot), CRAWL_ENTRY),
+        crawl_log=np.zeros((num_lanes, crawls), CRAWL_ENTRY),
         outcomes=np.zeros((NUM_OUTCOMES, num_lanes)),
-        shown=np.zeros((num_lanes, num_features, num_pages), np.float32),
-        source_signals=np.zeros((num_lanes, counted_apart, num_pages), np.int32),
-        crawl_signals=np.zeros((num_lanes, counted_apart, crawls_per_slot), np.int32),
+        shown=np.zeros((num_lanes, layout.num_features, num_pages), np.float32),
+        source_signals=np.zeros((num_lanes, apart, num_pages), np.int32),
+        crawl_signals=np.zeros((num_lanes, apart, crawls), np.int32),
+        increments=increments,
+        penalty=np.zeros((num_lanes, num_pages if increments.size else 0)),
+        crawl_alias=np.zeros((num_lanes, rated), ALIAS),
+        chances=np.zeros((num_lanes, rated)),
+        coins=np.zeros((num_lanes, 4), np.uint64),
     )
 
 
 def _widened(records: Records, width: int) -> Records:
-    """Return a copy of (N, L) records with zeros up to the given width."""
-    wide = np.zeros((records.shape[0], width), records.dtype)
-    wide[:, : records.shape[1]] = records
+    """Return a copy of (.., L) records with zeros up to the given width."""
+    wide = np.zeros((*records.shape[:-1], width), records.dtype)
+    wide[..., : records.shape[-1]] = records
     return wide
 
 
@@ -81,13 +106,14 @@ class World:
     Args:
         num_lanes: number of worlds, N.
         num_pages: pages of each, m.
-        num_sources: sources of signals, S.
-        num_features: columns of an observation, F; 0 where nothing is observed.
         horizon: end of the episodes.
         batch: slots per decision.
-        crawls_per_slot: the most pages that are crawled at one decision.
-        block: events drawn at once; it changes no event.
-        tape: a recorded tape that every lane plays; None draws one per lane.
+        epoch: length of a slot in units of time; None for slots of one crawl each. The first
+            decision is at time 0 where there is one, else at the end of the first batch of slots.
+        requests: whether requests are played.
+        probing: whether pages can be probed, and what probes find is shown.
+        bucket: size of the bucket of tokens that crawls at random instants need.
+        **layout: fields of :class:`Layout`.
     """
 
     def __init__(
@@ -95,14 +121,16 @@ class World:
         num_lanes: int,
         num_pages: int,
         *,
-        num_sources: int = 1,
-        num_features: int = 0,
         horizon: float = np.inf,
         batch: int = 1,
-        crawls_per_slot: int = 1,
-        block: int = BLOCK,
-        tape: Tape | None = None,
+        epoch: float | None = None,
+        requests: bool = True,
+        probing: bool = False,
+        bucket: float = np.inf,
+        **layout: Any,
     ) -> None:
+        plan = Layout(**layout)
+        num_sources, tape = plan.num_sources, plan.tape
         whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
         if tape is not None and tape.alive.size != num_pages:
             raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
@@ -111,13 +139,21 @@ class World:
                 f"tape must be of {num_sources} sources of signals, got {tape.num_sources}"
             )
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
-        self._adopt(
-            _allocate(num_lanes, num_pages, num_sources, num_features, crawls_per_slot, block, tape)
-        )
-        self.state.lanes["column_bits"] = column_bits(num_sources)
-        self.state.lanes["horizon"], self.state.lanes["batch"] = horizon, batch
-        self.state.lanes["recorded"] = self.state.lanes["mortal"] = tape is not None
-        self.state.lanes["length"] = 0 if tape is None else tape.time.size
+        self.epoch, self.requests = epoch, requests
+        self._adopt(_allocate(num_lanes, num_pages, plan))
+        lanes = self.state.lanes
+        lanes["column_bits"] = column_bits(num_sources)
+        lanes["horizon"], lanes["batch"] = horizon, batch
+        lanes["first_slot"] = batch if epoch is None else 0
+        lanes["probing"], lanes["bucket"] = probing, bucket
+        lanes["recorded"] = lanes["mortal"] = tape is not None
+        lanes["length"] = 0 if tape is None else tape.time.size
+
+    def clock_of(self, instance: Instance) -> FloatArray:
+        """Return the clock that decides when slots are, (steps, 3)."""
+        if self.epoch is not None:
+            return clock_rows(1.0 / self.epoch)
+        return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
         """Give a lane its instance; it takes effect at the lane's next restart."""
@@ -130,12 +166,12 @@ class World:
             )
         self._make_room(instance)
         state, record = self.state, self.state.lanes[lane]
-        rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        rows = self.clock_of(instance)
         state.clock[lane] = np.inf
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
         if not record["recorded"]:
-            rates = event_rates(instance).ravel()
+            rates = event_rates(instance, self.requests).ravel()
             total = rates.sum()
             record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
             fill_alias(rates, state.alias[lane])
@@ -156,10 +192,19 @@ class World:
             state = state._replace(pending=_widened(state.pending, pending))
         self._adopt(state)
 
-    def grow_log(self) -> None:
-        """Double the room for the signals of a slot; what is logged stays."""
-        log = self.state.signal_log
-        self._adopt(self.state._replace(signal_log=_widened(log, 2 * log.shape[1])))
+    def grow_logs(self) -> None:
+        """Double the logs of a slot that are full in some lane; what is logged stays."""
+        state, lanes = self.state, self.state.lanes
+        room = state.signal_log.shape[1]
+        if np.any(lanes["logged"] == room):
+            state = state._replace(signal_log=_widened(state.signal_log, 2 * room))
+        room = state.crawl_log.shape[1]
+        if np.any(lanes["slot_crawls"] == room):
+            log, apart = (
+                _widened(rows, 2 * room) for rows in (state.crawl_log, state.crawl_signals)
+            )
+            state = state._replace(crawl_log=log, crawl_signals=apart)
+        self._adopt(state)
 
     def num_slots(self, lane: int) -> int:
         """Return how many crawls the lane's budget allows up to its horizon."""
@@ -180,10 +225,13 @@ class World:
             changes=int(record["changes"]),
             changes_found=int(record["changes_found"]),
             signals=int(record["signals"]),
+            penalty_time=float(record["penalty_time"]) if self.state.increments.size else None,
+            probes=int(record["probes"]),
+            denied=int(record["denied"]),
         )
 
-    def log(self, lane: int, crawl_time: float) -> CrawlLog:
-        """Return the crawls made at ``crawl_time`` and the signals since, as fresh arrays."""
+    def log(self, lane: int) -> CrawlLog:
+        """Return the crawls and signals of the last slot, as fresh arrays."""
         record = self.state.lanes[lane]
         crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
         signals = self.state.signal_log[lane, : record["logged"]]
@@ -192,13 +240,14 @@ class World:
             received = self.state.crawl_signals[lane, :, : crawls.size].astype(np.int64)
         return CrawlLog(
             page=crawls["page"].copy(),
-            time=np.full(crawls.size, crawl_time),
+            time=crawls["time"].copy(),
             elapsed=crawls["elapsed"].copy(),
             signals=received,
             changed=crawls["changed"].copy(),
             signal_page=signals["page"].copy(),
             signal_time=signals["time"].copy(),
             signal_source=signals["source"].copy(),
+            probe=crawls["probe"].copy(),
         )
 
     def signals(self, lane: int) -> IntArray:
@@ -220,8 +269,8 @@ class World:
         """
         for name, own in self.state._asdict().items():
             given = arrays.get(name)
-            # Clocks, heaps and logs grow in their second dimension as worlds need.
-            same = 1 if name in ("clock", "pending", "signal_log") else own.ndim
+            # Clocks, heaps and logs grow as worlds need.
+            same = GROWING.get(name, own.ndim)
             if given is None or given.dtype != own.dtype or given.shape[:same] != own.shape[:same]:
                 raise ValueError(
                     f"state must be of a world of {self.num_lanes} lanes and {self.num_pages} "

@@ -172,7 +172,7 @@ def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
 
     def playing(times: int) -> None:
         for step in range(times):
-            lanes.play(*lanes.form.decode(actions[step % PLANNED], count))
+            lanes.play(lanes.form.decode(actions[step % PLANNED], count))
 
     def looping(times: int) -> None:
         for step in range(times):

@@ -42,6 +42,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "instance": "sources",
         "delay": {"kind": "exponential", "mean": 0.3},
     },
+    "CrawlHarmonic-v0": {"num_pages": 8, "bandwidth": 4.0, "horizon": 25.0},
+    "CrawlHarmonic-v0 page": {
+        "num_pages": 6,
+        "bandwidth": 4.0,
+        "horizon": 6.0,
+        "action": "page",
+        "probe": True,
+    },
     "CrawlTrace-v0 both": {"window": [100.0, 110.0], "signals": "both"},
 }
 """Arguments that make episodes short, by an id and maybe a word more; an id that is missing runs

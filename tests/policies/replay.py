@@ -14,8 +14,10 @@ FEATURES = (
     "change_rate",
     "recall",
     "false_signal_rate",
+    "complete",
 )
 CHANGE, SIGNAL, REQUEST = range(3)
+_TOLD = {CHANGE: (CHANGE, SIGNAL), SIGNAL: (), REQUEST: (REQUEST,)}
 
 
 class ReplayLane:
@@ -23,6 +25,8 @@ class ReplayLane:
 
     ``events`` are (time, kind, page) with kinds CHANGE, SIGNAL and REQUEST, in any order.
     """
+
+    epoch = None
 
     def __init__(self, instance, events=(), horizon=1.0, seed=0):
         self.instance = instance
@@ -43,7 +47,7 @@ class ReplayLane:
         self.changed = [-1] * m
         self.alive = np.ones(m, dtype=bool)
         self.crawled = []
-        self._play([], 1)
+        self._play([], 1 if self.epoch is None else 0)
 
     def step(self, pages, slots=1):
         crawls = []
@@ -57,7 +61,7 @@ class ReplayLane:
 
     def _play(self, crawls, slots):
         self.slot += slots
-        end = self.slot / self.instance.bandwidth
+        end = self.slot / self.instance.bandwidth if self.epoch is None else self.slot * self.epoch
         heard = []
         while self.cursor < len(self.events) and self.events[self.cursor][0] < end:
             time, kind, page = self.events[self.cursor]
@@ -76,7 +80,8 @@ class ReplayLane:
                 np.array([row[k] for row in rows], dtype=dtype)
                 for rows, dtypes in ((crawls, "i8 f8 f8 i8 ?"), (heard, "i8 f8 i8"))
                 for k, dtype in enumerate(dtypes.split())
-            )
+            ),
+            probe=np.zeros(len(crawls), np.bool_),
         )
 
     def tracker(self):
@@ -88,6 +93,7 @@ class ReplayLane:
             signals=np.array(self.signals, dtype=np.int64),
             changed=np.array(self.changed, dtype=np.int8),
             alive=self.alive.copy(),
+            probed=np.full(self.alive.size, -1, np.int8),
         )
 
     def observation(self):
@@ -98,12 +104,18 @@ class ReplayLane:
 
 
 class ReplayCore:
-    """What policies read from an environment, over any number of lanes."""
+    """What policies read from an environment, over any number of lanes.
+
+    In the action form ``rates`` an action has no consequences: decision k is at k * epoch.
+    """
 
     features = FEATURES
 
-    def __init__(self, *lanes, action_form="page", batch=1):
+    def __init__(self, *lanes, action_form="page", batch=1, epoch=1.0):
         self.lanes = lanes
+        self.epoch = epoch if action_form == "rates" else np.nan
+        for lane in lanes:
+            lane.epoch = epoch if action_form == "rates" else None
         self.num_lanes = len(lanes)
         self.action_form = action_form
         self.batch = batch
@@ -116,7 +128,9 @@ class ReplayCore:
 
     def step(self, actions):
         for lane, action in zip(self.lanes, actions, strict=True):
-            if self.action_form == "page":
+            if self.action_form == "rates":
+                pages = []
+            elif self.action_form == "page":
                 pages = [int(action)]
             elif self.action_form == "refresh":
                 pages = np.flatnonzero(action).tolist()
@@ -134,6 +148,9 @@ class ReplayCore:
     def coins(self, lane=0):
         return np.random.default_rng([self.lanes[lane].seed, self.lanes[lane].episode])
 
+    def declare(self, change_rate, lane=0):
+        pass
+
     def num_slots(self, lane=0):
         return round(self.lanes[lane].horizon * self.lanes[lane].instance.bandwidth)
 
@@ -150,14 +167,20 @@ def run(policy, core, steps):
     return [lane.crawled for lane in core.lanes]
 
 
-def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0):
-    """A lane with parameters and events drawn from ``seed``."""
+def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0, complete=0):
+    """A lane with parameters and events drawn from ``seed``.
+
+    The last ``complete`` pages signal their every change, and send no other signal.
+    """
     rng = np.random.default_rng(seed)
+    importance, change_rate = rng.random(num_pages), rng.random(num_pages)
+    recall, false_rate = rng.beta(0.25, 0.25, num_pages), rng.uniform(0.1, 0.6, num_pages)
+    told = np.arange(num_pages) >= num_pages - complete
     instance = Instance(
-        importance=rng.random(num_pages),
-        change_rate=rng.random(num_pages),
-        recall=rng.beta(0.25, 0.25, num_pages),
-        false_signal_rate=rng.uniform(0.1, 0.6, num_pages),
+        importance,
+        change_rate,
+        np.where(told, 1.0, recall),
+        np.where(told, 0.0, false_rate),
         bandwidth=bandwidth,
     )
     events = []
@@ -165,5 +188,6 @@ def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0):
         rates = (instance.change_rate[page], instance.signal_rate[page], 1.0)
         for kind, rate in enumerate(rates):
             times = rng.uniform(0.0, horizon, rng.poisson(rate * horizon))
-            events += [(time, kind, page) for time in times]
+            kinds = _TOLD[kind] if told[page] else (kind,)
+            events += [(time, each, page) for each in kinds for time in times]
     return ReplayLane(instance, events, horizon, seed)

@@ -200,7 +200,7 @@ def test_learner_believes_the_memory_that_predicts_best():
         for page in np.tile(np.arange(4), crawls):
             elapsed, signals, changed = history(rng, rate, 0.0, 0.0, 1)
             row = (np.array([page]), np.zeros(1), elapsed, signals, changed)
-            learner.learn(CrawlLog(*row, none, np.zeros(0), none))
+            learner.learn(CrawlLog(*row, none, np.zeros(0), none, np.zeros(1, np.bool_)))
 
     crawl(2.0, 200)
     assert learner.best == 0

@@ -21,7 +21,7 @@ from crawl_envs import Instance, evidence
 from crawl_envs.compiled_forms import CompiledThresholds, ThresholdRule
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
-from crawl_envs.rollouts import play_form
+from crawl_envs.rollouts import Episode, play_form
 from policies import solvers, value_tables
 from policies.threshold import threshold_rule
 
@@ -143,9 +143,7 @@ def test_the_thresholds_of_independent_code_give_its_objective(number):
     fresh, spent = [], []
     for seed in range(6):
         first, second = (
-            play_form(
-                instance, CompiledThresholds((rule,), 0), horizon=end, slots=1, seed=seed, tape=None
-            ).ledger
+            play_form(Episode(instance, end, seed), CompiledThresholds((rule,), 0), 1).ledger
             for end in (400.0, 900.0)
         )
         alive = second.alive_time - first.alive_time

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crawl_envs import Instance
 from crawl_envs.compiled_forms import CompiledThresholds, ThresholdRule
 from crawl_envs.instances import make
-from crawl_envs.rollouts import play_form
+from crawl_envs.rollouts import Episode, play_form
 from crawl_envs.sim.agenda import empty_agenda, first_due, set_due
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Delay
@@ -63,7 +63,7 @@ def words_of(events):
 
 def assert_same_play(instance, rules, events, horizon, *, tape=None, alive=None):
     form = CompiledThresholds(tuple(rules), coins=2**63 + 5)
-    rollout = play_form(instance, form, horizon=horizon, slots=1, seed=SEED, tape=tape)
+    rollout = play_form(Episode(instance, horizon, SEED, tape), form, 1)
     twin = naive_thresholds.World(instance, events, rules, coins=form.coins, alive=alive)
     twin.play(horizon)
     made = list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True))
@@ -132,7 +132,7 @@ def played(rule, horizon=4.5, instance=None, **lists):
     instance = instance or still(rule.threshold.size)
     tape = Tape.of_events(instance.num_pages, **lists)
     form = CompiledThresholds((rule,), coins=0)
-    rollout = play_form(instance, form, horizon=horizon, slots=1, seed=0, tape=tape)
+    rollout = play_form(Episode(instance, horizon, 0, tape), form, 1)
     return list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
 
 
@@ -165,7 +165,7 @@ def test_the_crawl_at_the_time_of_an_event_comes_before_it():
     rule = rule_of([1.0], 0.0)
     form = CompiledThresholds((rule,), coins=0)
     tape = Tape.of_events(1, changes=([1.0], [0]), requests=([1.0, 1.5], [0, 0]))
-    rollout = play_form(still(1), form, horizon=1.75, slots=1, seed=0, tape=tape)
+    rollout = play_form(Episode(still(1), 1.75, 0, tape), form, 1)
     assert rollout.times.tolist() == [1.0]
     assert rollout.ledger.changes_found == 0
     assert rollout.hits == 0
@@ -192,7 +192,7 @@ def test_delays_only_put_signals_off():
     rule = rule_of(np.ones(5), 1.0, timed=False)
     form = CompiledThresholds((rule,), coins=0)
     first, second = (
-        play_form(one, form, horizon=horizon, slots=1, seed=SEED, tape=None)
+        play_form(Episode(one, horizon, SEED, None), form, 1)
         for one, horizon in ((prompt, 20.0), (late, 20.5))
     )
     np.testing.assert_array_equal(first.crawls, second.crawls)
@@ -204,7 +204,7 @@ def test_the_coin_of_two_thresholds_is_fair():
     """A page due after 1 or 3: the share of long cycles is binomial."""
     rule = rule_of([1.0], 0.0, later=[3.0], share=0.3)
     form = CompiledThresholds((rule,), coins=12)
-    rollout = play_form(still(1), form, horizon=40_000.0, slots=1, seed=0, tape=Tape.of_events(1))
+    rollout = play_form(Episode(still(1), 40_000.0, 0, Tape.of_events(1)), form, 1)
     gaps = np.diff(rollout.times, prepend=0.0)
     assert set(gaps.round(9)) == {1.0, 3.0}
     long = np.mean(gaps > 2.0)
@@ -245,4 +245,4 @@ def test_the_agenda_knows_who_is_due_first(data):
 def test_what_is_no_rule_is_refused(changes, message):
     rule = rule_of([1.0, 1.0], 0.0)._replace(**changes)
     with pytest.raises(ValueError, match=message):
-        play_form(still(), CompiledThresholds((rule,), 0), horizon=3.0, slots=1, seed=0, tape=None)
+        play_form(Episode(still(), 3.0), CompiledThresholds((rule,), 0), 1)

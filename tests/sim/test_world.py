@@ -90,14 +90,15 @@ def assert_same_log(log, twin):
             log.elapsed.tolist(),
             log.signals.T.tolist(),
             log.changed.tolist(),
+            log.probe.tolist(),
             strict=True,
         )
     )
-    wasted = [elapsed is None for _, _, elapsed, _, _ in twin.slot.crawls]
+    wasted = [elapsed is None for _, _, elapsed, *_ in twin.slot.crawls]
     if any(wasted):  # whose elapsed time has a test of its own
         crawls = [
-            (page, time, None if lost else elapsed, signals, changed)
-            for (page, time, elapsed, signals, changed), lost in zip(crawls, wasted, strict=True)
+            (page, time, None if lost else elapsed, *rest)
+            for (page, time, elapsed, *rest), lost in zip(crawls, wasted, strict=True)
         ]
     assert crawls == twin.slot.crawls
     arrived = (log.signal_page, log.signal_time, log.signal_source)

@@ -1,0 +1,199 @@
+"""``CrawlHarmonic-v0``: every change that was not crawled costs, and some sources tell of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from crawl_envs.actions import action_form
+from crawl_envs.arguments import check_known
+from crawl_envs.epochs import EpochLanes, Overspend
+from crawl_envs.instances import generator_of
+from crawl_envs.lanes import Lanes
+from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.sim.penalties import Penalty
+from crawl_envs.sim.state import CRAWLS
+from crawl_envs.single import CrawlEnv
+from crawl_envs.types import Reveal
+from crawl_envs.vector import CrawlVectorEnv
+
+EPOCH_ARGUMENTS = {"epoch": 1.0, "overspend": "scale", "bucket": None}
+"""What only the action form ``rates`` takes, with defaults."""
+
+
+def _wired(
+    num_lanes: int,
+    *,
+    objective: Penalty = "harmonic",
+    reward: str | None = None,
+    crawl_cost: float = 0.0,
+    num_pages: int = 100,
+    bandwidth: float | None = None,
+    bandwidth_steps: Sequence[Sequence[float]] = (),
+    horizon: float = 30.0,
+    instance: str = "mixed",
+    action: str = "rates",
+    epoch: float = 1.0,
+    overspend: Overspend = "scale",
+    bucket: float | None = None,
+    batch: int = 1,
+    probe: bool = False,
+    reveal: Reveal = "parameters",
+    delay: Mapping[str, Any] | None = None,
+    num_sources: int | None = None,
+    resample: bool = False,
+) -> tuple[Lanes, Objective]:
+    """Wire the family's lanes and what they are paid; the arguments are of CrawlHarmonic."""
+    generator = generator_of(
+        instance,
+        num_pages=num_pages,
+        bandwidth=bandwidth,
+        bandwidth_steps=bandwidth_steps,
+        delay=delay,
+        num_sources=num_sources,
+    )
+    if reward == "requests":
+        raise ValueError("reward must be 'penalty' or 'freshness': no requests are played")
+    _, paid = penalty_and_reward(objective, reward or "penalty")
+    epochs: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+    told: dict[str, Any] = {
+        "horizon": horizon,
+        "reveal": reveal,
+        "resample": resample,
+        "penalty": objective,
+        "requests": False,
+        "show_complete": True,
+    }
+    if action == "rates":
+        if batch != 1 or probe:
+            given = ("batch", batch) if batch != 1 else ("probe", probe)
+            raise ValueError(f"{given[0]} is for actions of slots, got {given[1]!r} with 'rates'")
+        highest = max((generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps)))
+        lanes: Lanes = EpochLanes(num_lanes, generator, highest=highest, **epochs, **told)
+    else:
+        for name, value in epochs.items():
+            if value != EPOCH_ARGUMENTS[name]:
+                raise ValueError(f"{name} is for action 'rates', got {value!r} with {action!r}")
+        form = action_form(action, generator.num_pages, batch, probe)
+        lanes = Lanes(num_lanes, generator, form, **told)
+        lanes.reported = (("crawls", CRAWLS),)
+    return lanes, Objective(paid, crawl_cost)
+
+
+class CrawlHarmonic(CrawlEnv):
+    """Harmonic staleness under mixed observability: the set-up of Kolobov et al. (2019).
+
+    ## Description
+
+    A tracker holds copies of m sources, its pages. Page i has importance mu_i and changes at the
+    Poisson rate Delta_i, whatever the tracker does. Most pages are *unobserved*: only a crawl
+    finds out whether they have changed, and not how often. The others have *complete observation*:
+    their every change sends a signal at once. A page with n changes that no crawl has found costs
+    mu_i C(n) per unit of time, and C(n) = H(n) = 1 + 1/2 + ... + 1/n by default: the first change
+    matters most, but every further one matters too, so that no page is ever given up. Crawls are
+    limited to R per unit of time.
+
+    ## Instance
+
+    Drawn from the seed at every seeded reset, and kept otherwise: ``mixed`` has importance and
+    change rate from U(0, 1) and complete observation of every page with probability 1/2;
+    ``lambdacrawl`` is a stand-in for the set of the paper's experiments, per day. The instances of
+    ``CrawlNCIS-v0`` serve too: pages whose recall is 1 and whose false-signal rate is 0 have
+    complete observation, all others count as unobserved, though their signals are seen.
+    ``reset(options={"instance": instance})`` pins an instance of one's own.
+
+    ## Action Space
+
+    - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, a decision for an epoch. An
+      unobserved page is crawled at the instants of a Poisson process of the given rate (eq. 3), a
+      page with complete observation at each of its signals with the given probability (eq. 6).
+      The budget is on what is declared: the sum of rates and of probabilities times change rates.
+      More than the bandwidth is scaled down (``overspend="scale"``) or an error (``"error"``).
+      Change rates that are hidden count as the policy says in ``env.unwrapped.declare``, or as
+      (N + 1/2) / (t + 1/2) of the N signals heard up to time t. What is really spent is in
+      ``info``, and ``bucket`` can cap it.
+    - ``action="page"``, ``"scores"`` or ``"refresh"``: one crawl per slot of 1 / R, on the same
+      events; as in ``CrawlNCIS-v0``, ``probe=True`` included.
+
+    ## Observation Space
+
+    ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``:
+
+    | column | range | meaning |
+    |---|---|---|
+    | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
+    | signals | [0, 1000] | signals received since, saturated |
+    | changed | -1, 0, 1 | what the last crawl found; -1 before the first |
+    | probed | -1, 0, 1 | what the last probe since then found; -1 none; with ``probe=True`` |
+    | importance | [0, 1e6] | mu, saturated |
+    | complete | 0, 1 | whether every change is signalled, and nothing else |
+    | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
+    | recall | [0, 1] | with ``reveal="parameters"`` |
+    | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
+
+    Exact values are in ``env.unwrapped.tracker()``. Every crawl of the last epoch (page, time,
+    changed or not) and every signal is in ``env.unwrapped.last_log()``: that is all that a policy
+    that learns may use.
+
+    ## Rewards
+
+    Minus the importance-weighted mean of C(n), averaged over the step, which is <= 0; with
+    ``reward="freshness"`` the importance-weighted share of pages that is fresh. The paper's J, a
+    sum over pages, is ``env.unwrapped.ledger().cost``. ``crawl_cost`` is taken off per crawl. The
+    parts are in ``info["reward_terms"]``. ``info["crawls"]`` is what was really spent in the step;
+    with ``rates`` there are ``info["declared"]``, the crawls per unit of time that the action was
+    expected to spend, and ``info["denied"]``, those that an empty bucket prevented. No requests
+    are played: importance is a weight.
+
+    ## Starting State
+
+    At time 0 every page is fresh, with no signals. The first decision about rates is at time 0;
+    that about a page is at the first crawl, time 1 / R.
+
+    ## Episode End
+
+    Truncated after the last epoch, or slot, that begins within the horizon; never terminated.
+
+    ## Arguments
+
+    - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
+      ``num_sources`` (None), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+    - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 for every page, as in the
+      paper's experiments, and 100 with the instances of ``CrawlNCIS-v0``.
+    - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``.
+    - ``action`` ("rates"), ``batch`` (1), ``probe`` (False): the action form.
+    - ``epoch`` (1.0): length of an epoch; ``overspend`` ("scale"); ``bucket`` (None): the crawls
+      that a bucket of tokens can hold, which starts full and is refilled at the bandwidth.
+    - ``objective`` ("harmonic"): or ``binary``, 1 for any number of changes but 0, or a table C(0),
+      C(1), ..., C(K) that starts at 0 and is concave.
+    - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).
+    - ``reveal`` ("parameters"): with ``"importance"`` change rates are hidden.
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
+
+
+class CrawlHarmonicVector(CrawlVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together, with the same arguments.
+
+    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        **arguments: Any,
+    ) -> None:
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)

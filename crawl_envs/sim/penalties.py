@@ -1,0 +1,87 @@
+"""What changes that no crawl has found cost: a concave function C(n) of their number n.
+
+A penalty is given by its first increments C(n + 1) - C(n). Beyond them, increments go on falling
+like 1 / n from the last one. So the harmonic penalty H(n) = 1 + 1/2 + ... + 1/n of Kolobov et al.
+(2019, eq. 2) is the single increment 1, and the binary one, 1 where n > 0, is the pair 1, 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.state import State
+from crawl_envs.types import FloatArray
+
+Penalty: TypeAlias = str | Sequence[float] | FloatArray
+
+NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
+ROUNDING = 1e-12
+"""Share of the first increment by which a later one may exceed the one before it."""
+
+
+def penalty_increments(penalty: Penalty) -> FloatArray:
+    """Return the first increments of a penalty.
+
+    Args:
+        penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
+            that starts at 0, does not fall and is concave. More than K changes cost C(K).
+
+    Raises:
+        ValueError: an unknown name, or no such table.
+    """
+    if isinstance(penalty, str):
+        if penalty not in NAMED:
+            raise ValueError(f"objective must be one of {tuple(NAMED)} or a table, got {penalty!r}")
+        return np.array(NAMED[penalty])
+    table = _table(penalty)
+    steps = np.append(np.diff(table), 0.0)
+    if table[0] != 0.0 or steps[0] <= 0.0:
+        raise ValueError(f"objective must be a table that rises from 0, got {penalty!r}")
+    if np.any(steps < 0.0) or np.any(np.diff(steps) > ROUNDING * steps[0]):
+        raise ValueError(f"objective must be a table that is concave, got {penalty!r}")
+    return steps
+
+
+def _table(penalty: ArrayLike) -> FloatArray:
+    """Return a table of finite numbers; ValueError where it is none."""
+    try:
+        table = np.asarray(penalty, np.float64)
+    except (TypeError, ValueError):
+        table = np.zeros(0)
+    if table.ndim != 1 or table.size < 2 or not np.all(np.isfinite(table)):
+        raise ValueError(
+            f"objective must be one of {tuple(NAMED)} or a table of at least two numbers, "
+            f"got {penalty!r}"
+        )
+    return table
+
+
+@compiled(forceinline=True)
+def increment(increments: FloatArray, changes: int) -> float:
+    """Return C(changes + 1) - C(changes)."""
+    known = increments.shape[0]
+    if changes < known:
+        return float(increments[changes])
+    return float(increments[known - 1] * known / (changes + 1))
+
+
+@compiled(forceinline=True)
+def add_penalty(state: State, lane: int, number: int) -> None:
+    """Let a page's penalty rise by the change that it was counted last."""
+    page = state.pages[lane, number]
+    more = increment(state.increments, page.changes - 1)
+    state.penalty[lane, number] += more
+    state.lanes[lane].penalty_weight += page.importance * more
+
+
+@compiled(forceinline=True)
+def clear_penalty(state: State, lane: int, number: int) -> None:
+    """Let a page cost nothing from now on."""
+    record: Any = state.lanes[lane]
+    record.penalty_weight -= state.pages[lane, number].importance * state.penalty[lane, number]
+    state.penalty[lane, number] = 0.0
