@@ -8,52 +8,71 @@ from typing import Any
 from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.instances.bing_like import BingLike
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
+from crawl_envs.instances.url_pool import SUFFIX, Subsample, UrlPool, url_pool
+from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, LambdaCrawlSet
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Delay, Instance
 
-__all__ = ["generator_of", "make", "names"]
+__all__ = ["UrlPool", "generator_of", "make", "names", "url_pool"]
 
 BING_LIKE = "bing-like"
+LAMBDACRAWL = "lambdacrawl"
+OF_PAGES = (LAMBDACRAWL, "mixed")
+"""Instances whose bandwidth follows from the number of pages where none is given."""
+
+BANDWIDTH = 100.0
+"""Crawls per unit time where none is given, except in the set-up of the LambdaCrawl paper."""
 
 
 def names() -> tuple[str, ...]:
     """Return the names of the synthetic instances."""
-    return (*SIGNALS, BING_LIKE)
+    return (*SIGNALS, BING_LIKE, LAMBDACRAWL)
 
 
 def generator_of(
     name: str,
     *,
     num_pages: int = 100,
-    bandwidth: float = 100.0,
+    bandwidth: float | None = None,
     bandwidth_steps: Sequence[Sequence[float]] = (),
     delay: Mapping[str, Any] | Delay | None = None,
     num_sources: int | None = None,
-) -> Synthetic | BingLike:
+) -> Synthetic | BingLike | LambdaCrawlSet | Subsample:
     """Return the named generator.
 
-    It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, else a
-    :class:`crawl_envs.instances.synthetic.Synthetic`. Without a number of sources, ``sources``
-    has two, the others have one.
+    It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, a
+    :class:`crawl_envs.instances.url_set.LambdaCrawlSet` for ``lambdacrawl``, a
+    :class:`crawl_envs.instances.url_pool.Subsample` for the path of a Parquet file of URLs, which
+    ends in ``.parquet``, else a :class:`crawl_envs.instances.synthetic.Synthetic`. Without a
+    bandwidth, ``lambdacrawl``, ``mixed`` and files have 0.2 for every page, the others 100.
+    Without a number of sources, ``sources`` has two, the others have one.
+
+    Raises:
+        ValueError: an argument outside its range, or a file that is no whole set of URLs.
     """
     if num_sources is None:
         num_sources = 2 if name == "sources" else 1
-    rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     pages = whole("num_pages", num_pages, 1, MOST_PAGES)
+    recorded = str(name).endswith(SUFFIX)
+    if bandwidth is None:
+        bandwidth = CRAWLS_PER_PAGE * pages if recorded or name in OF_PAGES else BANDWIDTH
+    rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     travel = delay_of(delay, rate)
-    if name == BING_LIKE:
-        whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
-        return BingLike(pages, rate, steps, travel)
-    if name not in SIGNALS:
-        raise ValueError(f"instance must be one of {names()}, got {name!r}")
-    return Synthetic(name, pages, rate, steps, travel, num_sources)
+    if name in SIGNALS:
+        return Synthetic(name, pages, rate, steps, travel, num_sources)
+    if not recorded and name not in (BING_LIKE, LAMBDACRAWL):
+        raise ValueError(f"instance must be one of {names()} or a {SUFFIX} file, got {name!r}")
+    whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
+    if recorded:
+        return Subsample(url_pool(name), pages, rate, steps, travel)
+    return (BingLike if name == BING_LIKE else LambdaCrawlSet)(pages, rate, steps, travel)
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
     """Draw the named instance that an environment draws on ``reset(seed=seed)``.
 
     Args:
-        name: one of :func:`names`.
+        name: one of :func:`names`, or the path of a Parquet file of URLs.
         seed: an integer >= 0.
         **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources; see
             :func:`generator_of`.

@@ -4,48 +4,19 @@ The set itself has no measured signals, and the histogram that Busa-Fekete et al
 from (figure 1) is only a picture. So everything here is drawn from laws that are fitted to what is
 published, or chosen where nothing is; each number below says which.
 
-Change rates and importance are jointly log-normal. The published means of the set (per day, from
-the costs in the caption of figure 1 of Kolobov et al.) are E[Delta] = 1.124, and under importance
-weights E[Delta / (Delta + 0.2)] = 0.554 and E[ln(1 + 5 Delta)] = 1.118. Weights that are log-normal
-too only shift the mean of ln Delta, by CORRELATION * CHANGE_SPREAD * IMPORTANCE_SPREAD. With change
-rates kept to what a history of 98 daily crawls can show, three parameters fit the three means.
+Importance, change rates and who declares signals follow :mod:`crawl_envs.instances.url_law`; here
+are the signals.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.instances.url_law import urls_of
 from crawl_envs.types import BoolArray, Delay, FloatArray, Instance
-
-CHANGE_RANGE = (0.020, 5.36)
-"""Least and largest change rate per day that 98 daily crawls tell apart from none and from all."""
-
-CHANGE_MEDIAN = 0.43379
-CHANGE_SPREAD = 1.68560
-"""Fitted: median of the change rate per day, and standard deviation of its logarithm."""
-
-WEIGHTED_MEDIAN = 0.27393
-"""Fitted: the median under importance weights."""
-
-IMPORTANCE_SPREAD = 1.5
-"""Chosen: standard deviation of the logarithm of importance."""
-
-CORRELATION = math.log(WEIGHTED_MEDIAN / CHANGE_MEDIAN) / (CHANGE_SPREAD * IMPORTANCE_SPREAD)
-"""Of the logarithms of importance and change rate; important pages change less often."""
-
-DECLARED = 0.04
-DECLARED_IMPORTANCE = 0.264
-"""Published: the share of URLs that declare signals, and the importance that they carry."""
-
-DECLARED_QUANTILE = 1.75069
-DECLARED_LOADING = (DECLARED_QUANTILE - 0.63106) / IMPORTANCE_SPREAD
-"""The normal quantiles of both shares, and how far importance decides who declares: a page does
-where ``loading * z + sqrt(1 - loading**2) * other`` exceeds the first, z the normal score of its
-importance; importance weights shift z by IMPORTANCE_SPREAD."""
 
 PRECISION_EDGES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PRECISION_SHARES = (0.22, 0.20, 0.17, 0.14, 0.11, 0.07, 0.04, 0.035, 0.012, 0.003)
@@ -87,11 +58,7 @@ class BingLike:
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance."""
         fame, own, other = rng.standard_normal((3, self.num_pages))
-        importance = np.exp(IMPORTANCE_SPREAD * (fame - 0.5 * IMPORTANCE_SPREAD))
-        pace = CORRELATION * fame + math.sqrt(1.0 - CORRELATION**2) * own
-        change_rate = np.clip(CHANGE_MEDIAN * np.exp(CHANGE_SPREAD * pace), *CHANGE_RANGE)
-        score = DECLARED_LOADING * fame + math.sqrt(1.0 - DECLARED_LOADING**2) * other
-        declared = score > DECLARED_QUANTILE
+        importance, change_rate, declared = urls_of(fame, own, other)
         precision = _quality(rng, declared, PRECISION_EDGES, PRECISION_SHARES)
         recall = _quality(rng, declared, RECALL_EDGES, RECALL_SHARES)
         return Instance(

@@ -2,7 +2,8 @@
 
 All draw importance and change rate from U(0, 1); each adds to the one before, from the same
 stream, so that on one seed instances share what they have in common. The events do not: a tape
-is drawn from all rates together, and delays are drawn from its stream.
+is drawn from all rates together, and delays are drawn from its stream. ``mixed`` is our own: the
+two classes of pages of the LambdaCrawl paper (Kolobov et al. 2019) on the same pages.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SIGNALS = {
     "noisy": (True, True),
     "delayed": (True, True),
     "sources": (True, True),
+    "mixed": (False, False),
 }
 """Named instances, and whether their signals are partial and noisy."""
 
@@ -46,7 +48,8 @@ class Synthetic:
     Args:
         name: ``uniform`` (no signals), ``partial`` (recall from Beta(1/4, 1/4)), ``noisy`` (and
             false signals at rates from U(0.1, 0.6)), ``delayed`` (and a Poisson delay of
-            DELAY_SLOTS slots) or ``sources`` (several sources, see :func:`draw_sources`).
+            DELAY_SLOTS slots), ``sources`` (several sources, see :func:`draw_sources`) or ``mixed``
+            (every change of half of the pages, rounded down, is signalled, and nothing else).
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per unit time, > 0.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
@@ -86,6 +89,8 @@ class Synthetic:
         elif partial:
             recall = rng.beta(*RECALL_BETA, self.num_pages)
             false_rate = rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages) if noisy else 0.0
+        elif self.name == "mixed":
+            recall = (rng.permutation(self.num_pages) < self.num_pages // 2).astype(np.float64)
         return Instance(
             importance,
             change_rate,

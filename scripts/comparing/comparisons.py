@@ -48,7 +48,15 @@ CONTINUOUS = ("ThresholdNCIS",)
 """It crawls at any time; where events are not as it was told, it spends another budget."""
 WINDOW_SLOTS = 5.0
 """After a crawl, slots within which the paper discards delayed signals."""
-INSTANCES_WITH_SIGNALS = ("partial", "noisy", "delayed", "sources", "bing-like")
+INSTANCES_WITH_SIGNALS = (
+    "partial",
+    "noisy",
+    "delayed",
+    "sources",
+    "bing-like",
+    "mixed",
+    "lambdacrawl",
+)
 
 
 class Sizes(NamedTuple):

@@ -1,4 +1,4 @@
-"""The Bing-like set: published means by quadrature and in a drawn instance; the two classes."""
+"""The Bing-like set: the law of its pages, the two classes and their signals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crawl_envs.instances import bing_like
+from crawl_envs.instances import bing_like, url_law
 from crawl_envs.instances.bing_like import BingLike
 
-PUBLISHED = {
-    "mean": (1.124, lambda delta: delta),
-    "weighted odds": (0.554, lambda delta: delta / (delta + 0.2)),
-    "weighted log": (1.118, lambda delta: np.log1p(5.0 * delta)),
+EARLIER = {
+    "importance": [6.933596694336096, 0.007023472346582663, 0.6078350519785441],
+    "change_rate": [0.04213315857241688, 3.6654582799361513, 0.09064522930957716],
+    "recall": [0.5122879057933629, 0.167373058115991, 0.2771921990255728],
 }
 
 
@@ -21,27 +21,20 @@ def drawn():
     return BingLike(400_000, 5000.0)(np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_means_by_quadrature(name):
-    """Importance weights exp(s z) shift the normal score of fame by s: no sampling is needed."""
-    target, function = PUBLISHED[name]
-    shift = 0.0
-    if name != "mean":
-        shift = bing_like.CORRELATION * bing_like.IMPORTANCE_SPREAD
-    score = np.linspace(-9.0, 9.0, 100_001)
-    weight = stats.norm.pdf(score)
-    rate = bing_like.CHANGE_MEDIAN * np.exp(bing_like.CHANGE_SPREAD * (score + shift))
-    value = function(np.clip(rate, *bing_like.CHANGE_RANGE))
-    assert np.sum(weight * value) / weight.sum() == pytest.approx(target, rel=1e-3)
+def test_pages_follow_the_law_of_the_set(drawn):
+    scores = np.random.default_rng(0).standard_normal((3, 400_000))
+    urls = url_law.urls_of(*scores)
+    assert np.array_equal(drawn.importance, urls.importance)
+    assert np.array_equal(drawn.change_rate, urls.change_rate)
+    assert np.array_equal(high_quality(drawn), urls.declared)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_means_in_a_drawn_instance(drawn, name):
-    target, function = PUBLISHED[name]
-    weight = np.ones(drawn.num_pages) if name == "mean" else drawn.importance
-    assert np.average(function(drawn.change_rate), weights=weight) == pytest.approx(
-        target, rel=0.01
-    )
+def test_first_pages_are_what_they_were():
+    """Drawn by an earlier version: published results stand on these pages."""
+    pages = BingLike(1000, 50.0)(np.random.default_rng(3))
+    assert pages.importance[:3].tolist() == pytest.approx(EARLIER["importance"], rel=1e-13)
+    assert pages.change_rate[:3].tolist() == pytest.approx(EARLIER["change_rate"], rel=1e-13)
+    assert pages.recall[:3].tolist() == pytest.approx(EARLIER["recall"], rel=1e-13)
 
 
 def high_quality(instance):
@@ -51,8 +44,8 @@ def high_quality(instance):
 def test_declared_pages_are_few_and_important(drawn):
     declared = high_quality(drawn)
     share = drawn.importance[declared].sum() / drawn.importance.sum()
-    assert declared.mean() == pytest.approx(bing_like.DECLARED, abs=0.001)
-    assert share == pytest.approx(bing_like.DECLARED_IMPORTANCE, rel=0.02)
+    assert declared.mean() == pytest.approx(url_law.DECLARED, abs=0.001)
+    assert share == pytest.approx(url_law.DECLARED_IMPORTANCE, rel=0.02)
 
 
 def test_undeclared_pages_have_signals_of_lower_quality(drawn):
