@@ -95,17 +95,19 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 
 @compiled(forceinline=True)
-def write_page(record: Any, page: Any, shown: Any, lane: int, number: int, more: int) -> None:
+def write_page(
+    page: Any, shown: Any, lane: int, number: int, more: int, mortal: bool, probing: bool
+) -> None:
     """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m).
 
     The total of its signals stands in the first of ``1 + more`` columns.
     """
     shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
     shown[lane, CHANGED + more, number] = page.changed
-    if record.mortal:
+    if mortal:
         shown[lane, ALIVE + more, number] = page.alive
-    if record.probing:
-        shown[lane, ALIVE + more + record.mortal, number] = page.probed
+    if probing:
+        shown[lane, ALIVE + more + mortal, number] = page.probed
 
 
 @compiled()
@@ -133,7 +135,7 @@ def write_observations(state: State) -> None:
         if not record.moved:
             continue
         record.moved = False
-        now, horizon, mortal = record.time, record.horizon, record.mortal
+        now, horizon, mortal, probing = record.time, record.horizon, record.mortal, record.probing
         for number in range(num_pages):
             shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
         if now > horizon:
@@ -144,13 +146,13 @@ def write_observations(state: State) -> None:
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
-                write_page(record, pages[lane, number], shown, lane, number, more)
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
         else:
             for position in range(record.slot_crawls):
                 number = crawl_log[lane, position].page
-                write_page(record, pages[lane, number], shown, lane, number, more)
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
             for position in range(record.logged):
                 number = signal_log[lane, position].page
-                write_page(record, pages[lane, number], shown, lane, number, more)
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
         if apart > 0:
             write_sources(state, lane)

@@ -51,6 +51,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = lanes.num_lanes
+        self._reported = [(name, f"_{name}", row) for name, row in lanes.reported]
         self._everywhere = np.ones(self.num_envs, np.bool_)
         self._everywhere.setflags(write=False)
         self._nowhere = np.zeros(self.num_envs, np.bool_)
@@ -129,8 +130,8 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         for name, values in terms.items():
             parts[name], parts["_" + name] = values.copy(), there
         info: dict[str, Any] = {"reward_terms": parts, "_reward_terms": there}
-        for name, row in self.lanes.reported:
-            info[name], info["_" + name] = outcomes[row].copy(), there
+        for name, mask, row in self._reported:
+            info[name], info[mask] = outcomes[row].copy(), there
         return info
 
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def close_slots(state: State) -> None:
 
     The outcomes of the other lanes are 0.
     """
-    lanes, outcomes = state.lanes, state.outcomes
+    lanes, outcomes, penal = state.lanes, state.outcomes, state.penalty.shape[1] > 0
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if not record.moved:
@@ -292,7 +292,6 @@ def close_slots(state: State) -> None:
         else:
             record.fresh_time += record.slot_fresh
             record.alive_time += record.slot_alive
-            record.penalty_time += record.slot_penalty
             record.denied += record.slot_denied
             record.requests += record.slot_requests
             record.hits += record.slot_hits
@@ -303,6 +302,8 @@ def close_slots(state: State) -> None:
             outcomes[HITS, lane] = record.slot_hits
             outcomes[REQUESTS, lane] = record.slot_requests
             outcomes[CRAWLS, lane] = record.slot_crawls
-            cost = record.slot_penalty / alive if alive > 0.0 else 0.0
-            outcomes[PENALTY, lane] = max(cost, 0.0)
             outcomes[DENIED, lane] = record.slot_denied
+            if penal:
+                record.penalty_time += record.slot_penalty
+                cost = record.slot_penalty / alive if alive > 0.0 else 0.0
+                outcomes[PENALTY, lane] = max(cost, 0.0)
