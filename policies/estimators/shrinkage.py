@@ -95,7 +95,7 @@ def empirical_bayes(
     if num_pages is None and groups is not None:
         num_pages = np.size(groups)
     crawls = history(elapsed, signals, changed, page, num_pages, weights)
-    group = _checked_groups(groups, len(crawls.offsets) - 1)
+    group = checked_groups(groups, len(crawls.offsets) - 1)
     prior, found, passes, converged = _settle(crawls, group)
     single = signals is not None and np.ndim(signals) == 1
     return EmpiricalBayes(
@@ -107,7 +107,7 @@ def empirical_bayes(
     )
 
 
-def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
+def checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
     if groups is None:
         return np.zeros(num_pages, np.int64)
     group = np.asarray(groups)

@@ -1,0 +1,176 @@
+r"""Moment matching: as many changes are expected of the crawls as they found.
+
+Of crawls after intervals w_n that found o_n = 1 or 0, the rate xi solves
+
+    sum_n (1 - exp(-xi w_n)) = sum_n o_n
+
+(Upadhyay, Busa-Fekete, Kotlowski, Pal and Szorenyi 2020, "Learning to Crawl"). For equal intervals
+this is the maximum of the likelihood, -ln(1 - mean o) / w. What is solved is
+ln(sum exp(-xi w_n)) = ln(n - sum o): the left side is convex in xi and straight for equal
+intervals, so Newton's method rises to the root from any point below it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.arguments import real
+from crawl_envs.kernels import compiled
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.estimators.change_rates.estimator import HistoryEstimator
+from policies.estimators.change_rates.fitting import RateFit
+from policies.estimators.change_rates.page_histories import Histories, imaginary, page_histories
+from policies.estimators.change_rates.score import LARGEST, exp_minus_one
+from policies.estimators.histories import numbers
+
+MAX_ITERATIONS = 200
+SETTLED = 1e-8
+"""A relative step after which the next would be below rounding."""
+
+
+def match_moments(
+    intervals: ArrayLike,
+    changed: ArrayLike,
+    offsets: ArrayLike | None = None,
+    *,
+    smoothing: float = 0.0,
+) -> RateFit:
+    """Change rate of every page by moment matching.
+
+    Arguments and errors as in :func:`.fit_change_rates`. Without ``smoothing`` the rate is 0 where
+    no crawl found a change, inf where all did, nan without crawls; with it, it is positive and
+    finite. ``stderr`` is that of a root of an estimating equation,
+    sqrt(sum e^-x (1 - e^-x)) / sum w e^-x with x = rate w: the moments are no likelihood. It is
+    nan where the rate is 0 or inf.
+    """
+    return _match(page_histories(intervals, changed, offsets), imaginary(smoothing))
+
+
+def moment_error_bound(
+    intervals: ArrayLike, *, max_rate: float, failure_probability: float
+) -> FloatArray:
+    """How far moment matching is from the truth at most, but for a given probability.
+
+    |estimate - rate| <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
+    Hoeffding's inequality the number of changes found is within the numerator of its mean, and its
+    mean rises with the rate at least by the denominator (Upadhyay et al. 2020).
+
+    Args:
+        intervals: w_n >= 0, (..., n): the bound is of the last axis, n >= 1.
+        max_rate: >= both the rate and the estimate, >= 0. The bound says nothing where it is not.
+        failure_probability: delta, in (0, 1).
+
+    Returns:
+        The bound in changes per unit time, (...); inf where all intervals are 0.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    lengths = np.atleast_1d(numbers("intervals", intervals))
+    if lengths.shape[-1] == 0:
+        raise ValueError(f"intervals must have shape (..., n) with n >= 1, got {lengths.shape}")
+    max_rate = real("max_rate", max_rate, least=0.0)
+    delta = real("failure_probability", failure_probability, above=0.0)
+    if delta >= 1.0:
+        raise ValueError(f"failure_probability must be below 1, got {delta}")
+    slope = np.sum(lengths * np.exp(-max_rate * lengths), axis=-1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(math.sqrt(lengths.shape[-1] * math.log(2.0 / delta) / 2.0) / slope)
+
+
+class MomentMatching(HistoryEstimator):
+    """Moment matching as crawls go on; see :func:`match_moments` for estimate and error.
+
+    Args:
+        num_pages: m.
+        smoothing: length of one changed and one unchanged imaginary interval of every page, >= 0,
+            in units of time. The paper has none: the estimate is then 0 where no crawl found a
+            change, inf where all did, and ``initial`` where there were none. With it, it is
+            positive and finite.
+        window: see :class:`HistoryEstimator`, as the rest.
+        last: see there.
+        initial: see there.
+    """
+
+    def __init__(
+        self,
+        num_pages: int,
+        *,
+        smoothing: float = 0.0,
+        window: float | None = None,
+        last: int | None = None,
+        initial: ArrayLike = 1.0,
+    ) -> None:
+        super().__init__(num_pages, window=window, last=last, initial=initial)
+        self.smoothing = imaginary(smoothing)
+
+    def _fit(self, crawls: Histories, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = _match(crawls, self.smoothing)
+        return found.change_rate, found.stderr
+
+
+def _match(crawls: Histories, smoothing: float) -> RateFit:
+    return RateFit(*_match_pages(crawls, smoothing))
+
+
+@compiled()
+def _match_pages(
+    crawls: Histories, smoothing: float
+) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
+    """Rates, standard errors, evaluations and whether they converged, of every page."""
+    m = len(crawls.offsets) - 1
+    change_rate, stderr = np.empty(m), np.full(m, np.nan)
+    iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
+    for i in range(m):
+        begin, end = crawls.offsets[i], crawls.offsets[i + 1]
+        intervals = crawls.intervals[begin:end]
+        found, count, total = 0.0, 0, 0.0
+        for k in range(begin, end):
+            if crawls.intervals[k] > 0.0:  # an interval of no length neither can nor does change
+                count += 1
+                total += crawls.intervals[k]
+                found += 1.0 if crawls.changed[k] else 0.0
+        extra = 2.0 if smoothing > 0.0 else 0.0
+        found, size, total = found + 0.5 * extra, count + extra, total + extra * smoothing
+        if size == 0.0 or found == 0.0 or found == size:
+            change_rate[i] = np.nan if size == 0.0 else (0.0 if found == 0.0 else np.inf)
+            continue
+        rate = -math.log1p(-found / size) / (total / size)  # equal intervals: below the root
+        done = False
+        while not done and iterations[i] < MAX_ITERATIONS:
+            stale, fresh, slope, _ = _moments(intervals, smoothing, rate)
+            gap = math.log1p((found - stale) / (size - found))
+            if found > 0.5 * size:
+                gap = math.log(fresh / (size - found))
+            step = gap * fresh / slope
+            rate += step
+            iterations[i] += 1
+            done = abs(step) <= SETTLED * rate
+        converged[i], change_rate[i] = done, rate
+        _, _, slope, variance = _moments(intervals, smoothing, rate)
+        stderr[i] = math.sqrt(variance) / slope
+    return change_rate, stderr, iterations, converged
+
+
+@compiled()
+def _moments(
+    intervals: FloatArray, smoothing: float, rate: float
+) -> tuple[float, float, float, float]:
+    """Expected numbers of changed and unchanged intervals, slope and variance of the former."""
+    stale = fresh = slope = variance = 0.0
+    for k in range(len(intervals) + 1):
+        interval = smoothing if k == len(intervals) else intervals[k]
+        if interval == 0.0:
+            continue
+        times = 2.0 if k == len(intervals) else 1.0
+        odds = exp_minus_one(min(interval * rate, LARGEST))  # of a change
+        unchanged = 1.0 / (1.0 + odds)
+        changed = odds * unchanged
+        stale += times * changed
+        fresh += times * unchanged
+        slope += times * interval * unchanged
+        variance += times * changed * unchanged
+    return stale, fresh, slope, variance
