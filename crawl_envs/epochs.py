@@ -128,6 +128,12 @@ class EpochLanes(Lanes):
         """Return the number of epochs of a lane's episode."""
         return int(self._last_slot[lane]) + 1
 
+    def crawls_allowed(self, lane: int) -> float:
+        """Return the budget of a lane's episode, in crawls; chance may spend more, or less."""
+        instance = self.instance(lane)
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        return crawls_between(clock, 0.0, self.num_slots(lane) / (1.0 / self.epoch))
+
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
         """Say how often the tracker believes that pages change, for the budget of the next step.
 

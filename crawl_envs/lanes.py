@@ -374,6 +374,10 @@ class Lanes:
         """Return the number of crawls that the budget of a lane's episode allows."""
         return int(self._last_slot[lane])
 
+    def crawls_allowed(self, lane: int) -> float:
+        """Return the budget of a lane's episode, in crawls."""
+        return float(self.num_slots(lane))
+
     def get_state(self) -> dict[str, Any]:
         """Return a copy of everything that decides what happens next."""
         own = {name: getattr(self, name).copy() for name in self._OWN}

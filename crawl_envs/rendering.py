@@ -38,8 +38,8 @@ FRESH, STALE, GONE, INK, FAINT = "#0072B2", "#E69F00", "#D9D9D9", "#222222", "#7
 class Scene(NamedTuple):
     """All that is drawn of one moment of an episode.
 
-    ``fresh`` tells of each page whether the held copy is up to date, (m,) bool; ``slots`` is the
-    budget of crawls; ``log`` says what the last step crawled.
+    ``fresh`` tells of each page whether the held copy is up to date, (m,) bool; ``budget`` is
+    that of crawls; ``log`` says what the last step crawled.
     """
 
     tracker: Tracker
@@ -48,7 +48,7 @@ class Scene(NamedTuple):
     log: CrawlLog
     fresh: BoolArray
     horizon: float
-    slots: int
+    budget: float
 
 
 class History:
@@ -91,14 +91,15 @@ def counted(signals: IntArray) -> str:
 def described_crawls(log: CrawlLog) -> list[str]:
     """Return a phrase per crawl of the last step; of many, the first few and their number."""
     phrases = []
-    for number, (page, elapsed, changed) in enumerate(
-        zip(log.page[:MOST_CRAWLS], log.elapsed, log.changed, strict=False)
+    for number, (page, elapsed, changed, probe) in enumerate(
+        zip(log.page[:MOST_CRAWLS], log.elapsed, log.changed, log.probe, strict=False)
     ):
+        did = "probed" if probe else "crawled"
         found = "it had changed" if changed else "it had not changed"
         signals = log.signals[..., number]
         plural = "" if signals.sum() == 1 else "s"
         heard = f", {counted(signals)} signal{plural}" if signals.any() else ""
-        phrases.append(f"crawled page {page} after {elapsed:.3g}{heard}: {found}")
+        phrases.append(f"{did} page {page} after {elapsed:.3g}{heard}: {found}")
     if log.page.size > MOST_CRAWLS:
         found_count = np.count_nonzero(log.changed)
         phrases.append(f"and more: {log.page.size} crawls in all, {found_count} had changed")
@@ -111,12 +112,13 @@ def _standing(scene: Scene) -> str:
     if ledger.requests:
         served = f"accuracy {ledger.accuracy:.3f} ({ledger.hits} of {ledger.requests} requests)"
     fresh = "-" if math.isnan(ledger.freshness) else f"{ledger.freshness:.3f}"
-    return f"so far: freshness {fresh}   {served}"
+    penalty = "" if math.isnan(ledger.penalty) else f"   mean penalty {ledger.penalty:.3f}"
+    return f"so far: freshness {fresh}{penalty}   {served}"
 
 
 def _budget(scene: Scene) -> str:
     now = f"time {scene.ledger.time:.2f} of {scene.horizon:g}"
-    return f"{now}   crawls {scene.ledger.crawls} (budget {scene.slots})"
+    return f"{now}   crawls {scene.ledger.crawls} (budget {scene.budget:g})"
 
 
 def text(scene: Scene) -> str:

@@ -118,7 +118,7 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
             log=lanes.last_log(0),
             fresh=lanes.fresh(0),
             horizon=lanes.horizon,
-            slots=lanes.num_slots(0),
+            budget=lanes.crawls_allowed(0),
         )
         if self.render_mode == "ansi":
             return text(scene)

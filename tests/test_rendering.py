@@ -66,7 +66,7 @@ def scene_of(fresh, importance=None, *, log=None, alive=None, elapsed=0.5):
         signals=6,
     )
     log = crawled([], []) if log is None else log
-    return Scene(tracker, instance, ledger, log, fresh, horizon=10.0, slots=100)
+    return Scene(tracker, instance, ledger, log, fresh, horizon=10.0, budget=100.0)
 
 
 def holds(frame, colour):
