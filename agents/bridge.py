@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
@@ -58,6 +58,7 @@ class Lane:
         self._vector, self._number = vector, number
         self.features, self.spec = vector.features, vector.spec
         self.action_form, self.batch, self.num_lanes = vector.action_form, vector.batch, 1
+        self.epoch = vector.epoch
         self.observation_space = vector.single_observation_space
         self.action_space = vector.single_action_space
         self.metadata = vector.metadata
@@ -93,8 +94,12 @@ class Lane:
         """Return a fresh generator for the random choices of the current episode."""
         return self._vector.coins(self._number)
 
+    def declare(self, change_rate: ArrayLike) -> None:
+        """Say what change rates are believed, for the budget of the next step."""
+        self._vector.declare(change_rate, self._number)
+
     def num_slots(self) -> int:
-        """Return the number of crawls that the budget of an episode allows."""
+        """Return the number of crawls, or epochs, that the budget of an episode allows."""
         return self._vector.num_slots(self._number)
 
     def action_masks(self) -> BoolArray:
@@ -144,7 +149,7 @@ class CrawlVecEnv(VecEnv):
         self.spec = core.spec
         self.lanes = [Lane(core, number) for number in range(core.num_envs)]
         self.features, self.num_lanes = core.features, core.num_lanes
-        self.action_form, self.batch = core.action_form, core.batch
+        self.action_form, self.batch, self.epoch = core.action_form, core.batch, core.epoch
         self._actions: Any = None
         self._bits = isinstance(core.single_action_space, gym.spaces.MultiBinary)
         super().__init__(core.num_envs, core.single_observation_space, core.single_action_space)
@@ -273,8 +278,12 @@ class CrawlVecEnv(VecEnv):
         """Return a fresh generator for the random choices of a lane's current episode."""
         return self.vector.coins(lane)
 
+    def declare(self, change_rate: ArrayLike, lane: int) -> None:
+        """Say what change rates are believed in a lane, for the budget of the next step."""
+        self.vector.declare(change_rate, lane)
+
     def num_slots(self, lane: int) -> int:
-        """Return the number of crawls that the budget of a lane's episode allows."""
+        """Return the number of crawls, or epochs, that the budget of an episode allows."""
         return self.vector.num_slots(lane)
 
 

@@ -169,7 +169,9 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
         form = policy.compile(core.problem, core.num_slots(), core.coins())
         if isinstance(form, CompiledIndex) or not core.lanes.mortal:
             lanes = core.lanes
-            rollout = simulate(core.instance, policy, lanes.horizon, seed, lanes.tape)
+            rollout = simulate(
+                core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.requests
+            )
             expect(
                 bool(np.array_equal(rollout.crawls[: len(runs[0])], runs[0])),
                 "the compiled form must crawl the pages that predict chooses",

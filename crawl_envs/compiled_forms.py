@@ -35,8 +35,9 @@ class CompiledSequence(NamedTuple):
 
     ``pages`` (int64) holds one for every slot. With ``answered``, (m,) in [0, 1], signals come
     first: every signal of a page adds that share to the page's account, and a page whose account
-    reaches 1 is crawled, for 1, in the next slot that is free, in the order of the signals; the
-    sequence goes on in the slots that are left, and starts over where it ends. None answers none.
+    reaches 1 is crawled in the next slot that is free, in the order of the signals, whereupon only
+    what is below 1 stays on its account; the sequence goes on in the slots that are left, and
+    starts over where it ends. None answers none.
     """
 
     pages: IntArray

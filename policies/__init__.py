@@ -7,25 +7,56 @@ from typing import Any
 from policies.allocated import ChangeRateCrawl, LowDiscrepancy, UniformCrawl
 from policies.binding import ActingPolicy, CrawlPolicy
 from policies.delayed import GreedyNCISDelayed
-from policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS, GreedyNCISApprox
+from policies.greedy import (
+    Greedy,
+    GreedyCIS,
+    GreedyCISPlus,
+    GreedyHarmonic,
+    GreedyNCIS,
+    GreedyNCISApprox,
+)
 from policies.heuristics import RandomCrawl, RoundRobin
-from policies.learning import LearningGreedyNCIS
+from policies.lambdacrawl import BinaryLambdaCrawl, LambdaCrawl, LambdaCrawlApprox
+from policies.learning import (
+    AsyncMirrorSync,
+    AsyncPSGDSync,
+    ExploreThenCommit,
+    LambdaLearnAndCrawl,
+    LambdaLearnAndCrawlApprox,
+    LambdaLearnAndCrawlBinary,
+    LearningGreedyNCIS,
+    MirrorSync,
+)
+from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
 from policies.threshold import ThresholdNCIS
 
 __all__ = [
     "ActingPolicy",
+    "AsyncMirrorSync",
+    "AsyncPSGDSync",
+    "BinaryLambdaCrawl",
     "ChangeRateCrawl",
     "CrawlPolicy",
+    "ExploreThenCommit",
     "Greedy",
     "GreedyCIS",
     "GreedyCISPlus",
+    "GreedyHarmonic",
     "GreedyNCIS",
     "GreedyNCISApprox",
     "GreedyNCISDelayed",
+    "LambdaCrawl",
+    "LambdaCrawlApprox",
+    "LambdaLearnAndCrawl",
+    "LambdaLearnAndCrawlApprox",
+    "LambdaLearnAndCrawlBinary",
     "LearningGreedyNCIS",
     "LowDiscrepancy",
+    "MirrorSync",
+    "NutchAdaptive",
     "RandomCrawl",
     "RoundRobin",
+    "StormCrawlerAdaptive",
     "ThresholdNCIS",
     "UniformCrawl",
     "make",
@@ -35,17 +66,30 @@ __all__ = [
 _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
     policy.__name__: policy
     for policy in (
+        AsyncMirrorSync,
+        AsyncPSGDSync,
+        BinaryLambdaCrawl,
         ChangeRateCrawl,
+        ExploreThenCommit,
         Greedy,
         GreedyCIS,
         GreedyCISPlus,
+        GreedyHarmonic,
         GreedyNCIS,
         GreedyNCISApprox,
         GreedyNCISDelayed,
+        LambdaCrawl,
+        LambdaCrawlApprox,
+        LambdaLearnAndCrawl,
+        LambdaLearnAndCrawlApprox,
+        LambdaLearnAndCrawlBinary,
         LearningGreedyNCIS,
         LowDiscrepancy,
+        MirrorSync,
+        NutchAdaptive,
         RandomCrawl,
         RoundRobin,
+        StormCrawlerAdaptive,
         ThresholdNCIS,
         UniformCrawl,
     )
@@ -55,7 +99,8 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
 def names(action: str | None = None) -> tuple[str, ...]:
     """The names that :func:`make` knows, in alphabetical order.
 
-    With ``action``, a form of action, those of the policies that act in it.
+    With ``action``, a form of action, those of the policies that act in it; ``probe`` stands for
+    the form ``page`` where pages can be probed.
     """
     return tuple(
         sorted(name for name, policy in _POLICIES.items() if action in (None, *policy.acts))

@@ -7,21 +7,36 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.compiled_forms import Compiled
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 
-ActionForm: TypeAlias = Literal["page", "scores", "refresh"]
+PageForm: TypeAlias = Literal["page", "scores", "refresh"]
+ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates"]
+PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
+"""The forms of action that name pages."""
+
 Seat = TypeVar("Seat", bound="Seated")
 
 
+CORE_NAMES = (
+    *("num_lanes", "action_form", "batch", "features"),
+    *("tracker", "last_log", "coins", "num_slots"),
+)
+"""What an environment must have so that policies can be bound to it."""
+
+
 class CrawlCore(Protocol):
-    """What a policy may read from an environment: ``env.unwrapped``."""
+    """What a policy may read from an environment: ``env.unwrapped``.
+
+    ``epoch`` and ``declare`` are for the action form ``rates``.
+    """
 
     num_lanes: int
     action_form: str
     batch: int
+    epoch: float
     features: tuple[str, ...]
 
     def tracker(self, lane: int = 0) -> Tracker:
@@ -33,8 +48,11 @@ class CrawlCore(Protocol):
     def coins(self, lane: int = 0) -> np.random.Generator:
         """A generator for the random choices of the current episode."""
 
+    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
+        """Say what change rates are believed, for the budget of the next step."""
+
     def num_slots(self, lane: int = 0) -> int:
-        """Crawls in an episode."""
+        """Crawls in an episode; epochs in the form ``rates``."""
 
 
 class Seated(Protocol):
@@ -44,7 +62,11 @@ class Seated(Protocol):
 
 
 class ActingPolicy(ABC, Generic[Seat]):
-    """A policy with Stable-Baselines3's ``predict``, for any form of action that names pages.
+    """A policy with Stable-Baselines3's ``predict``.
+
+    What it decides are the pages to crawl, in the forms ``page``, ``scores`` and ``refresh``; in
+    the form ``rates`` it is the action itself, (m,): the crawl rate of each page, and of a page
+    with complete observation the probability of a crawl per signal.
 
     Bound to an environment it reads ``tracker`` (float64, unsaturated) and takes from the
     observation only its shape, so it also serves where the observation is normalised, or stacked
@@ -54,8 +76,7 @@ class ActingPolicy(ABC, Generic[Seat]):
         env: a crawl environment, single or vector, wrapped or not.
         features: instead of ``env``, the names of the observation's columns
             (``env.unwrapped.features``).
-        action_form: with ``features``, the form of the actions: ``page``, ``scores`` or
-            ``refresh``.
+        action_form: with ``features``, the form of the actions, one of ``acts``.
         batch: with ``features``, crawls per decision in the form ``scores``.
 
     Raises:
@@ -63,7 +84,7 @@ class ActingPolicy(ABC, Generic[Seat]):
             an unknown form of action; a batch below 1.
     """
 
-    acts: ClassVar[tuple[str, ...]] = get_args(ActionForm)
+    acts: ClassVar[tuple[str, ...]] = PAGE_FORMS
     """The forms of action that it can act in."""
 
     def __init__(
@@ -98,8 +119,7 @@ class ActingPolicy(ABC, Generic[Seat]):
         """Raise ValueError where the policy cannot act in the form of action that it is to."""
         if self.action_form not in self.acts:
             raise ValueError(
-                f"{self.name} names pages, so action_form must be one of {self.acts}, "
-                f"got {self.action_form!r}"
+                f"action_form must be one of {self.acts} for {self.name}, got {self.action_form!r}"
             )
 
     @property
@@ -107,13 +127,21 @@ class ActingPolicy(ABC, Generic[Seat]):
         """The policy's name in :func:`policies.make`."""
         return type(self).__name__
 
+    @property
+    def _count(self) -> int:
+        """How many pages a decision names."""
+        return self.batch if self.action_form == "scores" else 1
+
     @abstractmethod
     def _begin(self, tracker: Tracker, lane: int) -> Seat:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""
 
     @abstractmethod
     def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
-        """The pages to crawl at this decision of a bound policy, best first, all distinct."""
+        """The pages to crawl at this decision of a bound policy, best first, all distinct.
+
+        In the form ``rates``: the action, (m,).
+        """
 
     @abstractmethod
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
@@ -137,16 +165,16 @@ class ActingPolicy(ABC, Generic[Seat]):
 
         Returns:
             Per lane, with a leading axis as ``observation`` has one: the page (int64), the scores
-            (float32, shape (m,): the chosen pages from 1 downwards, all others -1), or the set of
-            pages (int8, shape (m,)).
+            (float32, shape (m,): the chosen pages from 1 downwards, all others -1), the set of
+            pages (int8, shape (m,)), or the rates (float64, shape (m,)).
 
         Raises:
             ValueError: the observation's shape fits neither the environment nor the features.
         """
         lanes = self._lanes(observation)
-        pages = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
+        decided = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
         num_pages = lanes.shape[1]
-        actions = np.stack([self._encode(chosen, num_pages) for chosen in pages])
+        actions = np.stack([self._encode(choice, num_pages) for choice in decided])
         return (actions if np.ndim(observation) == 3 else actions[0]), state
 
     def _lanes(self, observation: Any) -> NDArray[Any]:
@@ -182,6 +210,8 @@ class ActingPolicy(ABC, Generic[Seat]):
         return seat
 
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
+        if self.action_form == "rates":
+            return np.asarray(pages, dtype=np.float64)
         if self.action_form == "page":
             return np.asarray(pages[0], dtype=np.int64)
         if self.action_form == "refresh":
@@ -230,11 +260,9 @@ class CrawlPolicy(ActingPolicy[Seat]):
 def core_of(env: Any) -> CrawlCore:
     """The crawl environment inside ``env``; ValueError if there is none."""
     core = getattr(env, "unwrapped", env)
-    lacking = [
-        name
-        for name in (*CrawlCore.__annotations__, "tracker", "last_log", "coins", "num_slots")
-        if not hasattr(core, name)
-    ]
+    of_rates = getattr(core, "action_form", None) == "rates"
+    wanted = (*CORE_NAMES, *(("epoch", "declare") if of_rates else ()))
+    lacking = [name for name in wanted if not hasattr(core, name)]
     if lacking:
         raise ValueError(
             f"env must be a crawl environment, got {type(core).__name__} without "

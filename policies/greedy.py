@@ -1,8 +1,9 @@
-"""The discrete policies of Busa-Fekete et al. (Algorithm 1), one crawl value each.
+"""Discrete policies after Busa-Fekete et al. (Algorithm 1), one crawl value each.
 
-They differ in what they believe of signals: :class:`Greedy` ignores them, :class:`GreedyCIS`
+Theirs differ in what they believe of signals: :class:`Greedy` ignores them, :class:`GreedyCIS`
 takes them for noiseless, :class:`GreedyCISPlus` does so for pages of high quality only,
 :class:`GreedyNCIS` weighs them, and :class:`GreedyNCISApprox` cuts its sum short.
+:class:`GreedyHarmonic` counts another penalty than theirs.
 
 Of several sources of signals GREEDY-NCIS tells one from the other; the policies with a formula
 for one source only take them for one, whose recall, false signals and counts are their sums.
@@ -52,6 +53,27 @@ class Greedy(IndexPolicy):
         assert problem.change_rate is not None
         table = value_tables.greedy_table(problem.importance, problem.change_rate)
         return value_kernels.greedy_value, table
+
+
+class GreedyHarmonic(SignalPolicy):
+    """The page of the largest value under the harmonic penalty (:func:`policies.values.harmonic`).
+
+    Pages with complete observation are valued by the number of their signals, all others by the
+    time since their last crawl. No paper has this policy: it is what the crawl value of Olston and
+    Pandey becomes for the objective of LambdaCrawl.
+
+    Arguments and errors as for :class:`policies.index.SignalPolicy`; the columns ``elapsed``,
+    ``signals``, ``importance`` and ``change_rate`` are needed, and without a column ``complete`` no
+    page has complete observation.
+    """
+
+    needs = ("importance", "change_rate")
+
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        assert problem.change_rate is not None
+        complete = False if problem.complete is None else problem.complete
+        table = value_tables.harmonic_table(problem.importance, problem.change_rate, complete)
+        return value_kernels.harmonic_value, table
 
 
 class GreedyCIS(SignalPolicy):

@@ -282,8 +282,9 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
 
     def _tabulated(self, column: dict[str, FloatArray], num_pages: int, lane: int) -> CompiledIndex:
         """The table for these columns of parameters; that of the same lane before, if equal."""
-        known = {name: _of_sources(column, name) for name in self.needs}
-        given = np.concatenate([np.atleast_2d(known[name]) for name in self.needs] or [np.zeros(0)])
+        told = (*self.needs, *(("complete",) if "complete" in column else ()))
+        known = {name: _of_sources(column, name) for name in told}
+        given = np.concatenate([np.atleast_2d(known[name]) for name in told] or [np.zeros(0)])
         if lane in self._tables:
             before, index = self._tables[lane]
             if np.array_equal(before, given) and index.parameters.shape[0] == num_pages:
@@ -295,6 +296,7 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
             change_rate=known.get("change_rate"),
             recall=known.get("recall"),
             false_signal_rate=known.get("false_signal_rate"),
+            complete=known["complete"] > 0.5 if "complete" in known else None,
         )
         index = self.compile(problem, 0, np.random.default_rng(0))
         if lane < REMEMBERED:

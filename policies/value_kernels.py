@@ -3,7 +3,8 @@
 Every public function here is a kernel of type ``VALUE``: ``value(parameters, page, elapsed,
 signals)``, where row ``page`` of ``parameters`` was made by the table builder of the same name in
 :mod:`policies.value_tables`. Values never decrease in ``elapsed`` or ``signals``, are finite, and
-lie in [0, mu / Delta]. The columns of the tables, and the sums, are in :mod:`policies.value_terms`.
+lie in [0, mu / Delta], but for the harmonic value, which has no bound. The columns of the tables,
+and the sums, are in :mod:`policies.value_terms`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from policies.value_terms import (
     FIRST,
     GAMMA,
     HEEDED,
+    LARGEST,
     LENGTH_BETA,
     LENGTH_GAMMA,
     LENGTH_SPACING,
@@ -27,6 +29,9 @@ from policies.value_terms import (
     LONG,
     NEGLIGIBLE,
     OFFSET,
+    PACE,
+    PER_SIGNAL,
+    PER_TIME,
     RATIO,
     SATURATED,
     SHORT,
@@ -38,6 +43,7 @@ from policies.value_terms import (
     deep_count,
     first_term,
     greedy_form,
+    lateness,
     page_row,
     pmf,
     summed,
@@ -54,6 +60,17 @@ def round_robin_value(parameters: FloatArray, page: int, elapsed: float, signals
 def greedy_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """V_GREEDY (section 5.1); signals are ignored."""
     return greedy_form(parameters[page, TOP], parameters[page, ALPHA] * elapsed)
+
+
+@compiled(VALUE.signature)
+def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """The value under the harmonic penalty, which time or signals raise, as the page has them."""
+    per_signal: float = parameters[page, PER_SIGNAL]
+    if per_signal > 0.0:
+        return min(LARGEST, per_signal * signals)
+    per_time: float = parameters[page, PER_TIME]
+    age = min(LARGEST, per_time * elapsed)
+    return age * lateness(parameters[page, PACE] * elapsed)
 
 
 @compiled(VALUE.signature)

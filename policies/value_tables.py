@@ -27,8 +27,7 @@ HIGH_PRECISION = 0.7
 HIGH_RECALL = 0.6
 NEVER = math.inf
 
-LARGEST = 2.0**1017
-"""Stands for quotients above it, so that sums of a few of them are still finite."""
+LARGEST = value_terms.LARGEST
 
 
 def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> FloatArray:
@@ -153,6 +152,21 @@ def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
     """The table of ``greedy_value``."""
     mu, delta = _pages(importance=importance, change_rate=change_rate)
     return _table(_over(mu, delta), delta)
+
+
+def harmonic_table(
+    importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike = False
+) -> FloatArray:
+    """The table of ``harmonic_value``."""
+    told = np.asarray(complete)
+    if told.dtype != np.bool_:
+        raise ValueError(f"complete must be bool, got dtype {told.dtype}")
+    mu, delta, share = _pages(importance=importance, change_rate=change_rate, complete=told)
+    observed = share > 0.0
+    worth = np.where(delta > 0.0, mu, 0.0)
+    return _table(
+        np.where(observed, 0.0, worth), delta, np.where(observed, _over(worth, delta), 0.0)
+    )
 
 
 def _cis(

@@ -45,11 +45,19 @@ SWITCH = 10  # y from which on the asymptotic form is exact in float64
 SLOPE, BEND, OFFSET = 11, 12, 13  # coefficients of the asymptotic form
 TERMS = 14  # G-NCIS-APPROX-J: J
 
+# Columns of the table of the harmonic value.
+PER_TIME = 0  # mu where changes are not observed
+PACE = 1  # Delta
+PER_SIGNAL = 2  # mu / Delta where they are
+
 # Columns of the table of the cycle length.
 LENGTH_GAMMA = 0  # gamma
 LENGTH_BETA = 1  # beta
 LENGTH_SPACING = 2  # gamma beta
 LENGTH_SWITCH = 3  # iota from which on the asymptotic form is exact in float64
+
+LARGEST = 2.0**1017
+"""Stands for quotients above it, so that sums of a few of them are still finite."""
 
 SATURATED = 45.0
 """From y = 45 on, the freshness exp(-y) is lost in the rounding of any value."""
@@ -152,6 +160,14 @@ def greedy_form(scale: float, y: float) -> float:
     if y < SATURATED:
         return scale - math.exp(-y) * (scale * (1.0 + y))
     return scale
+
+
+@compiled()
+def lateness(x: float) -> float:
+    """``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of a time that changes are late."""
+    if x < 1.0:
+        return x * _polynomial(x, LATE)
+    return 1.0 + math.expm1(-x) / x
 
 
 @compiled()

@@ -22,8 +22,8 @@ R^i_exp(x)                      1 - exp(-x) sum_{j<=i} x^j / j!, P(Poisson(x) > 
 ==============================  ===================================================
 
 All arguments are scalars or arrays that broadcast; results are float64 of the broadcast shape,
-finite, non-negative, at most mu / Delta, and non-decreasing in time and signals. Invalid input
-gives a ValueError that names the argument, the value and what was expected.
+finite, non-negative, at most mu / Delta but for :func:`harmonic`, and non-decreasing in time and
+signals. Invalid input gives a ValueError that names the argument, the value and what was expected.
 
 Limits, for every function: a page that never changes (Delta = 0) or has no importance is worth 0.
 No signals (gamma = 0) gives :func:`greedy`. Without false signals (nu = 0) beta is infinite, and a
@@ -99,6 +99,30 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
     table = tables.greedy_table(importance, change_rate)
     time = check_nonnegative("elapsed", elapsed, finite=False)
     return _evaluate(kernel.greedy_value, table, (importance, change_rate), time, 0.0)
+
+
+def harmonic(
+    elapsed: ArrayLike,
+    *,
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    signals: ArrayLike = 0,
+    complete: ArrayLike = False,
+) -> FloatArray:
+    """Value of a page under the harmonic penalty H(n) of n changes that no crawl has found.
+
+    V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes show at crawls only, mu n /
+    Delta for one with complete observation, of which n changes were signalled: that is E[T] D(T) -
+    E[integral of D over T] of the cycle T that ends now (Olston and Pandey 2008, eq. 4), with D =
+    mu E[H(N)] (Kolobov et al. 2019, eq. 2). Past 2**1017, mu t and mu n / Delta stay there.
+
+    Arguments and errors are those of :func:`greedy`, with ``elapsed`` finite and ``signals``, which
+    count where ``complete`` is True, integers >= 0.
+    """
+    table = tables.harmonic_table(importance, change_rate, complete)
+    pages = (importance, change_rate, complete)
+    time = check_nonnegative("elapsed", elapsed)
+    return _evaluate(kernel.harmonic_value, table, pages, time, _counts(signals))
 
 
 def greedy_cis(

@@ -236,11 +236,11 @@ HEAD, WAITING, NEXT = range(3)
 
 
 @compiled()
-def credit(answers: Answers, page: int, amount: float) -> None:
-    """Change a page's account; where that brings it to 1, the page joins the queue."""
+def hear_signal(answers: Answers, page: int) -> None:
+    """Add a signal to its page's account; where that brings it to 1, the page joins the queue."""
     account, queue, mark = answers.account, answers.queue, answers.mark
     due = account[page] >= ANSWER_DUE
-    account[page] += amount
+    account[page] += answers.share[page]
     if not due and account[page] >= ANSWER_DUE:
         queue[(mark[HEAD] + mark[WAITING]) % queue.shape[0]] = page
         mark[WAITING] += 1
@@ -248,13 +248,13 @@ def credit(answers: Answers, page: int, amount: float) -> None:
 
 @compiled()
 def next_answer(answers: Answers) -> int:
-    """Take the first page off the queue, for 1 of its account; it may join the queue again."""
-    page: int = answers.queue[answers.mark[HEAD]]
-    answers.mark[HEAD] = (answers.mark[HEAD] + 1) % answers.queue.shape[0]
-    answers.mark[WAITING] -= 1
-    left = answers.account[page] - 1.0
-    answers.account[page] = 0.0
-    credit(answers, page, left)
+    """Take the first page off the queue; of its account, only what is below 1 stays."""
+    account, mark = answers.account, answers.mark
+    page: int = answers.queue[mark[HEAD]]
+    mark[HEAD] = (mark[HEAD] + 1) % answers.queue.shape[0]
+    mark[WAITING] -= 1
+    while account[page] >= ANSWER_DUE:
+        account[page] -= 1.0
     return page
 
 
@@ -268,23 +268,24 @@ def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: In
     """
     state = state_at(table)
     record, log = state.lanes[0], state.signal_log
-    share, mark = answers.share, answers.mark
+    mark, answering = answers.mark, answers.share.shape[0] > 0
     one = np.ones(1, np.int64)
     while True:
         if record.busy:
             if not advance(state):
                 return False
             close_slots(state)
-            if share.shape[0] > 0:
+            if answering:
                 for position in range(record.logged):
-                    number = log[0, position].page
-                    credit(answers, number, share[number])
+                    hear_signal(answers, log[0, position].page)
         if record.slot > crawls.shape[0]:
             return True
         if mark[WAITING] > 0:
             page = next_answer(answers)
         else:
             page = pages[mark[NEXT]]
-            mark[NEXT] = (mark[NEXT] + 1) % pages.shape[0]
+            mark[NEXT] += 1
+            if mark[NEXT] == pages.shape[0]:
+                mark[NEXT] = 0
         crawls[record.slot - 1] = page
         crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one)

@@ -108,6 +108,10 @@ def empirical_bayes(
 
 
 def checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
+    """The group of each page, (m,), none of them empty; one group where there are none given.
+
+    Raises ValueError unless ``groups`` are (m,) whole numbers 0 .. G - 1, each of which occurs.
+    """
     if groups is None:
         return np.zeros(num_pages, np.int64)
     group = np.asarray(groups)

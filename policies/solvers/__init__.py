@@ -8,22 +8,37 @@ here                   in the papers
 ``rates``              xi (NCIS), rho (LambdaCrawl): crawls per unit time
 ``thresholds``         iota (NCIS): effective elapsed time at which to crawl
 ``evidence``           y = alpha iota: how much tells of a change, in nats
-``multiplier``         Lambda: objective gained by one more crawl per unit time
+``probabilities``      p (LambdaCrawl): of a crawl on a signal
+``multiplier``         Lambda, lambda: objective gained by one more crawl per unit time
 =====================  ==========================================================
 """
 
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
+from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.discrete import DiscreteValue, discrete
+from policies.solvers.harmonic import harmonic
+from policies.solvers.harmonic_approx import harmonic_approx
+from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
 from policies.solvers.ncis import ncis
 from policies.solvers.periodic import binary_periodic, periodic_freshness
+from policies.solvers.poisson import binary_poisson
+from policies.solvers.polite import polite
 
 __all__ = [
     "Allocation",
     "DiscreteValue",
+    "binary_cost",
     "binary_periodic",
+    "binary_poisson",
     "discrete",
+    "harmonic",
+    "harmonic_approx",
+    "harmonic_cost",
+    "harmonic_periodic",
+    "harmonic_periodic_cost",
     "ncis",
     "periodic_freshness",
+    "polite",
 ]

@@ -275,3 +275,23 @@ def test_foreign_vector_environments_are_refused():
     with pytest.raises(ValueError, match=r"must be made by gymnasium\.make_vec"):
         CrawlVecEnv(vector)
     vector.close()
+
+
+def test_policies_of_rates_act_through_the_bridge_as_in_single_environments():
+    arguments = {"num_pages": 8, "bandwidth": 4.0, "horizon": 5.0}
+    harmonic = "crawl_envs:CrawlHarmonic-v0"
+    lanes = gym.make_vec(harmonic, num_envs=3, autoreset_mode="SameStep", **arguments)
+    bridge = CrawlVecEnv(lanes)
+    dummy = DummyVecEnv([lambda: gym.make(harmonic, **arguments)] * 3)
+    for env in (bridge, dummy):
+        env.seed(3)
+    mine, theirs = bridge.reset(), dummy.reset()
+    policy = policies.make("LambdaCrawl", bridge)
+    for _ in range(12):
+        assert np.array_equal(mine, theirs)
+        actions, _ = policy.predict(mine)
+        assert bridge.action_space.contains(actions[0])
+        mine, rewards, dones, _ = bridge.step(actions)
+        theirs, expected, expected_dones, _ = dummy.step(actions)
+        assert np.array_equal(rewards, expected)
+        assert np.array_equal(dones, expected_dones)

@@ -11,7 +11,21 @@ from crawl_envs.types import Instance
 from policies import index
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
-INDEX_POLICIES = ("Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS", "GreedyNCISApprox")
+INDEX_POLICIES = (
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyHarmonic",
+    "GreedyNCIS",
+    "GreedyNCISApprox",
+)
+RATE_POLICIES = (
+    "BinaryLambdaCrawl",
+    "ChangeRateCrawl",
+    "LambdaCrawl",
+    "LambdaCrawlApprox",
+    "UniformCrawl",
+)
 
 # Forms of action
 
@@ -128,7 +142,8 @@ def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
 @pytest.mark.parametrize("name", [*INDEX_POLICIES, "RoundRobin"])
 @pytest.mark.parametrize(("form", "batch"), [("page", 1), ("scores", 3), ("refresh", 1)])
 def test_unbound_policy_works_from_columns_for_any_batch(name, form, batch):
-    core = ReplayCore(*(random_lane(6, seed) for seed in range(3)), action_form=form, batch=batch)
+    lanes = (random_lane(6, seed, complete=2) for seed in range(3))
+    core = ReplayCore(*lanes, action_form=form, batch=batch)
     bound = policies.make(name, core)
     unbound = policies.make(name, features=FEATURES, action_form=form, batch=batch)
     observation = core.reset()
@@ -161,7 +176,7 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
         (lambda core: policies.Greedy(core, batch=2), "are the environment's"),
         (
             lambda core: policies.Greedy(features=FEATURES, action_form="rates"),
-            "action_form must be one of .* got 'rates'",
+            "action_form must be one of .* for Greedy, got 'rates'",
         ),
         (lambda core: policies.Greedy(features=FEATURES, batch=0), "batch must be >= 1, got 0"),
         (
@@ -183,6 +198,26 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
         (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be a whole number"),
         (lambda core: policies.GreedyCISPlus(core, recall_above=2), "recall_above must lie in"),
         (lambda core: policies.LowDiscrepancy(None), "env must be an environment"),
+        (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),
+        (lambda core: policies.LambdaCrawl(core, action_form="page"), "are the environment's"),
+        (lambda core: policies.LambdaCrawl(action_form="page").predict(np.zeros((3, 8))), "no env"),
+        (lambda core: policies.LambdaCrawl(core, host=[0, 0, 1]), "must be given together"),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor=1.5), "floor must lie in .* got 1.5"),
+        (lambda core: policies.NutchAdaptive(None), "env must be an environment"),
+        (lambda core: policies.NutchAdaptive(core, dec_rate=1.0), "dec_rate must lie in .* got 1"),
+        (lambda core: policies.NutchAdaptive(core, day=0), "day must be finite and > 0, got 0"),
+        (
+            lambda core: policies.NutchAdaptive(core, max_interval=59.0),
+            "max_interval must be finite and >= 60, got 59.0",
+        ),
+        (
+            lambda core: policies.StormCrawlerAdaptive(core, fetch_interval_min=0),
+            "fetch_interval_min must be an integer >= 1, got 0",
+        ),
+        (
+            lambda core: policies.StormCrawlerAdaptive(core, rate_incr=0.0),
+            "rate_incr must lie in .* got 0.0",
+        ),
         (lambda core: policies.UniformCrawl(core, schedule="best"), "schedule must be one of"),
     ],
 )
@@ -199,11 +234,11 @@ def test_bad_observations():
         policy.predict(np.zeros(3))
     with pytest.raises(ValueError, match=r"the 2 lanes .*got shape \(3, 7\)"):
         policy.predict(np.zeros((3, 7)))
-    with pytest.raises(ValueError, match=r"the 7 columns .*got shape \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"the 8 columns .*got shape \(3, 5\)"):
         policies.Greedy(features=FEATURES).predict(np.zeros((3, 5)))
 
 
-@pytest.mark.parametrize("name", [*INDEX_POLICIES, "LowDiscrepancy", "ChangeRateCrawl"])
+@pytest.mark.parametrize("name", [*INDEX_POLICIES, *RATE_POLICIES[:-1], "LowDiscrepancy"])
 def test_hidden_parameters_are_missed_in_words(name):
     core = ReplayCore(random_lane(3, 0))
     core.lanes[0].reveal = "importance"
@@ -213,7 +248,9 @@ def test_hidden_parameters_are_missed_in_words(name):
         policy.predict(observation)
 
 
-@pytest.mark.parametrize("name", ["RoundRobin", "UniformCrawl", "RandomCrawl"])
+@pytest.mark.parametrize(
+    "name", ["RoundRobin", "UniformCrawl", "RandomCrawl", "NutchAdaptive", "StormCrawlerAdaptive"]
+)
 def test_policies_that_need_nothing(name):
     core = ReplayCore(random_lane(3, 0))
     core.lanes[0].reveal = "importance"

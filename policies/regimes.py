@@ -1,0 +1,52 @@
+"""Which bandwidth there is to allocate, one after the other, where it steps in an episode."""
+
+from __future__ import annotations
+
+import math
+
+from crawl_envs.types import Problem
+
+ROUNDING = 1e-12
+"""Share by which a number of slots or epochs may miss a whole one through rounding."""
+
+
+def slot_regimes(problem: Problem, slots: int) -> list[tuple[float, int]]:
+    """The bandwidths of an episode of ``slots`` crawls, and for how many of them each holds."""
+    regimes: list[tuple[float, int]] = []
+    made, begin, rate = 0, 0.0, problem.bandwidth
+    due = 0.0
+    for time, next_rate in (*problem.bandwidth_steps, (math.inf, rate)):
+        due += (time - begin) * rate
+        end = slots if due >= slots else math.floor(due * (1.0 + ROUNDING))
+        if end > made:
+            regimes.append((rate, end - made))
+        made, begin, rate = end, time, next_rate
+    return regimes or [(problem.bandwidth, 0)]
+
+
+def epoch_regimes(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
+    """Starts of the allocations of an episode, the first of which is 0, and their bandwidths.
+
+    An epoch has its mean bandwidth. With ``epoch`` None every step of the bandwidth starts one.
+    """
+    steps = ((0.0, problem.bandwidth), *problem.bandwidth_steps)
+    if epoch is None:
+        return list(steps)
+    frequency = 1.0 / epoch
+    numbers = {0}
+    for time, _ in steps[1:]:
+        number = math.floor(time * frequency * (1.0 + ROUNDING))
+        numbers |= {number, number + 1}
+    starts = {number: number / frequency for number in sorted(numbers)}
+    return [
+        (start, _mean_bandwidth(steps, start, (number + 1) / frequency))
+        for number, start in starts.items()
+    ]
+
+
+def _mean_bandwidth(steps: tuple[tuple[float, float], ...], start: float, end: float) -> float:
+    crawls = 0.0
+    for k, (begin, bandwidth) in enumerate(steps):
+        until = steps[k + 1][0] if k + 1 < len(steps) else math.inf
+        crawls += max(min(end, until) - max(start, begin), 0.0) * bandwidth
+    return crawls / (end - start)

@@ -1,0 +1,223 @@
+"""Solvers and estimators against what NumPy and SciPy do with the same equations.
+
+The rivals are plain uses of both libraries: formulas as they are printed, and no loop over pages
+where there is a function for arrays. One that saves what NumPy lets it save is there as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray
+from policies import solvers
+from policies.estimators.change_rates import fit_change_rates
+from scripts.timing.contests import Comparison, Contest
+from scripts.timing.turns import Task
+
+HARMONIC_PAGES, QUICK_HARMONIC_PAGES = 18_532_314, 400_000
+PERIODIC_PAGES, QUICK_PERIODIC_PAGES = 1_000_000, 50_000
+FITTED_PAGES, QUICK_FITTED_PAGES = 500, 50
+CRAWLS = 98
+"""Crawls per page, a little irregular, of about a day each."""
+
+PRECISION = 1e-12
+"""To which the rivals find the logarithm of a multiplier, and rates."""
+
+SMOOTHING = 0.5
+"""Days of the imaginary intervals of LambdaLearnAndCrawl."""
+
+
+class Found(NamedTuple):
+    """What a rival finds."""
+
+    rates: FloatArray
+    multiplier: float
+    objective: float
+
+
+def pages(count: int) -> tuple[FloatArray, FloatArray, float]:
+    """Importance, (m,), change rates, (m,), and a bandwidth of a fifth of the pages."""
+    rng = np.random.default_rng(0)
+    return rng.lognormal(0.0, 2.0, count), rng.lognormal(-1.0, 1.6, count), 0.2 * count
+
+
+def histories(count: int) -> tuple[FloatArray, BoolArray]:
+    """Intervals between crawls, and whether each found a change, both (m, CRAWLS)."""
+    rng = np.random.default_rng(0)
+    change_rate = rng.lognormal(-1.0, 1.0, (count, 1))
+    intervals = rng.uniform(0.5, 1.5, (count, CRAWLS))
+    return intervals, rng.random(intervals.shape) < -np.expm1(-change_rate * intervals)
+
+
+def numpy_harmonic(
+    importance: FloatArray, change_rate: FloatArray, bandwidth: float, *, in_place: bool = False
+) -> Found:
+    """Eq. 5 of Kolobov et al. 2019: sums by NumPy, their root by SciPy's brentq on ln lambda.
+
+    ``in_place``, it computes once what it can, takes the sum apart, and makes no arrays on the way.
+    """
+    from scipy.optimize import brentq
+
+    if in_place:
+        squares, products = change_rate**2, 4.0 * importance * change_rate
+        changes, roots = change_rate.sum(), np.empty_like(change_rate)
+
+    def printed(multiplier: float) -> FloatArray:
+        inside = change_rate**2 + 4.0 * importance * change_rate / multiplier
+        return (np.sqrt(inside) - change_rate) / 2.0
+
+    def excess(logarithm: float) -> float:
+        multiplier = math.exp(logarithm)
+        if not in_place:
+            return math.log(printed(multiplier).sum() / bandwidth)
+        np.multiply(products, 1.0 / multiplier, out=roots)
+        np.add(roots, squares, out=roots)
+        np.sqrt(roots, out=roots)
+        return math.log(0.5 * (roots.sum() - changes) / bandwidth)
+
+    # rho is below mu/lambda
+    high = math.log(importance.sum() / bandwidth)
+    low = high - 2.0
+    while excess(low) < 0.0:
+        high, low = low, low - 2.0
+    multiplier = math.exp(brentq(excess, low, high, xtol=PRECISION))
+    rates = printed(multiplier)
+    return Found(rates, multiplier, float(importance @ np.log1p(change_rate / rates)))
+
+
+def scipy_binary_periodic(
+    importance: FloatArray, change_rate: FloatArray, bandwidth: float
+) -> Found:
+    """Eq. 5 of Busa-Fekete et al. by SciPy's lambertw, its multiplier by brentq."""
+    from scipy.optimize import brentq
+    from scipy.special import lambertw
+
+    weight = importance / importance.sum()
+    ratio = change_rate / weight
+
+    def rates(logarithm: float) -> FloatArray:
+        cost = math.exp(logarithm) * ratio
+        crawled = cost < 1.0
+        found = np.zeros(len(ratio))
+        interval = -1.0 - lambertw((cost[crawled] - 1.0) / math.e, -1).real
+        found[crawled] = change_rate[crawled] / interval
+        return found
+
+    def excess(logarithm: float) -> float:
+        return float(rates(logarithm).sum() / bandwidth) - 1.0
+
+    high = math.log(1.0 / ratio.min())
+    low = high - 2.0
+    while excess(low) < 0.0:
+        high, low = low, low - 2.0
+    logarithm = brentq(excess, low, high, xtol=PRECISION)
+    crawls = rates(logarithm)
+    crawled = crawls > 0.0
+    interval = change_rate[crawled] / crawls[crawled]
+    objective = float(weight[crawled] @ (-np.expm1(-interval) / interval))
+    return Found(crawls, math.exp(logarithm), objective)
+
+
+def scipy_change_rates(intervals: FloatArray, changed: BoolArray) -> FloatArray:
+    """Eq. 10 of Kolobov et al. 2019 as smoothed by their Algorithm 4: a root by brentq per page."""
+    from scipy.optimize import brentq
+
+    found = np.empty(len(intervals))
+    for i, (lengths, seen) in enumerate(zip(intervals, changed, strict=True)):
+        waited = np.append(lengths[seen], SMOOTHING)
+        unchanged = lengths[~seen].sum() + SMOOTHING
+
+        def slope(logarithm: float, waited: FloatArray = waited, rest: float = unchanged) -> float:
+            return float((waited / np.expm1(math.exp(logarithm) * waited)).sum() - rest)
+
+        found[i] = math.exp(brentq(slope, math.log(1e-4), math.log(100.0), xtol=PRECISION))
+    return found
+
+
+def harmonic_tasks(count: int) -> dict[str, Task]:
+    """Return LambdaCrawl over pages without observation, and its rivals."""
+    given = pages(count)
+
+    def solving(times: int) -> None:
+        for _ in range(times):
+            solvers.harmonic(*given)
+
+    def rivalling(times: int) -> None:
+        for _ in range(times):
+            numpy_harmonic(*given)
+
+    def saving(times: int) -> None:
+        for _ in range(times):
+            numpy_harmonic(*given, in_place=True)
+
+    return {
+        "harmonic": solving,
+        "numpy and brentq": rivalling,
+        "numpy in place and brentq": saving,
+    }
+
+
+def periodic_tasks(count: int) -> dict[str, Task]:
+    """Return the optimum of even intervals, and its rival."""
+    given = pages(count)
+
+    def solving(times: int) -> None:
+        for _ in range(times):
+            solvers.binary_periodic(*given)
+
+    def rivalling(times: int) -> None:
+        for _ in range(times):
+            scipy_binary_periodic(*given)
+
+    return {"binary_periodic": solving, "lambertw and brentq": rivalling}
+
+
+def fitting_tasks(count: int) -> dict[str, Task]:
+    """Return the maximum likelihood of change rates, and its rival."""
+    intervals, changed = histories(count)
+
+    def fitting(times: int) -> None:
+        for _ in range(times):
+            fit_change_rates(intervals, changed, smoothing=SMOOTHING)
+
+    def rivalling(times: int) -> None:
+        for _ in range(times):
+            scipy_change_rates(intervals, changed)
+
+    return {"fit_change_rates": fitting, "brentq per page": rivalling}
+
+
+def solver_contests(quick: bool = False) -> tuple[Contest, ...]:
+    """Return the contests; those of a ``quick`` run are of fewer pages."""
+    harmonic = QUICK_HARMONIC_PAGES if quick else HARMONIC_PAGES
+    periodic = QUICK_PERIODIC_PAGES if quick else PERIODIC_PAGES
+    fitted = QUICK_FITTED_PAGES if quick else FITTED_PAGES
+    return (
+        Contest(
+            f"LambdaCrawl over {harmonic:,} pages",
+            lambda: harmonic_tasks(harmonic),
+            harmonic,
+            "pages",
+            (
+                Comparison("harmonic", "numpy and brentq", 10.0),
+                Comparison("harmonic", "numpy in place and brentq"),
+            ),
+        ),
+        Contest(
+            f"even intervals over {periodic:,} pages",
+            lambda: periodic_tasks(periodic),
+            periodic,
+            "pages",
+            (Comparison("binary_periodic", "lambertw and brentq", 15.0),),
+        ),
+        Contest(
+            f"change rates of {fitted} pages with {CRAWLS} crawls each",
+            lambda: fitting_tasks(fitted),
+            fitted,
+            "pages",
+            (Comparison("fit_change_rates", "brentq per page", 60.0),),
+        ),
+    )
