@@ -53,8 +53,16 @@ def test_environments_pass(setting):
     check_crawl_env(maker(setting), render=True)
 
 
-@pytest.mark.parametrize("setting", ["uniform", "delayed", "scores", "refresh", "trace"])
-@pytest.mark.parametrize("name", policies.names("page"))
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        (name, setting)
+        for setting in ("uniform", "delayed", "scores", "refresh", "trace", "rates", "harmonic")
+        for name in policies.names(
+            SETTINGS[setting].get("action", "rates" if setting == "rates" else "page")
+        )
+    ],
+)
 def test_policies_pass(name, setting):
     check_policy(lambda env: policies.make(name, env), maker(setting))
 

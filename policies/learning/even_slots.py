@@ -6,11 +6,12 @@ from collections import deque
 
 import numpy as np
 
+from crawl_envs.compiled_forms import ANSWER_DUE
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 ROUNDING = 1e-9
-"""By so much an account may miss a whole number and still count as there."""
+"""By so much a credit may miss 0 and still count as there."""
 
 
 @compiled()
@@ -48,8 +49,9 @@ class EvenSlots:
     """Who gets the next slot: pages by their rates, and pages whose signals are to be answered.
 
     Every signal of a page adds its probability to the page's account, and a page whose account
-    reaches 1 is crawled, for 1, in the next slot that is free, first come first served. The other
-    slots go round by :func:`next_in_turn`; where no page has a rate, to the fullest account.
+    reaches 1 is crawled in the next slot that is free, first come first served; of its account,
+    what is below 1 stays, as in :mod:`policies.sequence`. The other slots go round by
+    :func:`next_in_turn`; where no page has a rate, to the fullest account.
     Credits and accounts go on when rates change, so that over many plans every page gets what the
     plans promised it: within one crawl as long as the rates stay. However they change, no page is a
     crawl ahead of its promise; behind it, none fell by more than 1.6 in trials with rates drawn
@@ -77,15 +79,19 @@ class EvenSlots:
     def hear(self, pages: IntArray) -> None:
         """Take in signals, in the order that they came."""
         for page in pages.tolist():
+            due = self.account[page] >= ANSWER_DUE
             self.account[page] += self._answered[page]
-            if self.account[page] >= 1.0 - ROUNDING:
-                self.account[page] -= 1.0
+            if not due and self.account[page] >= ANSWER_DUE:
                 self._waiting.append(page)
 
     def take(self, alive: BoolArray) -> int:
-        """The page that gets the next slot."""
+        """The page that gets the next slot; 0 where none is alive."""
+        if not alive.any():
+            return 0
         while self._waiting:
             page = self._waiting.popleft()
+            while self.account[page] >= ANSWER_DUE:
+                self.account[page] -= 1.0
             if alive[page]:
                 return page
         if self._shares.any():

@@ -94,9 +94,18 @@ def test_the_share_of_signals_answered_is_the_probability():
         page = int(rng.integers(4))
         slots.hear(np.array([page]))
         heard[page] += 1
-    while slots._waiting:
-        made[slots.take(ALL[:4])] += 1
+        while slots._waiting:
+            made[slots.take(ALL[:4])] += 1
     assert np.all(np.abs(made - heard * chances) <= 1.0 + 1e-6)
+
+
+def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():
+    slots = EvenSlots(2)
+    slots.plan(np.zeros(2), np.array([1.0, 0.7]))
+    slots.hear(np.array([0, 0, 1, 0, 1, 1, 1]))
+    assert [slots.take(ALL[:2]) for _ in range(2)] == [0, 1]
+    assert not slots._waiting
+    assert slots.account.tolist() == pytest.approx([0.0, 0.8])
 
 
 def test_without_rates_the_fullest_account_is_served_ahead_of_time():
