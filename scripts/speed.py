@@ -33,6 +33,7 @@ from scripts.timing.contests import (
     cold_start,
 )
 from scripts.timing.growth import Bar, Cost, cells, costs, draw
+from scripts.timing.solver_contests import solver_contests
 from scripts.timing.turns import Spread, pin, spread, take_turns
 
 OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
@@ -65,12 +66,17 @@ class Figure(NamedTuple):
         return "pass" if kept else "fail"
 
 
+def turns_of(contest: Contest, turns: int) -> int:
+    """Return how many turns of a contest are taken where ``turns`` are asked for."""
+    return turns if contest.most_turns is None else min(turns, contest.most_turns)
+
+
 def measured_contest(
     contest: Contest, turns: int, spell: float, tick: Callable[[], None]
 ) -> Iterator[Figure]:
     """Run a contest; yield its ratios, then its speeds."""
     taken = []
-    for turn in take_turns(contest.tasks(), turns, spell):
+    for turn in take_turns(contest.tasks(), turns_of(contest, turns), spell):
         taken.append(turn)
         tick()
     seconds = {name: np.array([turn[name] for turn in taken]) for name in taken[0]}
@@ -120,7 +126,9 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
     turns, spell, starts = (
         (QUICK_TURNS, QUICK_SPELL, QUICK_STARTS) if quick else (TURNS, SPELL, STARTS)
     )
-    total = turns * (len(CONTESTS) + len(PARTS)) + starts + len(cells(quick))
+    contests = (*CONTESTS, *solver_contests(quick))
+    rounds = sum(turns_of(contest, turns) for contest in contests)
+    total = rounds + turns * len(PARTS) + starts + len(cells(quick))
     # Drawn between the spells, and not by a thread of its own within them.
     with Progress(console=terminal, auto_refresh=False) as progress:
         bar = progress.add_task("timing", total=total)
@@ -132,7 +140,7 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
         started = list(measured_starts(starts, tick))
         core = pin()
         figures = []
-        for contest in CONTESTS:
+        for contest in contests:
             figures += measured_contest(contest, turns, spell, tick)
         for parts in PARTS:
             figures += measured_parts(parts, turns, spell, tick)

@@ -268,13 +268,17 @@ class Comparison(NamedTuple):
 
 
 class Contest(NamedTuple):
-    """Tasks that take turns; a task done once does ``amount`` units of work."""
+    """Tasks that take turns; a task done once does ``amount`` units of work.
+
+    ``most_turns`` bounds the turns where one takes long.
+    """
 
     name: str
     tasks: Callable[[], dict[str, Task]]
     amount: int
     unit: str
     comparisons: tuple[Comparison, ...]
+    most_turns: int | None = None
 
 
 CONTESTS = (

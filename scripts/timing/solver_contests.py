@@ -20,6 +20,10 @@ from scripts.timing.turns import Task
 HARMONIC_PAGES, QUICK_HARMONIC_PAGES = 18_532_314, 400_000
 PERIODIC_PAGES, QUICK_PERIODIC_PAGES = 1_000_000, 50_000
 FITTED_PAGES, QUICK_FITTED_PAGES = 500, 50
+MIXED_PAGES, QUICK_MIXED_PAGES = 100_000, 10_000
+MOST_TURNS = 9
+"""Of contests whose rivals take seconds."""
+
 CRAWLS = 98
 """Crawls per page, a little irregular, of about a day each."""
 
@@ -160,6 +164,18 @@ def harmonic_tasks(count: int) -> dict[str, Task]:
     }
 
 
+def mixed_tasks(count: int) -> dict[str, Task]:
+    """Return LambdaCrawl over pages of which 4% have complete observation."""
+    importance, change_rate, bandwidth = pages(count)
+    complete = np.arange(count) % 25 == 0
+
+    def solving(times: int) -> None:
+        for _ in range(times):
+            solvers.harmonic(importance, change_rate, bandwidth, complete)
+
+    return {"harmonic, mixed": solving}
+
+
 def periodic_tasks(count: int) -> dict[str, Task]:
     """Return the optimum of even intervals, and its rival."""
     given = pages(count)
@@ -195,6 +211,7 @@ def solver_contests(quick: bool = False) -> tuple[Contest, ...]:
     harmonic = QUICK_HARMONIC_PAGES if quick else HARMONIC_PAGES
     periodic = QUICK_PERIODIC_PAGES if quick else PERIODIC_PAGES
     fitted = QUICK_FITTED_PAGES if quick else FITTED_PAGES
+    mixed = QUICK_MIXED_PAGES if quick else MIXED_PAGES
     return (
         Contest(
             f"LambdaCrawl over {harmonic:,} pages",
@@ -205,6 +222,14 @@ def solver_contests(quick: bool = False) -> tuple[Contest, ...]:
                 Comparison("harmonic", "numpy and brentq", 10.0),
                 Comparison("harmonic", "numpy in place and brentq"),
             ),
+            MOST_TURNS,
+        ),
+        Contest(
+            f"LambdaCrawl over {mixed:,} pages, 4% with complete observation",
+            lambda: mixed_tasks(mixed),
+            mixed,
+            "pages",
+            (),
         ),
         Contest(
             f"even intervals over {periodic:,} pages",
@@ -212,6 +237,7 @@ def solver_contests(quick: bool = False) -> tuple[Contest, ...]:
             periodic,
             "pages",
             (Comparison("binary_periodic", "lambertw and brentq", 15.0),),
+            MOST_TURNS,
         ),
         Contest(
             f"change rates of {fitted} pages with {CRAWLS} crawls each",

@@ -34,6 +34,7 @@ def test_rival_of_the_fit_finds_the_same():
 def test_contests_name_their_tasks():
     assert [c.amount for c in contests.solver_contests()] == [
         contests.HARMONIC_PAGES,
+        contests.MIXED_PAGES,
         contests.PERIODIC_PAGES,
         contests.FITTED_PAGES,
     ]
@@ -42,6 +43,7 @@ def test_contests_name_their_tasks():
 @pytest.mark.parametrize("contest", contests.solver_contests(quick=True), ids=lambda c: c.name)
 def test_quick_contests_run(contest):
     tasks = contest.tasks()
-    assert {name for one in contest.comparisons for name in one[:2]} == set(tasks)
+    compared = {name for one in contest.comparisons for name in one[:2]}
+    assert compared == set(tasks) or (not compared and len(tasks) == 1)
     for task in tasks.values():
         task(1)
