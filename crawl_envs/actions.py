@@ -57,12 +57,15 @@ class ActionForm(ABC):
 
     def decode_one(self, action: Any) -> Actions:
         """Return the same for the action of a single lane."""
-        return self.decode(np.asarray(action)[None], 1)
+        return self.decode([action], 1)
 
 
 def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
     """Return the actions as an array of the given shape whose dtype is of one of the kinds."""
-    array = np.asarray(actions)
+    try:
+        array = np.asarray(actions)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"action must be {expected}, of shape {shape}, got {actions!r}") from None
     if array.shape != shape or array.dtype.kind not in kinds:
         raise ValueError(
             f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"

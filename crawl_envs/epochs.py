@@ -16,9 +16,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike
 
 from crawl_envs.actions import Actions, CrawlRates
-from crawl_envs.arguments import real
+from crawl_envs.arguments import per_page, real, whole
 from crawl_envs.compiled_forms import CompiledRates
-from crawl_envs.lanes import InstanceGenerator, Lanes
+from crawl_envs.lanes import InstanceGenerator, Lanes, Plan
 from crawl_envs.lockstep import LOG_FULL, resume_rates, step_rates
 from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED
@@ -33,39 +33,47 @@ def within_budget(
     action: FloatArray,
     complete: BoolArray,
     change_rate: FloatArray,
-    bandwidth: float,
+    bandwidth: ArrayLike,
     overspend: Overspend,
-) -> tuple[FloatArray, float]:
-    """Return an action that keeps to the budget, and what it is expected to spend.
+) -> tuple[FloatArray, FloatArray]:
+    """Return actions that keep to their budgets, and what they are expected to spend.
 
     Args:
-        action: crawl rates, and probabilities where ``complete``, (m,).
-        complete: which pages have complete observation, (m,) bool.
-        change_rate: changes per unit of time that the tracker believes, (m,); it matters only where
-            ``complete``.
-        bandwidth: crawls per unit of time.
+        action: crawl rates, and probabilities where ``complete``, (m,) or, of several lanes,
+            (N, m).
+        complete: which pages have complete observation, likewise, bool.
+        change_rate: changes per unit of time that the trackers believe, likewise; they matter only
+            where ``complete``.
+        bandwidth: crawls per unit of time, a number or (N,).
         overspend: ``scale`` takes probabilities above 1 for 1, and brings an action that spends too
             much down to the budget, all pages by the same factor; ``error`` objects to both.
 
     Raises:
-        ValueError: with ``error``, a probability above 1, or an action that spends too much.
+        ValueError: with ``error``, a probability above 1, or an action that spends too much; in any
+            case, rates whose sum is not finite.
     """
-    if np.any(action[complete] > 1.0):
+    if np.any(too_high := complete & (action > 1.0)):
         if overspend == "error":
             raise ValueError(
                 "action must be a probability in [0, 1] where every change is signalled, got "
-                f"{action[complete].max()}"
+                f"{action[too_high].max()}"
             )
-        action = np.where(complete, np.minimum(action, 1.0), action)
-    spent = float(np.sum(np.where(complete, action * change_rate, action)))
-    if spent <= bandwidth * (1.0 + SPEND_ROUNDING):
+        action = np.where(too_high, 1.0, action)
+    with np.errstate(over="ignore"):
+        spent = np.asarray(np.sum(np.where(complete, action * change_rate, action), axis=-1))
+    if not np.all(np.isfinite(spent)):
+        raise ValueError(f"action must have a finite sum, got rates up to {action.max():g}")
+    budget = np.broadcast_to(np.asarray(bandwidth, np.float64), spent.shape)
+    over = spent > budget * (1.0 + SPEND_ROUNDING)
+    if not over.any():
         return action, spent
     if overspend == "error":
         raise ValueError(
-            f"action must spend at most the bandwidth {bandwidth:g} crawls per unit of time, got "
-            f"{spent:g}"
+            f"action must spend at most the bandwidth {budget[over][0]:g} crawls per unit of time, "
+            f"got {spent[over][0]:g}"
         )
-    return action * (bandwidth / spent), bandwidth
+    factor = np.divide(budget, spent, out=np.ones_like(spent), where=over)
+    return action * factor[..., None], np.where(over, budget, spent)
 
 
 class EpochLanes(Lanes):
@@ -88,7 +96,7 @@ class EpochLanes(Lanes):
         ValueError: an argument outside its range.
     """
 
-    _OWN = (*Lanes._OWN, "_heard")
+    _OWN = (*Lanes._OWN, "_heard", "_complete", "_change_rate")
     reported = (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
 
     def __init__(
@@ -109,7 +117,9 @@ class EpochLanes(Lanes):
         self.bucket = None if bucket is None else real("bucket", bucket, least=1.0)
         form = CrawlRates(generator.num_pages, highest)
         super().__init__(num_lanes, generator, form, **more)
-        self._heard = np.zeros((num_lanes, self.num_pages), np.int64)
+        shape = (num_lanes, self.num_pages)
+        self._heard = np.zeros(shape, np.int64)
+        self._complete, self._change_rate = np.zeros(shape, np.bool_), np.zeros(shape)
         self._declared: dict[int, FloatArray] = {}
 
     def _world_arguments(self) -> dict[str, Any]:
@@ -117,7 +127,13 @@ class EpochLanes(Lanes):
         return {"epoch": self.epoch, "at_random": True, "bucket": bucket}
 
     def _last_slot_of(self, instance: Instance) -> int:
-        epochs = slots_until(clock_rows(1.0 / self.epoch), self.horizon)
+        try:
+            epochs = slots_until(clock_rows(1.0 / self.epoch), self.horizon)
+        except ValueError:
+            raise ValueError(
+                f"epoch must not be so short beside the horizon {self.horizon:g} that epochs "
+                f"cannot be counted, got {self.epoch!r}"
+            ) from None
         if epochs < 1:
             raise ValueError(
                 f"horizon must hold at least one epoch, got {self.horizon} with epoch {self.epoch}"
@@ -137,34 +153,45 @@ class EpochLanes(Lanes):
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
         """Say how often the tracker believes that pages change, for the budget of the next step.
 
-        Only pages with complete observation matter. Without it, what is revealed is believed, and
-        where change rates are hidden, (N + 1/2) / (t + 1/2) of the N signals heard up to time t.
+        Only pages with complete observation matter, and only where change rates are hidden: what is
+        revealed is what counts. What is hidden and not declared is taken for
+        (N + 1/2) / (t + 1/2), of the N signals heard up to time t.
 
         Raises:
-            ValueError: not one finite number >= 0 per page.
+            ValueError: not one finite number >= 0 per page, or no such lane.
         """
-        rates = np.array(change_rate, np.float64)
-        if rates.shape != (self.num_pages,) or not np.all(np.isfinite(rates) & (rates >= 0.0)):
-            raise ValueError(
-                f"change_rate must be finite and >= 0, of shape ({self.num_pages},), got "
-                f"{change_rate!r}"
-            )
-        self._declared[lane] = rates
+        rates = per_page("change_rate", change_rate, self.num_pages)
+        self._declared[whole("lane", lane, 0, self.num_lanes - 1)] = rates
 
-    def _believed(self, lane: int) -> FloatArray:
-        """Return the change rates by which a lane's spending is declared."""
-        if lane in self._declared:
-            return self._declared[lane]
-        instance = self.instance(lane)
+    def _prepare(self, plan: Plan) -> None:
+        super()._prepare(plan)
+        if plan.instance is not None:
+            self._complete[plan.lane] = plan.instance.complete
+            self._change_rate[plan.lane] = plan.instance.change_rate
+
+    def _believed(self) -> FloatArray:
+        """Return the change rates by which spending is declared, (N, m)."""
         if self.reveal == "parameters":
-            return instance.change_rate
-        now = float(self._world.state.lanes[lane]["time"])
-        rates: FloatArray = (self._heard[lane] + 0.5) / (now + 0.5)
+            return self._change_rate
+        now = self._world.state.lanes["time"][:, None]
+        rates: FloatArray = (self._heard + 0.5) / (now + 0.5)
+        for lane, declared in self._declared.items():
+            rates[lane] = declared
         return rates
 
+    def _budgets(self) -> FloatArray:
+        """Return the mean bandwidth of each lane's epoch that follows, (N,)."""
+        slots = self._world.state.lanes["slot"]
+        return np.array([self._bandwidth(lane, int(slot)) for lane, slot in enumerate(slots)])
+
     def budget(self, lane: int) -> float:
-        """Return the mean bandwidth of the epoch that follows."""
-        instance, slot = self.instance(lane), int(self._world.state.lanes[lane]["slot"])
+        """Return the mean bandwidth of a lane's epoch that follows."""
+        return self._bandwidth(lane, int(self._world.state.lanes[lane]["slot"]))
+
+    def _bandwidth(self, lane: int, slot: int) -> float:
+        instance = self.instance(lane)
+        if not instance.bandwidth_steps:
+            return instance.bandwidth
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         start, end = slot / (1.0 / self.epoch), (slot + 1) / (1.0 / self.epoch)
         return crawls_between(clock, start, end) / (end - start)
@@ -200,17 +227,15 @@ class EpochLanes(Lanes):
         if self._steps_left == 0:
             raise ResetNeeded("call reset before step")
         (wanted,) = actions
-        rates, chances = np.zeros(wanted.shape), np.zeros(wanted.shape)
-        budgets, declared = np.zeros(self.num_lanes), np.zeros(self.num_lanes)
-        for lane in map(int, np.flatnonzero(~self.ended)):
-            complete = self.instance(lane).complete
-            budgets[lane] = self.budget(lane)
-            action, declared[lane] = within_budget(
-                wanted[lane], complete, self._believed(lane), budgets[lane], self.overspend
-            )
-            rates[lane] = np.where(complete, 0.0, action)
-            chances[lane] = np.where(complete, action, 0.0)
+        if self.any_ended:
+            wanted = np.where(self.ended[:, None], 0.0, wanted)
+        budgets = self._budgets()
+        action, declared = within_budget(
+            wanted, self._complete, self._believed(), budgets, self.overspend
+        )
         self._declared.clear()
+        rates = np.where(self._complete, 0.0, action)
+        chances = np.where(self._complete, action, 0.0)
         if step_rates(self._world.table, rates, chances, budgets) == LOG_FULL:
             self._resume(resume_rates)
         self._world.outcomes[DECLARED][:] = declared
@@ -228,6 +253,8 @@ class EpochLanes(Lanes):
 
     def _restart(self, chosen: BoolArray) -> None:
         self._heard[chosen] = 0
+        for lane in map(int, np.flatnonzero(chosen)):
+            self._declared.pop(lane, None)
         super()._restart(chosen)
 
     def set_state(self, state: Mapping[str, Any]) -> None:

@@ -196,11 +196,10 @@ def _episode(core: Any, seed: int) -> Episode:
 
 def _playable(form: Compiled, lanes: Lanes) -> bool:
     """Return whether compiled code plays a form as the steps of an environment would."""
-    if isinstance(form, CompiledSequence):
-        return lanes.tape is None or not lanes.tape.mortal
     if isinstance(form, CompiledRates):
         return isinstance(lanes, EpochLanes) and lanes.keeps_to(form)
-    return lanes.form.name == "page"
+    mortal = lanes.tape is not None and lanes.tape.mortal
+    return lanes.form.name == "page" and not (isinstance(form, CompiledSequence) and mortal)
 
 
 class Summary(NamedTuple):

@@ -53,7 +53,7 @@ class LaneReader:
         See :meth:`crawl_envs.epochs.EpochLanes.declare`.
 
         Raises:
-            ValueError: actions are no rates, or not one finite number >= 0 per page.
+            ValueError: actions are no rates, not one finite number >= 0 per page, no such lane.
         """
         if not isinstance(self.lanes, EpochLanes):
             raise ValueError(f"declare is for actions 'rates', got actions {self.action_form!r}")

@@ -202,10 +202,10 @@ Rule = TypeVar("Rule", ThresholdRule, RateRule)
 
 
 def _spans(rules: tuple[Rule, ...], horizon: float) -> Iterator[tuple[Rule, float]]:
-    """Yield the rules that begin before the horizon, each with the time at which it ends."""
+    """Yield the rules that hold for some time, each with the time at which it ends."""
     ends = [rule.start for rule in rules[1:]] + [horizon]
     for rule, end in zip(rules, ends, strict=True):
-        if rule.start < horizon:
+        if rule.start < min(end, horizon):
             yield rule, min(end, horizon)
 
 

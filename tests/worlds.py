@@ -9,6 +9,7 @@ import numpy as np
 
 from crawl_envs import Instance
 from crawl_envs.actions import action_form
+from crawl_envs.epochs import EpochLanes
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.sim.tape import Tape
@@ -25,6 +26,18 @@ def rounded(instance: Instance) -> Instance:
         *(np.round(getattr(instance, name) * GRAIN) / GRAIN for name in names),
         bandwidth=instance.bandwidth,
         bandwidth_steps=instance.bandwidth_steps,
+        delay=instance.delay,
+    )
+
+
+def unrequested(instance: Instance) -> Instance:
+    """The instance whose pages nobody requests: its events are those without requests."""
+    return Instance(
+        np.zeros(instance.num_pages),
+        instance.change_rate,
+        instance.recall,
+        instance.false_signal_rate,
+        bandwidth=instance.bandwidth,
         delay=instance.delay,
     )
 
@@ -75,3 +88,38 @@ def vector_of(
 ) -> CrawlVectorEnv:
     lanes = lanes_of(instance, num_lanes, **more)
     return CrawlVectorEnv(lanes, Objective(), autoreset_mode=autoreset_mode, copy=copy)
+
+
+def epochs_of(
+    instance: Instance,
+    num_lanes: int = 1,
+    *,
+    horizon: float = 5.0,
+    highest: float = 64.0,
+    overspend: str = "error",
+    **more: Any,
+) -> EpochLanes:
+    return EpochLanes(
+        num_lanes,
+        Always(instance),
+        horizon=horizon,
+        highest=highest,
+        overspend=overspend,
+        **more,
+    )
+
+
+def rated_of(instance: Instance, *, reward: str = "freshness", **more: Any) -> CrawlEnv:
+    return CrawlEnv(epochs_of(instance, **more), Objective(reward))
+
+
+def rated_vector_of(
+    instance: Instance,
+    num_lanes: int,
+    *,
+    reward: str = "freshness",
+    autoreset_mode: str = "Disabled",
+    **more: Any,
+) -> CrawlVectorEnv:
+    lanes = epochs_of(instance, num_lanes, **more)
+    return CrawlVectorEnv(lanes, Objective(reward), autoreset_mode=autoreset_mode)

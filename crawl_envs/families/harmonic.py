@@ -110,7 +110,8 @@ class CrawlHarmonic(CrawlEnv):
       unobserved page is crawled at the instants of a Poisson process of the given rate (eq. 3), a
       page with complete observation at each of its signals with the given probability (eq. 6).
       The budget is on what is declared: the sum of rates and of probabilities times change rates.
-      More than the bandwidth is scaled down (``overspend="scale"``) or an error (``"error"``).
+      More than the bandwidth is scaled down (``overspend="scale"``, which takes any rates, also
+      beyond the box, and probabilities above 1 for 1) or an error (``"error"``).
       Change rates that are hidden count as the policy says in ``env.unwrapped.declare``, or as
       (N + 1/2) / (t + 1/2) of the N signals heard up to time t. What is really spent is in
       ``info``, and ``bucket`` can cap it.
@@ -154,7 +155,8 @@ class CrawlHarmonic(CrawlEnv):
 
     ## Episode End
 
-    Truncated after the last epoch, or slot, that begins within the horizon; never terminated.
+    Truncated after the last epoch that ends within the horizon, or the last slot that begins
+    within it; never terminated.
 
     ## Arguments
 
