@@ -39,6 +39,10 @@ import re
 from types import ModuleType
 
 
+FIRST_PAPER = "ncis"
+"""Whose figure is meant by a number that several papers have; ``lambdacrawl_fig3`` is the other."""
+
+
 def names() -> tuple[str, ...]:
     """Names of the experiments, numbers in order: fig9 comes before fig10."""
     found = (module.name for module in pkgutil.iter_modules(__path__))
@@ -54,9 +58,11 @@ def find(name: str) -> ModuleType:
     """Return an experiment by its name, or by what follows the paper's name in it.
 
     Raises:
-        ValueError: there is none, or more than one.
+        ValueError: there is none, or more than one, and none of FIRST_PAPER.
     """
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
+    if len(matching) > 1:
+        matching = [full for full in matching if full == f"{FIRST_PAPER}_{name}"]
     if len(matching) != 1:
         short = [full.partition("_")[2] for full in names()]
         raise ValueError(f"figure must be one of {', '.join((*short, *papers()))}, got {name!r}")

@@ -209,7 +209,7 @@ def assert_same_rollout(instance, rules, events, horizon, *, tape=None, alive=No
     made = []
     ends = [start for start, *_ in rules[1:]] + [horizon]
     for (start, rates, chances), end in zip(rules, ends, strict=True):
-        if start < horizon:
+        if start < min(end, horizon):
             twin.play_until(min(end, horizon), rates, chances)
             made += [crawl[:2] for crawl in twin.slot.crawls]
     assert list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True)) == made
