@@ -34,12 +34,14 @@ class ActionForm(ABC):
         most: the largest number of pages crawled at one decision.
         choices: how many pages, with ``probing`` also probes of pages, there are to choose from.
         probing: whether pages can be probed, that is looked at and not refreshed.
+        shape: of an action of one lane.
     """
 
     name: str
     batch: int
     most: int
     choices: int
+    shape: tuple[int, ...]
     probing: bool = False
 
     @abstractmethod
@@ -57,6 +59,9 @@ class ActionForm(ABC):
 
     def decode_one(self, action: Any) -> Actions:
         """Return the same for the action of a single lane."""
+        shape = getattr(action, "shape", self.shape)
+        if shape != self.shape:
+            raise ValueError(f"action must have shape {self.shape}, got {shape}")
         return self.decode([action], 1)
 
 
@@ -85,6 +90,7 @@ class PageChoice(ActionForm):
 
     def __init__(self, num_pages: int, probing: bool = False) -> None:
         self.probing, self.choices = probing, num_pages << probing
+        self.shape = ()
         self._ones: IntArray = np.ones(1, np.int64)
         self._one_page: IntArray = np.zeros((1, 1), np.int64)
         self._one_count: IntArray = np.ones(1, np.int64)
@@ -119,6 +125,7 @@ class TopScores(ActionForm):
     def __init__(self, num_pages: int, batch: int) -> None:
         self.num_pages = self.choices = num_pages
         self.batch = self.most = batch
+        self.shape = (num_pages,)
 
     def space(self) -> Box:
         """Return Box(-1, 1, (m,))."""
@@ -143,6 +150,7 @@ class RefreshSet(ActionForm):
 
     def __init__(self, num_pages: int) -> None:
         self.num_pages = self.most = self.choices = num_pages
+        self.shape = (num_pages,)
 
     def space(self) -> MultiBinary:
         """Return MultiBinary(m)."""
@@ -170,6 +178,7 @@ class CrawlRates(ActionForm):
 
     def __init__(self, num_pages: int, highest: float) -> None:
         self.num_pages = self.choices = num_pages
+        self.shape = (num_pages,)
         self.highest = max(highest, 1.0)
 
     def space(self) -> Box:

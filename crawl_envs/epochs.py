@@ -18,13 +18,16 @@ from numpy.typing import ArrayLike
 from crawl_envs.actions import Actions, CrawlRates
 from crawl_envs.arguments import per_page, real, whole
 from crawl_envs.compiled_forms import CompiledRates
-from crawl_envs.lanes import InstanceGenerator, Lanes, Plan
+from crawl_envs.lanes import SPENT, InstanceGenerator, Lanes, Plan
 from crawl_envs.lockstep import LOG_FULL, resume_rates, step_rates
 from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
-from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED
+from crawl_envs.sim.state import DECLARED, DENIED
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
 Overspend: TypeAlias = Literal["scale", "error"]
+MOST_CRAWLS = 1e8
+"""Crawls of an epoch on average, all of which are logged."""
+
 SPEND_ROUNDING = 1e-9
 """Share of the budget by which what is declared may exceed it through rounding."""
 
@@ -97,7 +100,6 @@ class EpochLanes(Lanes):
     """
 
     _OWN = (*Lanes._OWN, "_heard", "_complete", "_change_rate")
-    reported = (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class EpochLanes(Lanes):
         self.bucket = None if bucket is None else real("bucket", bucket, least=1.0)
         form = CrawlRates(generator.num_pages, highest)
         super().__init__(num_lanes, generator, form, **more)
+        self.reported = (*SPENT, ("denied", DENIED), ("declared", DECLARED))
         shape = (num_lanes, self.num_pages)
         self._heard = np.zeros(shape, np.int64)
         self._complete, self._change_rate = np.zeros(shape, np.bool_), np.zeros(shape)
@@ -139,6 +142,15 @@ class EpochLanes(Lanes):
                 f"horizon must hold at least one epoch, got {self.horizon} with epoch {self.epoch}"
             )
         return epochs - 1
+
+    def _check(self, instance: Instance) -> None:
+        super()._check(instance)
+        steps = (rate for _, rate in instance.bandwidth_steps)
+        crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch
+        if crawls > MOST_CRAWLS:
+            raise ValueError(
+                f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an epoch, got {crawls:g}"
+            )
 
     def num_slots(self, lane: int) -> int:
         """Return the number of epochs of a lane's episode."""
@@ -257,7 +269,15 @@ class EpochLanes(Lanes):
             self._declared.pop(lane, None)
         super()._restart(chosen)
 
+    def _kind(self) -> dict[str, Any]:
+        own = {"epoch": self.epoch, "overspend": self.overspend, "bucket": self.bucket}
+        return {**super()._kind(), **own}
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        return {**super().get_state(), "declared": dict(self._declared)}
+
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state, as :meth:`Lanes.set_state`; what was declared is forgotten."""
+        """Take on a state, as :meth:`Lanes.set_state`."""
         super().set_state(state)
-        self._declared.clear()
+        self._declared = dict(state["declared"])

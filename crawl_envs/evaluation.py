@@ -28,7 +28,7 @@ from crawl_envs.objectives import metrics
 from crawl_envs.rollouts import Episode, Rollout, play_form
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.events import check_events
-from crawl_envs.sim.penalties import Penalty
+from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance, Ledger, Policy
@@ -80,11 +80,15 @@ def simulate(
             with births and deaths for a policy that plans its crawls beforehand, or thresholds
             that no page can keep to.
     """
-    if not isinstance(instance, Instance) or not isinstance(policy, CompilablePolicy):
+    if not isinstance(instance, Instance):
+        raise ValueError(f"instance must be an Instance, got {instance!r}")
+    if not isinstance(policy, CompilablePolicy):
         raise ValueError(
-            f"instance must be an Instance and policy have a compiled form, got {instance!r} and "
-            f"{policy!r}"
+            "policy must have a compiled form (one that learns has none: play it in an "
+            f"environment), got {type(policy).__name__}"
         )
+    if penalty is not None:
+        penalty_increments(penalty, "penalty")
     whole("seed", seed, 0)
     slots = slots_until(
         clock_rows(instance.bandwidth, instance.bandwidth_steps),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -21,7 +21,7 @@ from crawl_envs.observations import ObservationArray, feature_names, write_param
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import check_events
 from crawl_envs.sim.penalties import Penalty, penalty_increments
-from crawl_envs.sim.state import HITS, REQUESTS
+from crawl_envs.sim.state import CRAWLS, HITS, REQUESTS
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -40,6 +40,12 @@ LONGEST = float(np.finfo(np.float32).max)
 """Elapsed times are shown as float32."""
 
 NEVER = np.iinfo(np.int64).max
+
+Reported: TypeAlias = tuple[tuple[str, int], ...]
+"""What the info of a step tells beside the reward: names, and rows of the outcomes."""
+
+REPORTED: Reported = (("requests", REQUESTS), ("hits", HITS))
+SPENT: Reported = (("crawls", CRAWLS),)
 
 
 class InstanceGenerator(Protocol):
@@ -110,6 +116,7 @@ class Lanes:
         self.resample = flag("resample", resample)
         self.tape, self.mortal = tape, tape is not None
         self.penalty, self.requests = penalty, requests
+        self.reported = REPORTED if requests else SPENT
         self.features = feature_names(
             reveal, self.mortal, self.num_sources, probed=form.probing, complete=show_complete
         )
@@ -260,9 +267,6 @@ class Lanes:
 
     # Steps
 
-    reported: tuple[tuple[str, int], ...] = (("requests", REQUESTS), ("hits", HITS))
-    """What the info of a step tells beside the reward: names, and rows of the outcomes."""
-
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
         """Crawl decoded actions and play on to the next decision, in lanes not ended.
 
@@ -382,7 +386,18 @@ class Lanes:
         """Return a copy of everything that decides what happens next."""
         own = {name: getattr(self, name).copy() for name in self._OWN}
         plain = {name: getattr(self, name) for name in self._PLAIN}
-        return {**own, **plain, "world": self._world.get_state()}
+        return {**own, **plain, "kind": self._kind(), "world": self._world.get_state()}
+
+    def _kind(self) -> dict[str, Any]:
+        """Return what lanes that share states must have in common, by name."""
+        return {
+            "action": self.form.name,
+            "batch": self.form.batch,
+            "probe": self.form.probing,
+            "horizon": self.horizon,
+            "reveal": self.reveal,
+            "objective": None if self.penalty is None else list(self.penalty),
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take on a state that :meth:`get_state` of lanes of the same kind returned.
@@ -392,9 +407,15 @@ class Lanes:
         Raises:
             ValueError: the state is of lanes of another kind; nothing has happened then.
         """
-        missing = {*self._OWN, *self._PLAIN, "world"} - set(state)
+        missing = {*self._OWN, *self._PLAIN, "kind", "world"} - set(state)
         if missing:
             raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
+        for name, value in self._kind().items():
+            if state["kind"].get(name) != value:
+                raise ValueError(
+                    f"state must be of lanes like these, with {name} {value!r}, got "
+                    f"{state['kind'].get(name)!r}"
+                )
         episodes = np.maximum(self.episodes, state["episodes"]) + 1
         self._world.set_state(state["world"])
         for name in self._OWN:

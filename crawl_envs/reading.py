@@ -84,7 +84,17 @@ class LaneReader:
         return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of an equal environment returned."""
+        """Take on a state that :meth:`get_state` of an equal environment returned.
+
+        To policies it is a new episode: what they remember is of another past, so that those that
+        learn start anew.
+
+        Raises:
+            ValueError: it is no such state, or of an environment that is not equal; nothing has
+                happened then.
+        """
+        if not isinstance(state, Mapping) or "np_random" not in state:
+            raise ValueError(f"state must be of get_state, got {type(state).__name__}")
         state = dict(state)
         self.np_random.bit_generator.state = state.pop("np_random")
         self.lanes.set_state(state)

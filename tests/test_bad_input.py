@@ -333,7 +333,7 @@ def test_an_action_outside_its_space_changes_nothing(form, value):
         ("page", -1, ("[0, 5)", "-1")),
         ("page", 2.0, ("[0, 5)", "float64")),
         ("scores", np.full(5, 1.5), ("[-1, 1]", "1.5")),
-        ("scores", np.zeros(4), ("(1, 5)", "(1, 4)")),
+        ("scores", np.zeros(4), ("(5,)", "(4,)")),
         ("refresh", np.array([0, 1, 2, 0, 0]), ("0 or 1", "0..2")),
         ("refresh", np.full(5, 0.5), ("0 or 1", "0.5..0.5")),
     ],

@@ -295,7 +295,7 @@ def test_slots_of_the_family_in_compiled_code():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"penalty": "quadratic"}, ("objective", "'quadratic'")),
+        ({"penalty": "quadratic"}, ("penalty", "'quadratic'")),
         ({"horizon": 0.1}, ("horizon", "0.1")),
         ({"horizon": math.nan}, ("horizon", "nan")),
         ({"seed": -1}, ("seed", "-1")),

@@ -32,7 +32,6 @@ BAD_ARGUMENTS = [
     ("epoch", math.inf),
     ("epoch", "day"),
     ("overspend", "ignore"),
-    ("overspend", None),
     ("bucket", 0.5),
     ("bucket", -1.0),
     ("bucket", math.nan),

@@ -16,6 +16,7 @@ from tests.environments import (
     DELAYED,
     EVERY_ID,
     EVERY_MODE,
+    HARMONIC,
     SLOW,
     actions_of,
     assert_same,
@@ -124,6 +125,7 @@ def test_policies_read_the_problem_anew_after_a_state_is_taken():
         (lambda state: {**state, "world": {}}, "lanes"),
         (lambda state: smaller_state(), "pages"),
         (lambda state: in_mid_delay_of_two_sources().get_state(), "like this one"),
+        (lambda state: {**state, "kind": {**state["kind"], "horizon": 7.0}}, "horizon"),
     ],
 )
 def test_foreign_states_are_refused_and_change_nothing(spoil, words):
@@ -135,7 +137,7 @@ def test_foreign_states_are_refused_and_change_nothing(spoil, words):
 
 
 def smaller_state():
-    env = bare(num_pages=5)
+    env = bare(num_pages=5, horizon=6.0)
     env.reset(seed=0)
     return env.get_state()
 
@@ -236,3 +238,31 @@ def test_without_copy_the_buffer_is_used_again():
         assert np.shares_memory(first, second)
         assert_same(second, expected)
         assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("other", [{"epoch": 0.5}, {"bucket": 3.0}, {"overspend": "error"}])
+def test_a_state_of_other_epochs_is_refused(other):
+    env, unlike = bare(HARMONIC), bare(HARMONIC, **other)
+    for one in (env, unlike):
+        one.reset(seed=0)
+    with pytest.raises(ValueError, match=next(iter(other))):
+        env.set_state(unlike.get_state())
+
+
+@pytest.mark.parametrize("state", [None, {"a": 1}, []])
+def test_what_is_no_state_is_refused(state):
+    env = bare(HARMONIC)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="state must be of get_state"):
+        env.set_state(state)
+
+
+def test_what_was_declared_is_part_of_the_state():
+    env = bare(HARMONIC, reveal="importance", overspend="error")
+    env.reset(seed=0)
+    complete = env.problem.complete
+    action = np.where(complete, 1.0, 0.0)
+    env.declare(np.full(6, 0.1))
+    env.set_state(env.get_state())
+    *_, info = env.step(action)
+    assert info["declared"] == pytest.approx(0.1 * complete.sum())

@@ -7,20 +7,18 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from crawl_envs.actions import action_form
+from crawl_envs.actions import ACTION_FORMS, SLOT_FORMS, action_form
 from crawl_envs.arguments import check_known
 from crawl_envs.epochs import EpochLanes, Overspend
 from crawl_envs.instances import generator_of
 from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.objectives import Objective
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.sim.state import CRAWLS
 from crawl_envs.single import CrawlEnv
 from crawl_envs.types import Reveal
 from crawl_envs.vector import CrawlVectorEnv
 
-EPOCH_ARGUMENTS = {"epoch": 1.0, "overspend": "scale", "bucket": None}
-"""What only the action form ``rates`` takes, with defaults."""
+REWARDS = ("penalty", "freshness")
 
 
 def _wired(
@@ -35,17 +33,19 @@ def _wired(
     horizon: float = 30.0,
     instance: str = "mixed",
     action: str = "rates",
-    epoch: float = 1.0,
-    overspend: Overspend = "scale",
+    epoch: float | None = None,
+    overspend: Overspend | None = None,
     bucket: float | None = None,
-    batch: int = 1,
-    probe: bool = False,
+    batch: int | None = None,
+    probe: bool | None = None,
     reveal: Reveal = "parameters",
     delay: Mapping[str, Any] | None = None,
     num_sources: int | None = None,
     resample: bool = False,
 ) -> tuple[Lanes, Objective]:
     """Wire the family's lanes and what they are paid; the arguments are of CrawlHarmonic."""
+    if reward not in (None, *REWARDS):
+        raise ValueError(f"reward must be one of {REWARDS} or None, got {reward!r}")
     generator = generator_of(
         instance,
         num_pages=num_pages,
@@ -54,10 +54,6 @@ def _wired(
         delay=delay,
         num_sources=num_sources,
     )
-    if reward == "requests":
-        raise ValueError("reward must be 'penalty' or 'freshness': no requests are played")
-    _, paid = penalty_and_reward(objective, reward or "penalty")
-    epochs: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
     told: dict[str, Any] = {
         "horizon": horizon,
         "reveal": reveal,
@@ -66,20 +62,29 @@ def _wired(
         "requests": False,
         "show_complete": True,
     }
+    epochs = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+    slots = {"batch": batch, "probe": probe}
+    lanes: Lanes
     if action == "rates":
-        if batch != 1 or probe:
-            given = ("batch", batch) if batch != 1 else ("probe", probe)
-            raise ValueError(f"{given[0]} is for actions of slots, got {given[1]!r} with 'rates'")
-        highest = max((generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps)))
-        lanes: Lanes = EpochLanes(num_lanes, generator, highest=highest, **epochs, **told)
-    else:
-        for name, value in epochs.items():
-            if value != EPOCH_ARGUMENTS[name]:
-                raise ValueError(f"{name} is for action 'rates', got {value!r} with {action!r}")
-        form = action_form(action, generator.num_pages, batch, probe)
+        highest = max(generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps), 0.0)
+        given = _given(epochs, slots, "actions of slots", action)
+        lanes = EpochLanes(num_lanes, generator, highest=highest, **given, **told)
+    elif action in SLOT_FORMS:
+        form = action_form(action, num_pages, **_given(slots, epochs, "action 'rates'", action))
         lanes = Lanes(num_lanes, generator, form, **told)
-        lanes.reported = (("crawls", CRAWLS),)
-    return lanes, Objective(paid, crawl_cost)
+    else:
+        raise ValueError(f"action must be one of {ACTION_FORMS}, got {action!r}")
+    return lanes, Objective(reward or "penalty", crawl_cost)
+
+
+def _given(
+    own: Mapping[str, Any], others: Mapping[str, Any], whose: str, action: str
+) -> dict[str, Any]:
+    """Return the arguments of an action form that were given, none of the others among them."""
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(f"{name} is for {whose}, got {value!r} with action {action!r}")
+    return {name: value for name, value in own.items() if value is not None}
 
 
 class CrawlHarmonic(CrawlEnv):
@@ -111,7 +116,8 @@ class CrawlHarmonic(CrawlEnv):
       page with complete observation at each of its signals with the given probability (eq. 6).
       The budget is on what is declared: the sum of rates and of probabilities times change rates.
       More than the bandwidth is scaled down (``overspend="scale"``, which takes any rates, also
-      beyond the box, and probabilities above 1 for 1) or an error (``"error"``).
+      beyond the box, and probabilities above 1 for 1) or an error (``"error"``, which is not for
+      agents that explore). The box ends at the bandwidth the environment was made with.
       Change rates that are hidden count as the policy says in ``env.unwrapped.declare``, or as
       (N + 1/2) / (t + 1/2) of the N signals heard up to time t. What is really spent is in
       ``info``, and ``bucket`` can cap it.
@@ -165,9 +171,10 @@ class CrawlHarmonic(CrawlEnv):
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 for every page, as in the
       paper's experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``.
-    - ``action`` ("rates"), ``batch`` (1), ``probe`` (False): the action form.
-    - ``epoch`` (1.0): length of an epoch; ``overspend`` ("scale"); ``bucket`` (None): the crawls
-      that a bucket of tokens can hold, which starts full and is refilled at the bandwidth.
+    - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (1.0), the length of an
+      epoch; ``overspend`` ("scale"); ``bucket`` (None), the crawls that a bucket of tokens can
+      hold, which starts full and is refilled at the bandwidth. With others: ``batch`` (1),
+      ``probe`` (False).
     - ``objective`` ("harmonic"): or ``binary``, 1 for any number of changes but 0, or a table C(0),
       C(1), ..., C(K) that starts at 0 and is concave.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).

@@ -41,7 +41,10 @@ def _wired(
 ) -> tuple[Lanes, Objective]:
     """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlTrace`."""
     if reward == "requests":
-        raise ValueError("reward must be 'freshness' or 'penalty': a trace records no requests")
+        raise ValueError(
+            "reward must be 'freshness' or 'penalty', since a trace records no requests, "
+            f"got {reward!r}"
+        )
     if window is not None and len(window) != 2:
         raise ValueError(f"window must be a first and a last day, got {window!r}")
     generator = recorded(

@@ -20,43 +20,46 @@ from crawl_envs.types import FloatArray
 Penalty: TypeAlias = str | Sequence[float] | FloatArray
 
 NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
+LARGEST = 1e100
+"""Largest number in a table: its sums over pages and time are still numbers."""
 ROUNDING = 1e-12
 """Share of the first increment by which a later one may exceed the one before it."""
 
 
-def penalty_increments(penalty: Penalty) -> FloatArray:
+def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
     """Return the first increments of a penalty.
 
     Args:
         penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
             that starts at 0, does not fall and is concave. More than K changes cost C(K).
+        name: what the penalty is called in errors.
 
     Raises:
         ValueError: an unknown name, or no such table.
     """
     if isinstance(penalty, str):
         if penalty not in NAMED:
-            raise ValueError(f"objective must be one of {tuple(NAMED)} or a table, got {penalty!r}")
+            raise ValueError(f"{name} must be one of {tuple(NAMED)} or a table, got {penalty!r}")
         return np.array(NAMED[penalty])
-    table = _table(penalty)
+    table = _table(penalty, name)
     steps = np.append(np.diff(table), 0.0)
     if table[0] != 0.0 or steps[0] <= 0.0:
-        raise ValueError(f"objective must be a table that rises from 0, got {penalty!r}")
+        raise ValueError(f"{name} must be a table that rises from 0, got {penalty!r}")
     if np.any(steps < 0.0) or np.any(np.diff(steps) > ROUNDING * steps[0]):
-        raise ValueError(f"objective must be a table that is concave, got {penalty!r}")
+        raise ValueError(f"{name} must be a table that is concave, got {penalty!r}")
     return steps
 
 
-def _table(penalty: ArrayLike) -> FloatArray:
-    """Return a table of finite numbers; ValueError where it is none."""
+def _table(penalty: ArrayLike, name: str) -> FloatArray:
+    """Return a table of numbers of a sensible size; ValueError where it is none."""
     try:
         table = np.asarray(penalty, np.float64)
     except (TypeError, ValueError):
         table = np.zeros(0)
-    if table.ndim != 1 or table.size < 2 or not np.all(np.isfinite(table)):
+    if table.ndim != 1 or table.size < 2 or not np.all(np.abs(table) <= LARGEST):
         raise ValueError(
-            f"objective must be one of {tuple(NAMED)} or a table of at least two numbers, "
-            f"got {penalty!r}"
+            f"{name} must be one of {tuple(NAMED)} or a table of at least two numbers up to "
+            f"{LARGEST:g}, got {penalty!r}"
         )
     return table
 
