@@ -38,7 +38,6 @@ import pkgutil
 import re
 from types import ModuleType
 
-
 FIRST_PAPER = "ncis"
 """Whose figure is meant by a number that several papers have; ``lambdacrawl_fig3`` is the other."""
 
@@ -64,9 +63,18 @@ def find(name: str) -> ModuleType:
     if len(matching) > 1:
         matching = [full for full in matching if full == f"{FIRST_PAPER}_{name}"]
     if len(matching) != 1:
-        short = [full.partition("_")[2] for full in names()]
-        raise ValueError(f"figure must be one of {', '.join((*short, *papers()))}, got {name!r}")
+        known = ", ".join((*_shortest(), *papers()))
+        raise ValueError(f"figure must be one of {known}, got {name!r}")
     return importlib.import_module(f"{__name__}.{matching[0]}")
+
+
+def _shortest() -> list[str]:
+    """Names without the paper's, where only one paper has such a figure."""
+    short = [full.partition("_")[2] for full in names()]
+    return [
+        figure if short.count(figure) == 1 else full
+        for full, figure in zip(names(), short, strict=True)
+    ]
 
 
 def papers() -> tuple[str, ...]:

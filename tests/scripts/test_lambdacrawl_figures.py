@@ -193,6 +193,26 @@ def test_costs_begin_with_the_first_decision_at_or_after_a_moment() -> None:
     assert found == [long_run.between(ledgers[6], ledgers[17], 3)]
 
 
+def test_crawls_are_counted_from_a_time_on() -> None:
+    for form, bandwidth in (("page", 2.0), ("refresh", 1.0)):
+        env = gymnasium.make(
+            "CrawlHarmonic-v0", num_pages=3, bandwidth=bandwidth, horizon=20.0, action=form
+        )
+        env.reset(seed=0)
+        played = crawl_policies.RoundRobin(env)
+        counted = long_run.Counted(env, played, 4.0)
+        [found] = long_run.stepped_costs(env, counted, 0, np.array([4.0, 10.0]))
+        assert counted.counts.sum() == 6.0 * bandwidth
+        assert counted.counts.sum() / 6.0 / 3.0 == pytest.approx(found[long_run.CRAWL_RATE])
+
+
+def test_proportionality_is_a_slope_of_logarithms() -> None:
+    rates = np.array([0.1, 0.5, 2.0])
+    assert long_run.proportionality(7.0 * rates, rates) == pytest.approx(1.0)
+    assert long_run.proportionality(np.full(3, 4.0), rates) == pytest.approx(0.0, abs=1e-12)
+    assert long_run.proportionality(np.array([0.0, 2.5, 10.0]), rates) == pytest.approx(1.0)
+
+
 def test_gaps_in_the_binary_cost_are_over_that_of_lc_without_signals() -> None:
     values = {lambdacrawl_fig2.IO: 4.0, BLC: 3.0, BLC_EPS: 5.0, lambdacrawl_fig2.CO: 2.0}
     rows = [Row("", "s", label, 0, J_B, value) for label, value in values.items()]
