@@ -1,8 +1,10 @@
 """URLs of a recorded set, read from Parquet: whole, or a subsample as an instance.
 
 ``python -m scripts.import_bing`` writes such a file of the public Bing set. It needs the columns
-``importance`` and ``change_rate`` (per day, float64) and ``complete`` (whether every change of the
-page is signalled, bool); others are ignored.
+``importance`` and ``change_rate`` (per day; floating-point or whole numbers) and ``complete``
+(whether every change of the page is signalled, bool). All that a pool knows of signals is
+``complete``: a file with a column ``recall`` or ``false_signal_rate`` is refused; other columns are
+ignored.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.arguments import bandwidth_function, whole
-from crawl_envs.instances.trace_tables import check_range, complain, read_columns
+from crawl_envs.instances.trace_tables import ColumnKind, check_range, complain, read_columns
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import BoolArray, Delay, FloatArray, Instance
 
 SUFFIX = ".parquet"
+COLUMNS = ("importance", "change_rate", "complete")
+REFUSED = ("recall", "false_signal_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,26 +113,51 @@ def url_pool(path: str | Path) -> UrlPool:
     """Read a pool of URLs; 17 bytes a page are kept, about three times as much is needed to read.
 
     Raises:
-        ValueError: the file is missing, foreign or truncated, lacks a column, has no rows, or a
-            column holds another type, a null, or a number that is not finite and >= 0.
+        ValueError: the file is missing, foreign or truncated, lacks a column, tells more of signals
+            than whether observation is complete, has no rows, or a column holds another type, a
+            null, or a number that is not finite and >= 0.
     """
     file = Path(path)
-    columns, _ = read_columns(file, {"importance": "number", "change_rate": "number"})
-    for name, values in columns.items():
-        check_range(file, name, values, 0.0, np.inf)
-    if columns["importance"].size == 0:
+    columns, _ = read_columns(file, _kinds(file))
+    importance, change_rate = (columns[name].astype(np.float64, copy=False) for name in COLUMNS[:2])
+    check_range(file, "importance", importance, 0.0, np.inf)
+    check_range(file, "change_rate", change_rate, 0.0, np.inf)
+    if importance.size == 0:
         raise complain(file, "importance", "no rows", "at least one page")
-    return UrlPool(columns["importance"], columns["change_rate"], _flags(file, "complete"))
+    return UrlPool(importance, change_rate, _flags(file, "complete"))
+
+
+def _kinds(path: Path) -> dict[str, ColumnKind]:
+    """How the columns of numbers are to be read; ValueError where columns do not fit."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file, expected a Parquet file with {list(COLUMNS)}")
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path}: expected a whole Parquet file, but {reason}") from None
+    absent = [name for name in COLUMNS if name not in schema.names]
+    if absent:
+        raise ValueError(
+            f"{path}: column {absent[0]!r} is missing, expected columns {list(COLUMNS)}, found "
+            f"{schema.names}"
+        )
+    for name in REFUSED:
+        if name in schema.names:
+            raise ValueError(f"{path}: expected nothing of signals but 'complete', found {name!r}")
+    whole = {name: pa.types.is_integer(schema.field(name).type) for name in COLUMNS[:2]}
+    return {name: "whole" if fits else "number" for name, fits in whole.items()}
 
 
 def _flags(path: Path, name: str) -> BoolArray:
-    """Read a column of truth values from a Parquet file that is known to be whole."""
+    """Read a column of truth values which a whole Parquet file has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        if name not in file.schema_arrow.names:
-            raise ValueError(f"{path}: column {name!r} is missing, found {file.schema_arrow.names}")
         column = file.read(columns=[name])[name]
     if not pa.types.is_boolean(column.type):
         raise complain(path, name, f"type {column.type}", "True or False")

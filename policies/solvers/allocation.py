@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import real
 from crawl_envs.types import FloatArray, Instance, Problem
 
 
@@ -47,9 +47,17 @@ class Allocation:
     host_multipliers: FloatArray | None = None
 
 
+def numbers(name: str, value: ArrayLike) -> FloatArray:
+    """``value`` as float64, itself where it is that already; ValueError unless of numbers."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+
+
 def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
     """The arguments as float64 arrays of one shape (m,); ValueError unless finite and >= 0."""
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+    arrays = {name: numbers(name, value) for name, value in given.items()}
     num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
     for name, array in arrays.items():
         if array.shape not in ((), (num_pages,)) or num_pages == 0:
@@ -101,6 +109,4 @@ def normalised(importance: FloatArray) -> FloatArray:
 
 def positive(name: str, value: float) -> float:
     """``value`` as a float; ValueError unless finite and > 0."""
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
-    return float(value)
+    return real(name, value, above=0.0)

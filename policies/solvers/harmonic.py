@@ -20,6 +20,9 @@ from policies.solvers.survey import Survey, survey
 FAR = 1e-70
 """Above this, and below its inverse, products of four numbers are numbers."""
 
+LIFT = 2.0**540
+"""Brings quotients that are too large, as its square, into the range of numbers."""
+
 SAMPLED_ABOVE = 500_000
 SAMPLE = 100_000
 
@@ -85,7 +88,7 @@ def harmonic(
     else:
         scales = Scales(power_below(pages.largest), power_below(bandwidth))
         found, objective = _search(pages, bandwidth * scales.rate, scales, rates)
-        multiplier = scales.rate / scales.importance / found.at
+        multiplier = unscaled(found.at, scales)
         iterations, met = found.iterations, found.met
     return Allocation(
         rates=rates,
@@ -105,6 +108,16 @@ def crawl_probabilities(pages: Survey, rates: FloatArray) -> FloatArray:
 def power_below(value: float) -> float:
     """The power of two that brings a value > 0 into [1/2, 1)."""
     return math.ldexp(1.0, max(min(-math.frexp(value)[1], 1022), -1022))
+
+
+def unscaled(at: float, scales: Scales) -> float:
+    """The multiplier whose scaled inverse is ``at`` > 0; inf beyond the range of numbers."""
+    part, exponent = math.frexp(at)
+    shift = math.frexp(scales.rate)[1] - math.frexp(scales.importance)[1] - exponent
+    try:
+        return math.ldexp(1.0 / part, shift)
+    except OverflowError:
+        return math.inf
 
 
 def _search(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> tuple[Root, float]:
@@ -162,13 +175,15 @@ def _pass(
     """
     total = slope = cost = 0.0
     weight_scale = importance_scale * price
+    apart = math.isinf(weight_scale)
     unused = np.empty(BLOCK)
     buffers = np.empty((BUFFERS + 1, BLOCK))
     for begin in range(0, complete.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         weight = importance[part]
         out = rates[part] if rates.size > 0 else unused[: weight.size]
-        given = weight, change_rate[part], complete[part], weight_scale, rate_scale, out
+        scaled, times = (weight * importance_scale, price) if apart else (weight, weight_scale)
+        given = scaled, change_rate[part], complete[part], times, rate_scale, out
         spent, steepness = _plain_block(*given) if plain else _block(*given)
         total += spent
         slope += steepness
@@ -215,18 +230,21 @@ def _block(
     """The sum of the scaled rates of some pages, and of their derivatives.
 
     With k = mu/(lambda Delta) and s = sqrt(1 + 4 k), eq. 5 is rho = 2 mu/lambda/(1 + s), which
-    loses no digits, and its derivative mu/lambda/s; one division serves both.
+    loses no digits, and its derivative mu/lambda/s; one division serves both. With k beyond 1e300,
+    which is brought into the range of numbers, s + 1 = s.
     """
     total = slope = 0.0
     unscale = 1.0 / rate_scale
     for i in range(importance.size):
         most = importance[i] * weight_scale
         change = change_rate[i] * rate_scale
-        k = most / change
-        k = k if k < 1e300 else 1e300
-        s = math.sqrt(1.0 + 4.0 * k)
-        shared = most / (s * (1.0 + s))
-        rate, steep = 2.0 * shared * s, shared * (1.0 + s)
+        far = change < most * 1e-300
+        part = most / LIFT if far else most
+        k = part / (change * LIFT if far else change)
+        s = math.sqrt((0.0 if far else 1.0) + 4.0 * k)
+        shared = part / (s if far else s * (1.0 + s))
+        rate = 2.0 * shared * (1.0 if far else s)
+        steep = shared * (1.0 if far else 1.0 + s)
         rate = rate if change > 0.0 else 0.0
         steep = steep if change > 0.0 else 0.0
         capped = most if most < change else change

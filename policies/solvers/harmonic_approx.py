@@ -14,6 +14,9 @@ from policies.solvers.harmonic import crawl_probabilities, harmonic, power_below
 from policies.solvers.multiplier import root
 from policies.solvers.survey import Survey, survey
 
+FAST = 1e300
+"""Scaled change rates above this are as good as infinite."""
+
 
 def harmonic_approx(
     importance: ArrayLike,
@@ -112,7 +115,7 @@ def _price(
     total = curved = 0.0
     for i in range(importance.size):
         share = 0.0 if complete[i] else importance[i] * shares
-        change = change_rate[i] * scale
+        change = min(change_rate[i] * scale, FAST)
         stale = change / (share * crawls + change)
         stale = stale if change > 0.0 else 0.0
         total += share * stale

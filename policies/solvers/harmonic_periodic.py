@@ -11,13 +11,17 @@ from crawl_envs.arguments import real
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from policies.solvers.allocation import Allocation, page_arrays
-from policies.solvers.harmonic import Scales, power_below
+from policies.solvers.harmonic import Scales, power_below, unscaled
 from policies.solvers.harmonic_interval import harmonic_interval
 from policies.solvers.multiplier import Root, root
 from policies.solvers.survey import Survey, page_mask, survey
 
 WHOLE = 1e-11
 """Mean cycles within this share of a whole number of signals are one."""
+
+OFTEN, RARELY = 1e-200, 1e17
+"""Shares of mu/lambda, of change rates: below the one a page is crawled sqrt(mu Delta/(2 lambda))
+times per unit time, to rounding, and above the other mu/lambda times."""
 
 SMALL = 1.0
 """Changes per interval below which their cost is summed as a series."""
@@ -71,7 +75,7 @@ def harmonic_periodic(
     else:
         scales = Scales(power_below(pages.largest), power_below(bandwidth))
         found = _spend(pages, bandwidth * scales.rate, scales, rates)
-        multiplier = scales.rate / scales.importance / found.at
+        multiplier = unscaled(found.at, scales)
         iterations, met = found.iterations, bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
@@ -123,8 +127,9 @@ def _spend(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> R
     if not found.met and found.above < math.inf:
         many = np.empty(len(rates))
         more = _pass(*pages[:3], *scales, found.above, many)[0] / budget
-        share = (1.0 - found.spent) / (more - found.spent)
-        rates += share * (many - rates)
+        if np.isfinite(many).all():
+            share = (1.0 - found.spent) / (more - found.spent)
+            rates += share * (many - rates)
     return found
 
 
@@ -148,11 +153,16 @@ def _pass(
         change = change_rate[i] * rate_scale
         rate = steep = 0.0
         if weight > 0.0 and change > 0.0:
-            cost = min(change / weight, 1e300)
-            if complete[i]:
-                rate = change / max(math.ceil(cost), 1.0)
-                steep = rate if cost > 1.0 else 0.0
+            if not change < RARELY * weight:
+                rate = steep = weight
+            elif complete[i]:
+                rate = change / max(math.ceil(change / weight), 1.0)
+                steep = rate if change > weight else 0.0
+            elif change < OFTEN * weight:
+                rate = math.sqrt(change) * math.sqrt(0.5 * weight)
+                steep = 0.5 * rate
             else:
+                cost = change / weight
                 x = harmonic_interval(cost)
                 rate = change / x
                 steep = rate * cost / (-math.expm1(-x) * x)
@@ -171,12 +181,13 @@ def _numbers(pages: Survey, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)
     probabilities = np.ones(len(rates))
-    cycles = pages.change_rate[crawled] / rates[crawled]
-    nearest = np.rint(cycles)
-    whole = np.abs(cycles - nearest) <= WHOLE * cycles
-    number = np.where(whole, nearest, np.floor(cycles))
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite cycle is whole
+        cycles = pages.change_rate[crawled] / rates[crawled]
+        nearest = np.rint(cycles)
+        broken = np.abs(cycles - nearest) > WHOLE * cycles
+        number = np.where(broken, np.floor(cycles), nearest)
+        probabilities[crawled] = np.where(broken, number + 1.0 - cycles, 1.0)
     signals[crawled] = number
-    probabilities[crawled] = np.where(whole, 1.0, number + 1.0 - cycles)
     return signals, probabilities
 
 
@@ -190,6 +201,8 @@ def _cost(
     with np.errstate(over="ignore"):
         waits = change_rate[timed] / rates[timed]
         cycles = change_rate[signalled] / rates[signalled]
+    if not (np.isfinite(waits).all() and np.isfinite(cycles).all()):
+        return math.inf
     return float(
         importance[timed] @ _evenly(waits) + importance[signalled] @ _after_signals(cycles)
     )
@@ -220,5 +233,6 @@ def _after_signals(cycles: FloatArray) -> FloatArray:
     cycles = np.maximum(cycles, 1.0)
     number = np.floor(cycles)
     later = cycles - number
-    early = (1.0 - later) * number * staleness(number)
-    return np.asarray((early + later * (number + 1.0) * staleness(number + 1.0)) / cycles)
+    early = (1.0 - later) * (number / cycles) * staleness(number)
+    late = later * ((number + 1.0) / cycles) * staleness(number + 1.0)
+    return np.asarray(early + late)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,6 +20,9 @@ STEPS = 16
 MOST = 500
 """Iterations in all: for budgets and pages that numbers cannot tell apart."""
 
+LEAST, LARGEST = sys.float_info.min, sys.float_info.max
+"""Where the search ends if the budget is spent nowhere."""
+
 Spend = Callable[[float, bool], tuple[float, float]]
 """``spend(at, last)``: the share of the budget that is spent, and its derivative by ln ``at``.
 
@@ -29,7 +34,7 @@ class Root(NamedTuple):
     """Where the search ended: pages took there what they spend.
 
     ``spent`` is the share of the budget. It is off 1 only where no number lies between ``at`` and
-    ``above``, at which more than the budget is spent.
+    ``above``, at which more than the budget is spent, or where ``at`` is the largest number.
     """
 
     at: float
@@ -53,33 +58,70 @@ def root(spend: Spend, start: float) -> Root:
         spend: see :data:`Spend`; it must exceed 1 somewhere.
         start: where to begin, > 0.
     """
-    low, high, at, reach = 0.0, math.inf, start, 4.0
-    last, last_gap, closed = False, math.inf, False
-    iterations = 0
-    while True:
-        iterations += 1
+    bracket = _Bracket()
+    at, last, before = start, False, math.inf
+    for iterations in itertools.count(1):
         spent, slope = spend(at, last)
         gap = math.log(spent) if spent > 0.0 else -math.inf
-        if last and (abs(gap) <= TOLERANCE or closed or iterations > MOST):
-            return Root(at, spent, high, iterations)
-        low, high = (at if gap <= 0.0 else low), (at if gap >= 0.0 else high)
-        slow = iterations > STEPS or abs(gap) > 0.5 * abs(last_gap)
-        last_gap, last = gap, abs(gap) <= TOLERANCE
-        if last:
+        met = abs(gap) <= TOLERANCE
+        if last and (met or bracket.closed or iterations > MOST):
+            break
+        bracket.narrow(at, gap)
+        if met:
+            last = True
             continue
-        step = -gap * spent / slope if slope > 0.0 else math.copysign(math.inf, -gap)
-        following = at * math.exp(max(min(step, 99.0), -99.0))
-        last = abs(gap) <= CLOSE and not slow
-        if low == 0.0 or high == math.inf:
-            if not low < following < high or iterations > STEPS:
-                following = at * reach if low > 0.0 else at / reach
-                reach = min(reach * reach, 1e60)
-        elif slow or not low < following < high:
-            middle = _between(low, high)
-            closed = middle is None
-            following, last = (low, True) if middle is None else (middle, False)
-        last = last or iterations >= MOST
-        at = following
+        late = iterations > STEPS
+        slow = late or abs(gap) > 0.5 * before
+        before = abs(gap)
+        newton = _newton(at, spent, slope, gap)
+        at = bracket.following(at, newton, slow=slow, late=late)
+        close = before <= CLOSE and not slow and at == newton
+        last = close or bracket.closed or iterations >= MOST
+    return Root(at, spent, bracket.high, iterations)
+
+
+def _newton(at: float, spent: float, slope: float, gap: float) -> float:
+    """Where the logarithm's tangent meets 0; a factor e^99 away at most."""
+    step = -gap * spent / slope if slope > 0.0 else math.copysign(math.inf, -gap)
+    return at * math.exp(max(min(step, 99.0), -99.0))
+
+
+class _Bracket:
+    """Points that spend at most, and at least, the budget; 0 and inf until there are any.
+
+    ``closed``: no number lies between them, or none beyond them.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high, self.closed = 0.0, math.inf, False
+        self._reach = 4.0
+
+    def narrow(self, at: float, gap: float) -> None:
+        """Take in a point and its gap, > 0 where it spends too much."""
+        if gap <= 0.0:
+            self.low = at
+        if gap >= 0.0:
+            self.high = at
+
+    def following(self, at: float, newton: float, *, slow: bool, late: bool) -> float:
+        """The next point after ``at``: Newton's, if it lies within and steps make way."""
+        within = self.low < newton < self.high
+        if self.low == 0.0 or self.high == math.inf:
+            point = newton if within and not late else self._outwards(at)
+            point = min(max(point, LEAST), LARGEST)
+            self.closed = point == at
+            return point
+        if within and not slow:
+            return newton
+        middle = _between(self.low, self.high)
+        self.closed = middle is None
+        return self.low if middle is None else middle
+
+    def _outwards(self, at: float) -> float:
+        """A point beyond ``at`` on the open side, ever further."""
+        point = at * self._reach if self.low > 0.0 else at / self._reach
+        self._reach = min(self._reach * self._reach, 1e60)
+        return point
 
 
 def _between(low: float, high: float) -> float | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.arguments import real
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.solvers.allocation import Allocation, normalised, page_arrays
+from policies.solvers.allocation import Allocation, normalised, numbers, page_arrays
 from policies.solvers.harmonic import harmonic
 from policies.solvers.harmonic_periodic import harmonic_periodic
 from policies.solvers.periodic import binary_periodic
@@ -74,8 +74,9 @@ def polite(
         ValueError: what the solver objects to; another solver; ``host`` is not of integers in
             [0, H); a cap is not > 0, or does not allow the floor.
     """
+    each = numbers("host", host)
     weight, change, _ = page_arrays(
-        importance=importance, change_rate=change_rate, host=np.zeros(np.shape(host))
+        importance=importance, change_rate=change_rate, host=np.zeros(each.shape)
     )
     bandwidth = real("bandwidth", bandwidth, above=0.0)
     hosts, caps = _hosts(host, host_bandwidth, len(weight))
@@ -87,7 +88,7 @@ def polite(
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     columns = {name: column[back] for name, column in found.columns.items()}
-    spent = abs(columns["rates"].sum() / bandwidth - 1.0) <= 1e-9
+    spent = bool(abs(columns["rates"].sum() / bandwidth - 1.0) <= 1e-9)
     return Allocation(
         probabilities=columns.pop("probabilities", None),
         multiplier=found.multiplier,
@@ -109,7 +110,7 @@ def _hosts(
             f"host must be integers of shape ({num_pages},), got {hosts.dtype} of shape "
             f"{hosts.shape}"
         )
-    caps = np.asarray(host_bandwidth, dtype=np.float64)
+    caps = numbers("host_bandwidth", host_bandwidth)
     if caps.ndim == 0:
         caps = np.full(max(int(hosts.max()) + 1, 1), float(caps))
     if caps.ndim > 1 or not (caps > 0.0).all():

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.solvers.allocation import page_arrays
+from policies.solvers.allocation import numbers, page_arrays
 
 FINITE = int(np.float64(np.finfo(np.float64).max).view(np.int64))
 """Bits of the largest float: as integers, bits of floats >= 0 rise with them."""
@@ -42,16 +42,15 @@ def survey(importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | 
     """Read what describes pages; scalars hold for every page, and None for no page.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, shapes disagree,
-            or ``complete`` is not boolean.
+        ValueError: an argument is negative, not finite or no number, all importance is zero, shapes
+            disagree, or ``complete`` is not boolean.
     """
-    weight = np.asarray(importance, dtype=np.float64)
-    change = np.asarray(change_rate, dtype=np.float64)
+    weight, change = numbers("importance", importance), numbers("change_rate", change_rate)
     if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
     sound, ends, signalled, unobserved = _survey(weight, change, mask)
-    least, largest, fastest = ends.view(np.float64)
+    least, largest, fastest = ends.view(np.float64).tolist()
     if not sound:
         page_arrays(importance=weight, change_rate=change)  # tells which, or knows -0
     if not largest > 0.0:

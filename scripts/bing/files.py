@@ -89,7 +89,8 @@ def blocks(
         advance: told how many bytes of the file on disk were read since it was told last.
 
     Raises:
-        ValueError: a gzipped file is truncated or none, or a line is longer than LONGEST.
+        ValueError: a gzipped file is truncated or none, the last line has no newline, or a line
+            is longer than LONGEST.
     """
     with path.open("rb") as raw:
         packed = path.suffix == ".gz"
@@ -116,4 +117,5 @@ def blocks(
                 f"{path}, from line {line} on: expected a whole gzip file, but {error}"
             ) from None
         if rest:
-            yield Block(np.frombuffer(rest + b"\n", np.uint8), line, end + len(rest))
+            last_line = np.frombuffer(rest, np.uint8)
+            raise complain(path, line, last_line, "a newline at the end of a whole file")

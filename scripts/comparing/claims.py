@@ -14,12 +14,13 @@ from scripts.comparing.verdicts import Claim, Verdict
 
 PAGE = "claims.md"
 SIGNS = {"yes": "✓", "no": "✗", "open": "?"}
-HOLDS, PARTLY, FAILS, OPEN, UNTESTED = (
+HOLDS, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
     "holds",
     "holds in part",
     "does not hold",
     "open",
     "not tested",
+    "too few repetitions to judge",
 )
 
 HEADS = {
@@ -59,8 +60,8 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
             "draws of a law that was fitted to what is published of the set.",
         ),
         Claim(
-            "Change rates of those URLs stay the same over 14 weeks, or for as long as the suffix "
-            "of the history that is used to estimate them.",
+            "Change rates may vary with time, and estimates from a suffix of the history that is "
+            "shorter than all of it follow them.",
             "section 5",
             note="Simulated change rates never change.",
         ),
@@ -91,15 +92,15 @@ def write_claims(
     """
     contents, sections = [], []
     for experiment in experiments:
-        figure = experiment.__name__.rpartition(".")[2].partition("_")[2]
-        rows = _rows(folder / figure / "rows.parquet", experiment)
-        told, section = _section(experiment, figure, rows, quick)
+        name = experiment.__name__.rpartition(".")[2]
+        rows = _rows(folder / name.partition("_")[2] / "rows.parquet", experiment)
+        told, section = _section(experiment, name, rows, quick)
         contents += told
         sections.append(section)
     beyond = BEYOND.get(paper, ())
     if beyond:
         contents += [_content("", claim, UNTESTED) for claim in beyond]
-        parts = ["## Beyond these experiments", *(_told(claim, ()) for claim in beyond)]
+        parts = ["## Beyond these experiments", *(_told(claim, (), UNTESTED) for claim in beyond)]
         sections.append("\n\n".join(parts))
     path = folder / PAGE
     page = "\n\n".join([*_head(folder, paper, quick), _table(contents), *sections])
@@ -124,7 +125,7 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
     if paper in HEADS:
         head.append(f"{HEADS[paper]}.")
     if quick:
-        head.append("**Sizes and times are cut short to see that it works: no verdict counts.**")
+        head.append("**Sizes and times are cut short to see that it works: nothing is judged.**")
     head.append(
         f"`python -m scripts.reproduce {paper} --score` makes this page from the rows that lie in "
         "the folders beside it; without `--score` it also simulates what is missing. ± is the "
@@ -138,10 +139,11 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
 
 
 def _section(
-    experiment: ModuleType, figure: str, rows: Sequence[Row], quick: bool
+    experiment: ModuleType, name: str, rows: Sequence[Row], quick: bool
 ) -> tuple[list[str], str]:
     """Return the lines of contents and the section of an experiment."""
     claims = claims_of(experiment)
+    figure = name.partition("_")[2]
     parts = [f"## {figure}: {experiment.TITLE}"]
     if rows:
         count = len({row.seed for row in rows})
@@ -149,12 +151,14 @@ def _section(
         scored = f"Scored: {experiment.METRIC}, where nothing else is named."
         parts.append(f"{count} repetition{'s' * (count > 1)}. {scored} Pictures: {pictures}.")
     else:
-        parts.append(f"No rows yet: `python -m scripts.reproduce {figure}`.")
+        parts.append(f"No rows yet: `python -m scripts.reproduce {name}`.")
     contents = []
     for claim in claims:
         verdicts = judged(experiment, rows, claim.tests, quick)
-        contents.append(_content(figure, claim, verdict_of(verdicts)))
-        parts.append(_told(claim, verdicts))
+        short = claim.tests and rows and (quick or not verdicts)
+        word = TOO_FEW if short else verdict_of(verdicts)
+        contents.append(_content(figure, claim, word))
+        parts.append(_told(claim, verdicts, word))
     others = judged(experiment, rows, getattr(experiment, "EXPECTED", ()), quick)
     if hasattr(experiment, "CLAIMS") and others:
         parts += ["Beside the paper's claims:", "\n".join(_lines(others))]
@@ -170,8 +174,8 @@ def _table(contents: Iterable[str]) -> str:
     return "\n".join(["| | claim | here |", "|---|---|---|", *contents])
 
 
-def _told(claim: Claim, verdicts: Sequence[Verdict]) -> str:
-    parts = [f"**{claim.says}** ({claim.source}) *{verdict_of(verdicts)}*"]
+def _told(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
+    parts = [f"**{claim.says}** ({claim.source}) *{word}*"]
     if verdicts:
         parts.append("\n".join(_lines(verdicts)))
     if claim.note:

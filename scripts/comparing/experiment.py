@@ -66,6 +66,6 @@ def expected_of(experiment: ModuleType) -> list[Expected]:
 def judged(
     experiment: ModuleType, rows: Sequence[Row], expected: Iterable[Expected], quick: bool
 ) -> list[Verdict]:
-    """Judge what is expected; levels are of the full size, so none is judged if ``quick``."""
-    kept = [item for item in expected if not (quick and isinstance(item, Level))]
-    return judge(rows, experiment.METRIC, kept)
+    """Judge what is expected; if ``quick``, which cuts sizes and times short, all is open."""
+    found = judge(rows, experiment.METRIC, expected)
+    return [verdict._replace(holds="open") for verdict in found] if quick else found

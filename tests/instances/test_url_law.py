@@ -64,3 +64,41 @@ def test_declared_shares_in_a_sample(drawn):
 
 def test_importance_has_mean_one(drawn):
     assert drawn.importance.mean() == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize("spread", [0.75, 1.0, 1.2, 2.5])
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_means_with_another_spread(spread, name):
+    """The weighted means are those of a law whose logarithms are normal, importance included."""
+    target, function = PUBLISHED[name]
+    fame, own, other = np.random.default_rng(1).standard_normal((3, 400_000))
+    if name != "mean":
+        fame = fame + spread  # what importance weights do
+    urls = url_law.urls_of(fame, own, other, spread=spread)
+    assert function(urls.change_rate).mean() == pytest.approx(target, rel=0.01)
+    assert np.std(np.log(urls.importance)) == pytest.approx(spread, rel=0.01)
+
+
+@pytest.mark.parametrize(("spread", "carried"), [(0.75, None), (1.2, 0.264), (2.5, 0.264)])
+def test_declared_shares_with_another_spread(spread, carried):
+    fame, own, other = np.random.default_rng(2).standard_normal((3, 400_000))
+    plain = url_law.urls_of(fame, own, other, spread=spread)
+    assert plain.declared.mean() == pytest.approx(0.04, rel=0.03)
+    weighted = url_law.urls_of(fame + spread, own, other, spread=spread).declared.mean()
+    if carried is None:  # at its end: the most important 4% are declared
+        carried = stats.norm.sf(url_law.DECLARED_QUANTILE - spread)
+        assert carried < 0.264
+    assert weighted == pytest.approx(carried, rel=0.02)
+
+
+def test_the_chosen_spread_is_the_one_where_none_is_given():
+    scores = np.random.default_rng(3).standard_normal((3, 1000))
+    given = url_law.urls_of(*scores, spread=url_law.IMPORTANCE_SPREAD)
+    for one, other in zip(url_law.urls_of(*scores), given, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.27, -1.0, float("nan"), float("inf")])
+def test_a_spread_that_is_too_small(spread):
+    with pytest.raises(ValueError, match=r"spread must be finite and >= 0\.273, got"):
+        url_law.urls_of(np.zeros(1), np.zeros(1), np.zeros(1), spread=spread)

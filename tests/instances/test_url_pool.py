@@ -41,6 +41,18 @@ def test_all_pages(written, columns):
     assert url_pool(str(written)).instance(3.0).bandwidth == 3.0
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.uint8(), pa.float32()])
+def test_whole_numbers_are_numbers(columns, tmp_path, kind):
+    path = tmp_path / "urls.parquet"
+    whole = pa.array(np.arange(40), kind if kind != pa.float32() else pa.int64()).cast(kind)
+    pq.write_table(pa.table({**columns, "importance": whole, "change_rate": whole}), path)
+    pool = url_pool(path)
+    for found in (pool.importance, pool.change_rate):
+        assert found.dtype == np.float64
+        assert np.array_equal(found, np.arange(40.0))
+    assert pool.instance().num_pages == 40
+
+
 def test_subsamples_are_rows_drawn_without_replacement(written):
     pool = url_pool(written)
     part = pool.subsample(15, seed=4)
@@ -85,7 +97,8 @@ def test_bad_arguments(written, arguments, message):
 
 
 def test_a_missing_file_and_a_name_that_is_none(tmp_path):
-    with pytest.raises(ValueError, match="no such file"):
+    columns = r"\['importance', 'change_rate', 'complete'\]"
+    with pytest.raises(ValueError, match=f"no such file, expected a Parquet file with {columns}"):
         instances.make(str(tmp_path / "none.parquet"))
     with pytest.raises(ValueError, match=r"instance must be one of .* or a .parquet file"):
         instances.make("none")
@@ -94,8 +107,12 @@ def test_a_missing_file_and_a_name_that_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("importance", None, "'importance' is missing"),
-        ("complete", None, "'complete' is missing"),
+        ("importance", None, r"'importance' is missing, expected .*, 'complete'\]"),
+        ("complete", None, r"'complete' is missing, expected columns \['importance', 'ch"),
+        ("importance", pa.array(["1"] * 40), "'importance' holds type string"),
+        ("importance", pa.array([3, -2] * 20), "'importance' holds -2.0, expected values from 0"),
+        ("importance", pa.array([3, None] * 20), "'importance' holds null in row 1"),
+        ("recall", pa.array([0.5] * 40), "nothing of signals but 'complete', found 'recall'"),
         ("complete", pa.array([1] * 40), "'complete' holds type int64, expected True or False"),
         ("complete", pa.array([True, None] * 20), "'complete' holds null in row 1"),
         ("change_rate", pa.array([-1.0] * 40), "'change_rate' holds -1.0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import sys
 from pathlib import Path
 
 import mpmath
@@ -252,6 +253,85 @@ def test_scales_do_not_matter(solver, weights, rates):
     assert scaled.objective / weights == pytest.approx(plain.objective, rel=1e-9)
 
 
+def extremes(importance, change_rate, bandwidth, cost, complete):
+    """The limits of what a solver finds: its rates, multiplier and cost, in 40 digits.
+
+    Where crawls are rare all pages share them by importance. Where they are ample each signal leads
+    to one, and other pages share what is left by sqrt(mu Delta), at ``cost`` mu Delta/rho each.
+    """
+    with mpmath.workdps(40):
+        mus, deltas = ([mpmath.mpf(x) for x in column] for column in (importance, change_rate))
+        if bandwidth < 1e-3 * float(sum(deltas)):
+            total = mpmath.fsum(mus)
+            rates = [bandwidth * mu / total for mu in mus]
+            return rates, total / bandwidth, None
+        shares = [
+            0 if told else mpmath.sqrt(mu * delta)
+            for mu, delta, told in zip(mus, deltas, complete, strict=True)
+        ]
+        total = mpmath.fsum(shares)
+        rates = [
+            delta if told else bandwidth * share / total
+            for share, delta, told in zip(shares, deltas, complete, strict=True)
+        ]
+        return rates, cost * total**2 / mpmath.mpf(bandwidth) ** 2, cost * total**2 / bandwidth
+
+
+@pytest.mark.parametrize(("solver", "cost"), [("harmonic", 1.0), ("harmonic_periodic", 0.5)])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    ("weights", "changes", "bandwidth"),
+    [
+        *((1.0, 1.0, 10.0**power) for power in (-307, -300, -275, -30, 30, 149, 152, 175, 300)),
+        (1e300, 1e300, 2.0),
+        (1e-300, 1e300, 2.0),
+        (1.0, 1e300, 1e-5),
+        (1.0, 1e-290, 2.0),
+        (1e300, 1e-290, 2.0),
+        (1e-290, 1e-200, 1e80),
+    ],
+)
+def test_extremes(solver, cost, mixed, weights, changes, bandwidth):
+    importance, change_rate, complete = random_pages(3, 10)
+    importance, change_rate = weights * importance, changes * change_rate
+    complete &= mixed
+    found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
+    rates, multiplier, objective = extremes(importance, change_rate, bandwidth, cost, complete)
+    assert found.converged
+    np.testing.assert_allclose(found.rates, np.array(rates, float), rtol=1e-11)
+    assert found.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=1e-320)
+    if objective is None:
+        objective = getattr(solvers, f"{solver}_cost")(
+            *(importance / weights, change_rate, found.rates, *(None,) * (cost == 1.0), complete)
+        )
+        objective *= weights
+    assert found.objective == pytest.approx(float(objective), rel=1e-11)
+    for column in (found.probabilities, found.signals, found.thresholds):
+        assert column is None or not np.isnan(column).any()
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
+def test_costs_beyond_the_range_of_numbers(solver):
+    # 1e600 changes between two crawls
+    found = getattr(solvers, solver)([1.0, 2.0], 1e300, 1e-300, [True, False])
+    np.testing.assert_allclose(found.rates, [1e-300 / 3, 2e-300 / 3], rtol=1e-11)
+    assert found.multiplier == pytest.approx(3e300, rel=1e-11)
+    assert found.objective == math.inf
+    if solver == "harmonic_periodic":
+        np.testing.assert_array_equal(found.probabilities, 1.0)
+        np.testing.assert_array_equal(found.signals, np.inf)
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_periodic"])
+def test_a_multiplier_that_is_no_number_is_told(solver):
+    # 1/lambda is 1e900
+    found = getattr(solvers, solver)([1.0, 2.0], 1e-300, 1e300)
+    assert not found.converged
+    assert found.iterations < 30
+    assert not np.isnan(found.rates).any()
+    assert found.multiplier == 0.0
+
+
 def test_static_and_unimportant_pages_get_no_crawls():
     importance, change_rate = [1.0, 2.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0, 2.0, 0.0]
     complete = np.array([False, False, False, True, True, True])
@@ -389,6 +469,13 @@ def test_a_step_ends_the_search_in_a_bracket():
     assert found.at < 3.0 <= found.above <= math.nextafter(found.at, 9.0)
 
 
+@pytest.mark.parametrize(("share", "end"), [(0.5, sys.float_info.max), (2.0, sys.float_info.min)])
+def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
+    found = root(lambda at, last: (share, 0.0), 1.0)
+    assert (found.at, found.spent, found.met) == (end, share, False)
+    assert found.iterations < 30
+
+
 def mean_cost(interval):
     """The mean of Ein over an interval, in 40 digits."""
     with mpmath.workdps(40):
@@ -515,6 +602,8 @@ def test_coins_cost_more(seed):
         ([], [], 1.0, None, "importance must be a scalar"),
         ([1.0], [1.0], 0.0, None, "bandwidth must be finite and > 0, got 0.0"),
         ([1.0], [1.0], "much", None, "bandwidth must be finite and > 0, got 'much'"),
+        ("a", [1.0], 1.0, None, "importance must be a number or an array of numbers, got .*a"),
+        ([1.0], ["b"], 1.0, None, "change_rate must be a number or an array of numbers, got .*b"),
         ([1.0], [1.0], 1.0, [1], "complete must be boolean"),
         ([1.0], [1.0], 1.0, [True, False], r"complete must be boolean, a scalar or of shape \(1,"),
     ],

@@ -67,6 +67,22 @@ def test_against_a_general_optimiser(solver, seed):
     assert found.rates.sum() <= bandwidth * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize(("name", "at"), [("importance", 1), ("host", 4), ("host_bandwidth", 5)])
+def test_words_are_no_numbers(name, at):
+    arguments = [solvers.harmonic, [1.0], [1.0], 1.0, [0], 1.0]
+    arguments[at] = "x"
+    with pytest.raises(
+        ValueError, match=f"{name} must be a number or an array of numbers, got 'x'"
+    ):
+        solvers.polite(*arguments)
+
+
+def test_success_is_a_plain_truth_value():
+    capped = solvers.polite(solvers.harmonic, [1.0, 2.0], 1.0, 1.0, [0, 1], [0.1, np.inf])
+    assert capped.converged is True
+    assert type(capped.multiplier) is float
+
+
 logarithms = st.floats(-4.0, 4.0)
 
 

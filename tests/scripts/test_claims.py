@@ -9,7 +9,7 @@ import pytest
 from crawl_envs.evaluation import Row
 from scripts.comparing import claims
 from scripts.comparing.rows import write_rows
-from scripts.comparing.verdicts import Claim, Range, Trend, Verdict
+from scripts.comparing.verdicts import Claim, Level, Range, Trend, Verdict
 
 VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
@@ -74,14 +74,45 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
         "- B > A: m=2 -0.1010 ± 0.0025 ✗",
         "For want of a crawler.",
         "Beside the paper's claims:",
-        "No rows yet: `python -m scripts.reproduce fig3`.",
+        "No rows yet: `python -m scripts.reproduce p_fig3`.",
         "3 repetitions. Scored: accuracy, where nothing else is named. Pictures: [accuracy](fig1/",
     ):
         assert line in page, line
     assert "README.md" not in page
-    assert "no verdict counts" in claims.write_claims(tmp_path, "p", [whole], quick=True).read_text(
-        "utf-8"
+
+
+def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
+    level = Level("m=2", "A", 0.7, 0.1, "x")
+    told = (
+        Claim("A is better.", "section 1", (above("A", "B"),)),
+        Claim("A is known.", "section 2", (level,)),
+        Claim("Nobody knows.", "section 3"),
     )
+    module = experiment("p_fig1", CLAIMS=told, EXPECTED=())
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    page = claims.write_claims(tmp_path, "p", [module], quick=True).read_text("utf-8")
+    for line in (
+        "nothing is judged",
+        "| fig1 | A is better. | too few repetitions to judge |",
+        "| fig1 | A is known. | too few repetitions to judge |",
+        "| fig1 | Nobody knows. | not tested |",
+        "- A > B: m=2 0.1010 ± 0.0025 ?",
+        "- A = 0.7000 +/- 0.1000: m=2 0.70 ± 0.25 ?",
+    ):
+        assert line in page, line
+    assert "holds" not in page
+    full = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | A is known. | holds |" in full
+
+
+def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
+    test = Level("m=2", "A", 0.0, 3.0, "x", metric="errors")
+    module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),))
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | So. | not tested |" in page
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | So. | too few repetitions to judge |" in page
 
 
 def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:

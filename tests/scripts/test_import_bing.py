@@ -373,20 +373,32 @@ def test_bad_lines(small, name, line, text, expected, block):
     assert not (small / "urls.parquet").exists()
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_truncated_file(small, name, cut, packed):
+    """What is left of the last line would often do for a whole one."""
+    path = small / f"{name}.txt"
+    text = path.read_bytes()
+    lines, left = text.count(b"\n"), text[:-cut]
+    if packed:
+        path.unlink()
+        path = small / f"{name}.txt.gz"
+    path.write_bytes(gzip.compress(left) if packed else left)
+    shown = left.splitlines()[-1].decode("utf-8")[:60]
+    expected = f"{path}, line {lines}: expected a newline at the end of a whole file, got {shown!r}"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        import_set(small, small / "urls.parquet", block=16)
+    assert not (small / "urls.parquet").exists()
+
+
 @pytest.mark.parametrize("cut", [1, 5, 30, 60])
-def test_a_truncated_file_of_histories(copy, cut):
+def test_a_truncated_file_of_long_lines(copy, cut):
     path = copy / f"{HISTORIES}.txt"
     number = len(told_lines(copy))
     path.write_bytes(path.read_bytes()[: -1 - cut])
-    with pytest.raises(ValueError, match=re.escape(f"{path}, line {number}: expected URL_ID")):
-        import_set(copy, copy / "urls.parquet")
-
-
-def test_a_last_line_without_a_newline_is_read(copy, imported):
-    path = copy / f"{HISTORIES}.txt"
-    path.write_bytes(path.read_bytes()[:-1])
-    import_set(copy, copy / "urls.parquet", histories=True, block=BLOCK)
-    assert pq.read_table(copy / "urls.parquet").equals(imported[1])
+    with pytest.raises(ValueError, match=re.escape(f"{path}, line {number}: expected a newline")):
+        import_set(copy, copy / "urls.parquet", block=BLOCK)
 
 
 def test_a_truncated_gzip_file_and_one_that_is_none(copy):
