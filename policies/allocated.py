@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crawl_envs.compiled_forms import Compiled, CompiledRates, CompiledSequence, RateRule
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
 from policies import schedules, solvers
+from policies.answers import answered_share
 from policies.binding import PAGE_FORMS, ActionForm
 from policies.regimes import epoch_regimes, slot_regimes
 from policies.sequence import PlannedPolicy, SequenceSeat
@@ -52,16 +53,17 @@ class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
     slot; where a share of a page's signals is to be answered, every (1 / share)-th is
-    (:mod:`policies.sequence`). In the form ``rates`` it crawls pages at random instants, by Poisson
-    processes, and answers signals by the toss of a coin.
+    (:class:`policies.answers.AnswerQueue`). In the form ``rates`` it crawls pages at random
+    instants, by Poisson processes, and answers signals by the toss of a coin.
 
     Where the bandwidth steps, each has its own allocation; but a schedule with answers to signals
     has one for the whole episode, that of its mean bandwidth.
 
     An action in the form ``rates`` has no rate for a page with complete observation, only a share
     of its signals. A policy that pays no regard to signals then answers the share
-    ``rate / change_rate``, at most 1: as many crawls, but better timed ones. Simulated without an
-    environment it crawls such a page by a Poisson process like any other.
+    ``rate / change_rate``: as many crawls, but better timed ones. Where that is above 1 it answers
+    every signal, and spends less than its budget. Simulated without an environment it crawls such a
+    page by a Poisson process like any other.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
@@ -123,7 +125,7 @@ class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
         return RateRule(start, np.where(answering, 0.0, rates), chances)
 
     def _shares(self, problem: Problem, rates: FloatArray) -> FloatArray:
-        """The shares of pages' changes that make as many crawls as ``rates``, at most 1, (m,)."""
+        """The shares of complete pages' signals that make as many crawls as ``rates``, (m,)."""
         if problem.change_rate is None:
             if not complete_pages(problem).any():
                 return np.zeros_like(rates)
@@ -131,9 +133,7 @@ class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
                 f"{self.name} needs change_rate for actions 'rates' where pages have complete "
                 "observation; make the environment with reveal='parameters'"
             )
-        enough = np.ones_like(rates)
-        crawled = rates < problem.change_rate
-        return np.divide(rates, problem.change_rate, out=enough, where=crawled)
+        return answered_share(rates, problem.change_rate)
 
     def _sequence(
         self, problem: Problem, slots: int, coins: np.random.Generator

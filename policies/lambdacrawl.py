@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import real
 from crawl_envs.types import FloatArray, Problem
 from policies import solvers
 from policies.allocated import AllocatedPolicy, PageRates
@@ -145,9 +146,9 @@ class BinaryLambdaCrawl(PolitePolicy):
 
     def __init__(self, env: Any = None, *, floor: float = 0.0, **polite: Any) -> None:
         super().__init__(env, **polite)
-        if not 0.0 <= floor <= 1.0:
+        self.floor = real("floor", floor, least=0.0)
+        if self.floor > 1.0:
             raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
-        self.floor = float(floor)
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
         """Optimal rates; no signal is answered."""

@@ -1,24 +1,23 @@
 """Policies whose crawls are known beforehand: a page for every slot, but for answered signals.
 
-A policy may also answer a share of the signals of some pages. Every signal adds that share to its
-page's account; a page whose account reaches 1 joins a queue and is crawled in the next free slot,
-first come, first served. Of its account, what is below 1 stays: of a page's first n signals
-floor(share n) are answered, or fewer where the queue is so long that one crawl answers for several.
+A policy may also answer a share of the signals of some pages: those in the queue of
+:class:`policies.answers.AnswerQueue` are crawled first, and the sequence goes on in the slots that
+are left.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.compiled_forms import ANSWER_DUE, Compiled, CompiledSequence
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.compiled_forms import Compiled, CompiledSequence
+from crawl_envs.types import BoolArray, IntArray, Problem, Tracker
+from policies.answers import AnswerQueue
 from policies.binding import ActionForm, CrawlCore, CrawlPolicy, Seat
 
 
@@ -26,44 +25,30 @@ from policies.binding import ActionForm, CrawlCore, CrawlPolicy, Seat
 class SequenceSeat:
     """One lane's episode: its sequence of pages, how far it was followed, and the open answers.
 
-    ``share`` and ``account`` have shape (m,), or (0,) where no signal is answered; ``waiting`` are
-    the pages whose account has reached 1, in the order in which they did.
+    ``distinct`` are the pages of the sequence, each once; ``answers`` is None where no signal is
+    answered.
     """
 
     episode: int
     pages: IntArray
     distinct: IntArray
-    share: FloatArray
-    account: FloatArray
+    answers: AnswerQueue | None
     position: int = 0
     time: float = math.nan
-    waiting: deque[int] = field(default_factory=deque)
     chosen: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @classmethod
     def at_start(cls, episode: int, compiled: CompiledSequence) -> SequenceSeat:
         """The seat of an episode that starts."""
-        share = np.zeros(0) if compiled.answered is None else compiled.answered
-        return cls(episode, compiled.pages, np.unique(compiled.pages), share, np.zeros(share.shape))
-
-    def hear(self, log: CrawlLog) -> None:
-        """Add the signals of the last step to the accounts."""
-        account = self.account
-        for page in log.signal_page.tolist():
-            due = account[page] >= ANSWER_DUE
-            account[page] += self.share[page]
-            if not due and account[page] >= ANSWER_DUE:
-                self.waiting.append(page)
+        answers = None if compiled.answered is None else AnswerQueue(compiled.answered)
+        return cls(episode, compiled.pages, np.unique(compiled.pages), answers)
 
     def advance(self, count: int, alive: BoolArray) -> IntArray:
         """The next ``count`` distinct alive pages; the first alive page if there are none left."""
         chosen: list[int] = []
-        for _ in range(min(count, len(self.waiting))):
-            page = self.waiting.popleft()
-            while self.account[page] >= ANSWER_DUE:
-                self.account[page] -= 1.0
-            if alive[page]:
-                chosen.append(page)
+        if self.answers is not None:
+            first = [self.answers.take() for _ in range(min(count, len(self.answers)))]
+            chosen = [page for page in first if alive[page]]
         if len(chosen) < count:
             left = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
             count = min(count, len(chosen) + int(left))
@@ -77,8 +62,8 @@ class SequenceSeat:
     def decide(self, core: CrawlCore, tracker: Tracker, lane: int, count: int) -> IntArray:
         """The pages of a decision; asked again at the same one, the same."""
         if self.time != tracker.time:
-            if self.share.size:
-                self.hear(core.last_log(lane))
+            if self.answers is not None:
+                self.answers.hear(core.last_log(lane).signal_page)
             self.chosen = self.advance(count, tracker.alive)
             self.time = tracker.time
         return self.chosen

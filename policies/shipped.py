@@ -270,7 +270,7 @@ class NutchAdaptive(RevisitPolicy):
     ) -> None:
         super().__init__(env, day=day)
         for name, rate in (("dec_rate", dec_rate), ("sync_delta_rate", sync_delta_rate)):
-            if not 0.0 <= rate < 1.0:
+            if real(name, rate, least=0.0) >= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1), got {rate!r}")
         shortest = real("min_interval", min_interval, above=0.0)
         self.fetch_interval_default = real(
@@ -329,7 +329,7 @@ class StormCrawlerAdaptive(RevisitPolicy):
     ) -> None:
         super().__init__(env, day=day)
         for name, rate in (("rate_incr", rate_incr), ("rate_decr", rate_decr)):
-            if not 0.0 < rate <= 1.0:
+            if real(name, rate, above=0.0) > 1.0:
                 raise ValueError(f"{name} must lie in (0, 1], got {rate!r}")
         shortest = whole("fetch_interval_min", fetch_interval_min, 1)
         self.fetch_interval_default = whole("fetch_interval_default", fetch_interval_default, 1)

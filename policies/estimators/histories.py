@@ -86,8 +86,9 @@ def column(name: str, values: ArrayLike, length: int) -> FloatArray:
 def truths(name: str, values: ArrayLike, length: int) -> FloatArray:
     """Return truth values, or numbers 0 and 1, of shape (n,) as 0.0 and 1.0."""
     array = column(name, values, length)
-    if np.any((array != 0.0) & (array != 1.0)):
-        raise ValueError(f"{name} must be True or False, got {array[(array % 1.0) != 0.0][:1]}")
+    wrong = (array != 0.0) & (array != 1.0)
+    if wrong.any():
+        raise ValueError(f"{name} must be True or False, got {array[wrong][0]}")
     return array
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
-from crawl_envs.compiled_forms import ANSWER_DUE
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.answers import AnswerQueue
 
 ROUNDING = 1e-9
 """By so much a credit may miss 0 and still count as there."""
@@ -48,10 +46,9 @@ def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> in
 class EvenSlots:
     """Who gets the next slot: pages by their rates, and pages whose signals are to be answered.
 
-    Every signal of a page adds its probability to the page's account, and a page whose account
-    reaches 1 is crawled in the next slot that is free, first come first served; of its account,
-    what is below 1 stays, as in :mod:`policies.sequence`. The other slots go round by
-    :func:`next_in_turn`; where no page has a rate, to the fullest account.
+    Signals come first, in the order of :class:`policies.answers.AnswerQueue`, with probabilities in
+    the place of shares. The other slots go round by :func:`next_in_turn`; where no page has a rate,
+    to the fullest account.
     Credits and accounts go on when rates change, so that over many plans every page gets what the
     plans promised it: within one crawl as long as the rates stay. However they change, no page is a
     crawl ahead of its promise; behind it, none fell by more than 1.6 in trials with rates drawn
@@ -59,43 +56,39 @@ class EvenSlots:
 
     Args:
         num_pages: m.
+
+    Attributes:
+        credit: share of the slots so far less the crawls made, in sum 0, (m,).
+        answers: the signals that wait for slots.
     """
 
     def __init__(self, num_pages: int) -> None:
         self.credit: FloatArray = np.zeros(num_pages)
-        self.account: FloatArray = np.zeros(num_pages)
+        self.answers = AnswerQueue(np.zeros(num_pages))
         self._shares: FloatArray = np.zeros(num_pages)
-        self._answered: FloatArray = np.zeros(num_pages)
-        self._waiting: deque[int] = deque()
 
     def plan(self, rates: FloatArray, answered: FloatArray) -> None:
         """From now on crawl in proportion to ``rates``, (m,), and answer signals, (m,)."""
         total = float(rates.sum())
         self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
-        self._answered = answered
+        self.answers.share = answered
         self.credit[self._shares == 0.0] = 0.0
         self.credit -= self._shares * self.credit.sum()
 
     def hear(self, pages: IntArray) -> None:
         """Take in signals, in the order that they came."""
-        for page in pages.tolist():
-            due = self.account[page] >= ANSWER_DUE
-            self.account[page] += self._answered[page]
-            if not due and self.account[page] >= ANSWER_DUE:
-                self._waiting.append(page)
+        self.answers.hear(pages)
 
     def take(self, alive: BoolArray) -> int:
         """The page that gets the next slot; 0 where none is alive."""
         if not alive.any():
             return 0
-        while self._waiting:
-            page = self._waiting.popleft()
-            while self.account[page] >= ANSWER_DUE:
-                self.account[page] -= 1.0
+        while self.answers:
+            page = self.answers.take()
             if alive[page]:
                 return page
         if self._shares.any():
             return int(next_in_turn(self._shares, self.credit, alive))
-        page = int(np.where(alive, self.account, -np.inf).argmax())
-        self.account[page] -= 1.0
+        page = int(np.where(alive, self.answers.account, -np.inf).argmax())
+        self.answers.account[page] -= 1.0
         return page

@@ -10,8 +10,9 @@ import numpy as np
 from crawl_envs.arguments import real
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from policies import estimators, solvers
+from policies.learning.epoch_seats import ROUNDING, EpochSeat
 from policies.learning.learned_rates import LearnedRates
-from policies.learning.rate_learner import EpochSeat, RateLearner, even
+from policies.learning.rate_learner import RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
@@ -69,19 +70,21 @@ class ExploreThenCommit(RateLearner):
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
-    def _student(self, problem: Problem, complete: BoolArray) -> LearnedRates:
+    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
         moments = estimators.MomentMatching(
             problem.num_pages, smoothing=self.smoothing, initial=self.initial
         )
-        return LearnedRates(complete, moments, initial=self.initial, smoothing=self.smoothing)
+        return LearnedRates(
+            complete, moments, initial=self.initial, smoothing=self.smoothing, since=since
+        )
 
     def _allocate(
         self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
         explore = self.explore
         if explore is None:
-            explore = math.sqrt(seat.horizon * self._epoch())
-        if time < explore * (1.0 - 1e-12):
+            explore = math.sqrt(seat.horizon * self.epoch)
+        if time - seat.learned.since < explore * (1.0 - ROUNDING):
             return even(importance.size, bandwidth)
         seat.learned.closed = True
         if self.objective == "binary":

@@ -10,8 +10,9 @@ import numpy as np
 from crawl_envs.arguments import real
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from policies import estimators, solvers
+from policies.learning.epoch_seats import EpochSeat
 from policies.learning.learned_rates import LearnedRates
-from policies.learning.rate_learner import EpochSeat, RateLearner
+from policies.learning.rate_learner import RateLearner
 from policies.solvers import Allocation
 
 
@@ -56,7 +57,7 @@ class LambdaLearnAndCrawl(RateLearner):
         self.smoothing = real("smoothing", smoothing, above=0.0)
         self.bounds = range_of("bounds", bounds)
 
-    def _student(self, problem: Problem, complete: BoolArray) -> LearnedRates:
+    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
         crawled = estimators.ChangeRateMLE(
             problem.num_pages,
             smoothing=self.smoothing,
@@ -71,6 +72,7 @@ class LambdaLearnAndCrawl(RateLearner):
             initial=self.initial,
             window=self.window,
             smoothing=self.smoothing,
+            since=since,
         )
 
     def _allocate(
@@ -105,11 +107,12 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     All pages are crawled as if none had complete observation, at the rates of
     :func:`policies.solvers.binary_poisson`, and in the form ``page`` all change rates are learned
     from crawls. In the form ``rates``, where a page with complete observation can be crawled at its
-    signals only, it answers so many of them that as many crawls are expected, and counts signals.
+    signals only, it answers so many of them that as many crawls are expected, or all where that are
+    fewer, so that it spends less than its budget; and counts signals.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        floor: eps, the least rate as a share of R / m, in [0, 1]; .4 did best in the paper.
+        floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
         epoch: and what follows, as for :class:`LambdaLearnAndCrawl`.
         initial: first guess of all change rates.
         window: the last units of time that estimates are made from.
@@ -151,7 +154,12 @@ def range_of(name: str, bounds: tuple[float, float] | None) -> tuple[float, floa
     """Return (least, largest); (0, inf) for None; ValueError unless 0 <= least < largest."""
     if bounds is None:
         return 0.0, math.inf
-    least, largest = (float(bound) for bound in bounds)
+    try:
+        least, largest = map(float, bounds)
+    except (TypeError, ValueError):
+        least, largest = math.nan, math.nan
     if not 0.0 <= least < largest:
-        raise ValueError(f"{name} must be (least, largest) with 0 <= least < largest, got {bounds}")
+        raise ValueError(
+            f"{name} must be (least, largest) with 0 <= least < largest, got {bounds!r}"
+        )
     return least, largest

@@ -41,6 +41,7 @@ class LearnedRates:
         initial: first guess, before anything was observed, > 0.
         window: the last units of time that count for signals; None for all.
         smoothing: number of imaginary signals.
+        since: when learning begins; signals before that do not count.
 
     Attributes:
         closed: True takes in nothing any more.
@@ -54,13 +55,14 @@ class LearnedRates:
         initial: float = 1.0,
         window: float | None = None,
         smoothing: float = 0.5,
+        since: float = 0.0,
     ) -> None:
-        self.complete, self.closed = complete, False
+        self.complete, self.closed, self.since = complete, False, since
         self._crawled = crawled
         self._logs: list[CrawlLog] = []
-        self._time = 0.0
+        self._time = since
         self._heard = estimators.CompleteObservations(
-            complete.size, smoothing=smoothing, window=window, initial=initial
+            complete.size, smoothing=smoothing, window=window, initial=initial, start=since
         )
 
     def take_in(self, log: CrawlLog, time: float) -> None:
@@ -85,9 +87,9 @@ class LearnedRates:
         self._crawled.update(
             page[crawls], elapsed[crawls], changed[crawls], time=time[crawls], now=self._time
         )
-        if self._time > 0.0:
+        if self._time > self.since:
             signal = np.concatenate([log.signal_page for log in self._logs])
-            heard = self.complete[signal]
-            times = np.concatenate([log.signal_time for log in self._logs])[heard]
-            self._heard.update(signal[heard], time=self._time, signal_time=times)
+            times = np.concatenate([log.signal_time for log in self._logs])
+            heard = self.complete[signal] & (times >= self.since)
+            self._heard.update(signal[heard], time=self._time, signal_time=times[heard])
         self._logs.clear()

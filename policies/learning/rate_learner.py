@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,26 +13,10 @@ from crawl_envs.arguments import real
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from policies.allocated import complete_pages
 from policies.binding import ActingPolicy
-from policies.learning.even_slots import EvenSlots
+from policies.learning.epoch_seats import ROUNDING, EpochSeat, RatesSeat, SlotsSeat
 from policies.learning.learned_rates import LearnedRates
 from policies.regimes import epoch_regimes
 from policies.solvers import Allocation
-
-
-@dataclass
-class EpochSeat:
-    """One lane's episode: what was learned, what follows from it, and until when it holds."""
-
-    episode: int
-    horizon: float
-    learned: LearnedRates
-    complete: BoolArray
-    slots: EvenSlots
-    believed: FloatArray
-    allocation: Allocation | None = None
-    until: float = -math.inf
-    time: float = math.nan
-    action: NDArray[Any] | None = None
 
 
 class RateLearner(ActingPolicy[EpochSeat]):
@@ -47,7 +30,12 @@ class RateLearner(ActingPolicy[EpochSeat]):
     It reads importance, the bandwidth and which pages have complete observation, and learns the
     rest from ``last_log`` at every ``predict``, once per decision, whether or not ``observe`` was
     called. Change rates are not read where they are revealed. Every episode starts from nothing,
-    and lanes learn by themselves.
+    and lanes learn by themselves. A lane that takes on a state (``set_state``) counts as in a new
+    episode: there the policy begins again from nothing, with the step before that state.
+
+    In the form ``rates`` every ``predict`` also declares to the environment the change rates that
+    it believes in. The last declaration before a step is what its budget goes by: of several
+    learners on one environment, ask the one whose action is played last.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -66,10 +54,12 @@ class RateLearner(ActingPolicy[EpochSeat]):
             raise ValueError(f"{self.name} plans ahead, so env must be an environment")
         super().__init__(env)
         self.epoch = real("epoch", epoch, above=0.0)
+        if self.core is not None and self.action_form == "rates":
+            self.epoch = self.core.epoch
 
     @abstractmethod
-    def _student(self, problem: Problem, complete: BoolArray) -> LearnedRates:
-        """What learns in an episode."""
+    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+        """What learns in an episode, from a time on."""
 
     @abstractmethod
     def _allocate(
@@ -102,7 +92,7 @@ class RateLearner(ActingPolicy[EpochSeat]):
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._act(self._seat(tracker, lane), log, tracker, lane)
+        self._learn(self._seat(tracker, lane), log, tracker)
 
     def _known(self, lane: int) -> EpochSeat:
         if lane not in self._seats:
@@ -114,88 +104,51 @@ class RateLearner(ActingPolicy[EpochSeat]):
         return complete
 
     def _begin(self, tracker: Tracker, lane: int) -> EpochSeat:
-        problem = tracker.problem
+        assert self.core is not None
+        problem, of_rates = tracker.problem, self.action_form == "rates"
+        step = self.epoch if of_rates else 1.0 / problem.bandwidth
+        horizon = self.core.num_slots(lane) * step
+        since = 0.0 if tracker.time <= step * (1.0 + ROUNDING) else tracker.time - step
         complete = self._answers(complete_pages(problem))
-        return EpochSeat(
-            episode=tracker.episode,
-            horizon=self._horizon(problem, lane),
-            learned=self._student(problem, complete),
-            complete=complete,
-            slots=EvenSlots(problem.num_pages),
-            believed=np.zeros(problem.num_pages),
-        )
+        student = self._student(problem, complete, since)
+        if of_rates:
+            return RatesSeat(tracker.episode, horizon, student, complete)
+        return SlotsSeat(tracker.episode, horizon, student, complete, self.epoch)
 
     def _choose(self, seat: EpochSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        if seat.time != tracker.time:
-            self._act(seat, self.core.last_log(lane), tracker, lane)
-        assert seat.action is not None
+        self._learn(seat, self.core.last_log(lane), tracker)
+        if self.action_form == "rates":  # anew each time: others may have declared in between
+            self.core.declare(seat.believed, lane)
         return seat.action
 
-    def _act(self, seat: EpochSeat, log: CrawlLog, tracker: Tracker, lane: int) -> None:
-        """Take in a log, once, plan if it is time to, and settle the action."""
+    def _learn(self, seat: EpochSeat, log: CrawlLog, tracker: Tracker) -> None:
+        """Take in a log, once per decision; plan if it is time to, and settle the action."""
         if seat.time == tracker.time:
             return
         seat.time = tracker.time
         seat.learned.take_in(log, tracker.time)
-        if self.action_form == "rates":
-            seat.action = self._plan(seat, tracker)
-            assert self.core is not None
-            self.core.declare(seat.believed, lane)
-            return
-        if tracker.time >= seat.until:
-            self._plan(seat, tracker)
-            passed = math.floor(tracker.time / self.epoch * (1.0 + 1e-12))
-            seat.until = (passed + 1) * self.epoch * (1.0 - 1e-12)
-        seat.slots.hear(log.signal_page)
-        seat.action = np.array([seat.slots.take(tracker.alive)])
+        if seat.over():
+            seat.believed = seat.learned.estimate()
+            seat.adopt(self._plan(seat, tracker))
+        seat.decide(log.signal_page, tracker.alive)
 
-    def _plan(self, seat: EpochSeat, tracker: Tracker) -> FloatArray:
-        """Estimate and allocate; returns the rates, or probabilities where signals count."""
+    def _plan(self, seat: EpochSeat, tracker: Tracker) -> Allocation:
+        """The allocation that follows from ``seat.believed``."""
         problem, time = tracker.problem, tracker.time
-        seat.believed = seat.learned.estimate()
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = self._bandwidth(problem, time)
-        if importance.any():
-            seat.allocation = self._allocate(seat, importance, bandwidth, time)
-        else:
-            seat.allocation = even(problem.num_pages, bandwidth)
-        rates, chances = played(seat.allocation, seat.complete, seat.believed)
-        seat.slots.plan(rates, chances)
-        return np.where(seat.complete, chances, rates)
-
-    def _epoch(self) -> float:
-        """Time between two plans."""
-        assert self.core is not None
-        return self.core.epoch if self.action_form == "rates" else self.epoch
-
-    def _horizon(self, problem: Problem, lane: int) -> float:
-        """End of the episode, as long as the bandwidth does not step."""
-        assert self.core is not None
-        length = self.core.epoch if self.action_form == "rates" else 1.0 / problem.bandwidth
-        return self.core.num_slots(lane) * length
+        if not importance.any():
+            return even(problem.num_pages, bandwidth)
+        return self._allocate(seat, importance, bandwidth, time)
 
     def _bandwidth(self, problem: Problem, time: float) -> float:
         """Mean bandwidth of the epoch that begins at a time."""
-        starts, bandwidths = zip(*epoch_regimes(problem, self._epoch()), strict=True)
+        starts, bandwidths = zip(*epoch_regimes(problem, self.epoch), strict=True)
         return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         raise AssertionError(f"{self.name} is always bound")
-
-
-def played(
-    allocation: Allocation, complete: BoolArray, change_rate: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Crawl rates, 0 on complete pages, and crawl probabilities, 0 elsewhere; (m,) each.
-
-    Where the solver knows of no signals, a complete page's rate becomes the probability that makes
-    as many crawls, at most 1.
-    """
-    chances = allocation.probabilities
-    if chances is None:
-        chances = np.minimum(allocation.rates / np.maximum(change_rate, 1e-300), 1.0)
-    return np.where(complete, 0.0, allocation.rates), np.where(complete, chances, 0.0)
 
 
 def even(num_pages: int, bandwidth: float) -> Allocation:

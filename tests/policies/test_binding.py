@@ -30,15 +30,17 @@ RATE_POLICIES = (
 # Forms of action
 
 
-@pytest.mark.parametrize("name", policies.names("page"))
+SPACES = (
+    ("page", 1, spaces.Discrete(6)),
+    ("scores", 1, spaces.Box(-1.0, 1.0, (6,), np.float32)),
+    ("scores", 3, spaces.Box(-1.0, 1.0, (6,), np.float32)),
+    ("refresh", 1, spaces.MultiBinary(6)),
+)
+
+
 @pytest.mark.parametrize(
-    ("form", "batch", "space"),
-    [
-        ("page", 1, spaces.Discrete(6)),
-        ("scores", 1, spaces.Box(-1.0, 1.0, (6,), np.float32)),
-        ("scores", 3, spaces.Box(-1.0, 1.0, (6,), np.float32)),
-        ("refresh", 1, spaces.MultiBinary(6)),
-    ],
+    ("name", "form", "batch", "space"),
+    [(name, *space) for space in SPACES for name in policies.names(space[0])],
 )
 def test_actions_lie_in_their_space_and_follow_the_observation(name, form, batch, space):
     core = ReplayCore(random_lane(6, 1), random_lane(6, 2), action_form=form, batch=batch)
@@ -216,8 +218,17 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
         ),
         (
             lambda core: policies.StormCrawlerAdaptive(core, rate_incr=0.0),
-            "rate_incr must lie in .* got 0.0",
+            "rate_incr must be finite and > 0, got 0.0",
         ),
+        (lambda core: policies.StormCrawlerAdaptive(core, rate_decr=1.5), "rate_decr must lie in"),
+        (lambda core: policies.StormCrawlerAdaptive(core, rate_incr="a"), "rate_incr .* got 'a'"),
+        (lambda core: policies.NutchAdaptive(core, dec_rate="a"), "dec_rate must be .* got 'a'"),
+        (
+            lambda core: policies.NutchAdaptive(core, sync_delta_rate=None),
+            "sync_delta_rate .* None",
+        ),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor="a"), "floor must be .* got 'a'"),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor=None), "floor must be .* got None"),
         (lambda core: policies.UniformCrawl(core, schedule="best"), "schedule must be one of"),
     ],
 )

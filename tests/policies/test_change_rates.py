@@ -86,6 +86,29 @@ def test_root_where_intervals_differ_wildly(seed):
     check_root(found.change_rate[0], intervals, changed)
 
 
+@pytest.mark.parametrize("powers", [(-100, 100), (-100, -90), (90, 100)])
+@pytest.mark.parametrize("smoothing", [0.0, 1e-100, 0.5, 1e100])
+def test_any_unit_of_time_will_do(powers, smoothing):
+    """From end to end of what is allowed: exponents that are cut tell of no slope."""
+    rng = np.random.default_rng([8, *np.abs(powers)])
+    intervals = np.clip(10.0 ** rng.uniform(*powers, (2000, 7)), 1e-100, 1e100)
+    changed = rng.random((2000, 7)) < rng.random((2000, 1))
+    changed[:, :2] = True, False
+    found = fit_change_rates(intervals, changed, smoothing=smoothing)
+    assert found.converged.all()
+    assert found.iterations.max() < 30
+    assert np.isfinite(found.stderr).all()
+    for i in range(0, 2000, 50):
+        check_root(found.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
+
+
+@pytest.mark.parametrize("count", range(15, 30))
+def test_short_intervals_beside_long_imaginary_ones(count):
+    intervals, changed = np.full(count, 1e-9), np.ones(count, bool)
+    found = fit_change_rates(intervals, changed, smoothing=0.5)
+    check_root(found.change_rate[0], intervals, changed, smoothing=0.5)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 1e-12, 0.5, 1e12])
 def test_many_extreme_pages_converge(smoothing):
     rng = np.random.default_rng(3)

@@ -28,7 +28,7 @@ from tests.policies.rate_scores import check_scores
 
 HISTORY = {
     "mle": lambda m, **kw: ChangeRateMLE(m, **kw),
-    "moments": lambda m, **kw: MomentMatching(m, smoothing=0.5, **kw),
+    "moments": MomentMatching,
     "naive": NaiveEstimator,
     "improved": ImprovedEstimator,
     "law": LawOfLargeNumbers,
@@ -349,10 +349,24 @@ def test_records_grow_and_forget():
 def test_history_estimators_share_their_words():
     for make in (ChangeRateMLE, MomentMatching, NaiveEstimator, EmpiricalBayesRate):
         assert issubclass(make, HistoryEstimator)
-    one = MomentMatching(2)
+    one = MomentMatching(2, smoothing=0.0)
     one.update([0, 0, 0], [1.0, 2.0, 0.5], [True, False, True])
     expected = match_moments([1.0, 2.0, 0.5], [True, False, True])
     np.testing.assert_array_equal(one.estimate_, [expected.change_rate[0], 1.0])
+
+
+def test_moments_are_smoothed_unless_told_not_to_be():
+    crawls = [0, 0, 1, 1], [1.0, 2.0, 1.0, 2.0], [True, True, False, False]
+    usual, bare = MomentMatching(3, initial=7.0), MomentMatching(3, smoothing=0.0, initial=7.0)
+    for estimator in (usual, bare):
+        estimator.update(*crawls)
+    np.testing.assert_array_equal(bare.estimate_, [np.inf, 0.0, 7.0])
+    x = usual.estimate_
+    for i, found in ((0, 3.0), (1, 1.0)):
+        expected = -np.expm1(-x[i]) - np.expm1(-2.0 * x[i]) - 2.0 * np.expm1(-0.5 * x[i])
+        assert expected == pytest.approx(found, rel=1e-12)
+    assert x[2] == pytest.approx(math.log(2.0) / 0.5)
+    assert np.all(np.isfinite(usual.stderr_))
 
 
 UPDATES = {
@@ -360,6 +374,9 @@ UPDATES = {
     "page must be 1 whole": ([0.5], [1.0], [True], {}),
     "elapsed must be finite and >= 0": ([0], [-1.0], [True], {}),
     "elapsed must have shape": ([0], [[1.0]], [True], {}),
+    "elapsed must be 0 or in .* got 1e.200 at 0": ([0], [1e200], [True], {}),
+    "elapsed must be 0 or in .* got 1e-200 at 1": ([0, 0], [1.0, 1e-200], [True, False], {}),
+    "changed must be True or False, got 2.0": ([0, 0], [1.0, 1.0], [True, 2], {}),
     "changed must have shape": ([0], [1.0], [True, False], {}),
     "changed must be False where elapsed is 0": ([0], [0.0], [True], {}),
     "time must be finite": ([0], [1.0], [True], {"time": [np.nan]}),
@@ -383,6 +400,8 @@ def test_bad_updates(message):
     [
         (lambda: ChangeRateMLE(0), "num_pages"),
         (lambda: ChangeRateMLE(2, smoothing=-1.0), "smoothing"),
+        (lambda: ChangeRateMLE(2, smoothing=1e-200), "smoothing must be 0 or in"),
+        (lambda: MomentMatching(2, smoothing=1e200), "smoothing must be 0 or in"),
         (lambda: ChangeRateMLE(2, window=0.0), "window"),
         (lambda: ChangeRateMLE(2, last=0), "last"),
         (lambda: ChangeRateMLE(2, initial=[1.0, -1.0]), "initial"),
@@ -420,3 +439,13 @@ def test_bad_signals_and_ages():
         modified.update([0], [1.0], [True], age=[2.0, 1.0])
     modified.update([0], [1.0], [False], age=[np.nan])
     assert modified.estimate_[0] == 0.0
+
+
+def test_the_standard_error_of_the_improved_estimate_is_its_spread():
+    rng = np.random.default_rng(0)
+    m, change_rate, interval, crawls = 4000, 0.5, 1.5, 40
+    estimator = ImprovedEstimator(m)
+    for _ in range(crawls):
+        changed = rng.random(m) < -math.expm1(-change_rate * interval)
+        estimator.update(np.arange(m), np.full(m, interval), changed)
+    assert estimator.estimate_.std() == pytest.approx(estimator.stderr_.mean(), rel=0.04)

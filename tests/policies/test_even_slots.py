@@ -94,7 +94,7 @@ def test_the_share_of_signals_answered_is_the_probability():
         page = int(rng.integers(4))
         slots.hear(np.array([page]))
         heard[page] += 1
-        while slots._waiting:
+        while slots.answers:
             made[slots.take(ALL[:4])] += 1
     assert np.all(np.abs(made - heard * chances) <= 1.0 + 1e-6)
 
@@ -104,8 +104,8 @@ def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():
     slots.plan(np.zeros(2), np.array([1.0, 0.7]))
     slots.hear(np.array([0, 0, 1, 0, 1, 1, 1]))
     assert [slots.take(ALL[:2]) for _ in range(2)] == [0, 1]
-    assert not slots._waiting
-    assert slots.account.tolist() == pytest.approx([0.0, 0.8])
+    assert not slots.answers
+    assert slots.answers.account.tolist() == pytest.approx([0.0, 0.8])
 
 
 def test_without_rates_the_fullest_account_is_served_ahead_of_time():
@@ -113,7 +113,7 @@ def test_without_rates_the_fullest_account_is_served_ahead_of_time():
     slots.plan(np.zeros(3), np.array([0.3, 0.4, 0.3]))
     slots.hear(np.array([1, 0]))
     assert slots.take(ALL[:3]) == 1
-    assert slots.account.tolist() == pytest.approx([0.3, -0.6, 0.0])
+    assert slots.answers.account.tolist() == pytest.approx([0.3, -0.6, 0.0])
 
 
 def test_pages_that_do_not_exist_are_left_out():
@@ -122,5 +122,5 @@ def test_pages_that_do_not_exist_are_left_out():
     slots.hear(np.array([0]))
     assert 0 not in [slots.take(alive) for _ in range(20)]
     slots.plan(np.zeros(3), np.array([1.0, 0.0, 0.0]))
-    slots.account[0] = 0.9
+    slots.answers.account[0] = 0.9
     assert slots.take(alive) == 1

@@ -85,6 +85,17 @@ def test_how_long_it_explores():
         assert even == list(range(last + 1))
 
 
+def test_an_episode_that_is_joined_is_explored_from_there():
+    world = world_of()
+    play(world, ExploreThenCommit(world), 10)
+    joined, even = ExploreThenCommit(world, explore=4.0), []
+    for epoch in range(10, 20):
+        world.step(joined.predict(world.observation)[0])
+        if np.ptp(joined.allocation().rates) == 0.0:
+            even.append(epoch)
+    assert even == [10, 11, 12]  # the step before, which is learned from, counts
+
+
 def test_more_exploration_commits_to_better_rates():
     gaps = {}
     for explore in (4.0, 64.0):

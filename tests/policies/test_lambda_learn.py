@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from crawl_envs.types import CrawlLog
 from policies import solvers
+from policies.estimators import ChangeRateMLE
 from policies.learning import (
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlApprox,
     LambdaLearnAndCrawlBinary,
 )
+from policies.learning.learned_rates import LearnedRates
 from tests.policies.small_world import SmallWorld, play
 
 EVERY = pytest.mark.parametrize(
@@ -268,6 +271,58 @@ def test_same_seed_same_actions_and_asking_twice_changes_nothing(policy_class, f
     assert np.array_equal(*runs)
 
 
+def test_signals_before_learning_began_do_not_count():
+    nothing = np.zeros(0)
+    log = CrawlLog(
+        page=np.zeros(0, np.int64),
+        time=nothing,
+        elapsed=nothing,
+        signals=np.zeros(0, np.int64),
+        changed=np.zeros(0, np.bool_),
+        signal_page=np.zeros(3, np.int64),
+        signal_time=np.array([1.5, 2.25, 2.75]),
+        signal_source=np.zeros(3, np.int64),
+        probe=np.zeros(0, np.bool_),
+    )
+    learned = LearnedRates(np.ones(1, np.bool_), ChangeRateMLE(1), since=2.0)
+    learned.take_in(log, 3.0)
+    assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
+
+
+@EVERY
+def test_every_prediction_declares_and_observing_does_not(policy_class):
+    world = world_of(5)
+    policies = [policy_class(world, initial=initial) for initial in (1.0, 3.0)]
+    for _ in range(4):
+        world.declared = None
+        for policy in policies:
+            policy.observe(world.last_log())
+        assert world.declared is None
+        for policy in (*policies, *policies):
+            action, _ = policy.predict(world.observation)
+            assert np.array_equal(world.declared, policy.estimate())
+        world.step(action)
+
+
+def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
+    """Signals are counted over the time in which they were heard."""
+    for form, step in (("rates", 1.0), ("page", 1.0 / 9.0)):
+        world = world_of(5, form=form, share=1.0)
+        play(world, LambdaLearnAndCrawl(world), round(6.0 / step))
+        joined, heard, begun = LambdaLearnAndCrawl(world), np.zeros(30), world.time - step
+        planned = []
+        while world.time < 10.5:
+            np.add.at(heard, world.last_log().signal_page, 1)
+            action, _ = joined.predict(world.observation)
+            epoch = int(world.time * (1.0 + 1e-9))
+            if epoch not in planned:
+                planned.append(epoch)
+                expected = (heard + 0.5) / (world.time - begun + 0.5)
+            assert joined.estimate() == pytest.approx(expected, rel=1e-12)
+            world.step(action)
+        assert planned == [6, 7, 8, 9, 10]
+
+
 @EVERY
 def test_nothing_but_logs_is_used(policy_class):
     worlds = [world_of(4), world_of(4)]
@@ -287,6 +342,10 @@ def test_nothing_but_logs_is_used(policy_class):
         ({"window": 0.0}, "window must be finite and > 0, got 0.0"),
         ({"smoothing": np.nan}, "smoothing must be finite and > 0, got nan"),
         ({"bounds": (2.0, 1.0)}, r"bounds must be \(least, largest\) .* got \(2.0, 1.0\)"),
+        ({"bounds": 3}, r"bounds must be \(least, largest\) .* got 3"),
+        ({"bounds": (1, 2, 3)}, r"bounds must be \(least, largest\) .* got \(1, 2, 3\)"),
+        ({"bounds": (0.0, "a")}, r"bounds must be \(least, largest\) .* got \(0.0, 'a'\)"),
+        ({"bounds": (0.0, np.nan)}, r"bounds must be \(least, largest\) .* got \(0.0, nan\)"),
     ],
 )
 def test_bad_arguments(arguments, message):
@@ -306,3 +365,23 @@ def test_bad_input_elsewhere():
     world.action_form = "scores"
     with pytest.raises(ValueError, match="action_form must be one of"):
         LambdaLearnAndCrawl(world)
+
+
+def test_probes_tell_nothing():
+    """Of two looks at one interval only the crawl that ends it counts."""
+    log = CrawlLog(
+        page=np.zeros(3, np.int64),
+        time=np.array([1.0, 2.0, 3.0]),
+        elapsed=np.array([1.0, 2.0, 3.0]),
+        signals=np.zeros(3, np.int64),
+        changed=np.array([False, True, True]),
+        signal_page=np.zeros(0, np.int64),
+        signal_time=np.zeros(0),
+        signal_source=np.zeros(0, np.int64),
+        probe=np.array([True, True, False]),
+    )
+    learned = LearnedRates(np.zeros(1, np.bool_), ChangeRateMLE(1))
+    learned.take_in(log, 3.0)
+    expected = ChangeRateMLE(1)
+    expected.update([0], [3.0], [True])
+    assert learned.estimate()[0] == expected.estimate_[0]

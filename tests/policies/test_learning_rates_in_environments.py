@@ -103,6 +103,38 @@ def test_what_is_declared_keeps_to_the_budget_even_where_it_steps(policy_class):
         assert declared == pytest.approx(budget, rel=1e-9)
 
 
+@pytest.mark.parametrize("policy_class", RATES)
+def test_a_state_is_a_new_start(policy_class):
+    env = harmonic(action="rates")
+    policy = policy_class(env)
+    observation, _ = env.reset(seed=2)
+    for _ in range(6):
+        observation, *_ = env.step(policy.predict(observation)[0])
+    before, _ = policy.predict(observation)
+    learned, state = policy.estimate(), env.unwrapped.get_state()
+    observation, *_ = env.step(before)
+    policy.predict(observation)
+    env.unwrapped.set_state(state)
+    fresh = policy_class(env)
+    action, _ = policy.predict(observation)
+    assert np.array_equal(action, fresh.predict(observation)[0])
+    assert np.array_equal(policy.estimate(), fresh.estimate())
+    assert not np.array_equal(policy.estimate(), learned)
+
+
+def test_the_last_declaration_before_a_step_counts():
+    env = harmonic(action="rates", overspend="error")
+    one, other = (LambdaLearnAndCrawl(env, initial=initial) for initial in (1.0, 9.0))
+    observation, _ = env.reset(seed=2)
+    action, _ = one.predict(observation)
+    other.predict(observation)
+    with pytest.raises(ValueError, match="action must spend at most the bandwidth 5"):
+        env.step(action)
+    other.predict(observation)
+    one.predict(observation)
+    assert env.step(action)[-1]["declared"] == pytest.approx(5.0, rel=1e-9)
+
+
 def test_the_learner_ends_near_the_policy_that_is_told():
     instance = make_instance("mixed", num_pages=20, bandwidth=5.0, seed=3)
     env = harmonic(action="rates", horizon=200.0)

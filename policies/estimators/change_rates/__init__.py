@@ -12,15 +12,19 @@ At once, arrays in, arrays out:
 :func:`complete_observation_rates`   changes were counted (Kolobov et al., eq. 11)
 ===================================  ==============================================================
 
-As crawls go on, each a :class:`ChangeRateEstimator` with ``update``, ``estimate_``, ``stderr_``:
+As crawls go on, each a :class:`ChangeRateEstimator` with ``estimate_`` and ``stderr_``. All are
+told of crawls by ``update(page, elapsed, changed, *, time=None, now=None)``, but for the two marked
+with a star, which observe something else:
 
 ===================================  ==============================================================
 :class:`ChangeRateMLE`               with imaginary intervals and a window, as in Algorithm 4
-:class:`CompleteObservations`        from signals that miss nothing
+:class:`CompleteObservations` (*)    from signals that miss nothing:
+                                     ``update(page, *, time, signal_time=None)``
 :class:`MomentMatching`              as :func:`match_moments`
 :class:`NaiveEstimator`              as :func:`naive_rate`
 :class:`ImprovedEstimator`           as :func:`improved_rate`
-:class:`LastModifiedEstimator`       as :func:`last_modified_rate`
+:class:`LastModifiedEstimator` (*)   as :func:`last_modified_rate`:
+                                     ``update(page, elapsed, changed, *, age)``
 :class:`LawOfLargeNumbers`           as :func:`poisson_crawl_rate`
 :class:`StochasticApproximation`     a step per crawl, with or without momentum
 :class:`EmpiricalBayesRate`          pages borrow from their group

@@ -88,15 +88,15 @@ class HistoryEstimator(ABC):
 
         Args:
             page: (n,) int; a page may come several times.
-            elapsed: time since the page's crawl before, >= 0; (n,).
+            elapsed: time since the page's crawl before, 0 or in [1e-100, 1e100]; (n,).
             changed: what was found, (n,) bool.
             time: of each crawl, >= 0, (n,), or one for all; needed with a ``window``.
             now: the present, which moves the window on even without crawls; None for the latest
                 time given so far.
 
         Raises:
-            ValueError: a number is negative or not finite, shapes disagree, a page is none of the
-                m, a page had changed in no time, or there is a window and no time.
+            ValueError: a number is out of its range, shapes disagree, a page is none of the m, a
+                page had changed in no time, or there is a window and no time.
         """
         present = -math.inf if now is None else real("now", now, least=0.0)
         count = self._record.append(page, elapsed, changed, time)

@@ -36,8 +36,11 @@ from policies.estimators.change_rates.score import score_sums
 from policies.estimators.histories import NO_PRIOR, GammaPrior
 
 MAX_ITERATIONS = 100
-SMALL = 1e-11
+SMALL = 4e-12
 """The last term of a Taylor step, relative to Delta, below which what it leaves out is rounding."""
+
+FAINT = 1e-290
+"""Below this a sum of f says no more than that Delta is too large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +80,9 @@ def fit_change_rates(
     positive and finite. The relative error is below 1e-12.
 
     Args:
-        intervals: time between each crawl and the page's crawl before, >= 0, in any unit; shape
-            (n,) with the crawls of a page together, or (m, k) for k crawls of every page.
+        intervals: time between each crawl and the page's crawl before, 0 or in [1e-100, 1e100], in
+            any unit; shape (n,) with the crawls of a page together, or (m, k) for k crawls of every
+            page.
         changed: whether the crawl found a change, bool (or 0 and 1), of the shape of ``intervals``.
         offsets: the crawls of page i are ``offsets[i] .. offsets[i + 1] - 1``; (m + 1,). Left out
             for (m, k), and for a single page.
@@ -90,7 +94,7 @@ def fit_change_rates(
         start: a guess of each rate, (m,); entries that are not positive and finite are replaced.
 
     Raises:
-        ValueError: a number is negative or not finite, shapes disagree, a page had changed in no
+        ValueError: a number is out of its range, shapes disagree, a page had changed in no
             time, ``offsets`` do not rise from 0 to n, or the bounds are not 0 <= low < high.
     """
     crawls = page_histories(intervals, changed, offsets)
@@ -222,6 +226,8 @@ def _root(
             return rate * (1.0 + relative), information, iteration, True
         if abs(step) < 0.5 and abs(after) + abs(last) < 0.5:
             trial = rate * (1.0 + relative)
+        elif f + shape < FAINT:  # exponents were cut: no slope to go by
+            trial = 0.0
         else:  # d ln(f + k) / d ln Delta = (f - g) / (f + k)
             trial = rate * math.exp(
                 math.log((f + shape) / (exposure * rate)) / (1.0 - (f - g) / (f + shape))

@@ -87,9 +87,10 @@ class MomentMatching(HistoryEstimator):
     Args:
         num_pages: m.
         smoothing: length of one changed and one unchanged imaginary interval of every page, >= 0,
-            in units of time. The paper has none: the estimate is then 0 where no crawl found a
-            change, inf where all did, and ``initial`` where there were none. With it, it is
-            positive and finite.
+            in units of time, as of :class:`.ChangeRateMLE`: the estimate is positive and finite,
+            and ln(2) / smoothing for a page without crawls. The paper has none: with 0 the estimate
+            is 0 where no crawl found a change, inf where all did, and ``initial`` where there were
+            none.
         window: see :class:`HistoryEstimator`, as the rest.
         last: see there.
         initial: see there.
@@ -99,7 +100,7 @@ class MomentMatching(HistoryEstimator):
         self,
         num_pages: int,
         *,
-        smoothing: float = 0.0,
+        smoothing: float = 0.5,
         window: float | None = None,
         last: int | None = None,
         initial: ArrayLike = 1.0,

@@ -12,6 +12,9 @@ from crawl_envs.arguments import real
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
+SHORTEST, LONGEST = 1e-100, 1e100
+"""Intervals lie between these, or are 0: neither their ratios nor their squares overflow."""
+
 
 class Histories(NamedTuple):
     """Crawls of m pages.
@@ -52,13 +55,18 @@ def page_histories(
 
 
 def check_intervals(name: str, intervals: FloatArray, changed: BoolArray) -> None:
-    """ValueError where an interval is negative or not finite, or changed in no time; both (n,)."""
+    """ValueError where an interval cannot be, or changed in no time; both (n,)."""
     fault = _first_fault(intervals, changed)
     if fault < 0:
         return
     value = intervals[fault]
     if value == 0.0:
         raise ValueError(f"changed must be False where {name} is 0, got True at {fault}")
+    if 0.0 < value < math.inf:
+        raise ValueError(
+            f"{name} must be 0 or in [{SHORTEST:g}, {LONGEST:g}], got {value} at {fault}; "
+            "another unit of time may do"
+        )
     raise ValueError(f"{name} must be finite and >= 0, got {value} at {fault}")
 
 
@@ -71,8 +79,13 @@ def bounds(low: float, high: float) -> tuple[float, float]:
 
 
 def imaginary(smoothing: float) -> float:
-    """The length of the imaginary intervals as a float; ValueError unless it is >= 0."""
-    return real("smoothing", smoothing, least=0.0)
+    """The length of the imaginary intervals as a float; ValueError unless it is one, or 0."""
+    length = real("smoothing", smoothing, least=0.0)
+    if length != 0.0 and not SHORTEST <= length <= LONGEST:
+        raise ValueError(
+            f"smoothing must be 0 or in [{SHORTEST:g}, {LONGEST:g}], got {smoothing!r}"
+        )
+    return length
 
 
 def _floats(name: str, values: ArrayLike) -> FloatArray:
@@ -104,6 +117,6 @@ def _first_fault(intervals: FloatArray, changed: BoolArray) -> int:
     """The first interval that cannot be, or -1."""
     for k in range(len(intervals)):
         value = intervals[k]
-        if not 0.0 <= value < math.inf or (value == 0.0 and changed[k]):
+        if (value == 0.0 and changed[k]) or not (value == 0.0 or SHORTEST <= value <= LONGEST):
             return k
     return -1

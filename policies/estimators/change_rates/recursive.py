@@ -26,14 +26,17 @@ class StochasticApproximation:
     """Change rates by stochastic approximation, with or without momentum.
 
     Steps are eta_k = ``step`` / k^``decay`` at the k-th crawl of a page. The estimate starts at
-    ``initial`` and stays positive if that is and the step is below 1; momentum is cut where it
-    would take the estimate below 0. It is finite whatever crawls find: a page whose crawls all find
+    ``initial`` and stays positive if that is, the step is below 1 and there is no momentum, which
+    is cut where it would take the estimate below 0. With a step of 1, a first crawl that finds no
+    change makes the estimate 0. It is finite whatever crawls find: a page whose crawls all find
     changes rises by about eta p a crawl.
 
-    ``stderr_`` is the spread about Delta that small steps settle to,
-    sqrt(eta Delta (Delta + p) / 2 / (1 - momentum)), with the last step and the estimate in their
-    places: there is no likelihood. It leaves out what is left of ``initial``. It is nan before the
-    page's first crawl.
+    ``stderr_`` follows the steps made, with the estimate for Delta: a step leaves the share
+    1 - eta p / (Delta + p) of the error before it and adds noise of the variance eta^2 Delta p, and
+    what is left of the distance to ``initial`` counts as an error. There is no likelihood. With
+    momentum steps count as eta / (1 - momentum), as they do where they are small. It is nan before
+    the page's first crawl, and where the estimate is 0, a bound. To look at it takes time in
+    proportion to all crawls so far.
 
     Args:
         num_pages: m.
@@ -52,7 +55,7 @@ class StochasticApproximation:
         num_pages: int,
         *,
         crawl_rate: ArrayLike | None = None,
-        step: float = 1.0,
+        step: float = 0.5,
         decay: float = 0.75,
         momentum: float = 0.0,
         initial: ArrayLike = 1.0,
@@ -79,7 +82,15 @@ class StochasticApproximation:
         self._crawls: IntArray = np.zeros(self.num_pages, np.int64)
         self._time: FloatArray = np.zeros(self.num_pages)
 
-    def update(self, page: ArrayLike, elapsed: ArrayLike, changed: ArrayLike) -> None:
+    def update(
+        self,
+        page: ArrayLike,
+        elapsed: ArrayLike,
+        changed: ArrayLike,
+        *,
+        time: ArrayLike | None = None,
+        now: float | None = None,
+    ) -> None:
         """Take in crawls, those of a page in the order made.
 
         Args:
@@ -87,6 +98,8 @@ class StochasticApproximation:
             elapsed: time since the page's crawl before, >= 0, (n,); it only matters without
                 ``crawl_rate``.
             changed: what was found, (n,) bool.
+            time: not used, nor ``now``; they are there to be told like a :class:`HistoryEstimator`.
+            now: see ``time``.
 
         Raises:
             ValueError: a number is negative or not finite, shapes disagree, a page is none of the
@@ -118,9 +131,30 @@ class StochasticApproximation:
         """Spread of each page's estimate, (m,)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             speed = self._crawls / self._time if self.crawl_rate is None else self.crawl_rate
-            step = self.step / self._crawls**self.decay / (1.0 - self.momentum)
-            error = np.sqrt(step * self._rate * (self._rate + speed) / 2.0)
-        return np.where((self._crawls > 0) & np.isfinite(error), error, np.nan)
+            pull = speed / (self._rate + speed)
+        step = min(self.step / (1.0 - self.momentum), 1.0)
+        left, noise = _left_and_noise(self._crawls, pull, step, self.decay)
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = np.hypot(
+                left * (self._rate - self.initial), np.sqrt(noise * self._rate * speed)
+            )
+        known = (self._crawls > 0) & (self._rate > 0.0) & np.isfinite(error)
+        return np.where(known, error, np.nan)
+
+
+@compiled()
+def _left_and_noise(
+    crawls: IntArray, pull: FloatArray, step: float, decay: float
+) -> tuple[FloatArray, FloatArray]:
+    """What share of a first error the steps leave, and the variance they add for noise of 1."""
+    left, noise = np.ones(crawls.size), np.zeros(crawls.size)
+    for i in range(crawls.size):
+        for k in range(1, crawls[i] + 1):
+            eta = step / k**decay
+            stays = 1.0 - eta * pull[i]
+            left[i] *= stays
+            noise[i] = stays * stays * noise[i] + eta * eta
+    return left, noise
 
 
 @compiled()
