@@ -323,7 +323,7 @@ def test_simulate_refuses_what_it_cannot_play():
         simulate(instance, policy, float("nan"))
     with pytest.raises(ValueError, match="instance must be an Instance, got 3"):
         simulate(3, policy, 1.0)
-    with pytest.raises(ValueError, match="policy must have a compiled form .*, got int"):
+    with pytest.raises(ValueError, match=r"policy must have a compiled form .*, got int"):
         simulate(instance, 3, 1.0)
     with pytest.raises(ValueError, match=r"seed must be an integer >= 0, got 1\.5"):
         simulate(instance, policy, 1.0, seed=1.5)
