@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def cost_bars(
     settings: Sequence[str],
     labels: Sequence[str],
     infinite: Sequence[str] = (),
+    alone: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Draw both costs per page of every policy, in the paper's unit; lower is better.
 
@@ -47,6 +49,7 @@ def cost_bars(
         settings: the first of them that has rows is drawn.
         labels: the policies, from top to bottom.
         infinite: those whose harmonic cost is infinite.
+        alone: of labels that say something of one cost only, that cost; the other is not drawn.
     """
     played = {row.setting for row in rows}
     setting = next(name for name in settings if name in played)
@@ -57,23 +60,28 @@ def cost_bars(
     for panel, (metric, name) in zip(panels, PER_URL.items(), strict=True):
         found = by_label(rows, setting, name)
         count = max(count, *(len(values) for values in found.values()))
-        told = [mean_and_half_width(found.get(label, ())) for label in labels]
+        told = [
+            mean_and_half_width(found.get(label, ()) if alone.get(label, metric) == metric else ())
+            for label in labels
+        ]
         means, halves = np.nan_to_num(np.array(told)).T
         panel.barh(
             height, means, xerr=halves, height=0.6, color=COLOURS[0], ecolor=LINE_COLOUR, capsize=3
         )
         for label, level, mean in zip(labels, height, means, strict=True):
-            endless = metric == J_H and label in infinite
-            text = "  infinite (starves pages)" if endless else f"  {mean:,.0f}"
+            text = f"  {mean:,.0f}"
+            if alone.get(label, metric) != metric:
+                text = "  (of the other cost)"
+            elif metric == J_H and label in infinite:
+                text = "  infinite (starves pages)"
             panel.text(mean, level, text, va="center", fontsize=9)
         panel.set_xlim(0.0, 1.16 * means.max())
         panel.set_xlabel(f"{COST_NAMES[metric]} per page, in the paper's unit of importance")
         bare(panel)
         panel.grid(visible=False, axis="y")
     panels[0].set_yticks(height, labels)
-    figure.suptitle(
-        f"{title}\n{setting}, {count} draws; bars: 95% intervals; lower is better", fontsize=11
-    )
+    below = f"{setting}, {count} draws; bars: 95% intervals; lower is better"
+    figure.suptitle(f"{title}\n{below}", fontsize=11)
     save(figure, path)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.url_set import PUBLISHED_IMPORTANCE
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import BoolArray, FloatArray, Instance
 from policies import solvers
 from policies.solvers import Allocation
 
@@ -19,6 +19,15 @@ POISSON = (LC, LCA, BLC, BLC_EPS, CC, UC)
 
 BOUND = "bound"
 """The least J_h of all policies that meet the budget on the average, each page at its own pace."""
+
+BINARY_OPT = "BINARY-OPT"
+"""The least J_b of LC's class: crawls at random instants, and coins on the signals that come."""
+
+BINARY_BOUND = "binary bound"
+"""The least J_b of all policies that meet the budget on the average."""
+
+AT_PAR = 0.05
+"""Costs that differ by this share at most are at par; ours, the paper names none."""
 
 FLOOR = 0.4
 """The eps of BLC-eps: the least rate of a page over R / m, as in the paper's public code."""
@@ -38,8 +47,12 @@ class Pages(NamedTuple):
     complete: BoolArray
 
 
+HEARING = (LC, LCA, BINARY_OPT)
+"""Those that heed signals; all others take no page to have any."""
+
+
 def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
-    """Return the rates of a policy. All but LC and LCA take no page to have signals.
+    """Return the rates of a policy.
 
     Raises:
         ValueError: an unknown label.
@@ -49,14 +62,66 @@ def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
         return solvers.harmonic(importance, change_rate, bandwidth, complete=complete)
     if label == LCA:
         return solvers.harmonic_approx(importance, change_rate, bandwidth, complete=complete)
+    if label == BINARY_OPT:
+        return best_binary(pages, bandwidth)
     if label in (BLC, BLC_EPS):
         floor = FLOOR if label == BLC_EPS else 0.0
         return solvers.binary_poisson(importance, change_rate, bandwidth, floor=floor)
     if label not in (CC, UC):
-        raise ValueError(f"label must be one of {POISSON}, got {label!r}")
+        raise ValueError(f"label must be one of {(*POISSON, BINARY_OPT)}, got {label!r}")
     weights = change_rate if label == CC else np.ones_like(change_rate)
     rates = bandwidth * (weights / weights.sum())
     return Allocation(rates, None, np.nan, np.nan, 0, True)
+
+
+def best_binary(pages: Pages, bandwidth: float) -> Allocation:
+    """Return the rates of least J_b where every signal of a complete page may start a crawl.
+
+    A crawl more is worth ``importance / change_rate`` on a page that is never crawled. Without
+    signals it is worth less the more there are, so that pages worth more than the multiplier are
+    crawled at ``sqrt(importance change_rate / multiplier) - change_rate`` (Azar et al. 2018). With
+    complete observation it is always worth the same: of these pages all signals are answered or
+    none, but for one page. Pages must change, and their importance must be > 0.
+
+    Args:
+        pages: (m,) each.
+        bandwidth: crawls per unit of time, > 0 and less than what answers all signals.
+    """
+    importance, change_rate, complete = pages
+    worth = importance / change_rate
+    order = np.argsort(-worth, kind="stable")
+    heard, paced = complete[order], np.sqrt(importance * change_rate)[order]
+    roots = np.cumsum(np.where(heard, 0.0, paced))
+    signs = np.where(heard, 1.0, -1.0)
+    fixed = np.cumsum(signs * change_rate[order])
+    # With the multiplier at the worth of the last of the first k pages, those take this many.
+    taken = roots / np.sqrt(worth[order]) + fixed
+    count = int(np.searchsorted(taken, bandwidth, side="right"))
+    root = roots[count - 1] / (bandwidth - fixed[count - 1]) if count else np.inf
+    multiplier = root * root
+    rates = np.zeros_like(worth)
+    if count < worth.size and (not count or multiplier < worth[order[count]]):
+        multiplier = float(worth[order[count]])  # of a page whose signals are answered in part
+        rates[order[count]] = bandwidth - (
+            roots[count - 1] / np.sqrt(multiplier) + fixed[count - 1] if count else 0.0
+        )
+    first = order[:count]
+    slow = np.maximum(paced[:count] / np.sqrt(multiplier) - change_rate[first], 0.0)
+    rates[first] = np.where(heard[:count], change_rate[first], slow)
+    chances = np.where(complete, rates / change_rate, 0.0)
+    fresh = np.where(complete, chances, rates / (rates + change_rate))
+    objective = float(importance @ fresh / importance.sum())
+    return Allocation(rates, chances, float(multiplier), objective, 0, True)
+
+
+def binary_bound(instance: Instance) -> float:
+    """Return the least J_b of all policies that meet the budget on the average, a sum."""
+    importance, change_rate = instance.importance, instance.change_rate
+    if instance.complete.any():
+        found = solvers.ncis(instance)
+    else:
+        found = solvers.binary_periodic(importance, change_rate, instance.bandwidth)
+    return float((1.0 - found.objective) * importance.sum())
 
 
 def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -> dict[str, float]:
@@ -102,7 +167,7 @@ def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float
         costs, starved = bound_costs(pages, bandwidth), 0.0
     else:
         found = allocated(label, pages, bandwidth)
-        chances = found.probabilities if label in (LC, LCA) else None
+        chances = found.probabilities if label in HEARING else None
         costs = poisson_costs(pages, found.rates, chances)
         needed = (pages.importance > 0.0) & (pages.change_rate > 0.0)
         starved = float(np.mean(found.rates[needed] <= 0.0))

@@ -14,6 +14,8 @@ import policies as crawl_policies
 from crawl_envs import instances
 from crawl_envs.evaluation import Row
 from scripts.comparing.crawl_costs import (
+    BINARY_BOUND,
+    BLC,
     BLC_EPS,
     BOUND,
     CC,
@@ -23,6 +25,7 @@ from scripts.comparing.crawl_costs import (
     LCA,
     UC,
     Pages,
+    binary_bound,
     formula_costs,
 )
 from scripts.comparing.long_run import (
@@ -37,8 +40,8 @@ from scripts.comparing.verdicts import Range, Trend
 
 TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 CLAIM = (
-    "Ours: at every budget the order of costs is bound, greedy, even, Poisson; the shipped "
-    "crawlers, which heed neither importance nor a budget, cost more than LC."
+    "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
+    "shipped crawlers, which heed neither importance nor a budget, cost more than LC."
 )
 CLAIMS = ()
 METRIC = J_H
@@ -49,18 +52,26 @@ ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 NUM_PAGES, QUICK_PAGES = 1000, 100
-EVEN, GREEDY = "LC, even", "GREEDY-HARMONIC"
+EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
 OWN_PACE = ", own pace"
 """Says that a shipped crawler crawls what is due, whatever the budget."""
-FORMULAS = (BOUND, LC, LCA, BLC_EPS, CC, UC)
+FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 COMPILED: dict[str, Callable[[], Any]] = {
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    GREEDY_B: partial(
+        crawl_policies.make,
+        "GreedyNCIS",
+        features=(*COLUMNS[:-1], "recall", "false_signal_rate"),
+    ),
 }
 SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
-LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BOUND, NUTCH, STORM)
+LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
+BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
+ONLY = {BLC: J_B, GREEDY_B: J_B}
+"""Those whose other cost is infinite or, simulated, may be: they are drawn in one picture."""
 START = {"crawls": 30.0, "days": 100.0}
 """The window starts after so many crawls per page, but no earlier than on that day."""
 LENGTH = {"crawls": 40.0, "days": 150.0}
@@ -83,6 +94,8 @@ EXPECTED = (
     Range(GREEDY, -0.01, 0.05, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
     Trend(EVEN, "above", GREEDY, EVERYWHERE, NO_PAPER),
     Trend(LC, "above", EVEN, EVERYWHERE, NO_PAPER),
+    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
+    Trend(GREEDY, "above", GREEDY_B, EVERYWHERE, NO_PAPER, metric=J_B),
     Trend(LCA, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
     Trend(BLC_EPS, "above", LC, EVERYWHERE, "likewise"),
     *(
@@ -119,8 +132,11 @@ def window(budget: float, quick: bool) -> dict[str, float]:
 def told(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs by formula, or the bound's."""
+    """Costs by formula; of a bound, the one that it is of; of BLC, the one that is finite."""
     instance = drawn(seed, num_pages, budget)
+    if label == BINARY_BOUND:
+        best = {J_B: binary_bound(instance)}
+        return best | shares(best, instance)
     pages = Pages(instance.importance, instance.change_rate, instance.complete)
     costs = formula_costs(label, pages, instance.bandwidth)
     found = {J_H: costs[J_H], J_B: costs[J_B], CRAWL_RATE: budget}
@@ -182,7 +198,7 @@ def _stepped(
 def shares(costs: Mapping[str, float], instance: Any) -> dict[str, float]:
     """Return costs per unit of importance."""
     total = instance.importance.sum()
-    return {UNIT[metric]: costs[metric] / total for metric in UNIT}
+    return {UNIT[metric]: costs[metric] / total for metric in UNIT if metric in costs}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
@@ -243,11 +259,12 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     budgets = [b for b in BUDGETS if (f"R={b:g}m", BOUND) in found]
     figure = Figure(figsize=(10.0, 6.0), layout="constrained")
     axes = figure.subplots()
-    for position, label in enumerate(LABELS):
+    for position, label in enumerate((*LABELS, BOUNDS[metric])):
+        if ONLY.get(label, metric) != metric:
+            continue
         style: dict[str, Any] = {**style_of(position), "label": label}
-        if label == BOUND:
+        if label == BOUNDS[metric]:
             style |= {"color": LINE_COLOUR, "linestyle": "--", "marker": "", "zorder": 3}
-            style |= {"label": BOUND if metric == J_H else "policy of least J_h"}
         curve(axes, budgets, [found[f"R={b:g}m", label] for b in budgets], style)
         if label in SHIPPED:
             own = label + OWN_PACE

@@ -14,16 +14,26 @@ from crawl_envs import instances
 from crawl_envs.evaluation import Row, summarize
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import Instance
-from policies import solvers
-from scripts.comparing.crawl_costs import BLC, BOUND, J_B, J_H, LC, Pages, formula_costs
+from scripts.comparing.crawl_costs import (
+    BINARY_BOUND,
+    BLC,
+    BOUND,
+    J_B,
+    J_H,
+    LC,
+    Pages,
+    binary_bound,
+    formula_costs,
+)
 from scripts.comparing.long_run import compiled_costs
 from scripts.comparing.settings import Measurement
 from scripts.comparing.verdicts import Range, Trend
 
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
 CLAIM = (
-    "Ours: crawls that are spaced evenly, or greedily, cost about a third less than Poisson "
-    "crawls, and come within half a percent of the least cost there is."
+    "We expected crawls that are spaced evenly, or greedily, to cost about a third less than "
+    "Poisson crawls, and to come within half a percent of the least cost there is. All other "
+    "margins were set after the rows were in."
 )
 CLAIMS = ()
 METRIC = J_H
@@ -34,7 +44,6 @@ POISSON, EVEN = ", Poisson", ", even"
 FORMULA = LC + ", formula"
 BLC_FORMULA = BLC + ", formula"
 GREEDY_H, GREEDY_B = "GREEDY-HARMONIC", "GREEDY-NCIS"
-BINARY_BOUND = "binary bound"
 REFERENCE = FORMULA
 FURTHER_REFERENCES = (BOUND,)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
@@ -65,8 +74,8 @@ NO_PAPER = "not in the paper"
 
 EXPECTED = (
     *(
-        Range(label, 0.30, 0.37, EVERYWHERE, "about a third, margin ours", metric=BELOW[J_H])
-        for label in (GREEDY_H, BOUND)
+        Range(label, 0.30, 0.37, EVERYWHERE, "expected: about a third", metric=BELOW[J_H])
+        for label in (LC + EVEN, GREEDY_H, BOUND)
     ),
     *(Range(LC + POISSON, -0.02, 0.02, EVERYWHERE, "props. 1, 4", metric=BELOW[J_H]),),
     *(Range(BLC + POISSON, -0.02, 0.02, ALONE, "eq. 12", metric=BELOW[J_B]),),
@@ -75,7 +84,7 @@ EXPECTED = (
     Trend(GREEDY_H, "not below", BOUND, EVERYWHERE, "it is a bound in the long run"),
     Range(GREEDY_H, -0.005, 0.005, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
     Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
-    Range(GREEDY_B, 0.15, 0.35, ALONE, "margin ours", metric=BELOW[J_B]),
+    Range(GREEDY_B, 0.15, 0.35, ALONE, "margin set afterwards", metric=BELOW[J_B]),
 )
 
 
@@ -103,9 +112,7 @@ def told(
     instance = drawn(seed, kind, num_pages)
     pages = Pages(instance.importance, instance.change_rate, instance.complete)
     if label == BINARY_BOUND:
-        alone = (*pages[:2], instance.bandwidth)
-        best = solvers.ncis(instance) if kind == MIXED else solvers.binary_periodic(*alone)
-        return {J_B: float((1.0 - best.objective) * pages.importance.sum())}
+        return {J_B: binary_bound(instance)}
     name = label.partition(",")[0]
     costs = formula_costs(name, pages, instance.bandwidth)
     return {metric: costs[metric] for metric in (J_H, J_B)}

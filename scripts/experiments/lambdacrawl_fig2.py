@@ -11,6 +11,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, draw_urls
 from scripts.comparing.crawl_costs import (
+    AT_PAR,
     BLC,
     BLC_EPS,
     INFINITE,
@@ -28,8 +29,8 @@ from scripts.comparing.verdicts import Claim, Range, Trend
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
 CLAIM = (
     "On the pages whose every change is signalled, to heed signals (LC-CO) at least halves both "
-    "costs. Without, LC-IO is at par with BLC and BLC-eps in the binary cost and much better in "
-    "the harmonic one."
+    "costs. Without, LC-IO is at par with BLC and BLC-eps in the binary cost (here: somewhat "
+    "worse) and much better in the harmonic one."
 )
 METRIC = J_H
 REPETITIONS, QUICK_REPETITIONS = 20, 2
@@ -43,8 +44,7 @@ FULL, FULL_DRAWS = 18_532_314, 3
 SMALL, QUICK_PAGES = 100_000, 10_000
 BOTH = ("of 18532314", "of 100000")
 PAPER = "section 7, figure 2"
-BINARY_GAP = "J_b_over_LC-IO"
-AT_PAR = 0.1
+BINARY_GAP = "LC-IO_above"
 
 CLAIMS = (
     Claim(
@@ -64,7 +64,7 @@ CLAIMS = (
             Range(label, -AT_PAR, AT_PAR, BOTH, "margin ours", metric=BINARY_GAP)
             for label in (BLC, BLC_EPS)
         ),
-        "the policy's J_b over LC-IO's, minus 1",
+        "J_b of LC-IO over the policy's, minus 1; the margin is that of the other figures",
     ),
     Claim(
         "It is markedly better in the harmonic one",
@@ -105,7 +105,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What LC-CO saves, and how far binary costs are above LC-IO's."""
+    """What LC-CO saves, and how far LC-IO's binary cost is above BLC's and BLC-eps's."""
     return [*saved(rows, CO), *_gaps(rows)]
 
 
@@ -114,7 +114,7 @@ def _gaps(rows: Sequence[Row]) -> Iterator[Row]:
     for row in rows:
         key = row.setting, row.seed
         if row.metric == J_B and row.policy in (BLC, BLC_EPS) and key in base:
-            yield row._replace(metric=BINARY_GAP, value=row.value / base[key] - 1.0)
+            yield row._replace(metric=BINARY_GAP, value=base[key] / row.value - 1.0)
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

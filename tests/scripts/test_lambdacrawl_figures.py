@@ -11,16 +11,20 @@ import gymnasium
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import exp1
 
 import policies as crawl_policies
 from crawl_envs import instances
 from crawl_envs.evaluation import Row
+from crawl_envs.instances.url_set import draw_urls
 from crawl_envs.types import Instance, Ledger
 from policies import solvers
 from scripts import experiments
 from scripts.comparing import crawl_costs, long_run
 from scripts.comparing.crawl_costs import (
+    BINARY_BOUND,
+    BINARY_OPT,
     BLC,
     BLC_EPS,
     BOUND,
@@ -43,6 +47,7 @@ from scripts.experiments import (
     lambdacrawl_fig3,
     lambdacrawl_learners,
     lambdacrawl_props,
+    lambdacrawl_spread,
 )
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "lambdacrawl.json"
@@ -103,6 +108,34 @@ def test_costs_of_given_rates_are_the_formulas() -> None:
 def test_an_unknown_policy_is_named() -> None:
     with pytest.raises(ValueError, match=r"label must be one of .*, got 'LCX'"):
         crawl_costs.allocated("LCX", pages_of(0), 1.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_binary_optimum_meets_its_dual(seed: int, share: float) -> None:
+    """No plan is cheaper than the dual at any multiplier, so that equality proves both."""
+    pages = pages_of(seed)
+    heard = np.random.default_rng(seed).random(12) < share
+    pages = pages._replace(complete=heard)
+    importance, change_rate, _ = pages
+    bandwidth = 0.15 * float(change_rate.sum())
+
+    def dual(log_multiplier: float) -> float:
+        price = np.exp(log_multiplier)
+        slow = np.maximum(np.sqrt(importance * change_rate / price) - change_rate, 0.0)
+        alone = importance * change_rate / (slow + change_rate) + price * slow
+        answered = np.minimum(importance, price * change_rate)
+        return float(np.where(heard, answered, alone).sum() - price * bandwidth)
+
+    found = crawl_costs.allocated(BINARY_OPT, pages, bandwidth)
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+    assert found.rates.min() >= 0.0
+    assert np.all(found.rates[heard] <= change_rate[heard] * (1.0 + 1e-12))
+    cost = crawl_costs.formula_costs(BINARY_OPT, pages, bandwidth)[J_B]
+    best = minimize_scalar(lambda x: -dual(x), bounds=(-12.0, 6.0), options={"xatol": 1e-11})
+    assert cost == pytest.approx(-best.fun, rel=1e-9)
+    assert dual(np.log(found.multiplier)) == pytest.approx(cost, rel=1e-9)
+    assert (1.0 - found.objective) * importance.sum() == pytest.approx(cost, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -213,12 +246,12 @@ def test_proportionality_is_a_slope_of_logarithms() -> None:
     assert long_run.proportionality(np.array([0.0, 2.5, 10.0]), rates) == pytest.approx(1.0)
 
 
-def test_gaps_in_the_binary_cost_are_over_that_of_lc_without_signals() -> None:
+def test_gaps_in_the_binary_cost_are_of_lc_without_signals_over_others() -> None:
     values = {lambdacrawl_fig2.IO: 4.0, BLC: 3.0, BLC_EPS: 5.0, lambdacrawl_fig2.CO: 2.0}
     rows = [Row("", "s", label, 0, J_B, value) for label, value in values.items()]
     found = {row[2:5:2]: row.value for row in lambdacrawl_fig2.derive(rows)}
-    assert found[BLC, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(-0.25)
-    assert found[BLC_EPS, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(0.25)
+    assert found[BLC, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(1.0 / 3.0)
+    assert found[BLC_EPS, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(-0.2)
     assert found[BLC_EPS, "J_b_saved"] == pytest.approx(0.6)
 
 
@@ -240,6 +273,44 @@ def test_how_far_costs_are_over_lambdacrawls() -> None:
     found = {row.metric: row.value for row in lambdacrawl_fig1.derive(rows)}
     assert found["J_h_saved"] == pytest.approx(0.2)
     assert found[lambdacrawl_fig1.OVER_LC] == pytest.approx(0.25)
+
+
+def test_how_far_binary_costs_are_over_the_least_of_their_class() -> None:
+    rows = [Row("", "s", label, 0, J_B, value) for label, value in ((LC, 5.0), (BINARY_OPT, 4.0))]
+    found = {row[2:5:2]: row.value for row in lambdacrawl_fig1.derive(rows)}
+    assert found[LC, lambdacrawl_fig1.OVER_BEST] == pytest.approx(0.25)
+
+
+def test_other_spreads_of_importance_are_of_the_same_scores() -> None:
+    drawn = draw_urls(np.random.default_rng([3, 1]), 500)
+    chosen, wide = (lambdacrawl_spread.drawn(3, spread, 500) for spread in (1.5, 2.5))
+    for ours, theirs in zip(chosen, drawn, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+    assert np.std(np.log(wide.importance)) == pytest.approx(
+        np.std(np.log(chosen.importance)) * 2.5 / 1.5
+    )
+
+
+def test_costs_over_a_spread_are_the_formulas_and_over_those_of_lc() -> None:
+    names = lambdacrawl_spread
+    size = {"spread": 1.0, "num_pages": 300}
+    pages = names.drawn(1, **size)
+    labels = (LC, BLC_EPS, names.LLC_START)
+    costs = {label: names.measure(1, label=label, **size) for label in labels}
+    assert costs[BLC_EPS][J_B] == crawl_costs.formula_costs(BLC_EPS, pages, 60.0)[J_B]
+    plan = solvers.harmonic(pages.importance, np.ones(300), 60.0, complete=pages.complete)
+    heard = {"probabilities": plan.probabilities, "complete": pages.complete}
+    expected = solvers.harmonic_cost(*pages[:2], plan.rates, **heard)
+    assert costs[names.LLC_START][J_H] == pytest.approx(expected)
+    rows = [
+        Row("", "s", label, 1, metric, value)
+        for label, found in costs.items()
+        for metric, value in found.items()
+    ]
+    over = {row[2:5:2]: row.value for row in names.derive(rows)}
+    assert (LC, "J_h_over_LC") not in over
+    assert over[names.LLC_START, "J_h_over_LC"] == pytest.approx(expected / costs[LC][J_H] - 1.0)
+    assert over[BLC_EPS, "J_b_over_LC"] == pytest.approx(costs[BLC_EPS][J_B] / costs[LC][J_B] - 1)
 
 
 FOUR_DAYS = {"num_pages": 300, "days": 4}
@@ -279,6 +350,66 @@ class TestLearning:
         assert lambdacrawl_fig3.days_until(excess, 0.5) == 0.0
         assert lambdacrawl_fig3.days_until(excess, -0.1) == 6.0
 
+    def test_rates_are_far_from_the_limits_at_first_and_are_true_ones(self) -> None:
+        found = lambdacrawl_fig3.learned(1, label=lambdacrawl_fig3.LLC, **FOUR_DAYS)
+        instance = lambdacrawl_fig3.drawn(1, lambdacrawl_fig3.LLC, 300)
+        pages = Pages(instance.importance, instance.change_rate, instance.complete)
+        rates, chances = [], []
+        for believed in (np.ones(300), instance.change_rate):
+            plan = crawl_costs.allocated(LC, pages._replace(change_rate=believed), 60.0)
+            rates.append(plan.rates)
+            chances.append(plan.probabilities)
+        heard = pages.complete
+        gaps = np.abs(rates[0] - rates[1])[~heard].sum()
+        gaps += (np.abs(chances[0] - chances[1]) * pages.change_rate)[heard].sum()
+        assert found["rates_distance[0]"] == pytest.approx(gaps / 60.0, rel=1e-6)
+        assert found["rates_distance[4]"] < found["rates_distance[0]"]
+
+    def test_days_of_learners_that_miss_their_limit_are_bounds(self) -> None:
+        near, far = [1.5, 1.0, 1.0], [1.5, 1.04, 1.03]
+        courses = {("LLC", 0): near, ("LLC", 1): near, ("BLLC-eps", 0): near, ("BLLC-eps", 1): far}
+        rows = [
+            Row("", "s", label, seed, metric, value)
+            for (label, seed), course in courses.items()
+            for metric, value in {**indexed(J_H, course), "limit": 1.0}.items()
+        ]
+        found = {row[2:5]: row.value for row in lambdacrawl_fig3._settling(rows)}
+        assert found["LLC", 0, "days_to_2%"] == 1.0
+        assert ("BLLC-eps", 0, "days_to_2%") not in found
+        assert found["BLLC-eps", 0, "days_to_2%_at_least"] == 1.0
+        assert found["BLLC-eps", 1, "days_to_2%_at_least"] == 3.0
+        never, later = "never_within_2%", "later_to_2%_than_LLC"
+        assert [found["BLLC-eps", seed, never] for seed in (0, 1)] == [0.0, 1.0]
+        assert [found["BLLC-eps", seed, later] for seed in (0, 1)] == [0.0, 1.0]
+        assert found["BLLC-eps", 1, "days_to_5%"] == 1.0
+
+    @pytest.mark.parametrize(("late", "falls"), [(0.1, 1.0), (0.5, 0.0)])
+    def test_distances_fall_from_each_day_to_the_next(self, late: float, falls: float) -> None:
+        course = np.full(241, 0.3)
+        course[[0, 240]] = 0.6, late
+        rows = [Row("", "s", "LLC", 0, *item) for item in indexed("rates_distance", course).items()]
+        found = {row.metric: row.value for row in lambdacrawl_fig3._falling(rows)}
+        assert found["rates_distance_falls"] == falls
+        assert found["rates_distance_day_21"] == 0.3
+        assert found["rates_distance_day_240"] == late
+
+    @pytest.mark.parametrize(("second", "above"), [(2.1, 1.0), (1.9, 0.0)])
+    def test_above_on_all_days(self, second: float, above: float) -> None:
+        courses = {"LLC": [3.0, 2.0, 1.0], "LLCA": [3.1, second, 1.5]}
+        rows = [
+            Row("", "s", label, 0, metric, value)
+            for label, course in courses.items()
+            for metric, value in {
+                **indexed(J_H, course),
+                **indexed(J_B, course),
+                "limit": 1.0,
+                "limit_b": 1.0,
+            }.items()
+        ]
+        found = {row[2:5:2]: row.value for row in lambdacrawl_fig3.derive(rows)}
+        assert found["LLCA", "above_LLC_on_all_days"] == above
+        assert ("LLC", "above_LLC_on_all_days") not in found
+
     def test_what_is_derived_of_a_course(self) -> None:
         course = [2.0, 1.5, 1.04, 1.01]
         values = {
@@ -291,6 +422,7 @@ class TestLearning:
         found = {row.metric: row.value for row in lambdacrawl_fig3.derive(rows)}
         assert found == pytest.approx(
             {
+                "day_0": 2.0,
                 "day_1": 1.5,
                 "day_7": 1.01,
                 "final": 1.01,
@@ -298,6 +430,8 @@ class TestLearning:
                 "excess_b": 0.1,
                 "days_to_5%": 2.0,
                 "days_to_2%": 3.0,
+                "never_within_5%": 0.0,
+                "never_within_2%": 0.0,
             }
         )
 
@@ -373,6 +507,40 @@ def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert abs(found["regret[1]"]) < 0.3
 
 
+def test_learners_are_compared_in_a_window_that_all_play() -> None:
+    names = lambdacrawl_learners
+    short = np.arange(20.0, 9.0, -1.0)[: names.COMMON + 1]
+    courses = {names.EVEN: short, names.LLC: 1.5 * short, names.MIRROR: [*(3.0 * short), 12.0, 8.0]}
+    rows = [
+        Row("", "unobserved", label, 0, metric, value)
+        for label, course in courses.items()
+        for metric, value in indexed(J_B, course).items()
+    ]
+    rows.append(Row("", "unobserved", BINARY_BOUND, 0, "J_b_limit", 5.0))
+    found = {row[2:5:2]: row.value for row in names.derive(rows)}
+    assert short[names.COMMON] == 11.0
+    assert found[names.MIRROR, "last_J_b"] == 33.0
+    assert found[names.MIRROR, "J_b_above"] == pytest.approx(2.0)
+    assert found[names.LLC, "J_b_above"] == pytest.approx(0.5)
+    assert found[names.MIRROR, "J_b_over_bound"] == pytest.approx(33.0 / 5.0 - 1.0)
+    assert found[names.MIRROR, "J_b_over_bound_at_end"] == pytest.approx(8.0 / 5.0 - 1.0)
+    assert names.TIMES[names.COMMON : names.COMMON + 2] == (2000.0, 5000.0)
+    assert names.EARLY_TIMES[-1] == 5000.0
+
+
+def test_what_a_learner_costs_more_than_lc_that_knows_is_of_one_window() -> None:
+    """The costs of LC, even, differ between windows: the first, all fresh, is not the measure."""
+    names = lambdacrawl_learners
+    courses = {names.EVEN: [1.0, 2.0, 4.0], names.LLC: [3.0, 5.0, 6.0]}
+    rows = [
+        Row("", "mixed", label, 0, metric, value)
+        for label, course in courses.items()
+        for metric, value in indexed(J_H, course).items()
+    ]
+    found = {row[2:5:2]: row.value for row in names.derive(rows)}
+    assert found[names.LLC, "J_h_above"] == pytest.approx(0.5)
+
+
 def test_growth_is_a_slope_of_logarithms_and_its_pseudo_values_the_jackknifes() -> None:
     horizons = np.array(lambdacrawl_learners.HORIZONS[:4])
     assert lambdacrawl_learners.growth(3.0 * horizons**0.5) == pytest.approx(0.5)
@@ -392,7 +560,12 @@ def test_growth_is_a_slope_of_logarithms_and_its_pseudo_values_the_jackknifes() 
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in experiments.names() if name.startswith("lambdacrawl_fig")]
+    "name",
+    [
+        name
+        for name in experiments.names()
+        if name.startswith(("lambdacrawl_fig", "lambdacrawl_spread"))
+    ],
 )
 def test_pictures_are_drawn_of_quick_rows(name: str, tmp_path: Path) -> None:
     experiment = experiments.find(name)
