@@ -75,18 +75,25 @@ def draw(
 
 
 def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
-    """Draw each ratio as a bar with its quartiles, its floor as a line across."""
+    """Draw each ratio as a bar from 1 with its quartiles, its floor as a line across."""
+    from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
     for row, bar in enumerate(bars):
         colour = PLAIN if bar.floor is None else PASSED if bar.median >= bar.floor else FAILED
-        axes.barh(row, bar.median, 0.62, color=colour)
+        axes.barh(row, bar.median - 1.0, 0.62, left=1.0, color=colour)
         axes.plot([bar.low, bar.high], [row, row], color=INK, linewidth=1.5)
-        label = f" {bar.median:.1f}x"
-        axes.text(0.0, row, label, va="center", fontsize=9, weight="bold", color="white")
+        end = max(bar.high, bar.floor or 0.0)
+        axes.text(end, row, f"  {bar.median:.1f}x", va="center", fontsize=9, weight="bold")
         if bar.floor is not None:
             axes.plot([bar.floor, bar.floor], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=9)
     axes.invert_yaxis()
-    axes.set(xlabel="times as fast", title="Speed against others")
+    axes.set(xlabel="times as fast (logarithmic scale)", title="Speed against others")
+    axes.set_xticks([1, 2, 5, 10, 20, 50, 100])
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.margins(x=0.1)
     axes.annotate(
         "thick line: the floor; blue reaches it, orange does not, grey has none",
         (1.0, 1.02), xycoords="axes fraction", ha="right", fontsize=8, color="#555555",
