@@ -224,13 +224,13 @@ class EpochLanes(Lanes):
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         edges = np.arange(length + 1) / (1.0 / self.epoch)
         starts = np.array([rule.start for rule in form.rules])
+        spent = [rule.rates.sum() + rule.chances @ instance.signal_rate for rule in form.rules]
         if not np.all(np.isin(starts[starts < edges[-1]], edges)):
             return False
         for start, end in pairwise(edges):
-            rule = form.rules[int(np.searchsorted(starts, start, side="right")) - 1]
-            spent = rule.rates.sum() + rule.chances @ instance.signal_rate
+            rule = int(np.searchsorted(starts, start, side="right")) - 1
             budget = crawls_between(clock, start, end) / (end - start)
-            if spent > budget * (1.0 + SPEND_ROUNDING):
+            if spent[rule] > budget * (1.0 + SPEND_ROUNDING):
                 return False
         return True
 
