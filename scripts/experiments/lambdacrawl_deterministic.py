@@ -62,7 +62,7 @@ MIXED, UNOBSERVED = "mixed", "unobserved"
 LARGE = {"num_pages": 100_000, "start": 60.0, "end": 120.0}
 SMALL = {"num_pages": 1000, "start": 200.0, "end": 1200.0}
 QUICK = {"num_pages": 200, "start": 20.0, "end": 60.0}
-LARGE_DRAWS = 3
+LARGE_DRAWS = 6
 KINDS = (UNOBSERVED, MIXED)
 LARGER = tuple(f"{kind}, m=100000" for kind in KINDS)
 SMALLER = tuple(f"{kind}, m=1000" for kind in KINDS)
