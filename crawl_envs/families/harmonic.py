@@ -103,7 +103,7 @@ class CrawlHarmonic(CrawlEnv):
     ## Instance
 
     Drawn from the seed at every seeded reset, and kept otherwise: ``mixed`` has importance and
-    change rate from U(0, 1) and complete observation of every page with probability 1/2;
+    change rate from U(0, 1) and complete observation of half of the pages, chosen at random;
     ``lambdacrawl`` is a stand-in for the set of the paper's experiments, per day. The instances of
     ``CrawlNCIS-v0`` serve too: pages whose recall is 1 and whose false-signal rate is 0 have
     complete observation, all others count as unobserved, though their signals are seen.
@@ -170,7 +170,8 @@ class CrawlHarmonic(CrawlEnv):
       ``num_sources`` (None), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 for every page, as in the
       paper's experiments, and 100 with the instances of ``CrawlNCIS-v0``.
-    - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``.
+    - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
+      table of URLs, which ends in ``.parquet``.
     - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (1.0), the length of an
       epoch; ``overspend`` ("scale"); ``bucket`` (None), the crawls that a bucket of tokens can
       hold, which starts full and is refilled at the bandwidth. With others: ``batch`` (1),

@@ -142,7 +142,8 @@ class CrawlNCIS(CrawlEnv):
       it, as (time, bandwidth) pairs.
     - ``horizon`` (10.0): length of an episode in units of time.
     - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources`` or
-      ``bing-like``.
+      ``bing-like``; those of ``CrawlHarmonic-v0`` serve too: ``mixed``, ``lambdacrawl``, and the
+      path of an imported table of URLs, which ends in ``.parquet``.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
       ``probe`` (False): whether pages can be probed.
     - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in
