@@ -17,6 +17,7 @@ __all__ = ["FAMILIES", "Instance", "register_envs"]
 FAMILIES = {
     "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
+    "CrawlOffers-v0": "crawl_envs.families.offers:CrawlOffers",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
 """Registered ids and the class of each; the vector environment's name ends in Vector."""

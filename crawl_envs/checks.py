@@ -15,8 +15,9 @@ from gymnasium.utils.env_checker import check_env
 
 from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex
 from crawl_envs.evaluation import PolicyFactory, simulate
+from crawl_envs.lanes import Lanes
 from crawl_envs.observations import without_source
-from crawl_envs.types import Ledger
+from crawl_envs.types import Ledger, Tracker
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50
@@ -67,6 +68,18 @@ def check_tape(make: Maker, seed: int = 0) -> None:
         )
 
 
+def _known(tracker: Tracker, feature: str) -> Any:
+    """Return what a tracker knows under a column's name, or that without the number of a source."""
+    book = tracker.offers
+    places = (tracker, tracker.problem, book, None if book is None else book.metadata)
+    for name, source in ((feature, None), without_source(feature)):
+        for place in places:
+            known = getattr(place, name, None)
+            if known is not None:
+                return known if source is None else known[source]
+    raise AssertionError(f"column {feature} must be something that the tracker knows")
+
+
 def check_tracker(make: Maker, seed: int = 0) -> None:
     """Check that the tracker agrees with the observation, column by column."""
     env = make()
@@ -76,13 +89,7 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
     for _ in range(STEPS):
         tracker = core.tracker()
         for column, feature in enumerate(core.features):
-            name, source = without_source(feature)
-            known = getattr(tracker, name, None)
-            if known is None:
-                known = getattr(tracker.problem, name)
-            if source is not None:
-                known = known[source]
-            known = np.minimum(known, env.observation_space.high[:, column])  # type: ignore[attr-defined]
+            known = np.minimum(_known(tracker, feature), env.observation_space.high[:, column])  # type: ignore[attr-defined]
             expect(
                 bool(np.allclose(observation[:, column], known, rtol=1e-6)),
                 f"column {feature} must be what the tracker knows",
@@ -165,7 +172,11 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
     expect(bool(np.array_equal(runs[0], runs[1])), "the same seed must give the same actions")
     core: Any = env.unwrapped
     policy = factory(env)
-    if core.action_form == "page" and isinstance(policy, CompilablePolicy):
+    if (
+        core.action_form == "page"
+        and isinstance(policy, CompilablePolicy)
+        and isinstance(core.lanes, Lanes)
+    ):
         form = policy.compile(core.problem, core.num_slots(), core.coins())
         if isinstance(form, CompiledIndex) or not core.lanes.mortal:
             lanes = core.lanes

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from crawl_envs.actions import Actions, CrawlRates
 from crawl_envs.arguments import per_page, real, whole
 from crawl_envs.compiled_forms import CompiledRates
-from crawl_envs.lanes import SPENT, InstanceGenerator, Lanes, Plan
+from crawl_envs.episodes import InstanceGenerator, Plan
+from crawl_envs.lanes import SPENT, Lanes
 from crawl_envs.lockstep import LOG_FULL, resume_rates, step_rates
 from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
 from crawl_envs.sim.state import DECLARED, DENIED

@@ -23,6 +23,7 @@ from crawl_envs.compiled_forms import (
     CompiledThresholds,
 )
 from crawl_envs.epochs import EpochLanes
+from crawl_envs.instances.market import Market
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import metrics
 from crawl_envs.rollouts import Episode, Rollout, play_form
@@ -82,6 +83,10 @@ def simulate(
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance must be an Instance, got {instance!r}")
+    if isinstance(instance, Market):
+        raise ValueError(
+            "instance must have constant rates, got a Market: play it in CrawlOffers-v0"
+        )
     if not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
@@ -167,10 +172,15 @@ def play(
         policy: bound to it; what it has to ``observe`` it is given after every step.
         seed: decides the events.
         compiled: play a policy that has a compiled form in compiled code. What has only
-            thresholds has no actions that choose pages, and is compiled in any case.
+            thresholds has no actions that choose pages, and is compiled in any case. Only worlds
+            of :class:`crawl_envs.lanes.Lanes` are: in others every policy takes steps.
     """
     core: Any = env.unwrapped
-    if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
+    if (
+        core.action_form in ("page", "rates")
+        and isinstance(policy, CompilablePolicy)
+        and isinstance(core.lanes, Lanes)
+    ):
         form = policy.compile(core.problem, core.num_slots(), core.coins())
         if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
             return play_form(_episode(core, seed), form, core.num_slots()).ledger

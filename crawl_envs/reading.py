@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.epochs import EpochLanes
-from crawl_envs.lanes import Lanes
+from crawl_envs.episodes import Episodes
 from crawl_envs.types import CrawlLog, Ledger, Tracker
 
 
@@ -19,7 +18,7 @@ class LaneReader:
     Policies that are bound to an environment use nothing else of it.
     """
 
-    lanes: Lanes
+    lanes: Episodes
     np_random: np.random.Generator
 
     @property
@@ -55,8 +54,6 @@ class LaneReader:
         Raises:
             ValueError: actions are no rates, not one finite number >= 0 per page, no such lane.
         """
-        if not isinstance(self.lanes, EpochLanes):
-            raise ValueError(f"declare is for actions 'rates', got actions {self.action_form!r}")
         self.lanes.declare(change_rate, lane)
 
     def tracker(self, lane: int = 0) -> Tracker:

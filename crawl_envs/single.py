@@ -10,7 +10,7 @@ from gymnasium import Env, logger
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.arguments import whole
-from crawl_envs.lanes import Lanes
+from crawl_envs.episodes import Episodes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.reading import LaneReader
@@ -38,7 +38,7 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
     _history: History | None = None
 
     def __init__(
-        self, lanes: Lanes, objective: Objective, *, render_mode: str | None = None
+        self, lanes: Episodes, objective: Objective, *, render_mode: str | None = None
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(
@@ -137,7 +137,7 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
     @property
     def problem(self) -> Problem:
         """What the tracker is told of the instance."""
-        return self.instance.problem(self.lanes.reveal)
+        return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""

@@ -35,43 +35,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import bandwidth_function, per_page, per_source, real
+from crawl_envs.arguments import bandwidth_function, per_page, per_source
+from crawl_envs.delay import Delay
+from crawl_envs.offer_book import OfferBook
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-
-DELAY_KINDS = ("none", "constant", "exponential", "poisson")
-MAX_POISSON_DELAY = 500.0
-"""Largest mean, in quanta, of a Poisson delay: the draw is by inversion from exp(-mean)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """How long a signal travels; every signal, true or false, draws its own delay.
-
-    ``kind`` is one of ``none``, ``constant``, ``exponential`` or ``poisson``; ``mean`` is in time
-    units. A Poisson delay is ``quantum`` times a Poisson count of mean ``mean / quantum``: with
-    ``quantum = 1 / bandwidth`` it is counted in slots, with ``quantum = 1`` in units of time.
-    """
-
-    kind: Literal["none", "constant", "exponential", "poisson"] = "none"
-    mean: float = 0.0
-    quantum: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in DELAY_KINDS:
-            raise ValueError(f"delay kind must be one of {DELAY_KINDS}, got {self.kind!r}")
-        mean = real("delay mean", self.mean, least=0.0)
-        quanta = mean / real("delay quantum", self.quantum, above=0.0)
-        if self.kind == "none" and mean != 0.0:
-            raise ValueError(f"delay mean must be 0 when its kind is 'none', got {mean!r}")
-        if self.kind == "poisson" and quanta > MAX_POISSON_DELAY:
-            raise ValueError(
-                f"a poisson delay must have a mean of at most {MAX_POISSON_DELAY:g} quanta, "
-                f"got {quanta:g}"
-            )
-
 
 MOST_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""
@@ -253,7 +223,7 @@ class Instance:
         )
 
 
-Reveal: TypeAlias = Literal["parameters", "importance"]
+Reveal: TypeAlias = Literal["parameters", "importance", "history"]
 REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 
 
@@ -304,6 +274,7 @@ class Tracker(NamedTuple):
         alive: whether the page exists, (m,) bool.
         probed: what the last probe since the last crawl found: 1 a change, 0 none, -1 no probe;
             (m,) int8.
+        offers: where pages are shopping offers, what the day's book says of them.
     """
 
     problem: Problem
@@ -314,6 +285,7 @@ class Tracker(NamedTuple):
     changed: NDArray[np.int8]
     alive: BoolArray
     probed: NDArray[np.int8]
+    offers: OfferBook | None = None
 
 
 class CrawlLog(NamedTuple):
@@ -392,6 +364,17 @@ class Ledger:
         return (
             math.nan if self.penalty_time is None or amount <= 0.0 else self.penalty_time / amount
         )
+
+
+@dataclass(frozen=True, slots=True)
+class OfferLedger(Ledger):
+    """What happened in one lane of shopping offers since its reset; requests are clicks.
+
+    ``offer_freshness`` is the share of the offers that was fresh at midnight, averaged over the
+    days that are over (Han et al. 2020, eq. 3); NaN before the first midnight.
+    """
+
+    offer_freshness: float = math.nan
 
 
 @runtime_checkable

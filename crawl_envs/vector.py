@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from crawl_envs.arguments import whole
-from crawl_envs.lanes import Lanes
+from crawl_envs.episodes import Episodes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.reading import LaneReader
@@ -41,7 +41,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
 
     def __init__(
         self,
-        lanes: Lanes,
+        lanes: Episodes,
         objective: Objective,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,

@@ -38,8 +38,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.delay import Delay
 from crawl_envs.kernels import HEED, VALUE, compiled
-from crawl_envs.types import Delay, FloatArray, IntArray, Problem
+from crawl_envs.types import FloatArray, IntArray, Problem
 from policies import value_tables
 from policies.delays import arrived, delay_numbers, under_way
 from policies.greedy import SIGNAL_MODEL, GreedyNCIS

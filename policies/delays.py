@@ -1,6 +1,6 @@
 r"""Signals under way: what the distribution of their delay tells of the time since a crawl.
 
-For a delay D (:class:`crawl_envs.types.Delay`), a signal that was sent when its page changed has
+For a delay D (:class:`crawl_envs.delay.Delay`), a signal that was sent when its page changed has
 arrived at age x with probability G(x) = P(D <= x), and of changes at a constant rate since time 0
 those whose signals are still under way at time t took place during
 
@@ -17,8 +17,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.delay import DELAY_KINDS, Delay
 from crawl_envs.kernels import compiled
-from crawl_envs.types import DELAY_KINDS, Delay, FloatArray
+from crawl_envs.types import FloatArray
 from policies.value_tables import check_nonnegative
 from policies.value_terms import NEGLIGIBLE, pmf
 

@@ -11,9 +11,11 @@ import crawl_envs
 
 NCIS = "CrawlNCIS-v0"
 HARMONIC = "CrawlHarmonic-v0"
+OFFERS = "CrawlOffers-v0"
 SMALL = {
     NCIS: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "instance": "noisy"},
     HARMONIC: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0},
+    OFFERS: {"num_pages": 30, "bandwidth": 24.0, "horizon": 2.0},
     "CrawlTrace-v0": {"window": [100.0, 130.0]},
 }
 FORMS = {
@@ -21,16 +23,27 @@ FORMS = {
     "scores": {"action": "scores", "batch": 2},
     "refresh": {"action": "refresh"},
 }
+OFFER_FORMS = {"rates": {"action": "rates"}, "scores": {"action": "scores"}}
+
+
+def forms_of(name):
+    """The forms of action that tests of every id try, with their arguments."""
+    return OFFER_FORMS if name == OFFERS else FORMS
+
+
 EVERY_ID = pytest.mark.parametrize("name", list(crawl_envs.FAMILIES))
-EVERY_FORM = pytest.mark.parametrize("form", list(FORMS))
+EVERY_ID_AND_FORM = pytest.mark.parametrize(
+    ("name", "form"), [(name, form) for name in crawl_envs.FAMILIES for form in forms_of(name)]
+)
 MODES = list(AutoresetMode)
 EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=[mode.value for mode in MODES])
 DELAYED = {"kind": "exponential", "mean": 0.5}
 SLOW = {"kind": "exponential", "mean": 5.0}
 
 
-def arguments(name, form="page"):
-    return {**SMALL.get(name, {}), **FORMS[form]}
+def arguments(name, form=None):
+    forms = forms_of(name)
+    return {**SMALL.get(name, {}), **forms[form or next(iter(forms))]}
 
 
 def bare(name=NCIS, **more):

@@ -12,12 +12,12 @@ import pytest
 import crawl_envs  # noqa: F401
 from crawl_envs import Instance
 from crawl_envs.actions import action_form
+from crawl_envs.delay import Delay
 from crawl_envs.instances import generator_of, make
 from crawl_envs.objectives import Objective
 from crawl_envs.sim.events import CODE_STRIDE
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
-from crawl_envs.types import Delay
 from tests.worlds import lanes_of, single_of, vector_of
 
 NCIS = "CrawlNCIS-v0"

@@ -35,6 +35,18 @@ SETTINGS = {
     },
     "harmonic": {"id": "CrawlHarmonic-v0", "action": "page", "instance": "lambdacrawl"},
     "probes": {"id": "CrawlNCIS-v0", "probe": True, "objective": "harmonic", "instance": "noisy"},
+    "offers": {"id": "CrawlOffers-v0", "num_pages": 60, "reveal": "parameters"},
+    "offers, scores": {
+        "id": "CrawlOffers-v0",
+        "num_pages": 60,
+        "bandwidth": 100.0,
+        "action": "scores",
+        "reveal": "parameters",
+        "objective": "offers",
+        "price_history": "crawled",
+        "reward": "requests",
+        "crawl_cost": 0.01,
+    },
     "trace with two sources": {"id": "CrawlTrace-v0", "signals": "both"},
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
 }
@@ -57,9 +69,12 @@ def test_environments_pass(setting):
     ("name", "setting"),
     [
         (name, setting)
-        for setting in ("uniform", "delayed", "scores", "refresh", "trace", "rates", "harmonic")
+        for setting in (
+            *("uniform", "delayed", "scores", "refresh", "trace", "rates", "harmonic"),
+            *("offers", "offers, scores"),
+        )
         for name in policies.names(
-            SETTINGS[setting].get("action", "rates" if setting == "rates" else "page")
+            SETTINGS[setting].get("action", "rates" if setting in ("rates", "offers") else "page")
         )
     ],
 )

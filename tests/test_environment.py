@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import crawl_envs
 from crawl_envs import Instance
 from tests.environments import (
-    EVERY_FORM,
+    EVERY_ID_AND_FORM,
     EVERY_ID,
     HARMONIC,
     NCIS,
@@ -30,24 +30,24 @@ from tests.worlds import single_of
 # Gymnasium's and Stable-Baselines3's conventions
 
 
-@EVERY_FORM
-@EVERY_ID
+@EVERY_ID_AND_FORM
+@pytest.mark.filterwarnings("ignore:.*symmetric and normalized space")
 def test_gymnasium_finds_no_fault(name, form):
     env = gym.make(name, **arguments(name, form))
     check_env(env.unwrapped, skip_render_check=True)
     env.close()
 
 
-@EVERY_FORM
-@EVERY_ID
+@EVERY_ID_AND_FORM
 @pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape")
+@pytest.mark.filterwarnings("ignore:.*symmetric and normalized")
+@pytest.mark.filterwarnings("ignore:Your action space has dtype float64")
 def test_stable_baselines_finds_no_fault(name, form):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(gym.make(name, **arguments(name, form)).unwrapped)
 
 
-@EVERY_FORM
-@EVERY_ID
+@EVERY_ID_AND_FORM
 def test_an_episode_ends_by_truncation_after_its_last_crawl(name, form):
     env = gym.make(name, **arguments(name, form))
     observation, _ = env.reset(seed=4)

@@ -9,8 +9,7 @@ import pytest
 from crawl_envs import Instance
 from crawl_envs.instances import make
 from tests.environments import (
-    EVERY_FORM,
-    EVERY_ID,
+    EVERY_ID_AND_FORM,
     actions_of,
     arguments,
     assert_same,
@@ -23,8 +22,7 @@ from tests.environments import (
 # Seeds, instances, episodes
 
 
-@EVERY_FORM
-@EVERY_ID
+@EVERY_ID_AND_FORM
 def test_a_seed_decides_everything(name, form):
     one, other = (gym.make(name, **arguments(name, form)).unwrapped for _ in range(2))
     assert_same(one.reset(seed=7), other.reset(seed=7))

@@ -10,11 +10,11 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.actions import action_form
+from crawl_envs.delay import Delay
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
 from crawl_envs.sim.tape import Tape
 from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Delay
 from tests import naive
 from tests.environments import (
     EVERY_MODE,

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from crawl_envs import Instance
+from crawl_envs.delay import Delay
 from crawl_envs.sim.events import CODE_STRIDE
-from crawl_envs.types import Delay
 from tests.sim.test_tape import tape_of
 from tests.worlds import vector_of
 

@@ -8,16 +8,16 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from crawl_envs import Instance
+from crawl_envs.instances.market import Market
 from tests.environments import (
-    EVERY_FORM,
-    EVERY_ID,
+    EVERY_ID_AND_FORM,
     EVERY_MODE,
-    FORMS,
     NCIS,
     SMALL,
     assert_same,
     bare,
     batch,
+    forms_of,
 )
 
 # The vector environment is N single ones
@@ -51,13 +51,12 @@ class Singles:
 
 
 @EVERY_MODE
-@EVERY_ID
-@EVERY_FORM
+@EVERY_ID_AND_FORM
 def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
-    """Lanes of different lengths, over several episodes, step for step."""
+    """Lanes of different bandwidths, and so lengths, over several episodes, step for step."""
     lengths = (1.0, 0.5, 0.75)
-    env = batch(3, name, autoreset_mode=mode, **FORMS[form])
-    envs = [bare(name, **FORMS[form]) for _ in lengths]
+    env = batch(3, name, autoreset_mode=mode, **forms_of(name)[form])
+    envs = [bare(name, **forms_of(name)[form]) for _ in lengths]
     observations, _ = env.reset(seed=20)
     singles = Singles(envs, mode)
     pinned = []
@@ -101,6 +100,8 @@ def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
 
 
 def slower(instance, share):
+    if isinstance(instance, Market):
+        return Market(instance.metadata, instance.law, bandwidth=instance.bandwidth * share)
     return Instance(
         instance.importance,
         instance.change_rate,

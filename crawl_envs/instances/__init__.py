@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.delay import Delay
 from crawl_envs.instances.bing_like import BingLike
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
 from crawl_envs.instances.url_pool import SUFFIX, Subsample, UrlPool, url_pool
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, LambdaCrawlSet
 from crawl_envs.sim.streams import generator, roots
-from crawl_envs.types import Delay, Instance
+from crawl_envs.types import Instance
 
 __all__ = ["UrlPool", "generator_of", "make", "names", "url_pool"]
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.delay import Delay
 from crawl_envs.instances.url_law import urls_of
-from crawl_envs.types import BoolArray, Delay, FloatArray, Instance
+from crawl_envs.types import BoolArray, FloatArray, Instance
 
 PRECISION_EDGES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PRECISION_SHARES = (0.22, 0.20, 0.17, 0.14, 0.11, 0.07, 0.04, 0.035, 0.012, 0.003)

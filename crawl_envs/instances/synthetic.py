@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.arguments import bandwidth_function, real, whole
-from crawl_envs.types import MOST_SOURCES, Delay, FloatArray, Instance
+from crawl_envs.delay import Delay
+from crawl_envs.types import MOST_SOURCES, FloatArray, Instance
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)

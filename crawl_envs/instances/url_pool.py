@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.delay import Delay
 from crawl_envs.instances.trace_tables import ColumnKind, check_range, complain, read_columns
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, complete_or_not
-from crawl_envs.types import BoolArray, Delay, FloatArray, Instance
+from crawl_envs.types import BoolArray, FloatArray, Instance
 
 SUFFIX = ".parquet"
 COLUMNS = ("importance", "change_rate", "complete")

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.delay import Delay
 from crawl_envs.instances.url_law import Urls, urls_of
-from crawl_envs.types import BoolArray, Delay, FloatArray, Instance
+from crawl_envs.types import BoolArray, FloatArray, Instance
 
 CRAWLS_PER_PAGE = 0.2
 """Bandwidth over the number of pages, per day (Kolobov et al., section 7)."""

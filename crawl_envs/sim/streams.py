@@ -78,6 +78,12 @@ def store(stream: Stream, words: UintArray) -> None:
     words[0], words[1], words[2], words[3] = stream
 
 
+@compiled()
+def rewind(words: UintArray, root: np.uint64, episode: np.uint64) -> None:
+    """Store the first state of the stream of an episode of the given root in four words."""
+    store(stream_of(root, episode), words)
+
+
 @compiled(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
     """Rotate a word to the left."""

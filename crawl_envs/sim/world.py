@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.arguments import whole
+from crawl_envs.delay import DELAY_KINDS
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import column_bits, event_rates, fill_alias
 from crawl_envs.sim.state import (
@@ -24,7 +25,7 @@ from crawl_envs.sim.state import (
     address_table,
 )
 from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
-from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArray, Ledger
+from crawl_envs.types import CrawlLog, FloatArray, Instance, IntArray, Ledger
 
 MOST_COLUMNS = 2**31 - 1
 """Columns of an alias table, which are numbered in 32 bits: wider ones take longer to draw from."""

@@ -16,6 +16,7 @@ here                   in the papers
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
+from policies.solvers.binary_discrete import binary_discrete
 from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.discrete import DiscreteValue, discrete
 from policies.solvers.harmonic import harmonic
@@ -30,6 +31,7 @@ __all__ = [
     "Allocation",
     "DiscreteValue",
     "binary_cost",
+    "binary_discrete",
     "binary_periodic",
     "binary_poisson",
     "discrete",

@@ -50,6 +50,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "action": "page",
         "probe": True,
     },
+    "CrawlOffers-v0": {"num_pages": 40, "bandwidth": 30.0, "horizon": 1.5},
+    "CrawlOffers-v0 scores": {
+        "num_pages": 40,
+        "bandwidth": 30.0,
+        "horizon": 1.5,
+        "action": "scores",
+        "objective": "offers",
+        "price_history": "crawled",
+        "reveal": "parameters",
+    },
     "CrawlTrace-v0 both": {"window": [100.0, 110.0], "signals": "both"},
 }
 """Arguments that make episodes short, by an id and maybe a word more; an id that is missing runs

@@ -16,9 +16,10 @@ from scipy import integrate, optimize, stats
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs import instances
+from crawl_envs.delay import Delay
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.kernels import ready
-from crawl_envs.types import Delay, Instance
+from crawl_envs.types import Instance
 from policies import values
 from policies.delayed import (
     GreedyNCISDelayed,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crawl_envs import Instance
+from crawl_envs.delay import DELAY_KINDS
 from crawl_envs.sim.events import (
     CODE_STRIDE,
     DELAY_CONSTANT,
@@ -24,7 +25,6 @@ from crawl_envs.sim.events import (
 )
 from crawl_envs.sim.state import ALIAS
 from crawl_envs.sim.streams import stream_of as first_state
-from crawl_envs.types import DELAY_KINDS
 from tests import naive
 
 FEW_DIGITS = st.integers(0, 4096).map(lambda number: number / 1024.0)

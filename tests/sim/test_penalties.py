@@ -11,12 +11,12 @@ import pytest
 import policies
 from crawl_envs import Instance
 from crawl_envs.compiled_forms import CompiledSequence, CompiledThresholds, ThresholdRule
+from crawl_envs.delay import Delay
 from crawl_envs.instances import make
 from crawl_envs.objectives import Objective, metrics
 from crawl_envs.rollouts import Episode, play_form
 from crawl_envs.sim.tape import Tape
 from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Delay
 from tests import naive
 from tests.naive_harmonic import played_cost
 from tests.sim.test_world import (

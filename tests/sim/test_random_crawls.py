@@ -13,11 +13,11 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.compiled_forms import CompiledRates, RateRule
+from crawl_envs.delay import Delay
 from crawl_envs.instances import make
 from crawl_envs.rollouts import Episode, play_form
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY
-from crawl_envs.types import Delay
 from tests import naive, naive_rates
 from tests.sim.test_world import EDGES, KINDS_OF_WORLD, assert_same_log, assert_same_observation
 from tests.worlds import GRAIN, rated_of, rated_vector_of, rounded, unrequested

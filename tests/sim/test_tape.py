@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from crawl_envs import Instance
+from crawl_envs.delay import Delay
 from crawl_envs.instances import make
 from crawl_envs.sim.events import CODE_STRIDE
 from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import Tape, draw_block, pending_capacity, rewind
 from crawl_envs.sim.world import World
-from crawl_envs.types import Delay
 from tests import naive
 from tests.worlds import rounded
 

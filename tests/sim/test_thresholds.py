@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from crawl_envs import Instance
 from crawl_envs.compiled_forms import CompiledThresholds, ThresholdRule
+from crawl_envs.delay import Delay
 from crawl_envs.instances import make
 from crawl_envs.rollouts import Episode, play_form
 from crawl_envs.sim.agenda import empty_agenda, first_due, set_due
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Delay
 from tests import naive, naive_thresholds
 from tests.worlds import rounded
 

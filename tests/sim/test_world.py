@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from crawl_envs import Instance
+from crawl_envs.delay import Delay
 from crawl_envs.instances import make
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY, World
-from crawl_envs.types import Delay
 from tests import naive
 from tests.worlds import rounded, single_of, vector_of
 

@@ -1,0 +1,196 @@
+"""``CrawlOffers-v0``: shopping offers whose prices change, and come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from crawl_envs.arguments import check_known, whole
+from crawl_envs.epochs import Overspend
+from crawl_envs.instances.market import Shopping
+from crawl_envs.objectives import Objective
+from crawl_envs.offer_lanes import OfferLanes
+from crawl_envs.offer_room import OfferObjective, PriceHistory
+from crawl_envs.sim.market_law import DayEvents
+from crawl_envs.sim.offer_world import OfferDay
+from crawl_envs.single import CrawlEnv
+from crawl_envs.types import Reveal
+from crawl_envs.vector import CrawlVectorEnv
+
+REWARDS = ("freshness", "requests")
+CRAWLS_PER_OFFER = 0.1
+"""Crawls per day and offer where no bandwidth is given: the least budget of the paper's tables."""
+
+
+def _wired(
+    num_lanes: int,
+    *,
+    objective: OfferObjective = "clicks",
+    reward: str = "freshness",
+    crawl_cost: float = 0.0,
+    num_pages: int = 1000,
+    bandwidth: float | None = None,
+    horizon: float = 7.0,
+    first_day: int = 9,
+    world: int = 0,
+    action: str = "rates",
+    overspend: Overspend = "scale",
+    price_history: PriceHistory = "log",
+    reveal: Reveal = "history",
+    resample: bool = False,
+) -> tuple[OfferLanes, Objective]:
+    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlOffers`."""
+    if reward not in REWARDS:
+        raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+    if bandwidth is None:
+        bandwidth = CRAWLS_PER_OFFER * whole("num_pages", num_pages, 1)
+    lanes = OfferLanes(
+        num_lanes,
+        Shopping(num_pages, bandwidth, first_day=first_day, world=world),
+        action=action,
+        horizon=horizon,
+        reveal=reveal,
+        resample=resample,
+        objective=objective,
+        price_history=price_history,
+        overspend=overspend,
+    )
+    return lanes, Objective(reward, crawl_cost)
+
+
+class OfferReader:
+    """What oracles and tests read of an environment of offers, beside what all environments have.
+
+    ``lanes`` is the batch.
+    """
+
+    lanes: Any
+
+    def days(self, lane: int = 0) -> tuple[OfferDay, ...]:
+        """Return the account of the days that are over: both measures of section 4.2.2."""
+        days: tuple[OfferDay, ...] = self.lanes.days(lane)
+        return days
+
+    def events(self, lane: int = 0) -> DayEvents:
+        """Return what happens on the present day, and the rates behind it: the truth."""
+        events: DayEvents = self.lanes.events(lane)
+        return events
+
+
+class CrawlOffers(OfferReader, CrawlEnv):
+    """Shopping offers: the set-up of Han et al. (2020), with a market that is drawn.
+
+    ## Description
+
+    A shopping search holds a price for each of m offers, and users click on offers. An offer is
+    *fresh* where the held price is the true one. Prices change whatever the tracker does: now and
+    then, more often at some merchants and in some categories, on some weekdays and at some hours;
+    merchants run promotions, after which prices come back; seasons and holidays move all; some
+    offers are sold no more. So a held price can become right again without a crawl. How often
+    offers are shown and clicked is heavy-tailed and goes with brand, category, merchant and
+    country; habits change for single offers and drift for merchants. Time is in days, a step is two
+    hours. In a step prices change, then b offers are crawled (R / 12 of R crawls per day), then
+    what is held is compared with what is true, and the clicks of the step are served.
+
+    ## Instance
+
+    A *market* of m offers is drawn from the seed at every seeded reset, and kept otherwise. What
+    merchants, categories and brands are like is the *world*, the same for all seeds: what was
+    learned of a merchant on one market holds on another. The law is fitted to what the paper tells
+    of its data (:class:`crawl_envs.instances.market_shape.MarketShape`).
+    ``reset(options={"instance": crawl_envs.instances.market.market(...)})`` pins one.
+
+    ## Action Space
+
+    - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. In the step
+      that follows an offer is crawled with the probability rate / 12, at most 1, and the number of
+      all crawls is the sum of these, rounded down or up (systematic sampling). More than R in sum
+      is scaled down (``overspend="scale"``) or an error (``"error"``).
+    - ``action="scores"``: ``Box(-1, 1, (m,))``; the b offers with the highest scores are crawled,
+      ties by lowest index. Where b is no whole number, fewer are in some steps.
+
+    ## Observation Space
+
+    ``Box(m, F)`` float32; a row per offer with the columns ``env.unwrapped.features``:
+
+    | column | range | meaning |
+    |---|---|---|
+    | elapsed | [0, horizon] | days since the last crawl, or the start |
+    | changed | -1, 0, 1 | whether the last crawl found another price; -1 before the first |
+    | importance | [0, 1e6] | clicks per day, see ``reveal`` |
+    | change_rate | [0, 1e6] | price changes per day; with ``reveal="parameters"`` |
+    | change_frequency | [0, 12] | price changes seen per day in the last 30 days |
+    | days_since_change | (0, 31] | since the last price change seen; 31 for none |
+    | clicks_1, _7, _14, _30 | [0, 1e6] | clicks per day in the last 1, 7, 14, 30 days |
+    | impressions_1, .. | [0, 1e6] | how often the offer was shown, likewise |
+    | brand, category, condition, country, language, merchant | >= 0 | numbers of these |
+    | day_of_week | 0 .. 6 | 0 for Monday |
+
+    The features of Table 3 stand as they were when the day began. In float64 and with the rest
+    they are in ``env.unwrapped.tracker()``, whose ``offers`` is the day's book. What the last step
+    crawled and found is in ``env.unwrapped.last_log()``.
+
+    ## Rewards
+
+    The share of offers that is fresh right after the step's crawls, in [0, 1], weighted by the
+    expected clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or all
+    alike (``"offers"``); with ``reward="requests"`` the clicks of the step that saw the true price.
+    ``crawl_cost`` is taken off per crawl. The parts are in ``info["reward_terms"]``;
+    ``info["requests"]``, ``"hits"`` and ``"crawls"`` count clicks, those served right, and crawls;
+    ``info["click_freshness"]`` and ``"offer_freshness"`` are both shares. As the paper defines
+    them, eq. 4 from real clicks and eq. 3 at midnight, they are in ``env.unwrapped.days()``.
+
+    ## Starting State
+
+    At time 0 all held prices are true; the 30 days before were logged in full. The first decision
+    is at time 0.
+
+    ## Episode End
+
+    Truncated after the last step that ends within the horizon; never terminated.
+
+    ## Arguments
+
+    - ``num_pages`` (1000): offers, m.
+    - ``bandwidth`` (None): crawls per day, R; by default a tenth of the offers.
+    - ``horizon`` (7.0): days of an episode.
+    - ``first_day`` (9): the day of the year on which it begins, from 0; day 0 is a Monday.
+    - ``world`` (0): the number of the world of merchants, categories and brands.
+    - ``action`` ("rates"), ``overspend`` ("scale"): see above.
+    - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
+    - ``price_history`` ("log"): whose price changes books count: ``log``, of all prices, as the
+      hourly crawls of the paper's data had them; ``crawled``, those that the tracker's own crawls
+      found since the start.
+    - ``reveal`` ("history"): importance is the mean of the clicks of the 30 days before the start;
+      with ``"importance"`` it is the expected clicks per day as they were 30 days before the start,
+      and with ``"parameters"`` the change rates of then are shown too.
+    - ``resample`` (False): draw a new market at every reset, not only at seeded ones.
+    - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
+
+
+class CrawlOffersVector(OfferReader, CrawlVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlOffers` that step one after the other, same arguments.
+
+    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        **arguments: Any,
+    ) -> None:
+        check_known(arguments, _wired, type(self).__init__)
+        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)

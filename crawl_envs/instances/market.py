@@ -1,0 +1,304 @@
+"""Markets of shopping offers: merchants, categories and brands, and the offers among them.
+
+What merchants, categories and brands are like is the *world*, drawn once from a number; offers are
+drawn from it by the seed. So what was learned of a merchant on one market holds on another of the
+same world.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.instances.market_shape import MarketShape
+from crawl_envs.instances.synthetic import MOST_PAGES
+from crawl_envs.offer_book import IdArray, OfferMetadata
+from crawl_envs.sim.market_law import GONE, STEPS_PER_DAY, MarketLaw, MarketNumbers
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types import FloatArray, Instance
+
+FITTED = MarketShape()
+DAYS_OF_YEAR = 365
+SALES = (
+    # first day of the year, days, factors of price changes, promotions, demand
+    (0, 14, 1.3, 2.0, 1.1),  # winter sales
+    (44, 3, 1.1, 1.5, 1.1),  # Valentine's day
+    (105, 6, 1.1, 1.5, 1.0),  # Easter
+    (180, 14, 1.2, 2.0, 1.0),  # summer sales
+    (325, 7, 1.6, 4.0, 1.4),  # Black Friday's week
+    (338, 18, 1.3, 2.0, 1.3),  # Advent
+)
+"""The calendar is judgement; the paper says only that such seasons matter."""
+CAMPAIGN_SPREAD = 0.5
+MERCHANT_SIZES = 0.8
+"""Merchants' shares of the offers fall as their rank to the power of minus this."""
+CATEGORIES_EACH, BRANDS_EACH = 3, 6
+"""Categories that a merchant sells, and brands that a category has."""
+LARGEST_MEAN = 5_000.0
+"""Impressions per day of an offer are at most so many on average, at its first level."""
+
+
+class World(NamedTuple):
+    """What merchants (M), categories (C) and brands (B) are like; rates are factors.
+
+    Attributes:
+        size: share of the offers, (M,).
+        country, language: of the merchant, (M,).
+        used: share of its offers that are used, or refurbished, (M, 2).
+        merchant_change, merchant_views: (M,).
+        week, hours: see :class:`crawl_envs.sim.market_law.MarketLaw`.
+        campaign_rate: (M,).
+        category_change, category_views, category_clicks: (C,).
+        category_price: median price, in cents, (C,).
+        merchant_categories: those that the merchant sells, (M, CATEGORIES_EACH).
+        brand_views, brand_clicks: (B,).
+        category_brands: those that the category has, (C, BRANDS_EACH).
+    """
+
+    size: FloatArray
+    country: IdArray
+    language: IdArray
+    used: FloatArray
+    merchant_change: FloatArray
+    merchant_views: FloatArray
+    week: FloatArray
+    hours: FloatArray
+    campaign_rate: FloatArray
+    category_change: FloatArray
+    category_views: FloatArray
+    category_clicks: FloatArray
+    category_price: FloatArray
+    merchant_categories: IdArray
+    brand_views: FloatArray
+    brand_clicks: FloatArray
+    category_brands: IdArray
+
+
+@functools.lru_cache(maxsize=8)
+def world(number: int, shape: MarketShape) -> World:
+    """Draw the world of that number, >= 0."""
+    rng = np.random.default_rng((number, 2020))
+    m, c, b = shape.merchants, shape.categories, shape.brands
+
+    def effects(spread: float, count: int) -> FloatArray:
+        return np.asarray(np.exp(spread * rng.standard_normal(count)))
+
+    size = np.arange(1, m + 1) ** -MERCHANT_SIZES
+    country = rng.choice(shape.countries, m, p=_falling(shape.countries))
+    return World(
+        size=rng.permutation(size / size.sum()),
+        country=country.astype(np.int32),
+        language=np.where(rng.random(m) < 0.85, country, 0).astype(np.int32),
+        used=rng.dirichlet((0.3, 0.1, 6.0), m)[:, :2],
+        merchant_change=effects(shape.merchant_change, m),
+        merchant_views=effects(shape.merchant_views, m),
+        week=_weeks(rng, shape),
+        hours=_hours(rng, m),
+        campaign_rate=np.minimum(shape.campaign_rate * effects(CAMPAIGN_SPREAD, m), 1.0),
+        category_change=effects(shape.category_change, c),
+        category_views=effects(shape.category_views, c),
+        category_clicks=effects(shape.category_clicks, c),
+        category_price=3000.0 * effects(1.0, c),
+        merchant_categories=rng.integers(c, size=(m, CATEGORIES_EACH), dtype=np.int32),
+        brand_views=effects(shape.brand_views, b),
+        brand_clicks=effects(shape.brand_clicks, b),
+        category_brands=rng.integers(b, size=(c, BRANDS_EACH), dtype=np.int32),
+    )
+
+
+def _falling(count: int) -> FloatArray:
+    """Return shares that fall as 1 / rank, (count,)."""
+    shares = 1.0 / np.arange(1, count + 1)
+    return np.asarray(shares / shares.sum())
+
+
+def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
+    """Draw the merchants' weekly rhythms, (M, 7): most of all on one to three days, or workdays."""
+    m = shape.merchants
+    few = rng.random((m, 7)).argsort(axis=1) < rng.integers(1, 4, size=(m, 1))
+    rest = (1.0 - shape.scheduled_share) / np.maximum(7 - few.sum(1, keepdims=True), 1)
+    scheduled = np.where(few, shape.scheduled_share / few.sum(1, keepdims=True), rest)
+    workdays = np.array([1.15, 1.15, 1.15, 1.15, 1.1, 0.65, 0.65]) / 7.0
+    chosen = rng.random((m, 1)) < shape.scheduled
+    shares = np.where(chosen, scheduled, workdays)
+    factors: FloatArray = 7.0 * shares / shares.sum(1, keepdims=True)
+    return factors
+
+
+def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
+    """Draw the cumulative daily rhythms, (M, STEPS_PER_DAY): half around the merchant's hour."""
+    peak = rng.integers(STEPS_PER_DAY, size=(merchants, 1))
+    distance = np.abs(np.arange(STEPS_PER_DAY) - peak)
+    near = np.exp(-np.minimum(distance, STEPS_PER_DAY - distance))
+    shares = 0.5 * near / near.sum(1, keepdims=True) + 0.5 / STEPS_PER_DAY
+    return np.cumsum(shares, axis=1)
+
+
+def click_hours() -> FloatArray:
+    """Return the cumulative shares of a day's clicks, (1, STEPS_PER_DAY): most at eight pm."""
+    hour = (np.arange(STEPS_PER_DAY) + 0.5) * 24 / STEPS_PER_DAY
+    shares = 1.0 + 0.8 * np.cos((hour - 20.0) / 24 * 2 * np.pi)
+    cumulative: FloatArray = np.cumsum(shares / shares.sum())[None]
+    return cumulative
+
+
+def season() -> FloatArray:
+    """Return factors of price changes, promotions and demand by day of the year, (365, 3)."""
+    factors = np.ones((DAYS_OF_YEAR, 3))
+    for first, days, *strength in SALES:
+        factors[first : first + days] = strength
+    return factors
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Market(Instance):
+    """A market of m offers: an instance whose rates drift, with metadata and prices.
+
+    ``importance`` are the expected clicks per day of each offer, ``change_rate`` its expected price
+    changes per day, promotions aside, on an average day of the week and the year, both as they are
+    when the history before an episode begins: what is *then* true, and goes stale. There are no
+    signals. Offers are sorted by merchant.
+
+    Args:
+        metadata: what is written on the offers.
+        law: what the market follows.
+        bandwidth: crawls per day.
+
+    Raises:
+        ValueError: as for :class:`crawl_envs.types.Instance`.
+    """
+
+    metadata: OfferMetadata
+    law: MarketLaw
+
+    def __init__(self, metadata: OfferMetadata, law: MarketLaw, *, bandwidth: float) -> None:
+        views = law.view_scale * law.demand_level
+        changes = law.change_scale * law.change_level
+        alive = law.price != GONE
+        super().__init__(
+            views * law.click_share, np.where(alive, changes, 0.0), bandwidth=bandwidth
+        )
+        object.__setattr__(self, "metadata", metadata)
+        object.__setattr__(self, "law", law)
+
+
+@dataclass(frozen=True)
+class Shopping:
+    """Draws markets of ``num_pages`` offers of one world.
+
+    Args:
+        num_pages: offers, m >= 1.
+        bandwidth: crawls per day, > 0.
+        first_day: the day of the year on which episodes begin, in [0, 365); day 0 is a Monday.
+        world: the number of the world, >= 0.
+        shape: what worlds and markets are drawn by.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+
+    num_pages: int
+    bandwidth: float
+    first_day: int = 9
+    world: int = 0
+    shape: MarketShape = FITTED
+
+    def __post_init__(self) -> None:
+        whole("num_pages", self.num_pages, 1, MOST_PAGES)
+        bandwidth_function(self.bandwidth, ())
+        whole("first_day", self.first_day, 0, DAYS_OF_YEAR - 1)
+        whole("world", self.world, 0)
+
+    def __call__(self, rng: np.random.Generator) -> Market:
+        """Draw a market."""
+        shape, m = self.shape, self.num_pages
+        there = world(self.world, shape)
+        metadata = _draw_metadata(rng, there, m)
+        merchant, category, brand = metadata.merchant, metadata.category, metadata.brand
+        change_level, demand_level, click_level = rng.standard_normal((3, m))
+        price = there.category_price[category] * np.exp(0.7 * rng.standard_normal(m))
+        gone = rng.random(m) < shape.obsolete
+        views = there.merchant_views[merchant] * there.category_views[category]
+        clicks = there.category_clicks[category] * there.brand_clicks[brand]
+        demand = np.exp(shape.offer_views * demand_level).astype(np.float32)
+        view_scale = shape.view_rate * views * there.brand_views[brand]
+        law = MarketLaw(
+            merchant=merchant,
+            change_scale=shape.change_rate
+            * there.merchant_change[merchant]
+            * there.category_change[category],
+            view_scale=np.minimum(view_scale, LARGEST_MEAN / demand),
+            click_share=np.minimum(
+                shape.click_share * clicks * np.exp(shape.offer_clicks * click_level), 1.0
+            ),
+            change_level=np.exp(shape.offer_change * change_level).astype(np.float32),
+            demand_level=np.where(gone, 0.0, demand).astype(np.float32),
+            price=np.where(gone, GONE, np.clip(price, 1, 10**8)).astype(np.int32),
+            week=there.week,
+            hours=there.hours,
+            campaign_rate=there.campaign_rate,
+            campaign_share=np.full(shape.merchants, shape.campaign_share),
+            click_hours=click_hours(),
+            season=season(),
+            numbers=np.array(self._numbers()),
+        )
+        return Market(metadata, law, bandwidth=self.bandwidth)
+
+    def _numbers(self) -> MarketNumbers:
+        shape = self.shape
+        return MarketNumbers(
+            change_spread=shape.offer_change,
+            demand_spread=shape.offer_views,
+            change_jump=shape.change_jump,
+            demand_jump=shape.demand_jump,
+            obsolete_rate=shape.obsolete_rate,
+            drift_spread=shape.drift,
+            drift_memory=shape.drift_memory,
+            back=shape.back,
+            first_day=float(self.first_day),
+            first_weekday=float(self.first_day % 7),
+        )
+
+
+def _draw_metadata(rng: np.random.Generator, there: World, m: int) -> OfferMetadata:
+    """Draw what is written on m offers, sorted by merchant."""
+    merchant = np.sort(rng.choice(there.size.size, m, p=there.size)).astype(np.int32)
+    category = there.merchant_categories[merchant, rng.integers(CATEGORIES_EACH, size=m)]
+    brand = there.category_brands[category, rng.choice(BRANDS_EACH, m, p=_falling(BRANDS_EACH))]
+    used = there.used[merchant]
+    kind = rng.random(m)
+    condition = np.where(kind < used[:, 0], 1, np.where(kind < used.sum(1), 2, 0))
+    metadata = OfferMetadata(
+        brand=brand,
+        category=category,
+        condition=condition.astype(np.int32),
+        country=there.country[merchant],
+        language=there.language[merchant],
+        merchant=merchant,
+    )
+    for array in metadata:
+        array.setflags(write=False)
+    return metadata
+
+
+def market(
+    num_offers: int, *, seed: int = 0, bandwidth: float | None = None, **arguments: Any
+) -> Market:
+    """Draw the market that ``CrawlOffers-v0`` draws on ``reset(seed=seed)``.
+
+    Args:
+        num_offers: m.
+        seed: an integer >= 0.
+        bandwidth: crawls per day; None for a tenth of the offers.
+        **arguments: of :class:`Shopping`.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    rate = 0.1 * whole("num_offers", num_offers, 1) if bandwidth is None else bandwidth
+    drawn = Shopping(num_offers, rate, **arguments)
+    return drawn(generator(roots(whole("seed", seed, 0)).instance, 0))
