@@ -6,7 +6,9 @@ from typing import Any
 
 from policies.allocated import ChangeRateCrawl, LowDiscrepancy, UniformCrawl
 from policies.binding import ActingPolicy, CrawlPolicy
+from policies.contextual import ContextualBandit
 from policies.delayed import GreedyNCISDelayed
+from policies.discrete_lambdacrawl import DiscreteLambdaCrawl
 from policies.greedy import (
     Greedy,
     GreedyCIS,
@@ -28,7 +30,9 @@ from policies.learning import (
     MirrorSync,
 )
 from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
+from policies.strategy_bandits import Exp3, Exp3IX, Exp3PlusPlus
 from policies.threshold import ThresholdNCIS
+from policies.weighted import ChangeWeightedCrawl, ClickWeightedCrawl, ImpressionWeightedCrawl
 
 __all__ = [
     "ActingPolicy",
@@ -36,7 +40,14 @@ __all__ = [
     "AsyncPSGDSync",
     "BinaryLambdaCrawl",
     "ChangeRateCrawl",
+    "ChangeWeightedCrawl",
+    "ClickWeightedCrawl",
+    "ContextualBandit",
     "CrawlPolicy",
+    "DiscreteLambdaCrawl",
+    "Exp3",
+    "Exp3IX",
+    "Exp3PlusPlus",
     "ExploreThenCommit",
     "Greedy",
     "GreedyCIS",
@@ -45,6 +56,7 @@ __all__ = [
     "GreedyNCIS",
     "GreedyNCISApprox",
     "GreedyNCISDelayed",
+    "ImpressionWeightedCrawl",
     "LambdaCrawl",
     "LambdaCrawlApprox",
     "LambdaLearnAndCrawl",
@@ -70,6 +82,13 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         AsyncPSGDSync,
         BinaryLambdaCrawl,
         ChangeRateCrawl,
+        ChangeWeightedCrawl,
+        ClickWeightedCrawl,
+        ContextualBandit,
+        DiscreteLambdaCrawl,
+        Exp3,
+        Exp3IX,
+        Exp3PlusPlus,
         ExploreThenCommit,
         Greedy,
         GreedyCIS,
@@ -78,6 +97,7 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         GreedyNCIS,
         GreedyNCISApprox,
         GreedyNCISDelayed,
+        ImpressionWeightedCrawl,
         LambdaCrawl,
         LambdaCrawlApprox,
         LambdaLearnAndCrawl,

@@ -145,13 +145,14 @@ class OfferWorld:
         made = totals - before
         num_offers = self.tracking.held.size
         offers = totals[FRESH_OFFERS] / num_offers
-        expected = totals[EXPECTED_CLICKS]
+        expected, right = totals[EXPECTED_CLICKS], totals[FRESH_CLICKS]
+        share = min(max(right / expected, 0.0), 1.0) if expected > 0.0 else offers  # of a sum
         return StepOutcome(
             clicks=int(made[CLICKS]),
             hits=int(made[HITS]),
             crawls=int(made[CRAWLS]),
             found=int(made[FOUND]),
-            freshness=float(totals[FRESH_CLICKS] / expected if expected > 0.0 else offers),
+            freshness=float(share),
             offer_freshness=float(offers),
         )
 

@@ -1,0 +1,87 @@
+"""Policies that stand side by side, of which one acts at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from crawl_envs.types import CrawlLog, Policy
+from policies.binding import ActingPolicy, core_of
+
+Arm: TypeAlias = Policy | Callable[[Any], Policy]
+"""A policy, or a function of an environment that returns one for it."""
+
+
+class ArmSet:
+    """Policies for one environment, each with a label.
+
+    All of them follow the episode, whichever acts: those that learn through ``observe`` are told
+    of every step. In the forms that name pages some count signals, or follow a schedule, as they
+    are asked; so there all are asked at every decision, and only the answer of the one that acts is
+    used. In the form ``rates`` the one that acts is asked alone.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        arms: for each label a policy bound to ``env``, or a function of ``env`` that returns one.
+            What is no policy of the suite, such as a trained model, is asked for the action of one
+            lane, and only where it acts.
+
+    Raises:
+        ValueError: no arms; one that is no policy, is bound to another environment, or has no
+            actions.
+    """
+
+    def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
+        if not isinstance(arms, Mapping) or not arms:
+            raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
+        self._core = core_of(env)
+        self.labels = tuple(arms)
+        self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def _bound(self, env: Any, label: str, arm: Any) -> Policy:
+        made = arm if hasattr(arm, "predict") and not isinstance(arm, type) else None
+        if made is None and callable(arm):
+            made = arm(env)
+        if not isinstance(made, Policy):
+            raise ValueError(f"arm {label!r} must be a policy or a function that makes one")
+        if isinstance(made, ActingPolicy):
+            if made.core is not None and made.core is not self._core:
+                raise ValueError(f"arm {label!r} must be bound to the same environment")
+            if not made.acts:
+                raise ValueError(f"arm {label!r} must have actions, got {made.name} without any")
+        return made
+
+    def hear(self, log: CrawlLog, lane: int = 0) -> None:
+        """Tell the arms that learn what the last step, or reset, taught in a lane."""
+        for policy in self.policies:
+            observe = getattr(policy, "observe", None)
+            if observe is None:
+                continue
+            if isinstance(policy, ActingPolicy):
+                observe(log, lane)
+            else:
+                observe(log)
+
+    def act(self, arm: int, rows: NDArray[Any], lane: int = 0) -> Any:
+        """The action of an arm in a lane, in the environment's form.
+
+        Args:
+            arm: its number, in the order of the labels.
+            rows: the observation of the lane, (m, F).
+            lane: the lane.
+        """
+        everyone = self._core.action_form != "rates"
+        action: Any = None
+        for number, policy in enumerate(self.policies):
+            if isinstance(policy, ActingPolicy):
+                if number == arm or (everyone and not hasattr(policy, "observe")):
+                    said = policy._encode(policy._decide(rows, lane), rows.shape[0])
+                    action = said if number == arm else action
+            elif number == arm:
+                action, _ = policy.predict(rows)
+        return action

@@ -1,0 +1,74 @@
+"""How much a bandit loses on arms that pay with fixed probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from crawl_envs.arguments import whole
+from crawl_envs.types import FloatArray
+from policies.bandits.bandit import Bandit
+
+BLOCK = 1 << 16
+"""Rounds that are drawn at a time."""
+
+
+def bernoulli_regret(
+    make: Callable[[], Bandit],
+    means: FloatArray,
+    horizons: Sequence[int],
+    *,
+    runs: int = 20,
+    seed: int = 0,
+) -> FloatArray:
+    """Pseudo-regret of runs against arms that pay 1 with fixed probabilities, and else 0.
+
+    It is the sum over rounds of the largest mean minus that of the arm played: the regret of Han
+    et al. (2020), eq. 1, with the luck of the rewards taken out. All horizons are of one run, so
+    a bandit that is tuned to a horizon has to be asked about that one alone.
+
+    Args:
+        make: returns a fresh bandit.
+        means: the probabilities, in [0, 1], (K,).
+        horizons: rounds after which regret is read, rising whole numbers >= 1.
+        runs: independent runs, a whole number >= 1.
+        seed: of all draws, a whole number >= 0.
+
+    Returns:
+        Regret >= 0, (runs, number of horizons).
+
+    Raises:
+        ValueError: an argument out of its range, or horizons that do not rise.
+    """
+    ends = [whole("horizons", horizon, 1) for horizon in horizons]
+    if not ends or any(later <= earlier for earlier, later in pairwise(ends)):
+        raise ValueError(f"horizons must be rising whole numbers, got {horizons!r}")
+    means = np.asarray(means, np.float64)
+    found = np.empty((whole("runs", runs, 1), len(ends)))
+    for row, stream in zip(found, np.random.SeedSequence(seed).spawn(runs), strict=True):
+        bandit, coins, lost = make(), np.random.default_rng(stream), 0.0
+        for k, end in enumerate(ends):
+            while bandit.rounds < end:
+                uniforms = coins.random((min(BLOCK, end - bandit.rounds), 2))
+                arms = bandit.play_bernoulli(means, uniforms)
+                lost += float((means.max() - means[arms]).sum())
+            row[k] = lost
+    return found
+
+
+def growth(horizons: Sequence[int], regret: FloatArray) -> float:
+    """The exponent with which regret grows: the slope of a line through it in logarithms.
+
+    Args:
+        horizons: as for :func:`bernoulli_regret`, two or more.
+        regret: mean regret at each of them, > 0, in the same order.
+
+    Raises:
+        ValueError: fewer than two horizons, or not one regret > 0 for each.
+    """
+    values = np.asarray(regret, np.float64)
+    if len(horizons) < 2 or values.shape != (len(horizons),) or not np.all(values > 0.0):
+        raise ValueError(f"regret must be > 0 at each of two or more horizons, got {regret!r}")
+    return float(np.polyfit(np.log(np.asarray(horizons, np.float64)), np.log(values), 1)[0])

@@ -1,0 +1,101 @@
+"""Regret grows as the square root of time, but for the exploration that never ends."""
+
+import numpy as np
+import pytest
+
+from policies.bandits import (
+    Exp3Bandit,
+    Exp3IXBandit,
+    Exp3PlusPlusBandit,
+    bernoulli_regret,
+    exp3_gamma,
+    growth,
+)
+
+HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
+NUM_ARMS = 5
+MEANS = np.array([0.5, 0.45, 0.4, 0.4, 0.4])
+LEARNERS = {
+    "exp3 falling": lambda horizon: Exp3Bandit(NUM_ARMS, gamma=None),
+    "exp3 of the horizon": lambda horizon: Exp3Bandit(
+        NUM_ARMS, gamma=exp3_gamma(NUM_ARMS, horizon)
+    ),
+    "exp3-ix": lambda horizon: Exp3IXBandit(NUM_ARMS),
+    "exp3++": lambda horizon: Exp3PlusPlusBandit(NUM_ARMS),
+}
+
+
+def hardest_regret(make):
+    """Mean regret where the gap fits the horizon, so that nobody can tell the arms any sooner."""
+    found = []
+    for horizon in HORIZONS:
+        means = np.full(NUM_ARMS, 0.5 - 2.0 * np.sqrt(NUM_ARMS / horizon))
+        means[0] = 0.5
+        runs = 4 if horizon == HORIZONS[-1] else 20
+        regret = bernoulli_regret(lambda h=horizon: make(h), means, [horizon], runs=runs)
+        found.append(regret.mean())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_regret_is_of_the_order_of_the_square_root(name):
+    regret = hardest_regret(LEARNERS[name])
+    assert 0.45 < growth(HORIZONS, regret) <= 0.55
+    # The bound of Auer et al., Corollary 3.2; the others' are of its order.
+    bound = 2.0 * np.sqrt((np.e - 1.0) * np.array(HORIZONS) * NUM_ARMS * np.log(NUM_ARMS))
+    assert np.all(regret < bound)
+
+
+@pytest.mark.parametrize("name", ["exp3 falling", "exp3++"])
+def test_regret_on_fixed_arms_grows_no_faster(name):
+    regret = bernoulli_regret(lambda: LEARNERS[name](0), MEANS, HORIZONS, runs=4).mean(axis=0)
+    assert growth(HORIZONS, regret) <= 0.55
+
+
+def test_exp3_ix_on_fixed_arms_once_they_can_be_told():
+    """Before T = K / gap^2 = 2,000 nobody can: regret grows in proportion to time."""
+    regret = bernoulli_regret(lambda: Exp3IXBandit(NUM_ARMS), MEANS, HORIZONS[1:], runs=8)
+    assert growth(HORIZONS[1:], regret.mean(axis=0)) <= 0.55
+
+
+def test_the_gamma_of_the_paper_has_linear_regret():
+    """It plays at random in a tenth of all rounds: that costs .1 times the mean gap, .07."""
+    ends = [500_000, 1_000_000]
+    regret = bernoulli_regret(lambda: Exp3Bandit(NUM_ARMS), MEANS, ends, runs=8).mean(axis=0)
+    assert growth(ends, regret) > 0.9
+    assert regret[1] - regret[0] == pytest.approx(0.1 * 0.07 * 500_000, rel=0.03)
+    falling = bernoulli_regret(lambda: Exp3Bandit(NUM_ARMS, gamma=None), MEANS, ends, runs=8)
+    assert falling.mean(axis=0)[1] < 0.2 * regret[1]
+
+
+def test_regret_is_repeated_from_its_seed_and_read_along_one_run():
+    def of(horizons, seed=3):
+        return bernoulli_regret(lambda: Exp3Bandit(5), MEANS, horizons, runs=3, seed=seed)
+
+    both = of([700, 80_000])
+    assert np.array_equal(both, of([700, 80_000]))
+    assert np.array_equal(both[:, 0], of([700])[:, 0])
+    assert not np.array_equal(both, of([700, 80_000], seed=4))
+    assert np.all(np.diff(both, axis=1) > 0.0)
+
+
+def test_growth_of_known_curves():
+    ends = np.array(HORIZONS)
+    assert growth(HORIZONS, 3.0 * ends**0.5) == pytest.approx(0.5, abs=1e-12)
+    assert growth(HORIZONS, 0.1 * ends) == pytest.approx(1.0, abs=1e-12)
+
+
+BAD = {
+    "falls": (lambda: bernoulli_regret(lambda: Exp3Bandit(5), MEANS, [9, 5]), "horizons must"),
+    "none": (lambda: bernoulli_regret(lambda: Exp3Bandit(5), MEANS, []), "horizons must"),
+    "runs": (lambda: bernoulli_regret(lambda: Exp3Bandit(5), MEANS, [9], runs=0), "runs must"),
+    "one point": (lambda: growth([9], np.ones(1)), "regret must"),
+    "no regret": (lambda: growth([9, 10], np.zeros(2)), "regret must"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        call()
