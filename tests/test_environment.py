@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import crawl_envs
 from crawl_envs import Instance
 from tests.environments import (
-    EVERY_ID_AND_FORM,
     EVERY_ID,
+    EVERY_ID_AND_FORM,
     HARMONIC,
     NCIS,
     arguments,

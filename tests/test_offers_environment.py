@@ -208,7 +208,8 @@ def test_a_tracker_may_know_of_the_changes_alone_that_it_found():
     for offer, times in finds.items():
         late = [time for time in times if time >= 8.0]
         assert book.change_frequency[offer] == np.float32(len(late)) / np.float32(30)
-        since = min(38.0 - max(times, default=-np.inf), 31.0)
+        since = 38.0 - max(times, default=-np.inf)
+        since = since if since <= 30.0 else 31.0
         assert book.days_since_change[offer] == pytest.approx(since, abs=1e-5)  # float32 times
     assert any(finds.values())
 

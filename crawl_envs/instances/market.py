@@ -88,13 +88,14 @@ def world(number: int, shape: MarketShape) -> World:
         return np.asarray(np.exp(spread * rng.standard_normal(count)))
 
     size = np.arange(1, m + 1) ** -MERCHANT_SIZES
+    fast = np.random.default_rng((number, 2021)).random(m) < shape.fast
     country = rng.choice(shape.countries, m, p=_falling(shape.countries))
     return World(
         size=rng.permutation(size / size.sum()),
         country=country.astype(np.int32),
         language=np.where(rng.random(m) < 0.85, country, 0).astype(np.int32),
         used=rng.dirichlet((0.3, 0.1, 6.0), m)[:, :2],
-        merchant_change=effects(shape.merchant_change, m),
+        merchant_change=effects(shape.merchant_change, m) * np.where(fast, shape.fast_factor, 1.0),
         merchant_views=effects(shape.merchant_views, m),
         week=_weeks(rng, shape),
         hours=_hours(rng, m),

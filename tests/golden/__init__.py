@@ -50,10 +50,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "action": "page",
         "probe": True,
     },
-    "CrawlOffers-v0": {"num_pages": 40, "bandwidth": 30.0, "horizon": 1.5},
+    "CrawlOffers-v0": {"num_pages": 100, "bandwidth": 50.0, "horizon": 1.5, "first_day": 325},
     "CrawlOffers-v0 scores": {
-        "num_pages": 40,
-        "bandwidth": 30.0,
+        "num_pages": 100,
+        "bandwidth": 40.0,
         "horizon": 1.5,
         "action": "scores",
         "objective": "offers",
