@@ -266,6 +266,10 @@ class OfferLanes(Episodes):
         same: BoolArray = tracking.true == tracking.held
         return same
 
+    def held_prices(self, lane: int) -> IntArray:
+        """Return the prices that the tracker of a lane holds, (m,)."""
+        return self._room(lane).world.tracking.held.astype(np.int64)
+
     def events(self, lane: int) -> DayEvents:
         """Return what happens on a lane's present day, and the rates behind it: the truth."""
         return self._room(lane).world.events

@@ -111,6 +111,7 @@ class OfferRoom:
             signal_time=np.empty(0),
             signal_source=np.empty(0, np.int64),
             probe=np.zeros(made, np.bool_),
+            price=world.tracking.held[world.chosen].astype(np.int64),
         )
 
     def ledger(self, objective: OfferObjective) -> OfferLedger:

@@ -294,8 +294,9 @@ class CrawlLog(NamedTuple):
     Crawls, in the order made: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl,
     ``signals`` received meanwhile, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the
     page had changed, bool), ``probe`` (bool: it was only looked at, so that the next crawl counts
-    from the same crawl before). Signals that arrived in the step, in order of time:
-    ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0 where there is
+    from the same crawl before), and of shopping offers ``price``, the price that was found, in
+    cents, 0 where the offer is sold no more; None elsewhere. Signals that arrived in the step, in
+    order of time: ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0 where there is
     a single one). After a reset there are no crawls, and the signals are those before the first
     decision.
     """
@@ -309,6 +310,7 @@ class CrawlLog(NamedTuple):
     signal_time: FloatArray
     signal_source: IntArray
     probe: BoolArray
+    price: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,7 @@ class Bookkeeper:
     """Held prices, freshness and clicks, recomputed from what happened and what was crawled."""
 
     def __init__(self, env):
-        prices = env.lanes._rooms[0].world.tracking.held
-        self.true = dict(enumerate(prices.tolist()))
+        self.true = dict(enumerate(env.held_prices().tolist()))
         self.held = dict(self.true)
         self.clicks = self.hits = 0
         self.returned = 0
@@ -97,6 +96,8 @@ def test_rewards_and_both_measures_follow_from_logs(action, objective):
         assert np.all(log.time == number / STEPS)
         found = plain.step(events, step, log.page.tolist())
         assert log.changed.tolist() == found
+        assert log.price.tolist() == [plain.true[offer] for offer in log.page.tolist()]
+        assert env.held_prices().tolist() == list(plain.held.values())
         assert (info["hits"], info["requests"]) == (plain.hits - hits, plain.clicks - clicks)
         fresh = np.array(plain.fresh())
         expected = events.click_mean.astype(np.float64)

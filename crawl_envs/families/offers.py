@@ -15,7 +15,7 @@ from crawl_envs.offer_room import OfferObjective, PriceHistory
 from crawl_envs.sim.market_law import DayEvents
 from crawl_envs.sim.offer_world import OfferDay
 from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Reveal
+from crawl_envs.types import IntArray, Reveal
 from crawl_envs.vector import CrawlVectorEnv
 
 REWARDS = ("freshness", "requests")
@@ -71,6 +71,11 @@ class OfferReader:
         """Return the account of the days that are over: both measures of section 4.2.2."""
         days: tuple[OfferDay, ...] = self.lanes.days(lane)
         return days
+
+    def held_prices(self, lane: int = 0) -> IntArray:
+        """Return the prices that are held, in cents, 0 for an offer that is sold no more; (m,)."""
+        prices: IntArray = self.lanes.held_prices(lane)
+        return prices
 
     def events(self, lane: int = 0) -> DayEvents:
         """Return what happens on the present day, and the rates behind it: the truth."""
@@ -129,7 +134,8 @@ class CrawlOffers(OfferReader, CrawlEnv):
 
     The features of Table 3 stand as they were when the day began. In float64 and with the rest
     they are in ``env.unwrapped.tracker()``, whose ``offers`` is the day's book. What the last step
-    crawled and found is in ``env.unwrapped.last_log()``.
+    crawled and found, prices included, is in ``env.unwrapped.last_log()``, and what prices are held
+    in ``env.unwrapped.held_prices()``.
 
     ## Rewards
 

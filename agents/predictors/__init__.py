@@ -1,0 +1,36 @@
+"""Predictors of what an offer does within a day: change its price, be clicked, be shown.
+
+After Han et al. 2020, section 3.3. Importing the package imports neither torch nor scikit-learn:
+:func:`load` does, when a predictor needs them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.predictors.predictor import Predictor
+
+__all__ = ["FEATURES", "MODELS", "TASKS", "load", "names"]
+
+TASKS = ("price", "click", "impression")
+"""What is predicted to happen to an offer within the day."""
+FEATURES = ("metadata", "history", "both")
+"""What it is predicted from: the two halves of Han et al. 2020, Table 3, and all of it."""
+MODELS = ("network", "trees")
+"""What predicts it: the paper's network, or gradient-boosted trees."""
+
+SHIPPED = Path(__file__).parent / "shipped"
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the predictors that come with the package, in alphabetical order."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/made.json")))
+
+
+def load(folder_or_name: str | Path) -> dict[str, Predictor]:
+    """Return trained predictors by task; see :func:`agents.predictors.saving.load`."""
+    from agents.predictors.saving import load as load_predictors
+
+    return load_predictors(folder_or_name)

@@ -1,0 +1,87 @@
+"""Probabilities that can be used as rates, though the model was trained on a biased sample."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+FloatArray = NDArray[np.float64]
+MOST_STEPS = 100
+RIDGE = 1e-9
+
+
+class Calibration(NamedTuple):
+    """Log-odds z of a model become ``slope * z + shift``; the order of examples stays."""
+
+    slope: float = 1.0
+    shift: float = 0.0
+
+    def __call__(self, log_odds: FloatArray) -> FloatArray:
+        """Return probabilities, (n,)."""
+        probabilities: FloatArray = expit(self.slope * log_odds + self.shift)
+        return probabilities
+
+
+def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
+    """Return the slope and shift that make a model's probabilities likeliest.
+
+    A sample in which positives are k times as frequent, given everything else, multiplies the odds
+    by k; a shift of -log k undoes that, the correction of the intercept of King and Zeng (2001,
+    Logistic regression in rare events data). It is found here from an unbiased sample instead of
+    from the two shares of positives: so it is right, near 0, too where a sample depends on the past
+    and the model knows that past, and where the shares would be far off. The slope mends a
+    model that was stopped early or fits too closely, which AUC does not see (Platt 1999,
+    Probabilistic outputs for support vector machines). As always at the maximum of the likelihood,
+    the mean probability is the share of positives.
+
+    Args:
+        log_odds: of the model, on examples sampled as those to be predicted, (n,).
+        labels: of the same examples, (n,) bool, both classes present.
+
+    Raises:
+        ValueError: labels of one class.
+    """
+    share = float(labels.mean())
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
+    middle, spread = float(log_odds.mean()), float(log_odds.std())
+    if not spread > 0.0:
+        return Calibration(1.0, float(np.log(share / (1.0 - share))) - middle)
+    scaled = (log_odds - middle) / spread
+    slope, shift = _likeliest(scaled, labels.astype(np.float64))
+    return Calibration(slope / spread, shift - slope * middle / spread)
+
+
+def _likeliest(values: FloatArray, labels: FloatArray) -> tuple[float, float]:
+    """Return slope >= 0 and shift of the likeliest logistic curve, by Newton's method.
+
+    Steps are halved until the likelihood rises; the slope is held at 0 where it would be below.
+    """
+    share = float(labels.mean())
+    base = np.array([0.0, np.log(share / (1.0 - share))])
+
+    def loss(point: FloatArray) -> float:
+        odds = point[0] * values + point[1]
+        mean = (np.logaddexp(0.0, odds) - labels * odds).mean()
+        return float(mean + RIDGE * point[0] ** 2)
+
+    point, now = base, loss(base)
+    for _ in range(MOST_STEPS):
+        chance = expit(point[0] * values + point[1])
+        wrong, curve = chance - labels, chance * (1.0 - chance)
+        gradient = np.array([(wrong * values).mean() + 2.0 * RIDGE * point[0], wrong.mean()])
+        mixed = (curve * values).mean()
+        hessian = np.array(
+            [[(curve * values**2).mean() + 2.0 * RIDGE, mixed], [mixed, curve.mean()]]
+        )
+        step = np.linalg.solve(hessian + RIDGE * 1e-6 * np.eye(2), gradient)
+        while loss(point - step) > now and np.abs(step).max() > 1e-12:
+            step = step / 2.0
+        if np.abs(step).max() <= 1e-10:
+            break
+        point = point - step
+        now = loss(point)
+    return (float(point[0]), float(point[1])) if point[0] > 0.0 else (0.0, float(base[1]))

@@ -1,0 +1,233 @@
+"""Tables of examples: what was known of an offer when a day began, and what happened in the day.
+
+Columns come from the book of the day, labels from the day itself (Han et al. 2020, Figure 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.predictors import FEATURES, TASKS
+from agents.predictors.columns import Columns, columns_of
+from crawl_envs.arguments import real, whole
+from crawl_envs.offer_book import OfferBook
+
+BoolArray = NDArray[np.bool_]
+PageArray = NDArray[np.int64]
+Sample = Callable[[OfferBook, np.random.Generator], PageArray]
+"""What picks the pages of a day, sorted and without repeats, from the book of that day alone."""
+
+TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 153, 9, 91
+"""Days of Han et al. 2020: 2018-08-01 to 12-31, 2019-01-01 to 01-09, 2019-01-10 to 04-10."""
+
+
+class Log(Protocol):
+    """A recorded market: the book that each day begins with, and what each day brings."""
+
+    @property
+    def num_days(self) -> int:
+        """Return the number of days."""
+
+    @property
+    def num_pages(self) -> int:
+        """Return the number of offers, m."""
+
+    def book(self, day: int, /) -> OfferBook:
+        """Return what is known when the day begins."""
+
+    def labels(self, day: int, /) -> Any:
+        """Return ``price_changed``, ``clicked`` and ``impressed``, (m,) bool, of the day."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A table of n examples.
+
+    Attributes:
+        page: the offers, (n,) int32.
+        day: the days, (n,) int32.
+        columns: what was known when the day began.
+        price_changed, clicked, impressed: whether it happened within the day, (n,) bool.
+    """
+
+    page: NDArray[np.int32]
+    day: NDArray[np.int32]
+    columns: Columns
+    price_changed: BoolArray
+    clicked: BoolArray
+    impressed: BoolArray
+
+    def __len__(self) -> int:
+        """Return the number of examples, n."""
+        return len(self.page)
+
+    def labels(self, task: str) -> BoolArray:
+        """Return the labels of ``price``, ``click`` or ``impression``, (n,) bool.
+
+        Raises:
+            ValueError: another task.
+        """
+        check_word("task", task, TASKS)
+        labels: BoolArray = (self.price_changed, self.clicked, self.impressed)[TASKS.index(task)]
+        return labels
+
+
+def check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Raise ValueError unless ``value`` is one of the known words."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+class Split(NamedTuple):
+    """Days to train on, to choose a model by, and to test it on; each later than those before."""
+
+    train: range
+    validation: range
+    test: range
+
+
+def split_days(num_days: int, first: int = 0) -> Split:
+    """Split days in time, in the proportions of Han et al. 2020, 153 : 9 : 91.
+
+    Args:
+        num_days: days of the log.
+        first: first day to use, >= 0; days before it may lack history.
+
+    Raises:
+        ValueError: fewer than 3 days from ``first`` on.
+    """
+    first = whole("first", first, 0)
+    days = whole("num_days", num_days, first + 3) - first
+    total = TRAIN_DAYS + VALIDATION_DAYS + TEST_DAYS
+    validation = max(1, round(days * VALIDATION_DAYS / total))
+    test = max(1, round(days * TEST_DAYS / total))
+    train_end = num_days - test - validation
+    return Split(
+        range(first, train_end),
+        range(train_end, train_end + validation),
+        range(train_end + validation, num_days),
+    )
+
+
+@dataclass(frozen=True)
+class UniformSample:
+    """So many offers of each day, all offers being equally likely.
+
+    Attributes:
+        per_day: offers per day, >= 1; all where there are fewer.
+    """
+
+    per_day: int
+
+    def __post_init__(self) -> None:
+        whole("per_day", self.per_day, 1)
+
+    def __call__(self, book: OfferBook, rng: np.random.Generator) -> PageArray:
+        """Return the pages of a day, sorted."""
+        count = len(book.change_frequency)
+        return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
+
+
+@dataclass(frozen=True)
+class ClickWeightedSample:
+    """A uniform sample of each day, and beside it one that is weighted by past clicks.
+
+    Weights are the clicks of the last 30 days, known when the day begins; an offer that both
+    samples draw is there once. Offers without clicks come by the uniform part alone. Chances
+    depend on the past and not on the label, so among offers with equal history the share of
+    positives stays what it was.
+
+    Attributes:
+        per_day: offers per day before repeats are dropped, >= 1.
+        share: share of them that is drawn by clicks, in [0, 1].
+    """
+
+    per_day: int
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        whole("per_day", self.per_day, 1)
+        if real("share", self.share, least=0.0) > 1.0:
+            raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
+
+    def __call__(self, book: OfferBook, rng: np.random.Generator) -> PageArray:
+        """Return the pages of a day, sorted."""
+        by_clicks = round(self.per_day * self.share)
+        pages = weighted_draw(book.clicks_30.astype(np.float64), by_clicks, rng)
+        rest = self.per_day - by_clicks
+        if rest:
+            pages = np.union1d(pages, UniformSample(rest)(book, rng))
+        return np.sort(pages)
+
+
+def weighted_draw(weights: NDArray[np.float64], count: int, rng: np.random.Generator) -> PageArray:
+    """Draw pages one after the other, each in proportion to weight among those that are left.
+
+    By exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
+
+    Args:
+        weights: (m,), >= 0; a page of weight 0 is never drawn.
+        count: pages to draw, >= 0; fewer where fewer have a weight.
+        rng: the coins.
+
+    Returns:
+        The pages, unsorted.
+    """
+    able = np.flatnonzero(weights > 0.0)
+    keys = rng.standard_exponential(len(able)) / weights[able]
+    if count >= len(able):
+        return able
+    return able[np.argpartition(keys, count)[:count]] if count else able[:0]
+
+
+def examples(
+    log: Log,
+    days: Iterable[int],
+    features: str = "both",
+    sample: Sample | None = None,
+    seed: int = 0,
+) -> Examples:
+    """Make a table of examples.
+
+    Args:
+        log: a recorded market.
+        days: the days, in [0, ``log.num_days``).
+        features: columns to make: ``metadata``, ``history`` or ``both``.
+        sample: which offers of a day; all if None. A day's draw depends on ``seed`` and the day.
+        seed: seed of the sample, >= 0.
+
+    Raises:
+        ValueError: unknown features, no days, or a day that the log does not have.
+    """
+    check_word("features", features, FEATURES)
+    seed, days = whole("seed", seed, 0), list(days)
+    if not days:
+        raise ValueError("days must hold at least one day, got none")
+    tables = []
+    for day in days:
+        whole("days", day, 0, log.num_days - 1)
+        book, labels = log.book(day), log.labels(day)
+        if sample is None:
+            pages = np.arange(log.num_pages)
+        else:
+            pages = sample(book, np.random.default_rng([seed, day]))
+        columns = columns_of(book, features, pages)
+        happened = (labels.price_changed, labels.clicked, labels.impressed)
+        tables.append(
+            (
+                pages.astype(np.int32),
+                np.full(len(pages), day, np.int32),
+                columns.history,
+                columns.metadata,
+                *(np.asarray(one, bool)[pages] for one in happened),
+            )
+        )
+    page, day_of, history, metadata, *labels = (
+        np.concatenate(parts) for parts in zip(*tables, strict=True)
+    )
+    return Examples(page, day_of, Columns(history, metadata), *labels)

@@ -1,0 +1,250 @@
+"""The paper's network: embedded ids and scaled history through three hidden layers.
+
+Han et al. 2020, section 3.3: hidden layers of 256, 128 and 64 rectified units, cross-entropy,
+Adagrad, L1 and L2 of 0.001. The paper leaves open the embeddings' dimension (8 here), the batch and
+the step size (those of TensorFlow's DNNClassifier, 0.05 and squares from 0.1), and what the
+penalties stand against. In the version of the time that classifier sums the loss over a batch
+(TensorFlow r1.12, reduction ``SUM``), so 0.001 stands against the sum by default. Against the mean
+the same number is a penalty as many times stronger as a batch has rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from agents.predictors.adagrad import ProximalAdagrad
+from agents.predictors.auc import auc
+from agents.predictors.columns import Columns, FloatColumns
+from agents.predictors.examples import check_word
+from agents.predictors.model import Report, Table
+from agents.predictors.vocabulary import Vocabulary
+from crawl_envs.arguments import real, whole
+
+ROWS_AT_ONCE = 8_192
+PREDICTING_THREADS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """How a network is built and trained.
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    hidden: tuple[int, ...] = (256, 128, 64)
+    """Units of the hidden layers."""
+    dimension: int = 8
+    """Numbers that an id is embedded into, >= 1."""
+    learning_rate: float = 0.05
+    """Step size of Adagrad, > 0."""
+    l1: float = 0.001
+    """Strength of the L1 penalty, >= 0."""
+    l2: float = 0.001
+    """Strength of the L2 penalty, >= 0."""
+    reduction: str = "sum"
+    """What the penalties stand against: the ``sum`` of the loss over a batch, or its ``mean``."""
+    batch: int = 1024
+    """Examples of a batch, >= 1."""
+    epochs: int = 10
+    """Most passes over the training table, >= 1."""
+    patience: int = 2
+    """Passes without a better validation AUC after which training stops, >= 1."""
+    least: int = 5
+    """Examples that an id must have to get a row of its own, >= 1."""
+    forget: float = 0.01
+    """Chance that an id counts as unknown for one batch, in [0, 1]: trains the shared rows."""
+    threads: int = 2
+    """Threads of torch for training, >= 1; the same seed and number give the same network. Where
+    the machine is busy, one is faster than several that wait for each other."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for units in self.hidden:
+            whole("hidden", units, 1)
+        for name in ("dimension", "batch", "epochs", "patience", "least", "threads"):
+            whole(name, getattr(self, name), 1)
+        real("learning_rate", self.learning_rate, above=0.0)
+        for name in ("l1", "l2", "forget"):
+            real(name, getattr(self, name), least=0.0)
+        if self.forget > 1.0:
+            raise ValueError(f"forget must lie in [0, 1], got {self.forget!r}")
+        check_word("reduction", self.reduction, ("sum", "mean"))
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Have torch use so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class Network:
+    """A network that has been trained.
+
+    Attributes:
+        settings: how it was made.
+        vocabulary: the ids that have rows of their own.
+        weights: the table of embeddings (rows, dimension), then weights (in, out) and biases (out,)
+            layer by layer.
+    """
+
+    def __init__(
+        self, settings: NetworkSettings, vocabulary: Vocabulary, weights: list[Tensor]
+    ) -> None:
+        self.settings, self.vocabulary, self.weights = settings, vocabulary, weights
+
+    @classmethod
+    def fit(
+        cls,
+        settings: NetworkSettings,
+        train: Table,
+        validation: Table,
+        seed: int,
+        report: Report | None = None,
+    ) -> Network:
+        """Train on one table, and keep what has the best AUC on another.
+
+        Args:
+            settings: how.
+            train: scaled columns and labels, (n,) bool.
+            validation: the same of the other table, both classes present.
+            seed: seed of weights, order of examples and forgetting, >= 0.
+            report: told after every batch.
+        """
+        vocabulary = Vocabulary.learn(train[0].metadata, settings.least)
+        with threads(settings.threads):
+            generator = torch.Generator().manual_seed(seed)
+            width = train[0].history.shape[1] + train[0].metadata.shape[1] * settings.dimension
+            network = cls(
+                settings, vocabulary, _initial(settings, vocabulary.size, width, generator)
+            )
+            network._learn(train, validation, generator, report or (lambda done, text: None))
+        return network
+
+    def _learn(
+        self,
+        train: Table,
+        validation: Table,
+        generator: torch.Generator,
+        report: Report,
+    ) -> None:
+        """Pass over the training table until the validation AUC no longer rises."""
+        settings, best, kept, waited = self.settings, -1.0, self.weights, 0
+        history = torch.from_numpy(np.ascontiguousarray(train[0].history))
+        rows = torch.from_numpy(self.vocabulary.rows(train[0].metadata))
+        labels = torch.from_numpy(train[1].astype(np.float32))
+        for weight in self.weights:
+            weight.requires_grad_(True)
+        adagrad = ProximalAdagrad(
+            self.weights,
+            learning_rate=settings.learning_rate,
+            l1=settings.l1,
+            l2=settings.l2,
+        )
+        batches = -(-len(labels) // settings.batch)
+        for epoch in range(settings.epochs):
+            order = torch.randperm(len(labels), generator=generator)
+            for number, batch in enumerate(torch.split(order, settings.batch)):
+                chosen = self._forget(rows[batch], generator)
+                self._step(adagrad, history[batch], chosen, labels[batch])
+                done = (epoch + (number + 1) / batches) / settings.epochs
+                report(done, f"validation AUC {best:.4f}" if epoch else "first pass")
+            score = auc(validation[1], self.log_odds(validation[0]))
+            if score > best:
+                best, waited = score, 0
+                kept = [weight.detach().clone() for weight in self.weights]
+            else:
+                waited += 1
+                if waited == settings.patience:
+                    break
+        self.weights = kept
+        report(1.0, f"validation AUC {best:.4f}")
+
+    def _forget(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Return rows of which a few at random are the shared ones."""
+        if not self.settings.forget or not rows.shape[1]:
+            return rows
+        forgotten = torch.rand(rows.shape, generator=generator) < self.settings.forget
+        return torch.where(forgotten, torch.from_numpy(self.vocabulary.shared), rows)
+
+    def _step(
+        self, adagrad: ProximalAdagrad, history: Tensor, rows: Tensor, labels: Tensor
+    ) -> None:
+        """Learn from one batch."""
+        loss = functional.binary_cross_entropy_with_logits(
+            self._forward(history, rows), labels, reduction=self.settings.reduction
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        touched = torch.zeros(self.vocabulary.size, dtype=torch.bool)
+        touched[rows.flatten().long()] = True
+        adagrad.step({0: touched})
+
+    def _forward(self, history: Tensor, rows: Tensor) -> Tensor:
+        """Return log-odds, (n,)."""
+        table, *layers = self.weights
+        embedded = functional.embedding(rows, table).flatten(1)
+        values = torch.cat([history, embedded], dim=1)
+        for position in range(0, len(layers), 2):
+            if position:
+                values = functional.relu(values)
+            values = torch.addmm(layers[position + 1], values, layers[position])
+        return values.squeeze(1)
+
+    def log_odds(self, columns: Columns) -> NDArray[np.float64]:
+        """Return log-odds of scaled columns, (n,) float64."""
+        odds = np.empty(len(columns))
+
+        @torch.inference_mode()
+        def fill(start: int) -> None:
+            part = slice(start, start + ROWS_AT_ONCE)
+            rows = torch.from_numpy(self.vocabulary.rows(columns.metadata[part]))
+            history: FloatColumns = np.ascontiguousarray(columns.history[part])
+            odds[part] = self._forward(torch.from_numpy(history), rows).numpy()
+
+        # one thread of torch per part: threads that share a part would wait for each other
+        with threads(1), ThreadPoolExecutor(PREDICTING_THREADS) as pool:
+            for _ in pool.map(fill, range(0, len(columns), ROWS_AT_ONCE)):
+                pass
+        return odds
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what :meth:`from_arrays` takes."""
+        weights = {f"weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
+        return {**self.vocabulary.arrays(), **weights}
+
+    @classmethod
+    def from_arrays(cls, settings: NetworkSettings, arrays: Mapping[str, NDArray[Any]]) -> Network:
+        """Return the network that gave these arrays."""
+        count = sum(name.startswith("weight_") for name in arrays)
+        weights = [torch.from_numpy(arrays[f"weight_{position}"]) for position in range(count)]
+        return cls(settings, Vocabulary.from_arrays(arrays), weights)
+
+
+def _initial(
+    settings: NetworkSettings, rows: int, width: int, generator: torch.Generator
+) -> list[Tensor]:
+    """Return the weights to start from: Glorot's uniform ones, biases 0, embeddings small."""
+    table = torch.randn(rows, settings.dimension, generator=generator)
+    weights = [table * settings.dimension**-0.5]
+    sizes = (width, *settings.hidden, 1)
+    for inward, outward in itertools.pairwise(sizes):
+        limit = (6.0 / (inward + outward)) ** 0.5
+        drawn = torch.rand(inward, outward, generator=generator)
+        weights += [(2.0 * drawn - 1.0) * limit, torch.zeros(outward)]
+    return weights

@@ -1,0 +1,90 @@
+"""Folders of trained predictors: one file per task, and ``made.json``, which says how."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agents.predictors import SHIPPED, TASKS, names
+from agents.predictors.predictor import Predictor
+
+MADE = "made.json"
+
+
+def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[str, Any]) -> None:
+    """Write predictors to a folder, made if need be; files there are replaced one by one.
+
+    Args:
+        folder: where.
+        predictors: by task, one of each.
+        made: how they were made, plain values as JSON has them.
+
+    Raises:
+        ValueError: a task is missing, or a predictor stands under another's; ``made`` holds what
+            JSON has no word for.
+        OSError: it cannot be written.
+    """
+    check_tasks(predictors)
+    try:
+        text = json.dumps(dict(made), indent=2) + "\n"
+    except TypeError as error:
+        raise ValueError(f"made must hold plain values: {error}") from None
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for task, predictor in predictors.items():
+        predictor.save(folder / f"{task}.npz")
+    partial = folder / f".{MADE}.partial"
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, folder / MADE)
+
+
+def check_tasks(predictors: Mapping[str, Predictor]) -> None:
+    """Raise ValueError unless there is one predictor of each task, under its name."""
+    found = {name: predictor.task for name, predictor in predictors.items()}
+    if found != {task: task for task in TASKS}:
+        raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {found}")
+
+
+def load(folder_or_name: str | Path) -> dict[str, Predictor]:
+    """Return trained predictors by task.
+
+    Args:
+        folder_or_name: a folder, or one of :func:`agents.predictors.names`.
+
+    Raises:
+        ValueError: there are none, or a file is missing, damaged or foreign.
+    """
+    folder = find(folder_or_name)
+    predictors = {task: Predictor.load(folder / f"{task}.npz") for task in TASKS}
+    check_tasks(predictors)
+    return predictors
+
+
+def made(folder_or_name: str | Path) -> dict[str, Any]:
+    """Return how predictors were made.
+
+    Raises:
+        ValueError: there are none, or the file is damaged.
+    """
+    path = find(folder_or_name) / MADE
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    return dict(read)
+
+
+def find(folder_or_name: str | Path) -> Path:
+    """Return the folder of predictors.
+
+    Raises:
+        ValueError: there is none.
+    """
+    folder = SHIPPED / folder_or_name if folder_or_name in names() else Path(folder_or_name)
+    if not (folder / MADE).exists():
+        known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
+        raise ValueError(f"there is no {MADE} in {folder} ({known})")
+    return folder

@@ -1,0 +1,70 @@
+"""Ids of brands, merchants and so on as rows of one table, with a shared row for unknown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.predictors.columns import IdColumns
+
+RowColumns = NDArray[np.int32]
+
+
+class Vocabulary:
+    """The ids that a model knows, column by column.
+
+    Rows of all columns lie in one table, a column's after those of the one before. The first row of
+    a column is shared by all ids that are unknown: never seen, or too rarely.
+
+    Attributes:
+        known: by column, the known ids in rising order.
+        shared: number of each column's shared row, (c,) int32.
+        size: rows of the table.
+    """
+
+    def __init__(self, known: list[NDArray[np.int32]]) -> None:
+        self.known = known
+        sizes = np.array([1 + len(ids) for ids in known], np.int32)
+        self.shared = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int32)[: len(known)]
+        self.size = int(sizes.sum())
+        self._rows = []
+        for first, ids in zip(self.shared, known, strict=True):
+            rows = np.full(int(ids.max(initial=-1)) + 2, first, np.int32)
+            rows[ids] = first + 1 + np.arange(len(ids), dtype=np.int32)
+            self._rows.append(rows)
+
+    @classmethod
+    def learn(cls, ids: IdColumns, least: int = 1) -> Vocabulary:
+        """Return the vocabulary of a table.
+
+        Args:
+            ids: (n, c); negative ids count as unknown.
+            least: an id is known that stands in so many rows, >= 1.
+        """
+        known = []
+        for column in ids.T:
+            seen, counts = np.unique(column, return_counts=True)
+            known.append(seen[(counts >= least) & (seen >= 0)].astype(np.int32))
+        return cls(known)
+
+    def rows(self, ids: IdColumns) -> RowColumns:
+        """Return the rows of ids, (n, c) int32."""
+        rows = np.empty(ids.shape, np.int32)
+        for column, table in enumerate(self._rows):
+            last = len(table) - 1
+            own = ids[:, column]
+            np.take(table, np.where((own < 0) | (own > last), last, own), out=rows[:, column])
+        return rows
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what :meth:`from_arrays` takes."""
+        return {f"known_{column}": ids for column, ids in enumerate(self.known)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
+        """Return the vocabulary that gave these arrays."""
+        count = sum(name.startswith("known_") for name in arrays)
+        return cls([arrays[f"known_{column}"] for column in range(count)])

@@ -1,0 +1,79 @@
+"""The command that trains predictors, on a market as small as they come."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import scripts.train_predictors
+from agents import predictors
+from agents.predictors import saving
+from crawl_envs.instances.market import market
+from crawl_envs.market_log import record
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    sizes = {"offers": 400, "days": 20, "per_day": 200}
+    monkeypatch.setattr(scripts.train_predictors, "QUICK", sizes)
+    settings = {
+        "network": {"epochs": 1, "hidden": (8,), "threads": 1},
+        "trees": {"trees": 10, "threads": 1},
+    }
+    monkeypatch.setattr(scripts.train_predictors, "QUICK_SETTINGS", settings)
+
+
+def run(*arguments):
+    return CliRunner().invoke(scripts.train_predictors.app, [str(one) for one in arguments])
+
+
+@pytest.mark.parametrize("model", predictors.MODELS)
+def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
+    out = tmp_path / "out"
+    result = run("--quick", "--model", model, "--seed", 2, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "0.949 (0.006)" in result.output
+    assert sorted(path.name for path in out.iterdir()) == [
+        "auc.csv",
+        "click.npz",
+        "impression.npz",
+        "made.json",
+        "price.npz",
+    ]
+    with (out / "auc.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["task"], row["features"]) for row in rows] == [*scripts.train_predictors.PAPER]
+    assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
+    made = json.loads((out / "made.json").read_text())
+    assert made["offers"] == 400
+    assert made["examples"]["test"] == 7 * 400
+    book = record(market(300, seed=5), 3, 5).book(2)
+    for task, predictor in predictors.load(out).items():
+        assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
+        assert np.isfinite(predictor.predict(book)).all()
+    again = run("--quick", "--model", model, "--out", out)
+    assert again.exit_code == 1
+    assert "out must hold no predictors yet" in again.output
+    assert saving.made(out) == made
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "forest"], "model must be one of network, trees, got 'forest'"),
+        (["--offers", "0"], "num_offers must be an integer >= 1, got 0"),
+        (["--days", "2"], "num_days must be an integer >= 3, got 2"),
+        (["--per-day", "0"], "per_day must be an integer >= 1, got 0"),
+        (["--share", "1.5"], "share must lie in [0, 1], got 1.5"),
+        (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
+    result = run(*arguments, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.output.strip().endswith(f"error: {message}")
+    assert not (tmp_path / "out" / "made.json").exists()
