@@ -296,9 +296,9 @@ class CrawlLog(NamedTuple):
     page had changed, bool), ``probe`` (bool: it was only looked at, so that the next crawl counts
     from the same crawl before), and of shopping offers ``price``, the price that was found, in
     cents, 0 where the offer is sold no more; None elsewhere. Signals that arrived in the step, in
-    order of time: ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0 where there is
-    a single one). After a reset there are no crawls, and the signals are those before the first
-    decision.
+    order of time: ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0
+    where there is a single one). After a reset there are no crawls, and the signals are those
+    before the first decision.
     """
 
     page: IntArray

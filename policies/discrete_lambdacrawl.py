@@ -57,14 +57,35 @@ class DiscreteLambdaCrawl(SourcedPolicy):
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
         """Crawl rates of the most freshness, (m,); equal ones if nothing that matters changes."""
         importance: FloatArray = getattr(rates, self.weight)
-        if not np.any((importance > 0.0) & (rates.change > 0.0)):
-            return np.full(len(importance), min(bandwidth / len(importance), highest))
         step = self._epoch if self.granularity == "step" else 1.0
-        chance = change_within(rates.change, step)
-        ceiling = min(highest * step, 1.0)
-        found = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
-        found.rates[:] /= step
-        return found.rates
+        return discrete_rates(importance, rates.change, bandwidth, highest, step)
+
+
+def discrete_rates(
+    importance: FloatArray, change: FloatArray, bandwidth: float, highest: float, step: float
+) -> FloatArray:
+    """Crawl rates of the most freshness at the ends of steps: what the policy does, once.
+
+    Args:
+        importance: of the pages, >= 0, (m,).
+        change: probability of a change within a unit of time, in [0, 1], (m,).
+        bandwidth: crawls per unit of time, > 0.
+        highest: largest rate of a page, > 0.
+        step: length of a step, > 0; a page is crawled once in it at most.
+
+    Returns:
+        Rates in [0, highest], (m,); equal ones if nothing that matters changes.
+
+    Raises:
+        ValueError: as for :func:`policies.solvers.binary_discrete`.
+    """
+    if not np.any((importance > 0.0) & (change > 0.0)):
+        return np.full(len(importance), min(bandwidth / len(importance), highest))
+    chance = change_within(change, step)
+    ceiling = min(highest * step, 1.0)
+    found = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
+    found.rates[:] /= step
+    return found.rates
 
 
 def change_within(chance: FloatArray, span: float) -> FloatArray:

@@ -2,7 +2,9 @@
 
 Trees are grown by scikit-learn (HistGradientBoostingClassifier), and kept as plain arrays, so that
 what was saved under one version of it is read under any, or without it. Ids, of which there may be
-more than its 255 categories, enter as target statistics.
+more than its 255 categories, enter as target statistics; so does each merchant on each weekday,
+since from the statistics of merchants and weekdays alone no tree can tell which merchant has which
+day.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors.auc import auc
-from agents.predictors.columns import Columns, FloatColumns
+from agents.predictors.columns import Columns, FloatColumns, IdColumns
 from agents.predictors.model import Report, Table
 from agents.predictors.target_statistics import TargetStatistics
 from crawl_envs.arguments import real, whole
@@ -49,7 +51,7 @@ class TreeSettings:
     """Examples that the overall share counts for in a target statistic, > 0."""
     folds: int = 5
     """Folds of the target statistics of the training table, >= 2."""
-    threads: int = 2
+    threads: int = 1
     """Threads that trees are grown with, >= 1."""
 
     def __post_init__(self) -> None:
@@ -58,6 +60,16 @@ class TreeSettings:
         real("learning_rate", self.learning_rate, above=0.0)
         real("strength", self.strength, above=0.0)
         real("l2", self.l2, least=0.0)
+
+
+def with_weekdays(ids: IdColumns) -> IdColumns:
+    """Return ids with one more column: each merchant on each weekday, the last two of them.
+
+    Ids are in the order of :data:`crawl_envs.offer_book.METADATA_FEATURES`; (n, 0) stays as it is.
+    """
+    if ids.shape[1] == 0:
+        return ids
+    return np.column_stack([ids, 7 * ids[:, -2] + ids[:, -1]])
 
 
 @compiled()
@@ -140,10 +152,9 @@ class Trees:
         )
 
         columns, labels = train
-        statistics = TargetStatistics.learn(columns.metadata, labels, settings.strength)
-        ids = statistics.of_training(
-            columns.metadata, labels, settings.strength, settings.folds, seed
-        )
+        crossed = with_weekdays(columns.metadata)
+        statistics = TargetStatistics.learn(crossed, labels, settings.strength)
+        ids = statistics.of_training(crossed, labels, settings.strength, settings.folds, seed)
         grown = HistGradientBoostingClassifier(
             max_iter=settings.trees,
             max_leaf_nodes=settings.leaves,
@@ -178,7 +189,7 @@ class Trees:
 
     def _table(self, columns: Columns) -> FloatColumns:
         """Return what trees look at, (n, c) float32."""
-        return np.hstack([columns.history, self.statistics(columns.metadata)])
+        return np.hstack([columns.history, self.statistics(with_weekdays(columns.metadata))])
 
     def _add(self, table: FloatColumns, roots: NDArray[np.int64], odds: FloatArray) -> None:
         """Add trees to log-odds."""

@@ -28,6 +28,7 @@ HEADS = {
     "(Busa-Fekete et al.)",
     "lambdacrawl": "Staying up to Date with Online Content Changes Using Reinforcement Learning "
     "for Scheduling (Kolobov et al. 2019)",
+    "offers": "Adversarial Bandits Policy for Crawling Commercial Web Content (Han et al. 2020)",
 }
 BEYOND: dict[str, tuple[Claim, ...]] = {
     "ncis": (
@@ -64,6 +65,15 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
             "shorter than all of it follow them.",
             "section 5",
             note="Simulated change rates never change.",
+        ),
+    ),
+    "offers": (
+        Claim(
+            "On 1.3 million offers of Google Shopping that were crawled every hour for 8 months, "
+            "the bandit outperforms LambdaCrawl.",
+            "abstract, section 4",
+            note="The recorded offers are not public. All offers here are drawn from a law that "
+            "was fitted to what the paper tells of them.",
         ),
     ),
 }

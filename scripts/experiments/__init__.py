@@ -39,7 +39,7 @@ import re
 from types import ModuleType
 
 FIRST_PAPER = "ncis"
-"""Whose figure is meant by a number that several papers have; ``lambdacrawl_fig3`` is the other."""
+"""Whose figure is meant by a number that several papers have; the others need their whole name."""
 
 
 def names() -> tuple[str, ...]:
