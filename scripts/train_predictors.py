@@ -33,19 +33,8 @@ from agents.predictors.saving import MADE, save
 from crawl_envs.arguments import whole
 from crawl_envs.instances.market import market
 from crawl_envs.market_log import record
+from scripts.comparing.offer_paper import TABLE_4
 
-PAPER = {
-    ("price", "metadata"): (0.860, 0.008),
-    ("price", "history"): (0.833, 0.011),
-    ("price", "both"): (0.882, 0.007),
-    ("click", "metadata"): (0.796, 0.021),
-    ("click", "history"): (0.948, 0.006),
-    ("click", "both"): (0.949, 0.006),
-    ("impression", "metadata"): (0.736, 0.008),
-    ("impression", "history"): (0.896, 0.003),
-    ("impression", "both"): (0.895, 0.003),
-}
-"""Han et al. 2020, Table 4: testing AUCs and their standard deviations over 20 subsets."""
 TABLE = "auc.csv"
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
 FIRST_DAY = 212
@@ -72,7 +61,7 @@ class Row(NamedTuple):
 
     def flat(self) -> dict[str, Any]:
         """Return plain values by name."""
-        paper = PAPER[self.task, self.features]
+        paper = TABLE_4[self.task][self.features]
         return {
             "task": self.task,
             "features": self.features,
@@ -190,7 +179,7 @@ def table_of(rows: list[Row]) -> Table:
     for name in ("AUC", "95 %", "20 subsets", "paper"):
         table.add_column(name, justify="right")
     for row in rows:
-        mean, deviation = PAPER[row.task, row.features]
+        mean, deviation = TABLE_4[row.task][row.features]
         table.add_row(
             row.task,
             row.features,

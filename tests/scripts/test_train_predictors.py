@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import scripts.train_predictors
 from agents import predictors
-from agents.predictors import saving
+from agents.predictors import FEATURES, TASKS, saving
 from crawl_envs.instances.market import market
 from crawl_envs.market_log import record
 
@@ -46,7 +46,8 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     ]
     with (out / "auc.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["task"], row["features"]) for row in rows] == [*scripts.train_predictors.PAPER]
+    pairs = [(task, features) for task in TASKS for features in FEATURES]
+    assert [(row["task"], row["features"]) for row in rows] == pairs
     assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
     made = json.loads((out / "made.json").read_text())
     assert made["offers"] == 400
