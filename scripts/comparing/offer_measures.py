@@ -40,7 +40,7 @@ SHARE, TOP = "share", "paid_in_full"
 
 TIGHT = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10))
 """The budgets of section 5.4.2 that Tables 5 and 6 lack: .1% to .9%, and 1% to 9%."""
-QUICK_BUDGETS = (0.1, 0.5, 0.9)
+QUICK_BUDGETS, QUICK_TIGHT = (0.1, 0.5, 0.9), (0.01,)
 
 
 def name_of(budget: float) -> str:

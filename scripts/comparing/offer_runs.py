@@ -127,16 +127,20 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 FIVE = (UNIFORM, "Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML)
 KAB5, KAB5_GAIN, MIXTURE = "KAB5", "KAB5 gain", "even mixture"
+SMALLER: Mapping[str, tuple[str, ...]] = {
+    "KAB2": ("mu_ml", "Delta_ml"),
+    "KAB3": ("mu_ml", "Delta_ml", UNIFORM),
+    "KAB4": ("mu_ml", "Delta_ml", "nu_ml", UNIFORM),
+    "KAB3'": ("mu_ml", "Delta_ml", "nu_ml"),
+}
 CHOICES: Mapping[str, Choice] = {
     KAB5: Choice(FIVE),
     KAB5_GAIN: Choice(FIVE, reward="gain"),
     "KAB5 EXP3-IX": Choice(FIVE, Exp3IXBandit),
     "KAB5 EXP3++": Choice(FIVE, Exp3PlusPlusBandit),
     MIXTURE: Choice(FIVE, partial(Exp3Bandit, gamma=1.0)),
-    "KAB2": Choice(("mu_ml", "Delta_ml")),
-    "KAB3": Choice(("mu_ml", "Delta_ml", UNIFORM)),
-    "KAB4": Choice(("mu_ml", "Delta_ml", "nu_ml", UNIFORM)),
-    "KAB3'": Choice(("mu_ml", "Delta_ml", "nu_ml")),
+    **{label: Choice(arms) for label, arms in SMALLER.items()},
+    **{f"{label} gain": Choice(arms, reward="gain") for label, arms in SMALLER.items()},
 }
 """Bandits of section 5.4. The even mixture plays each arm with the same probability for ever."""
 

@@ -111,6 +111,20 @@ def write_tables(
     )
 
 
+def write_gains(
+    rows: Sequence[Row], path: Path, *, metrics: Sequence[str], labels: Sequence[str]
+) -> None:
+    """Write the medians over runs of gains over lambda_ml, by budget, with intervals."""
+    records = [
+        (metric, name, label, len(runs), *median_of(list(runs.values())))
+        for metric in metrics
+        for (name, label), runs in by_run(rows, metric).items()
+        if label in labels
+    ]
+    columns = ("metric", "budget", "policy", "runs", "median", "low_95", "high_95")
+    write_csv(path, columns, records)
+
+
 def _wide(
     middles: Mapping[tuple[str, str], float],
     names: Sequence[str],

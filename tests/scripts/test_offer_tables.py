@@ -16,7 +16,7 @@ from scripts.comparing.offer_measures import ID, NAMES, TIGHT, name_of
 from scripts.comparing.offer_paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6
 from scripts.comparing.offer_tables import LONG_COLUMNS, Measure, write_tables
 from scripts.comparing.rows import indexed
-from scripts.experiments import offers_fig4, offers_tables
+from scripts.experiments import offers_tables
 from scripts.reproduce import app
 
 from .smoothed_rates import forget, predict_by_history
@@ -149,9 +149,9 @@ def test_settings_are_named_after_budgets() -> None:
     assert name_of(0.001) == "0.1%"
     assert tuple(f"{share}%" for share in range(10, 100, 10)) == NAMES
     assert [budget_of(name_of(budget)) for budget in (*TIGHT, *BUDGETS)] == [*TIGHT, *BUDGETS]
-    assert len({*offers_fig4.SETTINGS_NAMES}) == 27
-    assert [item.name for item in offers_fig4.measurements(False)] == [*offers_fig4.SETTINGS_NAMES]
-    assert [item.name for item in offers_tables.measurements(False)] == [*NAMES]
+    names = [item.name for item in offers_tables.measurements(False)]
+    assert names == [*offers_tables.ALL_NAMES]
+    assert len({*names}) == 27
 
 
 def test_every_label_is_in_one_group() -> None:
@@ -159,20 +159,15 @@ def test_every_label_is_in_one_group() -> None:
     assert sorted(grouped) == sorted(offers_tables.LABELS)
 
 
-@pytest.mark.parametrize("name", ["tables", "fig4"])
-def test_an_experiment_runs_from_end_to_end(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tables_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
-    given = [f"offers_{name}", "--quick", "--repetitions", "2", "--workers", "1"]
+    given = ["offers_tables", "--quick", "--repetitions", "2", "--workers", "1"]
     result = CliRunner().invoke(app, [*given, "--out", str(tmp_path)])
     forget()
     assert result.exit_code == 0, result.output
-    made = {path.name for path in (tmp_path / name).iterdir()}
-    if name == "fig4":
-        assert made >= {"fig4.png", "fig4.csv", "rows.parquet"}
-        return
-    assert made >= {"table5.png", "table6.png", "fig6.png", "paper_table6.csv"}
-    table = read(tmp_path / name / "table6.csv")
+    made = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert made >= {"table5.png", "table6.png", "fig4.png", "fig6.png", "paper_table6.csv"}
+    assert len(read(tmp_path / "tables" / "fig4.csv")) == 2 * 4 * 3  # measures, budgets, policies
+    table = read(tmp_path / "tables" / "table6.csv")
     assert [key for key in table[0] if key.endswith("%")] == ["10%", "50%", "90%"]
     assert {line["policy"] for line in table} >= {*offers_tables.LABELS}
