@@ -77,9 +77,10 @@ def simulate(
         requests: whether requests are played; ``CrawlHarmonic-v0`` plays none.
 
     Raises:
-        ValueError: a horizon shorter than one slot, a tape of another number of pages, one
-            with births and deaths for a policy that plans its crawls beforehand, or thresholds
-            that no page can keep to.
+        ValueError: a market, whose rates are not constant (play it in ``CrawlOffers-v0``), a
+            horizon shorter than one slot, a tape of another number of pages, one with births and
+            deaths for a policy that plans its crawls beforehand, or thresholds that no page can
+            keep to.
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance must be an Instance, got {instance!r}")
@@ -135,6 +136,10 @@ def evaluate(
     **arguments: Any,
 ) -> Iterator[Row]:
     """Yield the metrics of every policy on every seed; all meet the same events.
+
+    A metric is NaN where there is nothing to measure it by: ``accuracy`` where nobody asked for a
+    page or clicked on an offer, ``offer_freshness``, which is measured at midnights, where the
+    horizon is shorter than a day.
 
     Args:
         id: a registered environment.

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
+from crawl_envs.offer_book import NO_CHANGE
 from crawl_envs.sim.state import State
 from crawl_envs.types import REVEALS, Instance, Reveal
 
@@ -27,6 +28,8 @@ SIGNAL_CAP = 1000.0
 """Counts of signals saturate here in observations; trackers see them whole."""
 RATE_CAP = 1e6
 """Rates and weights saturate here in observations."""
+HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
+"""Features of shopping offers that end earlier: prices change once per step of two hours."""
 
 
 def feature_names(
@@ -74,7 +77,7 @@ def observation_space(
 
     Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
     """
-    highs = {"elapsed": horizon, "signals": SIGNAL_CAP}
+    highs = {"elapsed": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
     highs.update(dict.fromkeys(("changed", "probed", "alive", "complete", "recall"), 1.0))
     names = [without_source(feature)[0] for feature in features]
     lows = [-1.0 if name in ("changed", "probed") else 0.0 for name in names]

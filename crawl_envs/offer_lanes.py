@@ -64,7 +64,7 @@ class OfferLanes(Episodes):
     """
 
     epoch = EPOCH
-    _OWN = (*Episodes._OWN, "_numbers")
+    _OWN = (*Episodes._OWN, "_numbers", "_finished")
 
     def __init__(
         self,
@@ -106,6 +106,7 @@ class OfferLanes(Episodes):
             *(("click_freshness", CLICK_FRESHNESS), ("offer_freshness", OFFER_FRESHNESS)),
         )
         self._numbers = np.zeros(num_lanes, np.int64)
+        self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._rooms: list[OfferRoom | None] = [None] * num_lanes
         self._shown = np.zeros((num_lanes, len(self.features), num_pages), np.float32)
         self._outcomes = np.zeros((NUM_OUTCOMES + 2, num_lanes))
@@ -149,7 +150,8 @@ class OfferLanes(Episodes):
     def _restart_worlds(self, chosen: BoolArray) -> None:
         for lane in map(int, np.flatnonzero(chosen)):
             lane_roots, market = cast(Roots, self._roots[lane]), cast(Market, self.instance(lane))
-            episode = self._episode(lane)
+            episode, before = self._episode(lane), self._rooms[lane]
+            self._finished[lane] = () if before is None else tuple(before.world.days)
             self._rooms[lane] = OfferRoom(market, lane_roots, episode, self.price_history)
             self._show_day(lane)
 
@@ -254,8 +256,11 @@ class OfferLanes(Episodes):
 
     # What is true
 
+    def _of(self, lane: int) -> int:
+        return whole("lane", lane, 0, self.num_lanes - 1)
+
     def _room(self, lane: int) -> OfferRoom:
-        room = self._rooms[lane]
+        room = self._rooms[self._of(lane)]
         if room is None:
             raise ResetNeeded("call reset first: there is no market yet")
         return room
@@ -277,6 +282,10 @@ class OfferLanes(Episodes):
     def days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the account of the days of a lane's episode that are over."""
         return tuple(self._room(lane).world.days)
+
+    def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
+        """Return the account of the days of a lane's episode before the present one."""
+        return self._finished[self._of(lane)]
 
     def ledger(self, lane: int) -> OfferLedger:
         """Return what happened in a lane since its episode began."""
@@ -308,7 +317,11 @@ class OfferLanes(Episodes):
         return {"rooms": rooms, "shown": self._shown.copy()}
 
     def _set_world(self, state: Any) -> None:
-        if not isinstance(state, Mapping) or np.shape(state["shown"]) != self._shown.shape:
+        fits = isinstance(state, Mapping) and {"rooms", "shown"} <= state.keys()
+        if fits:
+            sizes = [None if room is None else room["market"].num_pages for room in state["rooms"]]
+            fits = len(sizes) == self.num_lanes and set(sizes) <= {None, self.num_pages}
+        if not fits or np.shape(state["shown"]) != self._shown.shape:
             raise ValueError(
                 f"state must be of {self.num_lanes} lanes of {self.num_pages} offers like these"
             )

@@ -20,7 +20,8 @@ class ArmSet:
     All of them follow the episode, whichever acts: those that learn through ``observe`` are told
     of every step. In the forms that name pages some count signals, or follow a schedule, as they
     are asked; so there all are asked at every decision, and only the answer of the one that acts is
-    used. In the form ``rates`` the one that acts is asked alone.
+    used. In the form ``rates`` the one that acts is asked alone, but all begin with the episode and
+    take in every book of offers, so that what they remember is of the same days.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -67,8 +68,19 @@ class ArmSet:
             else:
                 observe(log)
 
+    def follow(self, lane: int = 0) -> None:
+        """In the form ``rates``, let all arms take in what is new at a decision, before one acts.
+
+        In the other forms they do when they are asked.
+        """
+        if self._core.action_form != "rates":
+            return
+        for policy in self.policies:
+            if isinstance(policy, ActingPolicy) and policy.core is not None:
+                policy._follow(lane)
+
     def act(self, arm: int, rows: NDArray[Any], lane: int = 0) -> Any:
-        """The action of an arm in a lane, in the environment's form.
+        """The action of an arm in a lane, in the environment's form, after :meth:`follow`.
 
         Args:
             arm: its number, in the order of the labels.

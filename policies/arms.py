@@ -97,6 +97,7 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         arm = int(action)
         if self._rule is not None:
             self._rule.renew(self._paid, self._core.tracker())
+        self._arms.follow()
         rows, reward, terminated, truncated, info = self.env.step(self._arms.act(arm, self._rows))
         self._rows = rows
         log = self._core.last_log()

@@ -209,6 +209,11 @@ class ActingPolicy(ABC, Generic[Seat]):
             seat = self._seats[lane] = self._begin(tracker, lane)
         return seat
 
+    def _follow(self, lane: int) -> None:
+        """Take in what is new at a decision, which another policy may make."""
+        assert self.core is not None
+        self._seat(self.core.tracker(lane), lane)
+
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
         if self.action_form == "rates":
             return np.asarray(pages, dtype=np.float64)

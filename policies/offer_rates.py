@@ -38,7 +38,9 @@ class HistoryRates:
     """Averages of the last 30 days: mu_h, v_h and Delta_h of Han et al. 2020, section 5.2.2.
 
     The price changes per day that were seen are taken for the probability of a change within a
-    day, and for 1 where they are more.
+    day, and for 1 where they are more. So one change per day or more becomes a change that is sure
+    within a day, and where days are cut into steps
+    (:func:`policies.discrete_lambdacrawl.change_within`) one that is sure in every step.
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
@@ -87,7 +89,8 @@ class StaleRates:
     """Rates of an earlier day: those of an episode's first book, for ever or for some days.
 
     It remembers one lane. Policies ask :meth:`anew` for one of its own for every episode of every
-    lane, so that one object serves them all.
+    lane, so that one object serves them all. The arms of a bandit remember the same days, whenever
+    they are drawn.
 
     Args:
         source: where the rates come from.

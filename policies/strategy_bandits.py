@@ -74,8 +74,8 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
             change over that of all pages, or ``literal``, eq. 2 of the paper, over that of its
             crawls.
         gain_bound: the share of all importance that is paid with 1, in (0, 1]; None for the
-            largest that the crawls of a decision can hold, so that nothing is clipped
-            (:class:`policies.reward_rule.RewardRule`).
+            largest that the crawls of a decision can hold, so that nothing is clipped, and for
+            offers a tighter one (:class:`policies.reward_rule.RewardRule`).
         weights: a source whose clicks count as importance; None for what is revealed.
         record: whether to keep a history of every lane's episode.
 
@@ -190,6 +190,16 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
         if self.record:
             seat.rows.append((seat.decided, seat.arm, reward, seat.chances))
 
+    def _follow(self, lane: int) -> None:
+        """Learn, by the weights of the step that is over, and take in what is new with all arms."""
+        assert self.core is not None
+        tracker = self.core.tracker(lane)
+        seat = self._seat(tracker, lane)
+        self._learn(seat, self.core.last_log(lane), tracker, lane)
+        self._rule.renew(seat.rewards, tracker)
+        assert self._arms is not None
+        self._arms.follow(lane)
+
     def _decide(self, rows: NDArray[Any], lane: int) -> Any:
         """The action of the arm that is drawn; asked again at one decision, the same."""
         assert self.core is not None
@@ -197,8 +207,7 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
         seat = self._seat(tracker, lane)
         if seat.decided == tracker.time:
             return seat.action
-        self._learn(seat, self.core.last_log(lane), tracker, lane)
-        self._rule.renew(seat.rewards, tracker)
+        self._follow(lane)
         assert self._arms is not None
         if self.record:
             seat.chances = seat.bandit.probabilities()

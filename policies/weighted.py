@@ -90,9 +90,9 @@ class SourcedSeat:
         starts: when the bandwidths begin to hold, from 0 on.
         bandwidths: crawls per unit of time, likewise.
         book: the book that the source was asked with last.
-        rates: what it said, None before it was asked.
+        rates: what it said.
         bandwidth: the bandwidth that the action spends.
-        action: the action that follows, (m,).
+        action: the action that follows, (m,); None where it is still to be planned.
     """
 
     episode: int
@@ -100,9 +100,9 @@ class SourcedSeat:
     starts: tuple[float, ...]
     bandwidths: tuple[float, ...]
     book: OfferBook | None
-    rates: OfferRates | None
+    rates: OfferRates
     bandwidth: float
-    action: FloatArray
+    action: FloatArray | None
 
 
 class SourcedPolicy(ActingPolicy[SourcedSeat]):
@@ -149,20 +149,28 @@ class SourcedPolicy(ActingPolicy[SourcedSeat]):
         assert self.core is not None
         starts, bandwidths = zip(*epoch_regimes(tracker.problem, self.core.epoch), strict=True)
         source = begun(self.source or usual_source(tracker))
+        rates = answer(source, tracker)
         return SourcedSeat(
-            tracker.episode, source, starts, bandwidths, None, None, 0.0, np.empty(0)
+            tracker.episode, source, starts, bandwidths, tracker.offers, rates, 0.0, None
         )
+
+    def _seat(self, tracker: Tracker, lane: int) -> SourcedSeat:
+        """What is kept of a lane's episode, with the rates of the book as it is now."""
+        seat = super()._seat(tracker, lane)
+        if tracker.offers is not seat.book:
+            rates = answer(seat.source, tracker)
+            if rates is not seat.rates:
+                seat.rates, seat.action = rates, None
+            seat.book = tracker.offers
+        return seat
 
     def _choose(self, seat: SourcedSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
         """The action, planned anew where there is something new."""
         due = tracker.time + ROUNDING * self._epoch
         bandwidth = seat.bandwidths[int(np.searchsorted(seat.starts, due, side="right")) - 1]
-        rates = seat.rates
-        if rates is None or tracker.offers is not seat.book:
-            rates = answer(seat.source, tracker)
-        if rates is not seat.rates or bandwidth != seat.bandwidth:
-            seat.action = self._plan(rates, bandwidth, tracker)
-        seat.book, seat.rates, seat.bandwidth = tracker.offers, rates, bandwidth
+        if seat.action is None or bandwidth != seat.bandwidth:
+            seat.action = self._plan(seat.rates, bandwidth, tracker)
+            seat.bandwidth = bandwidth
         return seat.action
 
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:

@@ -249,27 +249,26 @@ def main(
     """Measure, write and show."""
     folder, size = out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
     settings, start = QUICK_SETTINGS if quick else {}, time.perf_counter()
-    with plain_errors():
+    numbers = (seed, seed + 1 if train_seed is None else train_seed)
+    with plain_interrupt("stopped; nothing was written"), plain_errors():
         models = tuple(dict.fromkeys(model or ["trees"]))
         for word in models:
             check_word("model", word, MODELS)
-        shape, numbers = (
-            shape_of(changes or ()),
-            (seed, seed + 1 if train_seed is None else train_seed),
-        )
+        shape = shape_of(changes or ())
         for name, number in zip(("seed", "train_seed"), numbers, strict=True):
             whole(name, number, 0)
         check_folder(folder)
-    stopped = plain_interrupt("stopped; nothing was written")
-    with plain_errors(), stopped, Progress(console=Console(stderr=True)) as bar:
-        tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
-        figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
-    write(folder, figures)
+        with Progress(console=Console(stderr=True)) as bar:
+            tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
+            figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
     about = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": numbers[1]}
     seconds = time.perf_counter() - start
-    write_made(folder / "made.json", "scripts.fit_market", seconds, **about, shape=asdict(shape))
-    show(figures, console())
-    typer.echo(f"-> {folder}")
+    with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
+        write(folder, figures)
+        made = folder / "made.json"
+        write_made(made, "scripts.fit_market", seconds, **about, shape=asdict(shape))
+        show(figures, console())
+        typer.echo(f"-> {folder}")
 
 
 if __name__ == "__main__":

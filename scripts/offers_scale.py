@@ -12,6 +12,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from typing import Annotated, NamedTuple
 import gymnasium
 import numpy as np
 import typer
+from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from agents.predictors import TASKS, load, names
@@ -171,7 +174,24 @@ def stepped(offers: int, days: int) -> list[Figure]:
     ]
 
 
-def measure(quick: bool) -> list[Figure]:
+def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
+    """Do a task in a fresh process, which hears no interrupt: it ends when this one hears it."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that starts inherits it
+        try:
+            future = pool.submit(task)
+        finally:
+            signal.signal(signal.SIGINT, heard)
+        try:
+            return future.result()
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
+
+
+def measure(quick: bool, bar: Progress) -> list[Figure]:
     """Measure everything, each in a fresh process, one after the other.
 
     Each is begun by a short one of its own in another process, which leaves compiled code behind.
@@ -183,11 +203,15 @@ def measure(quick: bool) -> list[Figure]:
     warm = [partial(played, label, 100, 1) for label in STRATEGIES]
     warm += [partial(predicted, name, 100) for name in names()]
     warm.append(partial(stepped, 100, 1))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
-        for task in warm:
-            pool.submit(task).result()
-        return [figure for task in tasks for figure in pool.submit(task).result()]
+    row, figures = bar.add_task("compiling", total=len(warm) + len(tasks)), []
+    for task in warm:
+        alone(task)
+        bar.advance(row)
+    for task in tasks:
+        bar.update(row, description=", ".join(str(word) for word in task.args))
+        figures += alone(task)
+        bar.advance(row)
+    return figures
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -203,22 +227,28 @@ Out = Annotated[
 def main(quick: Quick = False, out: Out = None) -> None:
     """Measure, write and show."""
     folder = out or (QUICK_OUT if quick else OUT)
-    with plain_errors():
-        check_folder(folder)
     start, load_at_start = time.perf_counter(), os.getloadavg()
-    with plain_interrupt("stopped; nothing was written"):
-        figures = measure(quick)
-    write_csv(folder / "scale.csv", Figure._fields, figures)
+    with plain_interrupt("stopped; nothing was written"), plain_errors():
+        check_folder(folder)
+        with Progress(console=Console(stderr=True)) as bar:
+            figures = measure(quick, bar)
     seconds = time.perf_counter() - start
     about = {"cores": os.cpu_count(), "load_at_start": load_at_start}
-    write_made(folder / "made.json", "scripts.offers_scale", seconds, **about)
+    with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
+        write_csv(folder / "scale.csv", Figure._fields, figures)
+        write_made(folder / "made.json", "scripts.offers_scale", seconds, **about)
+        show(figures)
+        typer.echo(f"-> {folder}")
+
+
+def show(figures: list[Figure]) -> None:
+    """Print the table of what was measured."""
     table = Table(title="A month of offers")
     for name in Figure._fields:
         table.add_column(name, justify="right" if name == "value" else "left")
     for run, offers, days, what, value, unit in figures:
         table.add_row(run, f"{offers:,}", str(days), what, f"{value:.3g}", unit)
     console().print(table)
-    typer.echo(f"-> {folder}")
 
 
 if __name__ == "__main__":

@@ -278,7 +278,46 @@ def test_the_big_picture_is_in_evaluate():
     assert 0.5 < values["offer_freshness"] <= 1.0
 
 
+def test_the_days_of_an_episode_outlive_it():
+    env = batch(2, OFFERS, autoreset_mode="SameStep")
+    env.reset(seed=5)
+    env.action_space.seed(0)
+    seen = []
+    for step in range(24):
+        if step == 23:
+            seen = [env.days(lane) for lane in (0, 1)]
+        env.step(env.action_space.sample())
+    for lane in (0, 1):
+        assert env.days(lane) == ()
+        assert len(env.finished_days(lane)) == 2
+        assert env.finished_days(lane)[:1] == seen[lane]
+
+
+def test_observations_have_the_bounds_of_their_columns():
+    env = started(horizon=3.0)
+    highest = dict(zip(env.features, env.observation_space.high[0], strict=True))
+    assert (highest["day_of_week"], highest["change_frequency"]) == (6.0, 12.0)
+    assert (highest["days_since_change"], highest["elapsed"]) == (31.0, 3.0)
+
+
 # Lanes, and bad input
+
+
+@pytest.mark.parametrize("lane", [-1, 1, "a"])
+def test_lanes_that_are_not_there(lane):
+    env = started()
+    for read in (env.tracker, env.days, env.events, env.last_log, env.ledger, env.held_prices):
+        with pytest.raises(ValueError, match="lane must be"):
+            read(lane)
+
+
+def test_foreign_states():
+    env, other = started(), started(num_pages=81)
+    state = env.get_state()
+    for broken in ({}, {**state["world"], "rooms": []}, other.get_state()["world"], None):
+        with pytest.raises(ValueError, match="state must be of"):
+            env.set_state({**state, "world": broken})
+    env.set_state(state)
 
 
 def test_lanes_of_other_seeds_hold_other_markets():

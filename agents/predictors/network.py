@@ -65,11 +65,13 @@ class NetworkSettings:
     """Examples that an id must have to get a row of its own, >= 1."""
     forget: float = 0.01
     """Chance that an id counts as unknown for one batch, in [0, 1]: trains the shared rows."""
-    threads: int = 2
+    threads: int = 1
     """Threads of torch for training, >= 1; the same seed and number give the same network. Where
     the machine is busy, one is faster than several that wait for each other."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hidden, tuple | list):
+            raise ValueError(f"hidden must be a tuple of integers >= 1, got {self.hidden!r}")
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for units in self.hidden:
             whole("hidden", units, 1)

@@ -28,22 +28,48 @@ def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[
         OSError: it cannot be written.
     """
     check_tasks(predictors)
-    try:
-        text = json.dumps(dict(made), indent=2) + "\n"
-    except TypeError as error:
-        raise ValueError(f"made must hold plain values: {error}") from None
-    folder = Path(folder)
+    text, folder = _text(made), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for task, predictor in predictors.items():
         predictor.save(folder / f"{task}.npz")
+    _write(text, folder)
+
+
+def write_made(folder: str | Path, made: Mapping[str, Any]) -> None:
+    """Write how predictors were made, beside their files in a folder: it makes them loadable.
+
+    Raises:
+        ValueError: ``made`` holds what JSON has no word for.
+        OSError: it cannot be written.
+    """
+    _write(_text(made), Path(folder))
+
+
+def _text(made: Mapping[str, Any]) -> str:
+    """Return plain values as JSON."""
+    try:
+        return json.dumps(dict(made), indent=2) + "\n"
+    except TypeError as error:
+        raise ValueError(f"made must hold plain values: {error}") from None
+
+
+def _write(text: str, folder: Path) -> None:
+    """Replace the file that says how predictors were made, at once."""
     partial = folder / f".{MADE}.partial"
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, folder / MADE)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, folder / MADE)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def check_tasks(predictors: Mapping[str, Predictor]) -> None:
     """Raise ValueError unless there is one predictor of each task, under its name."""
-    found = {name: predictor.task for name, predictor in predictors.items()}
+    if not isinstance(predictors, Mapping):
+        raise ValueError(
+            f"predictors must be a mapping by task, a folder or a name, got {predictors!r}"
+        )
+    found = {name: getattr(each, "task", each) for name, each in predictors.items()}
     if found != {task: task for task in TASKS}:
         raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {found}")
 
@@ -55,11 +81,15 @@ def load(folder_or_name: str | Path) -> dict[str, Predictor]:
         folder_or_name: a folder, or one of :func:`agents.predictors.names`.
 
     Raises:
-        ValueError: there are none, or a file is missing, damaged or foreign.
+        ValueError: there are none, or a file is missing, damaged or foreign, or of another task.
     """
     folder = find(folder_or_name)
-    predictors = {task: Predictor.load(folder / f"{task}.npz") for task in TASKS}
-    check_tasks(predictors)
+    predictors = {}
+    for task in TASKS:
+        path = folder / f"{task}.npz"
+        predictors[task] = Predictor.load(path)
+        if predictors[task].task != task:
+            raise ValueError(f"{path} is a predictor of another task, {predictors[task].task!r}")
     return predictors
 
 
@@ -74,7 +104,9 @@ def made(folder_or_name: str | Path) -> dict[str, Any]:
         read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from None
-    return dict(read)
+    if not isinstance(read, dict):
+        raise ValueError(f"{path} is damaged: it must hold values by name, got {read!r:.80}")
+    return read
 
 
 def find(folder_or_name: str | Path) -> Path:
@@ -83,6 +115,11 @@ def find(folder_or_name: str | Path) -> Path:
     Raises:
         ValueError: there is none.
     """
+    if not isinstance(folder_or_name, str | Path):
+        raise ValueError(
+            f"predictors must be a folder or one of the names {', '.join(names())}, "
+            f"got {folder_or_name!r}"
+        )
     folder = SHIPPED / folder_or_name if folder_or_name in names() else Path(folder_or_name)
     if not (folder / MADE).exists():
         known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"

@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 ROWS_AT_ONCE = 2048
 CHOICES = 10
 """Numbers of trees among which the validation AUC decides."""
+MOST_PAIRED = (np.iinfo(np.int32).max - 6) // 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +67,13 @@ def with_weekdays(ids: IdColumns) -> IdColumns:
     """Return ids with one more column: each merchant on each weekday, the last two of them.
 
     Ids are in the order of :data:`crawl_envs.offer_book.METADATA_FEATURES`; (n, 0) stays as it is.
+    Merchants whose number is negative, or too large for the pair to have one, give -1.
     """
     if ids.shape[1] == 0:
         return ids
-    return np.column_stack([ids, 7 * ids[:, -2] + ids[:, -1]])
+    merchant, weekday = ids[:, -2], ids[:, -1]
+    numbered = (merchant >= 0) & (merchant <= MOST_PAIRED)
+    return np.column_stack([ids, np.where(numbered, 7 * merchant + weekday, -1)])
 
 
 @compiled()

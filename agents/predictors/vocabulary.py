@@ -51,7 +51,7 @@ class Vocabulary:
         return cls(known)
 
     def rows(self, ids: IdColumns) -> RowColumns:
-        """Return the rows of ids, (n, c) int32."""
+        """Return the rows of ids, (n, c) int32; unknown and negative ones get the shared row."""
         rows = np.empty(ids.shape, np.int32)
         for column, table in enumerate(self._rows):
             last = len(table) - 1

@@ -72,6 +72,11 @@ class OfferReader:
         days: tuple[OfferDay, ...] = self.lanes.days(lane)
         return days
 
+    def finished_days(self, lane: int = 0) -> tuple[OfferDay, ...]:
+        """Return the account of the episode before the present one, which autoreset has ended."""
+        days: tuple[OfferDay, ...] = self.lanes.finished_days(lane)
+        return days
+
     def held_prices(self, lane: int = 0) -> IntArray:
         """Return the prices that are held, in cents, 0 for an offer that is sold no more; (m,)."""
         prices: IntArray = self.lanes.held_prices(lane)
@@ -166,8 +171,9 @@ class CrawlOffers(OfferReader, CrawlEnv):
     - ``action`` ("rates"), ``overspend`` ("scale"): see above.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
     - ``price_history`` ("log"): whose price changes books count: ``log``, of all prices, as the
-      hourly crawls of the paper's data had them; ``crawled``, those that the tracker's own crawls
-      found since the start.
+      hourly crawls of the paper's data had them, so that a book tells every morning what changed
+      the day before, crawled or not; ``crawled``, from the start on those alone that the tracker's
+      own crawls found, beside what was logged in the 30 days before.
     - ``reveal`` ("history"): importance is the mean of the clicks of the 30 days before the start;
       with ``"importance"`` it is the expected clicks per day as they were 30 days before the start,
       and with ``"parameters"`` the change rates of then are shown too.

@@ -17,7 +17,7 @@ from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.instances.market_shape import MarketShape
 from crawl_envs.instances.synthetic import MOST_PAGES
 from crawl_envs.offer_book import IdArray, OfferMetadata
-from crawl_envs.sim.market_law import GONE, STEPS_PER_DAY, MarketLaw, MarketNumbers
+from crawl_envs.sim.market_law import GONE, STEPS_PER_DAY, MarketLaw, MarketNumbers, read_only
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray, Instance
 
@@ -44,6 +44,8 @@ LARGEST_MEAN = 5_000.0
 
 class World(NamedTuple):
     """What merchants (M), categories (C) and brands (B) are like; rates are factors.
+
+    All markets of a world share its arrays, which are read-only.
 
     Attributes:
         size: share of the offers, (M,).
@@ -90,7 +92,7 @@ def world(number: int, shape: MarketShape) -> World:
     size = np.arange(1, m + 1) ** -MERCHANT_SIZES
     fast = np.random.default_rng((number, 2021)).random(m) < shape.fast
     country = rng.choice(shape.countries, m, p=_falling(shape.countries))
-    return World(
+    drawn = World(
         size=rng.permutation(size / size.sum()),
         country=country.astype(np.int32),
         language=np.where(rng.random(m) < 0.85, country, 0).astype(np.int32),
@@ -109,6 +111,8 @@ def world(number: int, shape: MarketShape) -> World:
         brand_clicks=effects(shape.brand_clicks, b),
         category_brands=rng.integers(b, size=(c, BRANDS_EACH), dtype=np.int32),
     )
+    there: World = read_only(drawn)
+    return there
 
 
 def _falling(count: int) -> FloatArray:
@@ -162,7 +166,7 @@ class Market(Instance):
     ``importance`` are the expected clicks per day of each offer, ``change_rate`` its expected price
     changes per day, promotions aside, on an average day of the week and the year, both as they are
     when the history before an episode begins: what is *then* true, and goes stale. There are no
-    signals. Offers are sorted by merchant.
+    signals. Offers are sorted by merchant. All arrays are read-only.
 
     Args:
         metadata: what is written on the offers.
@@ -183,8 +187,8 @@ class Market(Instance):
         super().__init__(
             views * law.click_share, np.where(alive, changes, 0.0), bandwidth=bandwidth
         )
-        object.__setattr__(self, "metadata", metadata)
-        object.__setattr__(self, "law", law)
+        object.__setattr__(self, "metadata", read_only(metadata))
+        object.__setattr__(self, "law", read_only(law))
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,7 @@ def _draw_metadata(rng: np.random.Generator, there: World, m: int) -> OfferMetad
     used = there.used[merchant]
     kind = rng.random(m)
     condition = np.where(kind < used[:, 0], 1, np.where(kind < used.sum(1), 2, 0))
-    metadata = OfferMetadata(
+    return OfferMetadata(
         brand=brand,
         category=category,
         condition=condition.astype(np.int32),
@@ -281,9 +285,6 @@ def _draw_metadata(rng: np.random.Generator, there: World, m: int) -> OfferMetad
         language=there.language[merchant],
         merchant=merchant,
     )
-    for array in metadata:
-        array.setflags(write=False)
-    return metadata
 
 
 def market(

@@ -25,6 +25,7 @@ from crawl_envs.sim.market_law import (
     PriceArray,
     SingleArray,
     new_state,
+    read_only,
 )
 from crawl_envs.sim.streams import Stream, loaded, next_uniform, rewind, store
 from crawl_envs.types import FloatArray, IntArray
@@ -373,17 +374,19 @@ def day_of_week(law: MarketLaw, day: int) -> int:
 
 def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:
     """Draw a day, the one after the latest, and change the state to its end."""
-    factor = np.empty(law.week.shape[0])
+    law, factor = read_only(law), np.empty(law.week.shape[0])
     draw_merchants(law, state, day, factor)
     draw_offers(law, state, day, factor)
     at_step = count_steps(state.mask, state.promotion, state.going)
     total, num_clicks = int(at_step.sum()), int(state.clicks[day % RING].sum())
     start = np.cumsum(at_step) - at_step
-    offers, prices = np.empty(total, np.int32), np.empty(total, np.int32)
+    offers, prices = np.zeros(total, np.int32), np.zeros(total, np.int32)
     end = write_prices(law, state, day, start, offers, prices)
     clicked = np.empty(num_clicks, np.int32)
     click_start = write_clicks(law, state, day, clicked)
     truth: list[SingleArray] = [
         array.copy() for array in (state.click_mean, state.view_mean, state.change_chance)
     ]
-    return DayEvents(offers, prices, start, end, clicked, click_start, *truth)
+    drawn = DayEvents(offers, prices, start, end, clicked, click_start, *truth)
+    events: DayEvents = read_only(drawn)
+    return events

@@ -169,11 +169,27 @@ def copied(state: Any) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
+def read_only(arrays: Any) -> Any:
+    """Return a NamedTuple of arrays with a view of each that nobody can write to; itself, if so.
+
+    Kernels are compiled once for such views, and again for arrays that can be written to: what a
+    kernel only reads it is always given so, also where a copy of an environment, or one that came
+    from another process, has lost the mark.
+    """
+    if not any(array.flags.writeable for array in arrays):
+        return arrays
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return type(arrays)(*views)
+
+
 class DayEvents(NamedTuple):
-    """What happens on one day, by step; arrays are the day's own.
+    """What happens on one day, by step; arrays are the day's own, and read-only.
 
     Prices change at ``price_offer`` (int32) to ``new_price`` (int32): those of step s lie in
-    ``price_start[s] : price_end[s]``. Clicks are of ``click_offer`` (int32): those of step s lie in
+    ``price_start[s] : price_end[s]``; what may follow before the next start is not used, and 0.
+    Clicks are of ``click_offer`` (int32): those of step s lie in
     ``click_start[s] : click_start[s + 1]``. ``click_mean``, ``view_mean`` and ``change_chance``
     are the truth behind the day, (m,) float32; see :class:`MarketState`.
     """

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.sim.market_law import STEPS_PER_DAY, DayEvents, PriceArray, SingleArray, copied
+from crawl_envs.sim.market_law import (
+    STEPS_PER_DAY,
+    DayEvents,
+    PriceArray,
+    SingleArray,
+    copied,
+    read_only,
+)
 from crawl_envs.sim.offer_tracking import (
     CLICKS,
     CRAWLS,
@@ -118,14 +125,15 @@ class OfferWorld:
 
     @property
     def events(self) -> DayEvents:
-        """What happens on the present day."""
+        """What happens on the present day, read-only."""
         assert self._events is not None
-        return self._events
+        events: DayEvents = read_only(self._events)
+        return events
 
     def enter(self, events: DayEvents) -> None:
         """Begin the present day."""
         self._events = events
-        begin_day(self.tracking, self.day, events.click_mean)
+        begin_day(self.tracking, self.day, self.events.click_mean)
 
     def choose(self, rates: FloatArray) -> IntArray:
         """Toss coins for a step: which offers to crawl at ``rates`` per day, (m,)."""

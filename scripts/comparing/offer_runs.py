@@ -30,6 +30,7 @@ from policies.arm_rewards import gain_reward, literal_reward
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.discrete_lambdacrawl import discrete_rates
 from policies.offer_rates import HistoryRates, OfferRates, RateSource
+from policies.reward_rule import OFFER_GAIN_BOUND
 from policies.weighted import proportional_rates
 
 WARM_UP, EVALUATED = 60, 31
@@ -42,13 +43,6 @@ PREDICTOR = "offers-network"
 """Name of the predictors, which were trained on other offers of the same merchants."""
 GAMMA = 0.1
 """Of EXP3, as in the paper."""
-GAIN_BOUND = 0.02
-"""Share of all clicks that the arm-free reward of a step pays with 1; what is more is clipped.
-
-Steps of KAB5 gain some .006 on average where a tenth of the offers is crawled a day, and .002 where
-a hundredth is. The bound is the same for all budgets and arms, and was not searched for.
-"""
-
 HISTORY, OWN, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
 SOURCES = (HISTORY, OWN, PREDICTED, TRUTH)
 """Where rates come from: averages of the last 30 days of the full log, or with the price changes
@@ -125,8 +119,10 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 """Single strategies. mu and nu do not depend on price changes, so they have no ``own``."""
 
+LAMBDA_DAY = "lambda_ml day"
 FIVE = (UNIFORM, "Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML)
 KAB5, KAB5_GAIN, MIXTURE = "KAB5", "KAB5 gain", "even mixture"
+KAB5_DAY, KAB5_DAY_GAIN = "KAB5 day", "KAB5 day gain"
 SMALLER: Mapping[str, tuple[str, ...]] = {
     "KAB2": ("mu_ml", "Delta_ml"),
     "KAB3": ("mu_ml", "Delta_ml", UNIFORM),
@@ -138,11 +134,14 @@ CHOICES: Mapping[str, Choice] = {
     KAB5_GAIN: Choice(FIVE, reward="gain"),
     "KAB5 EXP3-IX": Choice(FIVE, Exp3IXBandit),
     "KAB5 EXP3++": Choice(FIVE, Exp3PlusPlusBandit),
+    KAB5_DAY: Choice((*FIVE[:-1], LAMBDA_DAY)),
+    KAB5_DAY_GAIN: Choice((*FIVE[:-1], LAMBDA_DAY), reward="gain"),
     MIXTURE: Choice(FIVE, partial(Exp3Bandit, gamma=1.0)),
     **{label: Choice(arms) for label, arms in SMALLER.items()},
     **{f"{label} gain": Choice(arms, reward="gain") for label, arms in SMALLER.items()},
 }
-"""Bandits of section 5.4. The even mixture plays each arm with the same probability for ever."""
+"""Bandits of section 5.4. Those named ``day`` have LambdaCrawl with steps of a day as an arm. The
+even mixture plays each arm with the same probability for ever."""
 
 
 @lru_cache(maxsize=1)
@@ -255,7 +254,7 @@ class BanditChooser:
         bandit: as many arms as there are strategies.
         weights: of the offers by day, (num_days, m).
         coins: for the choice of arms.
-        reward: ``literal`` or ``gain``, the latter with GAIN_BOUND.
+        reward: ``literal`` or ``gain``, the latter with OFFER_GAIN_BOUND.
 
     Attributes:
         arms: the arms chosen so far.
@@ -290,7 +289,7 @@ class BanditChooser:
         if self.reward == "literal":
             paid = literal_reward(log, weights)
         else:
-            paid = gain_reward(log, weights, GAIN_BOUND)
+            paid = gain_reward(log, weights, OFFER_GAIN_BOUND)
         self.bandit.update(self.arms[-1], paid)
         self.rewards.append(paid)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -114,6 +114,8 @@ def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
         for verdict in verdicts
     }
     table = Table(title=title, title_justify="left", caption=LEGEND, caption_justify="left")
+    if min(len(settings), len(claims)) > MOST_COLUMNS:
+        return _span_table(table, verdicts, claims, settings)
     wide = len(settings) > max(MOST_COLUMNS, len(claims))
     table.add_column("setting" if wide else "claim")
     for name in claims if wide else settings:
@@ -125,6 +127,35 @@ def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
         for claim in claims:
             table.add_row(claim, *(found.get((claim, setting), "") for setting in settings))
     return table
+
+
+def _span_table(
+    table: Table, verdicts: Sequence[Verdict], claims: Sequence[str], settings: Sequence[str]
+) -> Table:
+    """Fill in a line per claim, and in which settings it holds, does not, or may."""
+    table.add_column("claim")
+    for sign in SIGNS.values():
+        table.add_column(sign)
+    for claim in claims:
+        held = {verdict.setting: verdict.holds for verdict in verdicts if verdict.claim == claim}
+        told = [name for name in settings if name in held]
+        table.add_row(claim, *(_spans(told, held, answer) for answer in SIGNS))
+    return table
+
+
+def _spans(names: Sequence[str], held: Mapping[str, str], answer: str) -> str:
+    """Return the settings with an answer, neighbours as ``first .. last``."""
+    spans: list[list[str]] = []
+    open_span = False
+    for name in names:
+        if held[name] != answer:
+            open_span = False
+        elif open_span:
+            spans[-1].append(name)
+        else:
+            spans.append([name])
+            open_span = True
+    return ", ".join(span[0] if len(span) == 1 else f"{span[0]} .. {span[-1]}" for span in spans)
 
 
 def _short(difference: float) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 
 from crawl_envs.evaluation import Row, mean_and_half_width
 from crawl_envs.types import FloatArray
+from policies.reward_rule import OFFER_GAIN_BOUND
 from scripts.comparing.offer_runs import (
     FIVE,
-    GAIN_BOUND,
     KAB5,
     KAB5_GAIN,
     LAMBDA_ML,
@@ -151,7 +151,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     found = courses(rows)
     figure = Figure(figsize=(9.5, 7.2), layout="constrained")
     grid = figure.subplots(len(LABELS), len(BUDGETS), sharex=True, sharey=True, squeeze=False)
-    rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: f"gain in {GAIN_BOUND:.0%} of all clicks pays 1"}
+    gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks pays 1"
+    rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: gain}
     for line, label in zip(grid, LABELS, strict=True):
         for axes, setting in zip(line, BUDGETS, strict=True):
             runs = np.array([found[key] for key in found if key[:2] == (setting, label)])

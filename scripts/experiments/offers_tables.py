@@ -26,7 +26,10 @@ from scripts.comparing.offer_paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABL
 from scripts.comparing.offer_runs import (
     CHOICES,
     KAB5,
+    KAB5_DAY,
+    KAB5_DAY_GAIN,
     KAB5_GAIN,
+    LAMBDA_DAY,
     LAMBDA_ML,
     LAMBDA_TRUE,
     MIXTURE,
@@ -62,9 +65,10 @@ GROUPS = {
     "Uniform": (UNIFORM,),
     "History, full log": ("Delta_h", "mu_h", "nu_h", "lambda_h", "lambda_nu_h", "lambda_h rest"),
     "History, own crawls": ("Delta_own", "lambda_own", "lambda_nu_own", "lambda_own rest"),
-    "Predicted": ("Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML, "lambda_nu_ml", "lambda_ml day"),
+    "Predicted": ("Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML, "lambda_nu_ml", LAMBDA_DAY),
     "Truth": (LAMBDA_TRUE,),
     "Bandits": (KAB5, IX, PLUS_PLUS, KAB2, KAB3, KAB4, KAB3_PRIME),
+    "Bandits, lambda by days": (KAB5_DAY, KAB5_DAY_GAIN),
     "Bandits, arm-free reward": (KAB5_GAIN, *(f"{label} gain" for label in SMALLER)),
     "Control": (MIXTURE,),
 }
@@ -75,6 +79,8 @@ PANELS = {
     "several strategies": (LAMBDA_ML, KAB5, KAB5_GAIN, IX, PLUS_PLUS, MIXTURE),
 }
 FIGURE_6 = (*SMALLER, KAB5)
+MORE = float(np.nextafter(0.0, 1.0))
+"""The least that is more than nothing: on many days two strategies serve the same clicks right."""
 NEAR = 0.01
 """Difference of freshness up to which we call two strategies comparable; the paper gives none."""
 FROM_40 = NAMES[3:]
@@ -99,7 +105,7 @@ def _near(
 
 
 def _gains(label: str, metric: str, where: Sequence[str] = NAMES) -> Range:
-    return Range(label, 0.0, np.inf, tuple(where), "an order of the paper", metric=metric)
+    return Range(label, MORE, np.inf, tuple(where), "an order of the paper", metric=metric)
 
 
 SINGLE_ML = ("Delta_ml", "mu_ml", "nu_ml")
@@ -151,7 +157,11 @@ CLAIMS = (
         + tuple(
             _above(better, worse, metric=metric)[0]
             for metric in (CLICK, OFFER)
-            for better, worse in (("Delta_ml", "Delta_own"), (LAMBDA_ML, "lambda_own rest"))
+            for better, worse in (
+                ("Delta_ml", "Delta_own"),
+                (LAMBDA_ML, "lambda_h rest"),
+                (LAMBDA_ML, "lambda_own rest"),
+            )
         ),
         "In the paper's own Table 5 this does not hold for nu at 10% to 30%. `rest`: LambdaCrawl "
         "that spreads what it leaves unspent over all offers.",
@@ -165,6 +175,7 @@ CLAIMS = (
         "lambda_ml is the best single strategy for clicks.",
         SECTION_53,
         _above(LAMBDA_ML, UNIFORM, "Delta_h", "mu_h", "nu_h", "lambda_h", *SINGLE_ML),
+        "In the paper's own Table 5 nu_h is above it at 10% and 20%.",
     ),
     Claim(
         "LambdaCrawl by impressions in the place of clicks is worse.",
@@ -175,8 +186,20 @@ CLAIMS = (
         "KAB5 is above lambda_ml in both measures at all budgets from 10% on.",
         SECTION_541,
         tuple(_gains(KAB5, gain) for gain in GAINS),
-        "With the reward of the paper's eq. 2. A run is a market of its own here; in the paper it "
-        "is coins on one set of offers.",
+        "With the reward of the paper's eq. 2, and LambdaCrawl solved for the steps in which it "
+        "acts. A run is a market of its own here; in the paper it is coins on one set of offers. A "
+        "day has a few hundred clicks, so that its gain has a resolution of some .2%.",
+    ),
+    Claim(
+        "KAB5 is above lambda_ml in both measures at all budgets from 10% on.",
+        SECTION_541,
+        (
+            *_above(KAB5_DAY, LAMBDA_DAY),
+            *_above(KAB5_DAY, LAMBDA_DAY, metric=OFFER),
+        ),
+        "The same with LambdaCrawl solved for steps of a day, and scaled to two hours, as Table 2 "
+        "and section 3.2.3 can be read: it gives no offer more than a crawl per day, and from 50% "
+        "on leaves budget unspent.",
     ),
     Claim(
         "So it is below 10%, too.",
@@ -209,7 +232,10 @@ CLAIMS = (
             *_above(KAB3, KAB2),
             *_above(KAB3, KAB2, metric=OFFER),
             _gains(KAB3, CLICK_GAIN),
+            *_above(LAMBDA_ML, KAB3, metric=OFFER),
         ),
+        "How far above is not tested, as the paper has no number. In offers KAB3 is still slightly "
+        "below lambda_ml there.",
     ),
     Claim(
         "nu_ml as a fourth, KAB4, lifts offers further and leaves clicks as they are.",
@@ -233,7 +259,7 @@ EXPECTED = (
     Trend(KAB5, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
     Trend(KAB5_GAIN, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
     *(
-        Range(label, 0.0, np.inf, ALL_NAMES, NO_PAPER, metric=gain)
+        Range(label, MORE, np.inf, ALL_NAMES, NO_PAPER, metric=gain)
         for label in (KAB5_GAIN, MIXTURE)
         for gain in GAINS
     ),
@@ -242,7 +268,7 @@ EXPECTED = (
         for better, worse in ((KAB3, KAB2), (KAB4, KAB3_PRIME))
         for metric in (CLICK, OFFER)
     ),
-    Trend("lambda_ml day", "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
+    Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
     *(
         Level(NAMES[place], UNIFORM, table[UNIFORM][place], 0.03, f"table {number}", metric)
         for number, table, metric in ((5, TABLE_5, CLICK), (6, TABLE_6, OFFER))
@@ -260,6 +286,11 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
+def _tabled(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the budgets that the paper's tables have."""
+    return [row for row in rows if row.setting in NAMES]
+
+
 def draw_table_5(rows: Sequence[Row], path: Path) -> None:
     """Draw click-weighted freshness, and write it as a table."""
     from scripts.comparing.offer_charts import freshness_by_budget
@@ -274,7 +305,9 @@ def draw_table_5(rows: Sequence[Row], path: Path) -> None:
         gains=GAIN_5,
     )
     title = "Table 5: clicks that saw the right price"
-    freshness_by_budget(rows, path, title=title, metric=CLICK, panels=PANELS, paper=TABLE_5)
+    freshness_by_budget(
+        _tabled(rows), path, title=title, metric=CLICK, panels=PANELS, paper=TABLE_5
+    )
 
 
 def draw_table_6(rows: Sequence[Row], path: Path) -> None:
@@ -291,7 +324,9 @@ def draw_table_6(rows: Sequence[Row], path: Path) -> None:
         gains=GAIN_6,
     )
     title = "Table 6: offers with the right price at midnight"
-    freshness_by_budget(rows, path, title=title, metric=OFFER, panels=PANELS, paper=TABLE_6)
+    freshness_by_budget(
+        _tabled(rows), path, title=title, metric=OFFER, panels=PANELS, paper=TABLE_6
+    )
 
 
 def draw_figure_4(rows: Sequence[Row], path: Path) -> None:

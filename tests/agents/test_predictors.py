@@ -84,6 +84,18 @@ def test_what_is_learned_is_in_the_features_that_hold_it(tables, model):
     assert scores["click", "both"] > scores["click", "metadata"] + 0.1
 
 
+@pytest.mark.parametrize("model", predictors.MODELS)
+def test_columns_are_scaled_by_those_of_training(tables, tmp_path, model):
+    settings = {"epochs": 1} if model == "network" else {"trees": 10}
+    fitted(tables, "click", model=model, **settings).save(tmp_path / "click.npz")
+    train, validation = (table.columns.history.astype(np.float64) for table in tables[:2])
+    with np.load(tmp_path / "click.npz") as kept:
+        mean, spread = kept["mean"], kept["spread"]
+    np.testing.assert_allclose(mean, train.mean(axis=0), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(spread, train.std(axis=0), rtol=1e-5)
+    assert np.abs(mean - validation.mean(axis=0)).max() > 0.1
+
+
 def test_a_book_is_predicted_as_its_examples_are(log, tables, three):
     test = tables[2]
     day = int(test.day[0])

@@ -11,6 +11,7 @@ import policies
 from policies.arm_rewards import gain_reward, literal_reward, sure_bound
 from policies.arms import ArmEnv
 from policies.default_arms import default_arms
+from policies.reward_rule import OFFER_GAIN_BOUND
 from tests.policies.places import EVERY_PLACE, OFFERS, place, places
 
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
@@ -84,7 +85,9 @@ def test_rewards_are_those_of_the_bandits(name, form, sizes, crawls, reward):
         assert log.page.size <= crawls
         wanted = literal_reward(log, importance)
         if reward == "gain":
-            wanted = gain_reward(log, importance, sure_bound(importance, crawls))
+            bound = sure_bound(importance, crawls)
+            bound = min(bound, OFFER_GAIN_BOUND) if name == OFFERS else bound
+            wanted = gain_reward(log, importance, bound)
         assert found == pytest.approx(wanted, rel=1e-12)
         paid.append(found)
     assert 0.0 < max(paid) <= 1.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,13 +12,15 @@ import pytest
 from scipy.optimize import minimize
 
 import policies as crawl_policies
+from crawl_envs.sim.market_days import begun, draw_day
 from crawl_envs.sim.market_law import STEPS_PER_DAY
+from crawl_envs.sim.streams import roots
 from policies.bandits import Exp3Bandit
-from policies.offer_rates import OfferRates
+from policies.offer_rates import HistoryRates, OfferRates
+from policies.reward_rule import OFFER_GAIN_BOUND
 from scripts.comparing import offer_measures, offer_runs
 from scripts.comparing.offer_runs import (
     CHOICES,
-    GAIN_BOUND,
     KAB5,
     KAB5_GAIN,
     LAMBDA_ML,
@@ -27,9 +31,11 @@ from scripts.comparing.offer_runs import (
     Run,
 )
 
-from .smoothed_rates import predict_by_history
+from .smoothed_rates import predict_by_history, smoothed
 
-SMALL = Run(3, 120, 2, 4)
+SMALL, LARGER = Run(3, 120, 2, 4), Run(3, 1500, 2, 5)
+SCANTY = 0.05
+"""A budget with which own crawls find few of the price changes."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +50,11 @@ def rates_of(seed: int, num_offers: int = 6) -> OfferRates:
         rng.uniform(0.1, 9.0, num_offers),
         rng.uniform(0.02, 0.7, num_offers),
     )
+
+
+def played_days(run: Run, label: str) -> list[offer_runs.OfferDay]:
+    strategy = offer_runs.strategy(run, label, SCANTY)
+    return offer_runs.play_rates(offer_runs.log_of(run), strategy, run.seed)
 
 
 @pytest.mark.parametrize("kind", ["change", "click", "impression"])
@@ -121,39 +132,46 @@ def test_every_strategy_keeps_to_the_budget(label: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "policy"),
+    ("label", "policy", "whose"),
     [
-        ("Uniform", "UniformCrawl"),
-        ("mu_h", "ClickWeightedCrawl"),
-        ("Delta_own", "ChangeWeightedCrawl"),
-        ("lambda_own", "DiscreteLambdaCrawl"),
+        ("Uniform", "UniformCrawl", "log"),
+        ("mu_h", "ClickWeightedCrawl", "log"),
+        ("Delta_h", "ChangeWeightedCrawl", "log"),
+        ("lambda_h", "DiscreteLambdaCrawl", "log"),
+        ("Delta_own", "ChangeWeightedCrawl", "crawled"),
+        ("lambda_own", "DiscreteLambdaCrawl", "crawled"),
     ],
 )
-def test_runs_are_episodes_of_the_environment(label: str, policy: str) -> None:
-    """The same market, days and coins: what a policy does in ``CrawlOffers-v0``."""
-    budget = 0.4
+def test_runs_are_episodes_of_the_environment(label: str, policy: str, whose: str) -> None:
+    """The same market, days and coins: what a policy does in ``CrawlOffers-v0``, day by day."""
+    assert (STRATEGIES[label].source == offer_runs.OWN) == (whose == "crawled")
     env = gymnasium.make(
         "CrawlOffers-v0",
-        num_pages=SMALL.num_offers,
-        bandwidth=budget * SMALL.num_offers,
-        horizon=SMALL.num_days,
+        num_pages=LARGER.num_offers,
+        bandwidth=SCANTY * LARGER.num_offers,
+        horizon=LARGER.num_days,
         action="rates",
         first_day=offer_runs.FIRST_DAY,
+        price_history=whose,
     )
-    rows, _ = env.reset(seed=SMALL.seed)
+    rows, _ = env.reset(seed=LARGER.seed)
     acting = getattr(crawl_policies, policy)(env)
-    core = env.unwrapped
     done = False
     while not done:
         action, _ = acting.predict(rows)
         rows, _, terminated, truncated, _ = env.step(action)
         done = terminated or truncated
-    hits, clicks = core.ledger().hits, core.ledger().requests
-    played = offer_runs.play_rates(
-        offer_runs.log_of(SMALL), offer_runs.strategy(SMALL, label, budget), SMALL.seed
-    )
-    assert sum(day.clicks for day in played) == clicks > 0
-    assert sum(day.hits for day in played) == hits
+    played = played_days(LARGER, label)
+    assert tuple(played) == env.unwrapped.days()
+    assert len(played) == LARGER.num_days
+    assert min(day.clicks for day in played) > 0
+
+
+@pytest.mark.parametrize("kind", ["Delta", "lambda"])
+def test_what_own_crawls_know_makes_other_days_than_the_log(kind: str) -> None:
+    own, logged = (played_days(LARGER, f"{kind}_{source}") for source in ("own", "h"))
+    assert own[0] == logged[0]
+    assert all(one != other for one, other in zip(own[3:], logged[3:], strict=True))
 
 
 def test_own_crawls_know_less_than_the_log() -> None:
@@ -171,6 +189,53 @@ def test_own_crawls_know_less_than_the_log() -> None:
     assert all(seen[day] < full[day] for day in range(2, run.num_days))
 
 
+@pytest.mark.parametrize("label", ["Uniform", "Delta_own", "lambda_h"])
+def test_the_last_days_of_a_run_are_those_that_count(label: str) -> None:
+    found, _ = offer_runs.play(LARGER, label, SCANTY)
+    days = played_days(LARGER, label)
+    counted = [days[number] for number in (2, 3, 4, 5, 6)]
+    assert found.offer.tolist() == [day.fresh for day in days[2:7]]
+    assert found.click.tolist() == [day.hits / day.clicks for day in counted]
+    assert len({*found.offer.tolist()}) == 5
+
+
+def test_true_rates_are_what_a_day_is_drawn_with() -> None:
+    log = offer_runs.log_of(LARGER)
+    law = log.market.law
+    state = begun(law, roots(LARGER.seed).tape, 0)
+    clicks = shown = variance = 0.0
+    for day in range(LARGER.num_days):
+        draw_day(law, state, day)
+        told = offer_runs.true_rates(log, day)
+        np.testing.assert_array_equal(told.click, state.click_mean)
+        np.testing.assert_array_equal(told.impression, state.view_mean)
+        np.testing.assert_array_equal(told.change, state.change_chance)
+        assert all(array.dtype == np.float64 for array in told)
+        clicks += log.clicks[day].sum() - told.click.sum()
+        shown += log.impressions[day].sum() - told.impression.sum()
+        variance += told.impression.sum()
+        assert told.click.sum() < 0.5 * told.impression.sum()
+    assert abs(clicks) < 4.0 * math.sqrt(variance)
+    assert abs(shown) < 4.0 * math.sqrt(variance)
+
+
+@pytest.mark.parametrize("source", [offer_runs.HISTORY, offer_runs.PREDICTED, offer_runs.TRUTH])
+def test_beliefs_are_those_of_each_day_s_book(source: str) -> None:
+    log, kept = offer_runs.log_of(LARGER), offer_runs.beliefs(LARGER, source)
+    for day in range(LARGER.num_days):
+        asked: Any = SimpleNamespace(offers=log.book(day))
+        if source == offer_runs.TRUTH:
+            told = offer_runs.true_rates(log, day)
+        else:
+            told = (HistoryRates() if source == offer_runs.HISTORY else smoothed)(asked)
+        believed = offer_runs.believed(LARGER, source, day)
+        for rows, used, array in zip(kept, believed, told, strict=True):
+            np.testing.assert_array_equal(rows[day], array.astype(np.float32))
+            np.testing.assert_array_equal(used, rows[day])
+            assert used.dtype == np.float64
+            assert day == 0 or not np.array_equal(rows[day], rows[day - 1])
+
+
 @pytest.mark.parametrize("reward", ["literal", "gain"])
 def test_a_choice_is_paid_by_the_weights_of_its_day(reward: str) -> None:
     weights = np.array([[1.0, 2.0, 3.0, 94.0], [10.0, 20.0, 30.0, 40.0]])
@@ -182,7 +247,7 @@ def test_a_choice_is_paid_by_the_weights_of_its_day(reward: str) -> None:
     if reward == "literal":
         assert (first, last) == pytest.approx((1.0 / 6.0, 10.0 / 60.0))
     else:
-        assert (first, last) == pytest.approx((0.01 / GAIN_BOUND, 1.0))
+        assert (first, last) == pytest.approx((0.01 / OFFER_GAIN_BOUND, 1.0))
     assert choosing.shares.sum() == pytest.approx(1.0)
     assert len(choosing.arms) == len(choosing.chances) == STEPS_PER_DAY + 1
 

@@ -124,6 +124,20 @@ def test_a_days_events_are_its_own():
         np.testing.assert_array_equal(array, copy)
 
 
+def test_what_no_price_is_written_to_is_zero():
+    law = market_of("pennies", 2).law
+    state, gaps = begun(law, 5, 0), 0
+    for day in range(20):
+        events = draw_day(law, state, day)
+        written = np.zeros(events.price_offer.size, np.bool_)
+        for first, last in zip(events.price_start, events.price_end, strict=True):
+            written[first:last] = True
+        for array in (events.price_offer, events.new_price):
+            assert not array[~written].any()
+        gaps += np.sum(~written)
+    assert gaps > 0
+
+
 @pytest.mark.parametrize("kind", ["ordinary", "big rates", "obsolescence"])
 def test_a_record_is_the_days_drawn_one_by_one(kind):
     market, days = market_of(kind, 6), 45
