@@ -214,10 +214,15 @@ class OfferLanes(Episodes):
     def _show_day(self, lane: int) -> None:
         """Write all that is observed in a lane."""
         known = self.tracker(lane)
-        places = (known.offers, cast(OfferBook, known.offers).metadata, known.problem)
+        book = cast(OfferBook, known.offers)
+        columns = {
+            "importance": known.problem.importance,
+            "change_rate": known.problem.change_rate,
+            **book._asdict(),
+            **book.metadata._asdict(),
+        }
         for row, name in enumerate(self.features[2:], 2):
-            values = next(getattr(place, name) for place in places if hasattr(place, name))
-            self._shown[lane, row] = np.minimum(values, RATE_CAP)
+            self._shown[lane, row] = np.minimum(columns[name], RATE_CAP)
         self._show_crawls(lane)
 
     def _show_crawls(self, lane: int) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.arguments import whole
-from crawl_envs.types import CrawlLog, FloatArray
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
@@ -37,8 +37,18 @@ def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
     Returns:
         In [0, 1]; 0 where nothing of any weight was crawled.
     """
-    crawled, found = _crawled(log, weights)
-    return min(found / crawled, 1.0) if crawled > 0.0 else 0.0
+    return literal_reward_of(*_crawled(log, weights))
+
+
+def literal_reward_of(crawled: FloatArray, changed: BoolArray) -> float:
+    """:func:`literal_reward` of crawls, given as arrays.
+
+    Args:
+        crawled: the weight of the page of each crawl, >= 0, (n,).
+        changed: whether the crawl found a change, (n,).
+    """
+    spent = float(crawled.sum())
+    return min(float(crawled[changed].sum()) / spent, 1.0) if spent > 0.0 else 0.0
 
 
 def gained_share(log: CrawlLog, weights: FloatArray) -> float:
@@ -51,8 +61,18 @@ def gained_share(log: CrawlLog, weights: FloatArray) -> float:
     Returns:
         >= 0, and at most 1 where no page is crawled twice; 0 where all weights are.
     """
-    total = float(weights.sum())
-    return _crawled(log, weights)[1] / total if total > 0.0 else 0.0
+    return gained_share_of(*_crawled(log, weights), float(weights.sum()))
+
+
+def gained_share_of(crawled: FloatArray, changed: BoolArray, total: float) -> float:
+    """:func:`gained_share` of crawls, given as arrays.
+
+    Args:
+        crawled: the weight of the page of each crawl, >= 0, (n,).
+        changed: whether the crawl found a change, (n,).
+        total: the weight of all pages, >= 0.
+    """
+    return float(crawled[changed].sum()) / total if total > 0.0 else 0.0
 
 
 def gain_reward(log: CrawlLog, weights: FloatArray, bound: float) -> float:
@@ -69,9 +89,24 @@ def gain_reward(log: CrawlLog, weights: FloatArray, bound: float) -> float:
     Raises:
         ValueError: a bound outside (0, 1].
     """
+    return gain_reward_of(*_crawled(log, weights), float(weights.sum()), bound)
+
+
+def gain_reward_of(crawled: FloatArray, changed: BoolArray, total: float, bound: float) -> float:
+    """:func:`gain_reward` of crawls, given as arrays.
+
+    Args:
+        crawled: the weight of the page of each crawl, >= 0, (n,).
+        changed: whether the crawl found a change, (n,).
+        total: the weight of all pages, >= 0.
+        bound: the share that is paid with 1, in (0, 1].
+
+    Raises:
+        ValueError: a bound outside (0, 1].
+    """
     if not 0.0 < bound <= 1.0:
         raise ValueError(f"bound must lie in (0, 1], got {bound!r}")
-    return min(gained_share(log, weights) / bound, 1.0)
+    return min(gained_share_of(crawled, changed, total) / bound, 1.0)
 
 
 def sure_bound(weights: FloatArray, crawls: int) -> float:
@@ -94,7 +129,6 @@ def sure_bound(weights: FloatArray, crawls: int) -> float:
     return float(np.partition(weights, -crawls)[-crawls:].sum()) / total
 
 
-def _crawled(log: CrawlLog, weights: FloatArray) -> tuple[float, float]:
-    """The weight of what was crawled, and of what of it had changed."""
-    own = np.where(log.probe, 0.0, weights[log.page])
-    return float(own.sum()), float(own[log.changed].sum())
+def _crawled(log: CrawlLog, weights: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """The weight of each crawl, and whether it found a change; probes weigh nothing."""
+    return np.where(log.probe, 0.0, weights[log.page]), log.changed

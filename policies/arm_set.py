@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, Policy
@@ -31,13 +33,14 @@ class ArmSet:
 
     Raises:
         ValueError: no arms; one that is no policy, is bound to another environment, or has no
-            actions.
+            actions; ``env`` is wrapped in what takes other actions.
     """
 
     def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
         if not isinstance(arms, Mapping) or not arms:
             raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
         self._core = core_of(env)
+        check_actions(env)
         self.labels = tuple(arms)
         self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
 
@@ -86,6 +89,9 @@ class ArmSet:
             arm: its number, in the order of the labels.
             rows: the observation of the lane, (m, F).
             lane: the lane.
+
+        Raises:
+            ValueError: the arm returns no pair, or an action of another shape.
         """
         everyone = self._core.action_form != "rates"
         action: Any = None
@@ -95,5 +101,37 @@ class ArmSet:
                     said = policy._encode(policy._decide(rows, lane), rows.shape[0])
                     action = said if number == arm else action
             elif number == arm:
-                action, _ = policy.predict(rows)
+                action = self._asked(arm, rows)
+        self._check(arm, action, () if self._core.action_form == "page" else rows.shape[:1])
         return action
+
+    def _asked(self, arm: int, rows: NDArray[Any]) -> Any:
+        """The action of an arm that is no policy of the suite."""
+        said: Any = self.policies[arm].predict(rows)
+        if not isinstance(said, tuple | list) or len(said) != 2:
+            raise ValueError(
+                f"arm {self.labels[arm]!r}: predict must return a pair, an action and a state, "
+                f"got {type(said).__name__} {reprlib.repr(said)}"
+            )
+        return said[0]
+
+    def _check(self, arm: int, action: Any, shape: tuple[int, ...]) -> None:
+        """Raise ValueError where an arm's action has another shape than those of the form."""
+        try:
+            got = str(np.shape(action))
+        except ValueError:
+            got = "rows of different lengths"
+        if got != str(shape):
+            raise ValueError(f"arm {self.labels[arm]!r}: action must have shape {shape}, got {got}")
+
+
+def check_actions(env: Any) -> None:
+    """Raise ValueError where a wrapper takes other actions than the crawl environment inside."""
+    core: Any = core_of(env)
+    own = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
+    taken = getattr(env, "action_space", None)
+    if taken is not None and taken not in own:
+        raise ValueError(
+            f"env must take the actions of the crawl environment inside, {own[0]}, got a "
+            f"{type(env).__name__} that takes {taken}: put the arms inside that wrapper"
+        )

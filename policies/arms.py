@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 from crawl_envs.types import BoolArray
 from policies.arm_set import Arm, ArmSet
 from policies.binding import core_of
-from policies.reward_rule import Reward, RewardRule
+from policies.reward_rule import Reward, RewardRule, RewardSeat
 
 
 class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -63,6 +63,8 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
         self.action_space = Discrete(len(self._arms))
         self._rows: Any = None
+        self._paid: RewardSeat | None = None
+        self._episode = -1
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -79,8 +81,8 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Begin an episode, as the environment does."""
         self._rows, info = self.env.reset(seed=seed, options=options)
         self._arms.hear(self._core.last_log())
-        if self._rule is not None:
-            self._paid = self._rule.begin(self._core.tracker())
+        self._paid = None
+        self._enter()
         return self._rows, self._masked(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -95,16 +97,25 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self._rows is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         arm = int(action)
-        if self._rule is not None:
-            self._rule.renew(self._paid, self._core.tracker())
+        self._enter()
         self._arms.follow()
         rows, reward, terminated, truncated, info = self.env.step(self._arms.act(arm, self._rows))
         self._rows = rows
         log = self._core.last_log()
         self._arms.hear(log)
-        if self._rule is not None:
+        if self._rule is not None and self._paid is not None:
             reward = self._rule.pay(self._paid, log)
         return rows, float(reward), terminated, truncated, {**self._masked(info), "arm": arm}
+
+    def _enter(self) -> None:
+        """Take what the step that follows is paid by; anew in an episode that begins, or is set."""
+        if self._rule is None:
+            return
+        tracker = self._core.tracker()
+        if self._paid is None or tracker.episode != self._episode:
+            self._paid, self._episode = self._rule.begin(tracker), tracker.episode
+        else:
+            self._rule.renew(self._paid, tracker)
 
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         """The info, with a mask of policies in the place of one of pages."""

@@ -15,7 +15,7 @@ from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from policies.allocated import complete_pages
 from policies.binding import PAGE_FORMS, ActingPolicy
 from policies.change_model import ChangeModel
-from policies.offer_rates import RateSource, answer, begun
+from policies.offer_rates import RateSource, answer, begun, rate_source
 from policies.regimes import epoch_regimes
 from policies.shrunk_clicks import ShrunkClicks
 
@@ -94,9 +94,7 @@ class ContextualBandit(ActingPolicy[ContextSeat]):
         if self.exploration > 1.0:
             raise ValueError(f"exploration must lie in [0, 1], got {exploration!r}")
         self.learning_rate = real("learning_rate", learning_rate, above=0.0)
-        if weights is not None and not callable(weights):
-            raise ValueError(f"weights must be a function of a tracker, or None, got {weights!r}")
-        self.source = weights
+        self.source = None if weights is None else rate_source("weights", weights)
 
     def chances(self, lane: int = 0) -> FloatArray:
         """The believed probability of each page that a crawl now finds a change, (m,).

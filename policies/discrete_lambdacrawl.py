@@ -6,9 +6,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from crawl_envs.arguments import real
 from crawl_envs.types import FloatArray
 from policies import solvers
 from policies.offer_rates import OfferRates, RateSource
+from policies.solvers.allocation import page_arrays
 from policies.weighted import SourcedPolicy
 
 Weight: TypeAlias = Literal["click", "impression"]
@@ -77,8 +79,14 @@ def discrete_rates(
         Rates in [0, highest], (m,); equal ones if nothing that matters changes.
 
     Raises:
-        ValueError: as for :func:`policies.solvers.binary_discrete`.
+        ValueError: an argument is negative or not finite, or one that must be > 0 is 0; a
+            probability above 1; shapes disagree.
     """
+    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    highest, step = real("highest", highest, above=0.0), real("step", step, above=0.0)
+    importance, change = page_arrays(importance=importance, change=change)
+    if change.max() > 1.0:
+        raise ValueError(f"change must lie in [0, 1], got {change.max()}")
     if not np.any((importance > 0.0) & (change > 0.0)):
         return np.full(len(importance), min(bandwidth / len(importance), highest))
     chance = change_within(change, step)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-from weakref import WeakKeyDictionary
+import reprlib
+from typing import Any, NamedTuple, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -28,10 +29,14 @@ class OfferRates(NamedTuple):
 
 
 class RateSource(Protocol):
-    """Where the rates come from: a function of what is known in a lane."""
+    """Where the rates come from: a function of what is known in a lane.
+
+    It is asked once per book. One that remembers what it said may have a method ``anew()``, which
+    returns the same source with nothing remembered: it is called for every episode of every lane.
+    """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates as they are believed now."""
+        """The rates as they are believed with the tracker's book."""
 
 
 class HistoryRates:
@@ -97,11 +102,11 @@ class StaleRates:
         days: whole days, >= 1, after which they are asked for again; None for never.
 
     Raises:
-        ValueError: ``days`` is no whole number >= 1.
+        ValueError: ``source`` is no source; ``days`` is no whole number >= 1.
     """
 
     def __init__(self, source: RateSource, days: int | None = None) -> None:
-        self.source = source
+        self.source = rate_source("source", source)
         self.days = None if days is None else whole("days", days, 1)
         self._kept: OfferRates | None = None
         self._episode = self._day = -1
@@ -131,22 +136,45 @@ def usual_source(tracker: Tracker) -> RateSource:
     return _REVEALED if tracker.offers is None else _HISTORY
 
 
+def rate_source(name: str, value: Any) -> RateSource:
+    """The argument of that name, which must be a source of rates.
+
+    Raises:
+        ValueError: it cannot be called, or is a class where an instance is wanted.
+    """
+    if isinstance(value, type):
+        raise ValueError(
+            f"{name} must be a function of a tracker, got the class {value.__name__}: give an "
+            f"instance, as {value.__name__}(...) makes it"
+        )
+    if not callable(value):
+        raise ValueError(f"{name} must be a function of a tracker, got {reprlib.repr(value)}")
+    return value  # type: ignore[no-any-return]
+
+
 def begun(source: RateSource) -> RateSource:
-    """The source for an episode that begins: itself, unless it remembers what it said."""
-    return source.anew() if isinstance(source, StaleRates) else source
+    """The source for an episode that begins: itself, or what its ``anew()`` returns if it has one.
+
+    Raises:
+        ValueError: ``anew()`` returns no source.
+    """
+    anew = getattr(source, "anew", None)
+    return source if anew is None else rate_source(f"{_label(source)}.anew()", anew())
 
 
-class _Day(NamedTuple):
+class _Said(NamedTuple):
     """What a source said on one day of an episode: by ``id`` of the book, the book and the rates.
 
     The books are held so that no other gets the ``id`` of one of them.
     """
 
+    source: ref[RateSource]
     stamp: tuple[int, int]
-    said: dict[int, tuple[OfferBook, OfferRates]]
+    by_book: dict[int, tuple[OfferBook, OfferRates]]
 
 
-_DAYS: WeakKeyDictionary[RateSource, _Day] = WeakKeyDictionary()
+_SAID: dict[int, _Said] = {}
+"""By ``id`` of the source, until it is let go: two that are equal may yet say different things."""
 
 
 def answer(source: RateSource, tracker: Tracker) -> OfferRates:
@@ -154,42 +182,79 @@ def answer(source: RateSource, tracker: Tracker) -> OfferRates:
 
     Answers are remembered for the day and the number of the episode of which it was asked last;
     lanes that are elsewhere are served all the same, but make it compute more often. A source that
-    remembers by itself, that cannot be referred to weakly, or is asked where there is no book is
-    asked each time.
+    cannot be referred to weakly, or is asked where there is no book, is asked each time.
 
     Args:
         source: is believed to depend on the book alone.
         tracker: what is known in a lane.
 
+    Returns:
+        Arrays (m,) float64, the source's own where they are that already.
+
     Raises:
-        ValueError: an array of the answer has not the shape (m,), or a number out of its range;
-            what the source itself objects to.
+        ValueError: the answer is no :class:`OfferRates`, or an array of it is not of numbers, has
+            not the shape (m,), or holds a number out of its range; what the source itself objects
+            to.
     """
-    book = tracker.offers
-    if book is None or isinstance(source, StaleRates):
-        return checked(source(tracker), tracker.problem.num_pages)
-    stamp = (tracker.episode, book.day)
+    book, num_pages = tracker.offers, tracker.problem.num_pages
+    if book is None:
+        return _fit(source(tracker), source, num_pages)
+    said = _said_on((tracker.episode, book.day), source)
+    if id(book) not in said:
+        said[id(book)] = book, _fit(source(tracker), source, num_pages)
+    return said[id(book)][1]
+
+
+def _said_on(stamp: tuple[int, int], source: RateSource) -> dict[int, tuple[OfferBook, OfferRates]]:
+    """What the source said on a day of an episode, to be added to; other days are forgotten."""
+    key, forget = id(source), _SAID.pop
+    if key not in _SAID or _SAID[key].stamp != stamp:
+        try:
+            held = ref(source, lambda _: forget(key, None))
+        except TypeError:
+            return {}
+        _SAID[key] = _Said(held, stamp, {})
+    return _SAID[key].by_book
+
+
+def _fit(said: Any, source: RateSource, num_pages: int) -> OfferRates:
+    """What a source said, as arrays (m,) float64; ValueError unless it is fit to go by."""
+    if not isinstance(said, OfferRates):
+        raise ValueError(
+            f"{_label(source)} must return OfferRates(click, impression, change), arrays of shape "
+            f"({num_pages},), got {_shown(said)}"
+        )
+    arrays = [
+        _column(f"{name} of {_label(source)}", values, num_pages, name == "change")
+        for name, values in zip(OfferRates._fields, said, strict=True)
+    ]
+    same = all(array is values for array, values in zip(arrays, said, strict=True))
+    return said if same else OfferRates(*arrays)
+
+
+def _column(name: str, values: Any, num_pages: int, chance: bool) -> FloatArray:
+    """The values as an array (m,) float64; ValueError unless finite, >= 0, and chances <= 1."""
     try:
-        day = _DAYS.get(source)
-        if day is None or day.stamp != stamp:
-            day = _DAYS[source] = _Day(stamp, {})
-    except TypeError:
-        day = _Day(stamp, {})
-    if id(book) not in day.said:
-        day.said[id(book)] = book, checked(source(tracker), tracker.problem.num_pages)
-    return day.said[id(book)][1]
+        given = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        given = np.asarray(None)
+    if given.dtype.kind not in "iuf" or given.shape != (num_pages,):
+        raise ValueError(f"{name} must be numbers of shape ({num_pages},), got {_shown(values)}")
+    array = np.asarray(given, np.float64)
+    sound = (array >= 0.0) & (array <= (1.0 if chance else np.finfo(np.float64).max))
+    if not sound.all():
+        where = "in [0, 1]" if chance else "finite and >= 0"
+        raise ValueError(f"{name} must be {where}, got {array[~sound][0]}")
+    return array
 
 
-def checked(rates: OfferRates, num_pages: int) -> OfferRates:
-    """The rates; ValueError unless (m,), finite and >= 0, and changes at most 1."""
-    for name, array in zip(OfferRates._fields, rates, strict=True):
-        if np.shape(array) != (num_pages,):
-            raise ValueError(
-                f"rates must give {name} of shape ({num_pages},), got {np.shape(array)}"
-            )
-        most = 1.0 if name == "change" else np.finfo(np.float64).max
-        sound = (array >= 0.0) & (array <= most)
-        if not sound.all():
-            where = "in [0, 1]" if name == "change" else "finite and >= 0"
-            raise ValueError(f"rates must give {name} {where}, got {array[~sound][0]}")
-    return rates
+def _label(source: RateSource) -> str:
+    """What errors call a source: its own name, or that of its class."""
+    return str(getattr(source, "__qualname__", type(source).__qualname__))
+
+
+def _shown(value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    return f"{type(value).__name__} {reprlib.repr(value)}" if value is not None else "None"

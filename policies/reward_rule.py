@@ -11,7 +11,7 @@ from crawl_envs.offer_book import OfferBook
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from policies.arm_rewards import gained_share, literal_reward, sure_bound
 from policies.binding import CrawlCore
-from policies.offer_rates import RateSource, answer, begun
+from policies.offer_rates import RateSource, answer, begun, rate_source
 
 Reward = Literal["gain", "literal"]
 OFFER_GAIN_BOUND = 0.02
@@ -61,7 +61,7 @@ class RewardRule:
 
     Raises:
         ValueError: an unknown reward; a bound outside (0, 1], or for the literal reward, which has
-            none; weights that cannot be called.
+            none; weights that are no source.
     """
 
     def __init__(
@@ -78,10 +78,8 @@ class RewardRule:
                 raise ValueError(f"gain_bound must be None for {reward!r}, got {gain_bound!r}")
             if real("gain_bound", gain_bound, above=0.0) > 1.0:
                 raise ValueError(f"gain_bound must lie in (0, 1], got {gain_bound!r}")
-        if weights is not None and not callable(weights):
-            raise ValueError(f"weights must be a function of a tracker, or None, got {weights!r}")
-        self.core, self.reward = core, reward
-        self.gain_bound, self.source = gain_bound, weights
+        self.core, self.reward, self.gain_bound = core, reward, gain_bound
+        self.source = None if weights is None else rate_source("weights", weights)
 
     def begin(self, tracker: Tracker) -> RewardSeat:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.arguments import flag
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
-from policies.arm_set import Arm, ArmSet
+from policies.arm_set import Arm, ArmSet, check_actions
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.binding import PAGE_FORMS, ActingPolicy
 from policies.default_arms import default_arms
@@ -82,6 +82,7 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
     Raises:
         ValueError: as for :class:`policies.arm_set.ArmSet` and
             :class:`policies.reward_rule.RewardRule`; ``record`` is no truth value.
+        TypeError: an unknown argument.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
@@ -95,11 +96,15 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
         gain_bound: float | None = None,
         weights: RateSource | None = None,
         record: bool = False,
+        **unknown: Any,
     ) -> None:
+        for name in unknown:
+            raise TypeError(f"{self.name}.__init__() got an unexpected keyword argument {name!r}")
         if env is None:
             raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
         super().__init__(env)
         assert self.core is not None
+        check_actions(env)
         self._env = env
         self._rule = RewardRule(self.core, reward, gain_bound, weights)
         self.record = flag("record", record)

@@ -16,7 +16,14 @@ from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
 from policies.allocated import complete_pages
 from policies.answers import answered_share
 from policies.binding import ActingPolicy
-from policies.offer_rates import OfferRates, RateSource, answer, begun, usual_source
+from policies.offer_rates import (
+    OfferRates,
+    RateSource,
+    answer,
+    begun,
+    rate_source,
+    usual_source,
+)
 from policies.regimes import epoch_regimes
 from policies.solvers.allocation import page_arrays
 
@@ -121,8 +128,8 @@ class SourcedPolicy(ActingPolicy[SourcedSeat]):
             history of offers, and elsewhere for what is revealed.
 
     Raises:
-        ValueError: ``env`` is no crawl environment, or has another form of action; ``rates`` cannot
-            be called; at a decision, what the source says is unfit (:func:`answer`).
+        ValueError: ``env`` is no crawl environment, or has another form of action; ``rates`` is
+            no source; at a decision, what the source says is unfit (:func:`answer`).
     """
 
     acts: ClassVar[tuple[str, ...]] = ("rates",)
@@ -130,10 +137,8 @@ class SourcedPolicy(ActingPolicy[SourcedSeat]):
     def __init__(self, env: Any, *, rates: RateSource | None = None) -> None:
         if env is None:
             raise ValueError(f"{self.name} plans ahead, so env must be an environment")
-        if rates is not None and not callable(rates):
-            raise ValueError(f"rates must be a function of a tracker, or None, got {rates!r}")
         super().__init__(env)
-        self.source = rates
+        self.source = None if rates is None else rate_source("rates", rates)
 
     @abstractmethod
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:

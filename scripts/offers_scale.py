@@ -16,9 +16,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -175,20 +176,38 @@ def stepped(offers: int, days: int) -> list[Figure]:
 
 
 def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
-    """Do a task in a fresh process, which hears no interrupt: it ends when this one hears it."""
+    """Do a task in a fresh process, which hears no interrupt: it ends when this one hears it.
+
+    Raises:
+        BrokenProcessPool: it was killed.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that starts inherits it
-        try:
-            future = pool.submit(task)
-        finally:
-            signal.signal(signal.SIGINT, heard)
-        try:
-            return future.result()
-        except BaseException:
-            for process in multiprocessing.active_children():
-                process.kill()
-            raise
+    answers, end = context.Pipe(duplex=False)
+    process = context.Process(target=answer, args=(task, end), daemon=True)
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    try:
+        end.close()
+        figures: list[Figure] | Exception = answers.recv()
+    except EOFError:
+        raise BrokenProcessPool("a process ended without an answer") from None
+    finally:
+        process.kill()
+        process.join()
+    if isinstance(figures, Exception):
+        raise figures
+    return figures
+
+
+def answer(task: Callable[[], list[Figure]], end: Connection) -> None:
+    """Send what comes of a task, or what went wrong."""
+    try:
+        end.send(task())
+    except Exception as error:
+        end.send(error)
 
 
 def measure(quick: bool, bar: Progress) -> list[Figure]:

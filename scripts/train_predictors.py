@@ -262,30 +262,45 @@ def sizes_shown(name: str) -> str:
 
 app = typer.Typer(add_completion=False)
 
+Offers = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Offers to train on; others, {TEST_OFFERS} at most, are for tests.",
+        show_default=sizes_shown("offers"),
+    ),
+]
+Days = Annotated[
+    int | None,
+    typer.Option(
+        help="Days: 153/253 to train on, 9/253 to choose by, the rest to test.",
+        show_default=sizes_shown("days"),
+    ),
+]
+PerDay = Annotated[
+    int | None,
+    typer.Option(help="Training examples per day, at most.", show_default=sizes_shown("per_day")),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the predictors.",
+        show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick if --quick",
+    ),
+]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick", help="A small market, but for what is given, and short training: to try out."
+    ),
+]
+
 
 @app.command(help="Train predictors of price changes, clicks and impressions on a market.")
 def main(
-    offers: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Offers to train on; others, {TEST_OFFERS} at most, are for tests.",
-            show_default=sizes_shown("offers"),
-        ),
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(
-            help="Days: 153/253 to train on, 9/253 to choose by, the rest to test.",
-            show_default=sizes_shown("days"),
-        ),
-    ] = None,
+    offers: Offers = None,
+    days: Days = None,
     model: Annotated[str, typer.Option(help="network or trees.")] = "network",
-    per_day: Annotated[
-        int | None,
-        typer.Option(
-            help="Training examples per day, at most.", show_default=sizes_shown("per_day")
-        ),
-    ] = None,
+    per_day: PerDay = None,
     share: Annotated[float, typer.Option(help="Share of them drawn by past clicks.")] = 0.5,
     seed: Annotated[
         int, typer.Option(help="Seed of the market, its events, and training; tests have the next.")
@@ -293,19 +308,8 @@ def main(
     threads: Annotated[
         int, typer.Option(help="Threads to train with; more than there is room for slow it down.")
     ] = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the predictors.",
-            show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick if --quick",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="A small market, but for what is given, and short training: to try out."
-        ),
-    ] = False,
+    out: Out = None,
+    quick: Quick = False,
 ) -> None:
     """Train, measure, save; say what is wrong in one line."""
     folder = out or Path("runs") / f"predictors-{model}{'-quick' if quick else ''}"

@@ -1,10 +1,9 @@
-"""What the file of a predictor must hold: read with care, since kernels do not check their input."""
+"""What the file of a predictor must hold; kernels do not check what they are given."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -39,7 +38,7 @@ def read_stored(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any
     except FileNotFoundError:
         raise ValueError(f"there is no predictor at {path}") from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _arrays(path: str | Path, file: Any) -> dict[str, NDArray[Any]]:
@@ -47,7 +46,7 @@ def _arrays(path: str | Path, file: Any) -> dict[str, NDArray[Any]]:
     try:
         with np.load(file, allow_pickle=False) as read:
             return dict(read)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
 
 
@@ -93,8 +92,10 @@ def check_stored(
     spread = check_array(arrays, "spread", np.float32, history)
     if not (spread > 0.0).all():
         raise ValueError(f"spread must be > 0, got {spread.min()}")
-    check = check_network if model == "network" else check_trees
-    check(settings, history, ids, arrays)
+    if model == "network":
+        check_network(settings, history, ids, arrays)
+    else:
+        check_trees(history, ids, arrays)
 
 
 def check_array(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
@@ -116,8 +117,16 @@ def check_array(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDA
     return array
 
 
+def check_count(arrays: Arrays, prefix: str, wanted: int) -> None:
+    """Raise ValueError unless so many arrays have a name that begins so."""
+    found = sum(name.startswith(prefix) for name in arrays)
+    if found != wanted:
+        raise ValueError(f"there must be {wanted} arrays {prefix}.., got {found}")
+
+
 def check_vocabulary(columns: int, arrays: Arrays) -> int:
     """Check the known ids of so many columns; return the rows of their table."""
+    check_count(arrays, "model_known_", columns)
     rows = columns
     for column in range(columns):
         known = check_array(arrays, f"model_known_{column}", np.int32, None)
@@ -129,27 +138,20 @@ def check_vocabulary(columns: int, arrays: Arrays) -> int:
 
 def check_network(settings: Any, history: int, ids: int, arrays: Arrays) -> None:
     """Check the arrays of a network on so many columns of history and of ids."""
-    rows, weights = check_vocabulary(ids, arrays), itertools.count()
-
-    def check(*shape: int) -> None:
-        check_array(arrays, f"model_weight_{next(weights)}", np.float32, *shape)
-
-    check(rows, settings.dimension)
+    shapes: list[tuple[int, ...]] = [(check_vocabulary(ids, arrays), settings.dimension)]
     sizes = (history + ids * settings.dimension, *settings.hidden, 1)
     for inward, outward in itertools.pairwise(sizes):
-        check(inward, outward)
-        check(outward)
-    extra = f"model_weight_{next(weights)}"
-    if extra in arrays:
-        raise ValueError(f"{extra} belongs to no layer of {settings.hidden}")
+        shapes += [(inward, outward), (outward,)]
+    check_count(arrays, "model_weight_", len(shapes))
+    for number, shape in enumerate(shapes):
+        check_array(arrays, f"model_weight_{number}", np.float32, *shape)
 
 
-def check_trees(settings: Any, history: int, ids: int, arrays: Arrays) -> None:
+def check_trees(history: int, ids: int, arrays: Arrays) -> None:
     """Check the arrays of trees on so many columns of history and of ids.
 
     Every node's children come after it, so that each row reaches a leaf.
     """
-    del settings  # they say how trees were grown, and nothing of their shape
     columns = ids + 1 if ids else 0  # with each merchant on each weekday
     shares = check_array(arrays, "model_shares", np.float64, check_vocabulary(columns, arrays))
     if shares.size and not 0.0 <= shares.min() <= shares.max() <= 1.0:

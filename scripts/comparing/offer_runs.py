@@ -25,8 +25,8 @@ from crawl_envs.offer_book import OfferBook
 from crawl_envs.offer_rollouts import ArmChooser, DailyRates, play_arms, play_rates
 from crawl_envs.sim.market_law import STEPS_PER_DAY
 from crawl_envs.sim.offer_world import OfferDay, OfferWorld
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray
-from policies.arm_rewards import gain_reward, literal_reward
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.arm_rewards import gain_reward_of, literal_reward_of
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.discrete_lambdacrawl import discrete_rates
 from policies.offer_rates import HistoryRates, OfferRates, RateSource
@@ -285,11 +285,11 @@ class BanditChooser:
     def learn(self, chosen: IntArray, found: BoolArray) -> None:
         """Pay the arm that was chosen last."""
         weights = self.weights[len(self.rewards) // STEPS_PER_DAY]
-        log = crawl_log(chosen, found)
+        crawled = weights[chosen]
         if self.reward == "literal":
-            paid = literal_reward(log, weights)
+            paid = literal_reward_of(crawled, found)
         else:
-            paid = gain_reward(log, weights, OFFER_GAIN_BOUND)
+            paid = gain_reward_of(crawled, found, float(weights.sum()), OFFER_GAIN_BOUND)
         self.bandit.update(self.arms[-1], paid)
         self.rewards.append(paid)
 
@@ -297,13 +297,6 @@ class BanditChooser:
     def shares(self) -> FloatArray:
         """The share of the steps in which each arm was chosen, (K,)."""
         return np.bincount(self.arms, minlength=self.bandit.num_arms) / len(self.arms)
-
-
-def crawl_log(page: IntArray, changed: BoolArray) -> CrawlLog:
-    """Return a log that knows which offers were crawled, and whether the price had changed."""
-    numbers, times = np.empty(0, np.int64), np.empty(0)
-    none = np.zeros(page.size, np.bool_)
-    return CrawlLog(page, times, times, numbers, changed, numbers, times, numbers, none)
 
 
 def chooser(run: Run, label: str) -> BanditChooser:

@@ -16,7 +16,7 @@ from crawl_envs.instances.market import (
     season,
     world,
 )
-from crawl_envs.instances.market_shape import CHANCES, MarketShape
+from crawl_envs.instances.market_shape import CHANCES, MOST, SPREADS, MarketShape
 from crawl_envs.market_log import record
 from crawl_envs.sim.market_law import GONE, STEPS_PER_DAY
 from crawl_envs.sim.streams import generator, roots
@@ -196,6 +196,23 @@ def test_bad_numbers_of_a_shape(name, value):
 def test_chances_above_one(name):
     with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\], got 1.5"):
         MarketShape(**{name: 1.5})
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_rates_and_spreads_have_an_end(name):
+    assert getattr(MarketShape(**{name: MOST[name]}), name) == MOST[name]
+    with pytest.raises(
+        ValueError, match=rf"{name} must lie in \[0, {MOST[name]:g}\], got 1000000.0"
+    ):
+        MarketShape(**{name: 1e6})
+
+
+def test_all_spreads_have_an_end():
+    effects = ("merchant_", "category_", "brand_", "offer_")
+    named = {field.name for field in dataclasses.fields(MarketShape)}
+    spreads = {name for name in named if name.startswith(effects)} | {"drift"}
+    assert spreads == set(SPREADS)
+    assert {name for name in named if name.endswith("_rate")} <= set(CHANCES) | set(MOST)
 
 
 def test_drift_must_forget():

@@ -105,6 +105,75 @@ def test_a_bound_of_one_s_own():
     assert np.any((found[1] > 0.0) & (found[1] < 1.0))
 
 
+@pytest.mark.parametrize("reward", ["gain", "literal"])
+def test_a_state_that_is_set_is_paid_by_its_own_importance(reward):
+    def paid(log, weights):
+        if reward == "literal":
+            return literal_reward(log, weights)
+        return gain_reward(log, weights, min(sure_bound(weights, 50), OFFER_GAIN_BOUND))
+
+    env = place(OFFERS, "rates", num_pages=2000, bandwidth=600.0, reveal="importance")
+    wrapped = ArmEnv(env, {"even": policies.UniformCrawl}, reward)
+    core, told, states = env.unwrapped, [], []
+    for seed in (9, 2):
+        wrapped.reset(seed=seed)
+        told.append(core.tracker().problem.importance)
+        states.append(core.get_state())
+    core.set_state(states[0])
+    found = np.empty((6, 3))
+    for step in range(6):
+        found[step, 0] = wrapped.step(0)[1]
+        found[step, 1:] = [paid(core.last_log(), weights) for weights in told]
+    np.testing.assert_allclose(found[:, 0], found[:, 1], rtol=1e-12)
+    assert not np.allclose(found[:, 0], found[:, 2], rtol=1e-2)
+
+
+class Says:
+    """It says the same, whatever it is asked."""
+
+    def __init__(self, said):
+        self.said = said
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return self.said
+
+
+UNFIT = {
+    "no pair": (3, "predict must return a pair, an action and a state, got int 3"),
+    "nothing": (None, "predict must return a pair, .* got NoneType None"),
+    "an array": (np.zeros(30), "predict must return a pair, .* got ndarray"),
+    "three": ((np.zeros(30), None, None), "predict must return a pair, .* got tuple"),
+    "shorter": ((np.zeros(29), None), r"action must have shape \(30,\), got \(29,\)"),
+    "a page": ((3, None), r"action must have shape \(30,\), got \(\)"),
+    "ragged": (([[1], [1, 2]], None), r"action must have shape \(30,\), got rows of different"),
+}
+
+
+@pytest.mark.parametrize("form", ["rates", "scores"])
+@pytest.mark.parametrize("case", UNFIT)
+def test_an_arm_that_says_what_is_unfit_is_named(case, form):
+    said, message = UNFIT[case]
+    env = place(OFFERS, form)
+    arms = {"even": Says((np.zeros(30), None)), "mine": Says(said)}
+    wrapped = ArmEnv(env, arms)
+    wrapped.reset(seed=0)
+    wrapped.step(0)
+    with pytest.raises(ValueError, match=f"^arm 'mine': {message}"):
+        wrapped.step(1)
+    bandit = policies.Exp3(env, arms={"mine": arms["mine"]})
+    rows, _ = env.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^arm 'mine': {message}"):
+        bandit.predict(rows)
+
+
+def test_an_arm_that_names_several_pages_where_one_is_crawled_is_named():
+    env = small()
+    wrapped = ArmEnv(env, {**PAIR, "mine": Says((np.zeros(5, np.int64), None))})
+    wrapped.reset(seed=0)
+    with pytest.raises(ValueError, match=r"^arm 'mine': action must have shape \(\), got \(5,\)"):
+        wrapped.step(2)
+
+
 class Notes:
     """It crawls page 0, and notes what it is told."""
 
@@ -153,7 +222,18 @@ def small():
     return place("CrawlNCIS-v0", "page")
 
 
+def rescaled():
+    return gym.wrappers.RescaleAction(place(OFFERS, "rates"), np.float64(0.0), np.float64(1.0))
+
+
+OTHER = r"env must take the actions of the crawl environment inside, .* got a {} that takes {}"
+OF_ARMS = OTHER.format("ArmEnv", r"Discrete\(2\): put the arms inside that wrapper")
+SCALED = OTHER.format("RescaleAction", r"Box\(0.0, 1.0, ")
 BAD = {
+    "arms of arms": (lambda: ArmEnv(ArmEnv(small(), PAIR), PAIR), OF_ARMS),
+    "a bandit of arms": (lambda: policies.Exp3(ArmEnv(small(), PAIR), arms=PAIR), OF_ARMS),
+    "a bandit at once": (lambda: policies.Exp3(ArmEnv(small(), PAIR)), OF_ARMS),
+    "other actions": (lambda: ArmEnv(rescaled(), {"even": policies.UniformCrawl}), SCALED),
     "no env": (lambda: ArmEnv(3, PAIR), "env must be a crawl environment, got int"),
     "a vector": (
         lambda: ArmEnv(places(2, "CrawlNCIS-v0", "page"), PAIR),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -147,23 +148,64 @@ def test_old_books_and_forgotten_sources_are_let_go():
     answer(source, core.tracker())
     gc.collect()
     assert rates() is None
-    known, gone = len(offer_rates._DAYS), weakref.ref(source)
+    known, gone = len(offer_rates._SAID), weakref.ref(source)
     del source
     gc.collect()
     assert gone() is None
-    assert len(offer_rates._DAYS) == known - 1
+    assert len(offer_rates._SAID) == known - 1
+
+
+class Slotted:
+    """It cannot be referred to weakly."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, tracker):
+        self.asked += 1
+        return HistoryRates()(tracker)
 
 
 def test_sources_that_cannot_be_remembered_are_asked_each_time():
+    tracker = started(OfferLane(days(1))).tracker()
+    source = Slotted()
+    for count in (1, 2):
+        np.testing.assert_array_equal(answer(source, tracker).click, tracker.offers.clicks_30)
+        assert source.asked == count
+
+
+def test_sources_without_a_hash_are_remembered():
     tracker = started(OfferLane(days(1))).tracker()
 
     class Unhashable(CountedSource):
         __hash__ = None
 
     source = Unhashable(HistoryRates())
-    for count in (1, 2):
-        np.testing.assert_array_equal(answer(source, tracker).click, tracker.offers.clicks_30)
-        assert source.asked == count
+    assert answer(source, tracker) is answer(source, tracker)
+    assert source.asked == 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """Sources of one name are equal, whatever they say."""
+
+    name: str
+    factor: float = field(compare=False)
+
+    def __call__(self, tracker):
+        rates = HistoryRates()(tracker)
+        return rates._replace(click=self.factor * rates.click)
+
+
+def test_sources_that_are_equal_are_told_apart():
+    tracker = started(OfferLane(days(1))).tracker()
+    one, other = Named("mine", 1.0), Named("mine", 3.0)
+    assert one == other
+    for source in (one, other, one):
+        clicks = source.factor * tracker.offers.clicks_30.astype(np.float64)
+        np.testing.assert_array_equal(answer(source, tracker).click, clicks)
 
 
 # Staleness
@@ -218,28 +260,140 @@ def test_stale_rates_of_stale_rates():
         np.testing.assert_array_equal(source(core.tracker()).click, books[since].clicks_30)
 
 
+class First:
+    """One's own source that remembers: the clicks of the first book that it sees."""
+
+    def __init__(self, begun):
+        self.begun, self.kept = begun, None
+
+    def anew(self):
+        self.begun.append(First(self.begun))
+        return self.begun[-1]
+
+    def __call__(self, tracker):
+        rates = HistoryRates()(tracker)
+        self.kept = rates.click if self.kept is None else self.kept
+        return rates._replace(click=self.kept)
+
+
+@pytest.mark.parametrize("within", [lambda source: source, lambda source: StaleRates(source, 1)])
+def test_a_source_of_one_s_own_that_remembers_begins_anew(within):
+    books = [days(3, seed=seed) for seed in range(4)]
+    core = OfferCore(OfferLane(books[0], books[2]), OfferLane(books[1], books[3]))
+    begun = []
+    policy = policies.ClickWeightedCrawl(core, rates=within(First(begun)))
+    for first in (0, 2):
+        observation = core.reset()
+        for _ in range(30):
+            for lane, action in enumerate(policy.predict(observation)[0]):
+                clicks = books[first + lane][0].clicks_30.astype(np.float64)
+                np.testing.assert_allclose(action, 2.0 * clicks / clicks.sum(), rtol=1e-12)
+            observation = core.step()
+    assert len(begun) == 4
+
+
 @pytest.mark.parametrize("kept", [0, -1, 1.5, True, "a week"])
 def test_days_are_whole(kept):
     with pytest.raises(ValueError, match="days must be an integer >= 1, got"):
         StaleRates(HistoryRates(), kept)
 
 
-# Bad answers
+# Bad sources, and bad answers
+
+
+@pytest.mark.parametrize(
+    ("source", "got"),
+    [
+        (3, "got 3"),
+        (None, "got None"),
+        ("history", "got 'history'"),
+        (HistoryRates, r"got the class HistoryRates: give an instance"),
+    ],
+)
+def test_what_is_no_source_is_refused_at_once(source, got):
+    with pytest.raises(ValueError, match=f"^source must be a function of a tracker, {got}"):
+        StaleRates(source)
+    if source is None:
+        return
+    core = OfferCore(OfferLane(days(1)))
+    for name in ("ClickWeightedCrawl", "DiscreteLambdaCrawl"):
+        with pytest.raises(ValueError, match=f"^rates must be a function of a tracker, {got}"):
+            policies.make(name, core, rates=source)
+    for name in ("Exp3", "ContextualBandit"):
+        with pytest.raises(ValueError, match=f"^weights must be a function of a tracker, {got}"):
+            policies.make(name, core, weights=source)
+
+
+def test_what_begins_anew_must_be_a_source():
+    class Bad(HistoryRates):
+        def anew(self):
+            return None
+
+    core = OfferCore(OfferLane(days(1)))
+    policy = policies.ClickWeightedCrawl(core, rates=Bad())
+    with pytest.raises(
+        ValueError, match=r"Bad\.anew\(\) must be a function of a tracker, got None"
+    ):
+        policy.predict(core.reset())
+
+
+GOOD = OfferRates(np.ones(4), np.ones(4), np.ones(4))
+
+
+def unfit(tracker):
+    return unfit.said
+
+
+@pytest.mark.parametrize(
+    ("said", "got"),
+    [
+        (None, "None$"),
+        (1.5, r"float 1\.5$"),
+        ((np.ones(4), np.ones(4)), "tuple "),
+        (tuple(GOOD), "tuple "),
+        (np.ones((3, 4)), r"an array of float64 of shape \(3, 4\)$"),
+        ([[1.0] * 4] * 3, "list "),
+        ({"click": 1.0}, "dict "),
+        ("rates", "str 'rates'$"),
+        (True, "bool True$"),
+    ],
+)
+def test_an_answer_that_is_no_rates(said, got):
+    tracker = started(OfferLane(days(1))).tracker()
+    unfit.said = said
+    wanted = r"^unfit must return OfferRates\(click, impression, change\), arrays of shape \(4,\)"
+    with pytest.raises(ValueError, match=f"{wanted}, got {got}"):
+        answer(unfit, tracker)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("click", np.ones(3), r"rates must give click of shape \(4,\), got \(3,\)"),
-        ("click", [0.0, 1.0, np.inf, 1.0], "click finite and >= 0, got inf"),
-        ("impression", [0.0, -1.0, 1.0, 1.0], "impression finite and >= 0, got -1.0"),
-        ("change", [0.0, 0.5, 1.5, np.nan], r"change in \[0, 1\], got 1.5"),
-        ("change", [0.0, 0.5, np.nan, 1.5], r"change in \[0, 1\], got nan"),
+        ("click", np.ones(3), r"numbers of shape \(4,\), got an array of float64 of shape \(3,\)"),
+        ("click", np.ones(4, bool), r"numbers of shape \(4,\), got an array of bool of shape"),
+        ("click", ["a"] * 4, r"numbers of shape \(4,\), got list \['a'"),
+        ("click", [[1.0], [1.0, 2.0]], r"numbers of shape \(4,\), got list \[\[1.0\]"),
+        ("impression", None, r"numbers of shape \(4,\), got None"),
+        ("impression", 1.0, r"numbers of shape \(4,\), got float 1.0"),
+        ("click", [0.0, 1.0, np.inf, 1.0], "finite and >= 0, got inf"),
+        ("impression", [0.0, -1.0, 1.0, 1.0], "finite and >= 0, got -1.0"),
+        ("change", [0.0, 0.5, 1.5, np.nan], r"in \[0, 1\], got 1.5"),
+        ("change", [0.0, 0.5, np.nan, 1.5], r"in \[0, 1\], got nan"),
     ],
 )
 def test_bad_answers(field, value, message):
-    good = OfferRates(np.ones(4), np.ones(4), np.ones(4))
     tracker = started(OfferLane(days(1))).tracker()
-    with pytest.raises(ValueError, match=message):
-        answer(lambda tracker: good._replace(**{field: np.asarray(value)}), tracker)
-    assert answer(lambda tracker: good, tracker) is good
+    unfit.said = GOOD._replace(**{field: value})
+    with pytest.raises(ValueError, match=f"^{field} of unfit must be {message}"):
+        answer(unfit, tracker)
+
+
+def test_numbers_of_other_kinds_are_converted():
+    tracker = started(OfferLane(days(1))).tracker()
+    said = OfferRates([0, 1, 2, 3], np.arange(4, dtype=np.int8), np.full(4, 0.25, np.float32))
+    found = answer(lambda tracker: said, tracker)
+    assert all(array.dtype == np.float64 for array in found)
+    np.testing.assert_array_equal(found.click, [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(found.impression, [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(found.change, [0.25] * 4)
+    assert answer(lambda tracker: GOOD, tracker) is GOOD

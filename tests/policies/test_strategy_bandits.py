@@ -10,7 +10,15 @@ from crawl_envs.checks import check_policy
 from crawl_envs.evaluation import evaluate
 from crawl_envs.types import CrawlLog
 from policies import Exp3, Exp3IX, Exp3PlusPlus
-from policies.arm_rewards import gain_reward, gained_share, literal_reward, sure_bound
+from policies.arm_rewards import (
+    gain_reward,
+    gain_reward_of,
+    gained_share,
+    gained_share_of,
+    literal_reward,
+    literal_reward_of,
+    sure_bound,
+)
 from policies.arm_set import ArmSet
 from policies.binding import ActingPolicy
 from policies.default_arms import KAB5
@@ -59,6 +67,21 @@ def test_rewards_by_hand():
     twice = log_of([2, 2, 1], [True, True, False])
     assert literal_reward(twice, weights) == pytest.approx(6 / 7, rel=1e-15)
     assert gained_share(twice, weights) == pytest.approx(0.6, rel=1e-15)
+
+
+def test_rewards_of_arrays_are_those_of_logs():
+    weights = np.array([4.0, 1.0, 3.0, 2.0])
+    log = log_of([0, 1, 3], [True, False, True])
+    crawls = np.array([4.0, 1.0, 2.0]), np.array([True, False, True])
+    assert literal_reward_of(*crawls) == literal_reward(log, weights) == 6.0 / 7.0
+    assert gained_share_of(*crawls, 10.0) == gained_share(log, weights) == 0.6
+    assert gain_reward_of(*crawls, 10.0, 0.8) == gain_reward(log, weights, 0.8) == 0.6 / 0.8
+    assert gain_reward_of(*crawls, 10.0, 0.5) == 1.0
+    none = np.empty(0), np.empty(0, np.bool_)
+    assert literal_reward_of(*none) == gained_share_of(*none, 10.0) == 0.0
+    assert gained_share_of(*none, 0.0) == gain_reward_of(*none, 0.0, 0.5) == 0.0
+    with pytest.raises(ValueError, match=r"bound must lie in \(0, 1\], got 1\.5"):
+        gain_reward_of(*crawls, 10.0, 1.5)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -430,3 +453,11 @@ def test_bad_input(case):
     call, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@EVERY_BANDIT
+def test_an_unknown_argument_is_blamed_on_the_bandit_that_got_it(bandit):
+    name = bandit.__name__
+    wanted = rf"^{name}\.__init__\(\) got an unexpected keyword argument 'foo'$"
+    with pytest.raises(TypeError, match=wanted):
+        bandit(small(), foo=1)

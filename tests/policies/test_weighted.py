@@ -202,7 +202,7 @@ def test_a_source_of_ones_own():
 @EVERY_ONE
 def test_bad_arguments(name):
     core = OfferCore(OfferLane(offers()))
-    with pytest.raises(ValueError, match="rates must be a function of a tracker, or None, got 3"):
+    with pytest.raises(ValueError, match="rates must be a function of a tracker, got 3"):
         policies.make(name, core, rates=3)
     with pytest.raises(ValueError, match=f"{name} plans ahead, so env must be an environment"):
         policies.make(name)

@@ -78,6 +78,7 @@ def test_a_shape_by_words():
         (["--set", "merchants=some"], "set must be merchants=NUMBER, got 'merchants=some'"),
         (["--set", "drift"], "set must be drift=NUMBER, got 'drift'"),
         (["--set", "drift=-1"], "drift must be"),
+        (["--set", "change_rate=1e6"], "change_rate must lie in [0, 1000], got 1000000.0"),
         (["--model", "forest"], "model must be one of"),
         (["--seed", "-1"], "seed must be"),
         (["--train-seed", "-2"], "train_seed must be"),
@@ -88,3 +89,29 @@ def test_bad_input_ends_in_one_line(tmp_path, words, message):
     assert done.exit_code == 1
     assert message in done.output
     assert not list(tmp_path.iterdir())
+
+
+def interrupted(*arguments, **named):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "files"),
+    [
+        ("check_folder", "stopped; nothing was written", []),
+        ("make_tables", "stopped; nothing was written", []),
+        ("auc", "stopped; nothing was written", []),
+        ("draw", "stopped while writing; {} may lack files of this run", ["market.csv"]),
+        (
+            *("write_made", "stopped while writing; {} may lack files of this run"),
+            ["market.csv", "market.png"],
+        ),
+    ],
+)
+def test_an_interrupt_anywhere_ends_in_one_line(tmp_path, monkeypatch, where, message, files):
+    monkeypatch.setattr(fit_market, "QUICK", {"offers": 400, "days": 20, "per_day": 200})
+    monkeypatch.setattr(fit_market, where, interrupted)
+    done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 130, done.output
+    assert done.output.splitlines()[-1] == message.format(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files

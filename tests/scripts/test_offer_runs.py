@@ -167,6 +167,61 @@ def test_runs_are_episodes_of_the_environment(label: str, policy: str, whose: st
     assert min(day.clicks for day in played) > 0
 
 
+def rounded(tracker: Any) -> OfferRates:
+    """Return the predicted rates as runs keep them, in single precision."""
+    told = smoothed(tracker)
+    return OfferRates(*(array.astype(np.float32).astype(np.float64) for array in told))
+
+
+@pytest.mark.parametrize("label", [KAB5, KAB5_GAIN])
+def test_bandits_are_episodes_of_the_environment(label: str) -> None:
+    """With the coins of the policy: the same arms, for the same rewards, and the same days."""
+    run, choice, budget = Run(5, 1000, 1, 3), CHOICES[label], 0.2
+    env = gymnasium.make(
+        "CrawlOffers-v0",
+        num_pages=run.num_offers,
+        bandwidth=budget * run.num_offers,
+        horizon=run.num_days,
+        action="rates",
+        first_day=offer_runs.FIRST_DAY,
+    )
+    rows, _ = env.reset(seed=run.seed)
+    coins = env.unwrapped.coins(0).spawn(1)[0]
+    five = ("Uniform", "ChangeWeighted", "ClickWeighted", "ImpressionWeighted", "DiscreteLambda")
+    acting = crawl_policies.Exp3(
+        env,
+        arms={
+            name: getattr(crawl_policies, f"{name}Crawl")(
+                env, **({} if name == "Uniform" else {"rates": rounded})
+            )
+            for name in five
+        },
+        weights=rounded,
+        reward=choice.reward,
+        gamma=offer_runs.GAMMA,
+        record=True,
+    )
+    done = False
+    while not done:
+        action, _ = acting.predict(rows)
+        rows, _, terminated, truncated, _ = env.step(action)
+        done = terminated or truncated
+    acting.observe(env.unwrapped.last_log())
+    history = acting.history()
+
+    weights = offer_runs.beliefs(run, offer_runs.PREDICTED).click
+    choosing = BanditChooser(choice.bandit(5), weights, coins, choice.reward)
+    arms = [offer_runs.strategy(run, arm, budget) for arm in choice.arms]
+    days = list(offer_runs.play_arms(offer_runs.log_of(run), arms, choosing, run.seed))
+    assert choosing.arms == history.arm.tolist()
+    assert {*choosing.arms} == {0, 1, 2, 3, 4}
+    np.testing.assert_allclose(choosing.rewards, history.reward, rtol=1e-5)
+    np.testing.assert_allclose(choosing.chances, history.probabilities, rtol=1e-5)
+    assert np.ptp(choosing.chances[-1]) > 0.01
+    assert len({*choosing.rewards}) > 10
+    assert tuple(days) == env.unwrapped.days()
+
+
 @pytest.mark.parametrize("kind", ["Delta", "lambda"])
 def test_what_own_crawls_know_makes_other_days_than_the_log(kind: str) -> None:
     own, logged = (played_days(LARGER, f"{kind}_{source}") for source in ("own", "h"))

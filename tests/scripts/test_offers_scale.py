@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import threading
+import time
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 from agents.predictors import TASKS
@@ -16,6 +23,7 @@ from crawl_envs.market_log import record
 from crawl_envs.offer_book import OfferBook
 from crawl_envs.offer_rollouts import play_rates
 from scripts import offers_scale
+from scripts.offers_scale import Figure
 
 
 @pytest.mark.parametrize("label", offers_scale.STRATEGIES)
@@ -68,7 +76,7 @@ def test_predictions_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     figures = [offers_scale.Figure("a run", 10, 2, "total", 1.5, "s")]
-    monkeypatch.setattr(offers_scale, "measure", lambda quick: figures if quick else [])
+    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: figures if quick else [])
     done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     [row] = csv.DictReader((tmp_path / "scale.csv").read_text("utf-8").splitlines())
@@ -81,3 +89,101 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "unit": "s",
     }
     assert "scripts.offers_scale" in json.loads((tmp_path / "made.json").read_text())["command"]
+
+
+def test_everything_is_measured_after_a_short_one_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def alone(task: partial[list[Figure]]) -> list[Figure]:
+        asked.append((task.func.__name__, *task.args))
+        return [Figure(str(task.args[0]), 1, 1, "total", 1.0, "s")]
+
+    monkeypatch.setattr(offers_scale, "alone", alone)
+    with Progress(disable=True) as bar:
+        figures = offers_scale.measure(True, bar)
+        [row] = bar.tasks
+    half = len(asked) // 2
+    assert [one[:2] for one in asked[: half - 1]] == [one[:2] for one in asked[half:-1]]
+    assert [figure.run for figure in figures] == [str(one[1]) for one in asked[half:]]
+    assert (row.completed, row.total) == (len(asked), len(asked))
+
+
+def pid() -> list[Figure]:
+    return [Figure("", 0, 0, "", float(os.getpid()), "")]
+
+
+def sleep(path: Path) -> list[Figure]:
+    path.write_text(str(os.getpid()))
+    time.sleep(60.0)
+    return []
+
+
+def test_tasks_have_processes_of_their_own() -> None:
+    numbers = {offers_scale.alone(pid)[0].value for _ in range(2)} | {float(os.getpid())}
+    assert len(numbers) == 3
+
+
+def refuse() -> list[Figure]:
+    raise ValueError("offers must be more")
+
+
+def die() -> list[Figure]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def test_what_goes_wrong_there_is_told_here() -> None:
+    with pytest.raises(ValueError, match="offers must be more"):
+        offers_scale.alone(refuse)
+    with pytest.raises(BrokenProcessPool, match="a process ended without an answer"):
+        offers_scale.alone(die)
+
+
+def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
+    """Both hear it where keys are pressed; the other one does not mind, and is killed."""
+    note, start = tmp_path / "pid", time.monotonic()
+
+    def interrupt() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.02)
+        os.kill(int(note.read_text()), signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(int(note.read_text()), 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        offers_scale.alone(partial(sleep, note))
+    assert time.monotonic() - start < 30.0
+    thread.join(1.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "files"),
+    [
+        ("measure", "stopped; nothing was written", []),
+        ("check_folder", "stopped; nothing was written", []),
+        ("write_made", "stopped while writing; {} may lack files of this run", ["scale.csv"]),
+        (
+            *("show", "stopped while writing; {} may lack files of this run"),
+            ["made.json", "scale.csv"],
+        ),
+    ],
+)
+def test_an_interrupt_anywhere_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, message: str, files: list[str]
+) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: [])
+    monkeypatch.setattr(offers_scale, where, lambda *words, **more: interrupted())
+    done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 130, done.output
+    assert done.output.splitlines()[-1] == message.format(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files

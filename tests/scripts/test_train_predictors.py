@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import scripts.train_predictors
 from agents import predictors
 from agents.predictors import FEATURES, TASKS, saving
+from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
 from crawl_envs.market_log import record
 
@@ -78,3 +79,61 @@ def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
     assert result.exit_code == 1
     assert result.output.strip().endswith(f"error: {message}")
     assert not (tmp_path / "out" / "made.json").exists()
+
+
+def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
+    bad = run("--quick", "--offers", 0, "--out", tmp_path / "bad")
+    assert bad.exit_code == 1
+    assert "num_offers must be an integer >= 1, got 0" in bad.output
+    out = tmp_path / "out"
+    done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)
+    assert done.exit_code == 0, done.output
+    made = saving.made(out)
+    assert (made["offers"], made["days"], made["per_day"]) == (300, 22, 200)
+
+
+def test_quick_runs_have_a_folder_of_their_own(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(
+        scripts.train_predictors, "train_all", lambda out, rows, **more: asked.append(str(out))
+    )
+    for words in ([], ["--quick"], ["--quick", "--model", "trees"]):
+        assert run(*words).exit_code == 0
+    folders = ["predictors-network", "predictors-network-quick", "predictors-trees-quick"]
+    assert asked == [f"runs/{name}" for name in folders]
+
+
+def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatch):
+    """It comes while the fifth predictor is measured: the third is the first that is kept."""
+    measured, left = scripts.train_predictors.measured, iter(range(4))
+
+    def interrupted(*arguments):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    monkeypatch.setattr(scripts.train_predictors, "measured", interrupted)
+    out = tmp_path / "out"
+    done = run("--quick", "--model", "trees", "--out", out)
+    assert done.exit_code == 130
+    assert done.output.splitlines()[-1] == (
+        f"stopped after 4 of 9 predictors; {out} holds auc.csv, price.npz, but no made.json"
+    )
+    assert sorted(path.name for path in out.iterdir()) == ["auc.csv", "price.npz"]
+    assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4
+    assert Predictor.load(out / "price.npz").task == "price"
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"there is no made\.json"):
+        predictors.load(out)
+
+
+def test_an_interrupt_while_logging_says_that_nothing_was_measured(tiny, tmp_path, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scripts.train_predictors, "record", interrupted)
+    done = run("--quick", "--out", tmp_path / "out")
+    assert done.exit_code == 130
+    assert done.output.splitlines()[-1] == "stopped; nothing was measured"
+    assert not list((tmp_path / "out").iterdir())

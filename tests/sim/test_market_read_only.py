@@ -1,4 +1,4 @@
-"""Nobody writes to what markets share, nor to a day's events; kernels are compiled once for them."""
+"""Nobody writes to what markets share, nor to a day's events; kernels know them in one form."""
 
 from __future__ import annotations
 
