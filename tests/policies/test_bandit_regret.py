@@ -52,6 +52,14 @@ def test_regret_on_fixed_arms_grows_no_faster(name):
     assert growth(HORIZONS, regret) <= 0.55
 
 
+@pytest.mark.parametrize("name", ["exp3 falling", "exp3-ix", "exp3++"])
+def test_regret_on_arms_that_can_be_told_from_the_start_grows_no_faster(name):
+    """With gaps of .2 arms can be told after K / gap^2 = 125 rounds."""
+    means = np.array([0.7, 0.5, 0.5, 0.5, 0.5])
+    regret = bernoulli_regret(lambda: LEARNERS[name](0), means, HORIZONS, runs=4).mean(axis=0)
+    assert growth(HORIZONS, regret) <= 0.55
+
+
 def test_exp3_ix_on_fixed_arms_once_they_can_be_told():
     """Before T = K / gap^2 = 2,000 nobody can: regret grows in proportion to time."""
     regret = bernoulli_regret(lambda: Exp3IXBandit(NUM_ARMS), MEANS, HORIZONS[1:], runs=8)
