@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
@@ -18,6 +15,7 @@ from agents.arguments import TrainArguments, make_lanes, pin
 from agents.bridge import CrawlVecEnv
 from agents.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
 from agents.loading import MODEL, Agent, load_model, read_arguments, save_model
+from agents.torch_threads import threads
 
 CONFIG, CURVE = "config.json", "curve.csv"
 
@@ -58,7 +56,7 @@ def train(
         arguments.check_resumes(read_arguments(model_path))
     env = make_lanes(arguments, arguments.lanes, training=True)
     _make_folder(out)
-    with _threads(arguments.threads):
+    with threads(arguments.threads):
         model = _resumed(model_path, env, arguments) if going_on else _fresh(env, arguments)
         rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
         rows = rows if going_on else []
@@ -74,17 +72,6 @@ def _make_folder(out: Path) -> None:
     probe = out / ".writable.partial"
     probe.touch()
     probe.unlink()
-
-
-@contextlib.contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Have torch use so many threads meanwhile."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _fresh(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:

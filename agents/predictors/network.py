@@ -10,9 +10,8 @@ the same number is a penalty as many times stronger as a batch has rows.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from agents.predictors.columns import Columns, FloatColumns
 from agents.predictors.examples import check_word
 from agents.predictors.model import Report, Table
 from agents.predictors.vocabulary import Vocabulary
+from agents.torch_threads import threads
 from crawl_envs.arguments import real, whole
 
 ROWS_AT_ONCE = 8_192
@@ -83,17 +83,6 @@ class NetworkSettings:
         if self.forget > 1.0:
             raise ValueError(f"forget must lie in [0, 1], got {self.forget!r}")
         check_word("reduction", self.reduction, ("sum", "mean"))
-
-
-@contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Have torch use so many threads meanwhile."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Network:
