@@ -153,7 +153,7 @@ def load(folder_or_name: str | Path, env: Any = None) -> Agent:
         known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
         raise ValueError(f"there is no {MODEL} in {folder} ({known})")
     model, arguments = load_model(folder / MODEL)
-    agent = Agent(model, arguments, tuple(model.crawl_features))  # type: ignore[attr-defined]
+    agent = Agent(model, arguments, tuple(model.crawl_features))  # type: ignore[attr-defined]  # ours
     if env is not None:
         agent.check_fits(env)
     return agent

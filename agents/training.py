@@ -100,7 +100,7 @@ def _fresh(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
     }
     kind = algorithm_class(arguments.algorithm)
     model = kind(env=VecMonitor(env), seed=arguments.seed, device="cpu", **kwargs)
-    model.crawl_features = env.features  # type: ignore[attr-defined]
+    model.crawl_features = env.features  # type: ignore[attr-defined]  # saved with it
     return model
 
 

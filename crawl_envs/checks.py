@@ -85,11 +85,13 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
     env = make()
     observation, _ = env.reset(seed=seed)
     core: Any = env.unwrapped
+    box: Any = env.observation_space
     env.action_space.seed(seed)
     for _ in range(STEPS):
         tracker = core.tracker()
         for column, feature in enumerate(core.features):
-            known = np.minimum(_known(tracker, feature), env.observation_space.high[:, column])  # type: ignore[attr-defined]
+            highest = box.high[:, column]
+            known = np.minimum(_known(tracker, feature), highest)
             expect(
                 bool(np.allclose(observation[:, column], known, rtol=1e-6)),
                 f"column {feature} must be what the tracker knows",

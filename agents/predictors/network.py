@@ -181,7 +181,7 @@ class Network:
         loss = functional.binary_cross_entropy_with_logits(
             self._forward(history, rows), labels, reduction=self.settings.reduction
         )
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         touched = torch.zeros(self.vocabulary.size, dtype=torch.bool)
         touched[rows.flatten().long()] = True
         adagrad.step({0: touched})

@@ -14,7 +14,17 @@ import numpy as np
 from crawl_envs.kernels import compiled
 from crawl_envs.offer_book import HISTORY_DAYS
 from crawl_envs.sim.market_law import (
+    BACK,
+    CHANGE_JUMP,
+    CHANGE_SPREAD,
+    DEMAND_JUMP,
+    DEMAND_SPREAD,
+    DRIFT_MEMORY,
+    DRIFT_SPREAD,
+    FIRST_DAY,
+    FIRST_WEEKDAY,
     GONE,
+    OBSOLETE_RATE,
     RING,
     STEPS_PER_DAY,
     ByteArray,
@@ -82,9 +92,9 @@ def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, St
 def draw_merchants(law: MarketLaw, state: MarketState, day: int, factor: FloatArray) -> None:
     """Draw drifts and promotions of the merchants, and write their factors of price changes."""
     numbers, stream = law.numbers, loaded(state.stream)
-    spread, memory = numbers[5], numbers[6]
-    weekday = (day + int(numbers[9])) % 7
-    season = law.season[(day + int(numbers[8])) % DAYS_OF_YEAR]
+    spread, memory = numbers[DRIFT_SPREAD], numbers[DRIFT_MEMORY]
+    weekday = (day + int(numbers[FIRST_WEEKDAY])) % 7
+    season = law.season[(day + int(numbers[FIRST_DAY])) % DAYS_OF_YEAR]
     innovation = spread * math.sqrt(1.0 - memory * memory)
     for merchant in range(factor.size):
         shock, stream = next_normal(stream)
@@ -115,8 +125,8 @@ def shift_habits(
     stream: Stream,
 ) -> Stream:
     """Draw which offers change their habits, and which go, at which step."""
-    change, demand = numbers[2], numbers[2] + numbers[3]
-    gone = demand + numbers[4]
+    change, demand = numbers[CHANGE_JUMP], numbers[CHANGE_JUMP] + numbers[DEMAND_JUMP]
+    gone = demand + numbers[OBSOLETE_RATE]
     for offer in range(price.size):
         going[offer] = 0
         kind, stream = next_uniform(stream)
@@ -125,12 +135,12 @@ def shift_habits(
             demand_level[offer] *= GONE_DEMAND
         if kind <= change:
             normal, stream = next_normal(stream)
-            change_level[offer] = math.exp(numbers[0] * normal)
+            change_level[offer] = math.exp(numbers[CHANGE_SPREAD] * normal)
         elif gone_before:
             continue
         elif kind <= demand:
             normal, stream = next_normal(stream)
-            demand_level[offer] = math.exp(numbers[1] * normal)
+            demand_level[offer] = math.exp(numbers[DEMAND_SPREAD] * normal)
         elif kind <= gone:
             share, stream = next_uniform(stream)
             going[offer] = min(int(share * STEPS_PER_DAY), STEPS_PER_DAY - 1) + 1
@@ -237,7 +247,7 @@ def draw_offers(law: MarketLaw, state: MarketState, day: int, factor: FloatArray
     """Draw when prices change, and how often offers are seen and clicked."""
     price, merchant, chance = state.price, law.merchant, state.change_chance
     row = day % RING
-    season = law.season[(day + int(law.numbers[8])) % DAYS_OF_YEAR, SEASON_DEMAND]
+    season = law.season[(day + int(law.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
     note_last_changes(state.mask, day, state.last_change)
     stream = shift_habits(
         *(law.numbers, price, state.change_level, state.demand_level, state.going),
@@ -279,7 +289,7 @@ def new_base(law: MarketLaw, state: MarketState, offer: int, stream: Stream) -> 
     base, before = state.base[offer], state.before[offer]
     back, stream = next_uniform(stream)
     state.before[offer] = base
-    if back <= law.numbers[7] and before != base:
+    if back <= law.numbers[BACK] and before != base:
         state.base[offer] = before
         return stream
     share, stream = next_uniform(stream)
@@ -369,7 +379,7 @@ def begun(law: MarketLaw, root: int, episode: int) -> MarketState:
 
 def day_of_week(law: MarketLaw, day: int) -> int:
     """Return the weekday of a day, 0 for Monday."""
-    return (day + int(law.numbers[9])) % 7
+    return (day + int(law.numbers[FIRST_WEEKDAY])) % 7
 
 
 def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:

@@ -91,6 +91,21 @@ class MarketNumbers(NamedTuple):
     first_weekday: float
 
 
+(
+    CHANGE_SPREAD,
+    DEMAND_SPREAD,
+    CHANGE_JUMP,
+    DEMAND_JUMP,
+    OBSOLETE_RATE,
+    DRIFT_SPREAD,
+    DRIFT_MEMORY,
+    BACK,
+    FIRST_DAY,
+    FIRST_WEEKDAY,
+) = range(len(MarketNumbers._fields))
+"""Where kernels find them in the array ``MarketLaw.numbers``."""
+
+
 class MarketState(NamedTuple):
     """What of a market changes from day to day; kernels write it.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from scripts.comparing.offer_measures import (
     budgets_measured,
     name_of,
 )
-from scripts.comparing.offer_paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6
+from scripts.comparing.offer_paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6, Table
 from scripts.comparing.offer_runs import (
     CHOICES,
     KAB5,
@@ -290,41 +292,49 @@ def _tabled(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.setting in NAMES]
 
 
-def draw_table_5(rows: Sequence[Row], path: Path) -> None:
-    """Draw click-weighted freshness, and write it as a table."""
+class PaperTable(NamedTuple):
+    """A table of the paper: its title here, what it is of, and the paper's numbers and gains."""
+
+    title: str
+    measure: Measure
+    numbers: Table
+    gains: Sequence[float]
+
+
+CLICK_TABLE = PaperTable(
+    "Table 5: clicks that saw the right price",
+    Measure(CLICK, CLICK_GAIN, CLICK_DAY),
+    TABLE_5,
+    GAIN_5,
+)
+OFFER_TABLE = PaperTable(
+    "Table 6: offers with the right price at midnight",
+    Measure(OFFER, OFFER_GAIN, OFFER_DAY),
+    TABLE_6,
+    GAIN_6,
+)
+
+
+def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
+    """Draw freshness by budget, and write it as a table."""
     from scripts.comparing.offer_charts import freshness_by_budget
 
     write_tables(
         rows,
         path.with_suffix(".csv"),
-        measure=Measure(CLICK, CLICK_GAIN, CLICK_DAY),
+        measure=table.measure,
         groups=GROUPS,
         beyond=(LAMBDA_TRUE,),
-        paper=TABLE_5,
-        gains=GAIN_5,
+        paper=table.numbers,
+        gains=table.gains,
     )
-    title = "Table 5: clicks that saw the right price"
     freshness_by_budget(
-        _tabled(rows), path, title=title, metric=CLICK, panels=PANELS, paper=TABLE_5
-    )
-
-
-def draw_table_6(rows: Sequence[Row], path: Path) -> None:
-    """Draw offer-level freshness, and write it as a table."""
-    from scripts.comparing.offer_charts import freshness_by_budget
-
-    write_tables(
-        rows,
-        path.with_suffix(".csv"),
-        measure=Measure(OFFER, OFFER_GAIN, OFFER_DAY),
-        groups=GROUPS,
-        beyond=(LAMBDA_TRUE,),
-        paper=TABLE_6,
-        gains=GAIN_6,
-    )
-    title = "Table 6: offers with the right price at midnight"
-    freshness_by_budget(
-        _tabled(rows), path, title=title, metric=OFFER, panels=PANELS, paper=TABLE_6
+        _tabled(rows),
+        path,
+        title=table.title,
+        metric=table.measure.value,
+        panels=PANELS,
+        paper=table.numbers,
     )
 
 
@@ -359,8 +369,8 @@ def draw_figure_6(rows: Sequence[Row], path: Path) -> None:
 
 
 PICTURES = {
-    "table5": draw_table_5,
-    "table6": draw_table_6,
+    "table5": partial(draw_table, table=CLICK_TABLE),
+    "table6": partial(draw_table, table=OFFER_TABLE),
     "fig4": draw_figure_4,
     "fig6": draw_figure_6,
 }

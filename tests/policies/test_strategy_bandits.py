@@ -1,6 +1,4 @@
-"""Bandits over strategies: rewards, draws, what the arms hear, what is learned, bad input."""
-
-from itertools import combinations
+"""Bandits over strategies: bounds, draws, what the arms hear, what is learned, bad input."""
 
 import numpy as np
 import pytest
@@ -8,16 +6,10 @@ import pytest
 import policies
 from crawl_envs.checks import check_policy
 from crawl_envs.evaluation import evaluate
-from crawl_envs.types import CrawlLog
 from policies import Exp3, Exp3IX, Exp3PlusPlus
 from policies.arm_rewards import (
-    gain_reward,
-    gain_reward_of,
     gained_share,
-    gained_share_of,
     literal_reward,
-    literal_reward_of,
-    sure_bound,
 )
 from policies.arm_set import ArmSet
 from policies.binding import ActingPolicy
@@ -30,83 +22,6 @@ from tests.policies.places import EVERY_PLACE, OFFERS, keywords, place, places
 
 EVERY_BANDIT = pytest.mark.parametrize("bandit", [Exp3, Exp3IX, Exp3PlusPlus])
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
-
-
-def log_of(pages, changed, probe=None):
-    count = len(pages)
-    none = np.zeros(0, np.int64)
-    return CrawlLog(
-        page=np.array(pages, np.int64),
-        time=np.zeros(count),
-        elapsed=np.ones(count),
-        signals=np.zeros(count, np.int64),
-        changed=np.array(changed, np.bool_),
-        signal_page=none,
-        signal_time=none.astype(float),
-        signal_source=none,
-        probe=np.array([False] * count if probe is None else probe, np.bool_),
-    )
-
-
-# Rewards
-
-
-def test_rewards_by_hand():
-    weights = np.array([4.0, 1.0, 3.0, 2.0])
-    log = log_of([0, 1, 3], [True, False, True])
-    assert literal_reward(log, weights) == pytest.approx(6 / 7, rel=1e-15)
-    assert gained_share(log, weights) == pytest.approx(0.6, rel=1e-15)
-    assert gain_reward(log, weights, 0.8) == pytest.approx(0.75, rel=1e-15)
-    assert gain_reward(log, weights, 0.5) == 1.0
-    looked = log_of([0, 1, 3], [True, False, True], [True, False, False])
-    assert literal_reward(looked, weights) == pytest.approx(2 / 3, rel=1e-15)
-    assert gained_share(looked, weights) == pytest.approx(0.2, rel=1e-15)
-    nothing = log_of([], [])
-    assert literal_reward(nothing, weights) == gained_share(nothing, weights) == 0.0
-    assert literal_reward(log, np.zeros(4)) == gained_share(log, np.zeros(4)) == 0.0
-    twice = log_of([2, 2, 1], [True, True, False])
-    assert literal_reward(twice, weights) == pytest.approx(6 / 7, rel=1e-15)
-    assert gained_share(twice, weights) == pytest.approx(0.6, rel=1e-15)
-
-
-def test_rewards_of_arrays_are_those_of_logs():
-    weights = np.array([4.0, 1.0, 3.0, 2.0])
-    log = log_of([0, 1, 3], [True, False, True])
-    crawls = np.array([4.0, 1.0, 2.0]), np.array([True, False, True])
-    assert literal_reward_of(*crawls) == literal_reward(log, weights) == 6.0 / 7.0
-    assert gained_share_of(*crawls, 10.0) == gained_share(log, weights) == 0.6
-    assert gain_reward_of(*crawls, 10.0, 0.8) == gain_reward(log, weights, 0.8) == 0.6 / 0.8
-    assert gain_reward_of(*crawls, 10.0, 0.5) == 1.0
-    none = np.empty(0), np.empty(0, np.bool_)
-    assert literal_reward_of(*none) == gained_share_of(*none, 10.0) == 0.0
-    assert gained_share_of(*none, 0.0) == gain_reward_of(*none, 0.0, 0.5) == 0.0
-    with pytest.raises(ValueError, match=r"bound must lie in \(0, 1\], got 1\.5"):
-        gain_reward_of(*crawls, 10.0, 1.5)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_rewards_are_sums_over_pages(seed):
-    """Eq. 2 with the crawls of the step for mu rho, and the same over all mu."""
-    rng = np.random.default_rng(seed)
-    weights = rng.lognormal(size=12)
-    stale, crawled = rng.random(12) < 0.4, rng.random(12) < 0.5
-    pages = np.flatnonzero(crawled)
-    log = log_of(pages, stale[pages])
-    found = sum(weights[i] * crawled[i] * stale[i] for i in range(12))
-    spent = sum(weights[i] * crawled[i] for i in range(12))
-    assert literal_reward(log, weights) == pytest.approx(found / spent, rel=1e-12)
-    assert gained_share(log, weights) == pytest.approx(found / sum(weights), rel=1e-12)
-    # It is what the crawls add to freshness.
-    before, after = weights @ ~stale, weights @ ~(stale & ~crawled)
-    assert gained_share(log, weights) == pytest.approx((after - before) / weights.sum(), rel=1e-9)
-
-
-@pytest.mark.parametrize("crawls", range(1, 7))
-def test_the_sure_bound_is_the_most_that_crawls_can_gain(crawls):
-    weights = np.random.default_rng(crawls).lognormal(size=6)
-    most = max(sum(weights[list(pages)]) for pages in combinations(range(6), crawls))
-    assert sure_bound(weights, crawls) == pytest.approx(most / weights.sum(), rel=1e-12)
-    assert sure_bound(np.zeros(6), crawls) == 1.0
 
 
 def test_the_bound_of_each_form():
@@ -442,8 +357,6 @@ BAD = {
     "alpha": (lambda: Exp3PlusPlus(small(), alpha=-1.0), "alpha must be .* got -1.0"),
     "lane": (lambda: Exp3(small()).selection_probabilities(), "lane must be one .* got 0"),
     "history": (lambda: Exp3(small()).history(), "record must be True .* got False"),
-    "crawls": (lambda: sure_bound(np.ones(3), 0), "crawls must be .* got 0"),
-    "share": (lambda: gain_reward(log_of([], []), np.ones(3), 0.0), "bound must lie .* got 0.0"),
     "unset": (lambda: ArmSet(small(), None), "arms must map .* got None"),
 }
 
