@@ -92,6 +92,23 @@ def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]
     return _read_only(array, (num_pages,))
 
 
+def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.int64]:
+    """Return a read-only int64 copy of whole numbers >= 0, one for each page.
+
+    Raises:
+        ValueError: they are not whole numbers >= 0, or of another shape.
+    """
+    array = np.asarray(value)
+    if array.shape != (num_pages,) or array.dtype.kind not in "iu" or array.min() < 0:
+        raise ValueError(
+            f"{name} must be a whole number >= 0 for each of {num_pages} pages, got dtype "
+            f"{array.dtype}, shape {array.shape}"
+        )
+    numbers = array.astype(np.int64)
+    numbers.setflags(write=False)
+    return numbers
+
+
 def per_source(
     given: Mapping[str, ArrayLike], num_pages: int, most: int
 ) -> dict[str, NDArray[np.float64]]:

@@ -14,9 +14,10 @@ from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, ste
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.events import check_events
+from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.state import CRAWLS, HITS, REQUESTS
-from crawl_envs.sim.streams import Roots
+from crawl_envs.sim.streams import Roots, generator
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.types import (
@@ -145,6 +146,11 @@ class Lanes(Episodes):
         write_parameters(self._world.shown[lane], instance, self.features)
 
     def _restart_worlds(self, chosen: BoolArray) -> None:
+        for lane in map(int, np.flatnonzero(chosen)):
+            instance, lane_roots = self._instances[lane], self._roots[lane]
+            if isinstance(instance, OwnLaw) and lane_roots is not None:
+                rng = generator(lane_roots.tape, self._episode(lane))
+                self._world.set_tape(lane, instance.draw_tape(rng, self.horizon))
         if restart_lanes(self._world.table, chosen) == LOG_FULL:
             self._resume()
 

@@ -22,10 +22,11 @@ from crawl_envs.kernels import ready
 from crawl_envs.sim.advance import restart
 from crawl_envs.sim.agenda import empty_agenda
 from crawl_envs.sim.clock import clock_rows, slot_times
+from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.random_crawls import begin_rates, rewind_coins, roll_rates
 from crawl_envs.sim.rollout import Answers, count_alike, roll_index, roll_sequence
-from crawl_envs.sim.streams import roots
+from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.thresholds import begin_rule, coins_of, roll_thresholds
 from crawl_envs.sim.world import World
@@ -116,6 +117,8 @@ class Episode:
             tape=self.tape,
         )
         world.set_instance(0, instance)
+        if self.tape is None and isinstance(instance, OwnLaw):
+            world.set_tape(0, instance.draw_tape(generator(root.tape, 0), self.horizon))
         world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.coins
         restart(world.state, 0)
         if at_random:

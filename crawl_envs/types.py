@@ -10,6 +10,7 @@ Delta                      ``change_rate``        Poisson rate of changes
 W^o (LambdaCrawl)          ``complete``           pages whose every change is signalled
 C(n)                       ``penalty``            what n changes that no crawl has found cost
 S                          ``num_sources``        sources of signals, numbered from 0
+host, directory            ``group``              pages that belong together, numbered from 0
 lambda (NCIS)              ``recall``             P(a change emits a signal)
 nu                         ``false_signal_rate``  rate of signals with no change behind them
 alpha                      ``unsignalled_rate``   (1 - lambda) Delta, lambda over all sources
@@ -35,7 +36,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import bandwidth_function, per_page, per_source
+from crawl_envs.arguments import bandwidth_function, per_page, per_source, whole_per_page
 from crawl_envs.delay import Delay
 from crawl_envs.offer_book import OfferBook
 
@@ -107,6 +108,8 @@ class Instance:
         bandwidth: crawls per unit time, > 0 (R), from time 0 on.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         delay: how long signals travel.
+        group: host or directory of each page, as anybody sees it in its URL: (m,) whole numbers
+            from 0, which policies may pool over; None where nothing is said.
 
     Raises:
         ValueError: a rate is negative or not finite, recall or its sum over sources is outside
@@ -121,6 +124,7 @@ class Instance:
     bandwidth: float
     bandwidth_steps: tuple[tuple[float, float], ...]
     delay: Delay
+    group: IntArray | None
 
     def __init__(
         self,
@@ -132,6 +136,7 @@ class Instance:
         bandwidth: float,
         bandwidth_steps: Sequence[Sequence[float]] = (),
         delay: Delay | None = None,
+        group: ArrayLike | None = None,
     ) -> None:
         given = {
             "importance": importance,
@@ -154,6 +159,8 @@ class Instance:
         if not isinstance(delay, Delay | None):
             raise ValueError(f"delay must be a Delay or None, got {delay!r}")
         object.__setattr__(self, "delay", delay if delay is not None else Delay())
+        groups = None if group is None else whole_per_page("group", group, num_pages)
+        object.__setattr__(self, "group", groups)
 
     @property
     def num_pages(self) -> int:
@@ -204,6 +211,7 @@ class Instance:
             bandwidth=self.bandwidth,
             bandwidth_steps=self.bandwidth_steps,
             delay=self.delay,
+            group=self.group,
         )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
@@ -220,6 +228,7 @@ class Instance:
             delay=self.delay if told else None,
             num_sources=self.num_sources,
             complete=self.complete,
+            group=self.group,
         )
 
 
@@ -232,7 +241,8 @@ class Problem:
     """The public part of an :class:`Instance`; ``None`` stands for what is not revealed.
 
     How many sources of signals there are is always public, and so is ``complete``: which pages
-    signal their every change, and send no other signal, (m,) bool; None stands for no page.
+    signal their every change, and send no other signal, (m,) bool; None stands for no page. So is
+    ``group``, the host or directory of each page, (m,) int64; None where there are none.
     """
 
     num_pages: int
@@ -245,6 +255,7 @@ class Problem:
     delay: Delay | None = None
     num_sources: int = 1
     complete: BoolArray | None = None
+    group: IntArray | None = None
 
     def __post_init__(self) -> None:
         if self.recall is not None and self.recall.ndim == 2:

@@ -11,7 +11,7 @@ import numpy as np
 from crawl_envs.arguments import real
 from crawl_envs.instances import traces
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Instance
+from crawl_envs.types import Instance, IntArray
 
 Importance = Literal["uniform", "zipf"]
 IMPORTANCES = ("uniform", "zipf")
@@ -31,6 +31,7 @@ class Recorded:
     parameters: traces.Parameters
     bandwidth: float
     importance: Importance
+    group: IntArray | None = None
 
     @property
     def num_pages(self) -> int:
@@ -52,6 +53,7 @@ class Recorded:
             self.parameters.recall,
             self.parameters.false_signal_rate,
             bandwidth=self.bandwidth,
+            group=self.group,
         )
 
 
@@ -104,4 +106,5 @@ def recorded(
         fitted,
         bandwidth,
         "zipf" if importance == "zipf" else "uniform",
+        record.directory,
     )

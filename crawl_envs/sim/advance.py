@@ -237,7 +237,7 @@ def advance(state: State) -> bool:
     complete = True
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
-        row = 0 if record.recorded else lane
+        row = min(lane, tape.shape[0] - 1)
         full = False
         while record.busy and (record.cursor < record.length or not record.recorded):
             if record.cursor == record.length:

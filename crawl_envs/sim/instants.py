@@ -28,7 +28,7 @@ def next_event_time(state: State, lane: int) -> float:
         if record.recorded:
             return math.inf
         draw_block(state, lane)
-    return float(state.tape[0 if record.recorded else lane, record.cursor].time)
+    return float(state.tape[min(lane, state.tape.shape[0] - 1), record.cursor].time)
 
 
 @compiled(forceinline=True)
@@ -67,7 +67,7 @@ def let_happen(state: State, lane: int) -> tuple[int, int]:
     Returns its code, and its kind, or NOTHING where it touched nothing.
     """
     record = state.lanes[lane]
-    event = state.tape[0 if record.recorded else lane, record.cursor]
+    event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
     pass_time(record, event.time)
     code = event.code
     number, kind = code >> KIND_BITS, code & KIND_MASK

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crawl_envs.arguments import whole
 from crawl_envs.delay import DELAY_KINDS
 from crawl_envs.sim.clock import clock_rows, slots_until
-from crawl_envs.sim.events import column_bits, event_rates, fill_alias
+from crawl_envs.sim.events import KIND_MASK, REQUEST, column_bits, event_rates, fill_alias
 from crawl_envs.sim.state import (
     ALIAS,
     CRAWL_ENTRY,
@@ -33,7 +33,7 @@ MOST_COLUMNS = 2**31 - 1
 LOG_CAPACITY = 16
 """Signals per slot that are provided for at first; the log grows as needed."""
 
-GROWING = {"clock": 1, "pending": 1, "signal_log": 1, "crawl_log": 1, "crawl_signals": 2}
+GROWING = {"clock": 1, "tape": 1, "pending": 1, "signal_log": 1, "crawl_log": 1, "crawl_signals": 2}
 """Arrays whose next dimension after so many grows as worlds need."""
 
 
@@ -140,7 +140,7 @@ class World:
                 f"tape must be of {num_sources} sources of signals, got {tape.num_sources}"
             )
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
-        self.epoch, self.requests = epoch, requests
+        self.epoch, self.requests, self.one_tape = epoch, requests, tape is not None
         self._adopt(_allocate(num_lanes, num_pages, plan))
         lanes = self.state.lanes
         lanes["column_bits"] = column_bits(num_sources)
@@ -171,7 +171,8 @@ class World:
         state.clock[lane] = np.inf
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
-        if not record["recorded"]:
+        if not self.one_tape:
+            record["recorded"] = False
             rates = event_rates(instance, self.requests).ravel()
             total = rates.sum()
             record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
@@ -179,6 +180,30 @@ class World:
             record["delay_kind"] = DELAY_KINDS.index(instance.delay.kind)
             record["delay_mean"] = instance.delay.mean
             record["delay_quantum"] = instance.delay.quantum
+
+    def set_tape(self, lane: int, tape: Tape) -> None:
+        """Give a lane a recorded tape of its own, without births and deaths.
+
+        It takes effect at the lane's next restart, and holds until the lane is given an instance.
+        Requests are left out where none are played.
+
+        Raises:
+            ValueError: it is of other pages or sources, or pages are born or die.
+        """
+        if tape.alive.size != self.num_pages or tape.num_sources != self.num_sources:
+            raise ValueError(
+                f"tape must be of {self.num_pages} pages and {self.num_sources} sources, got "
+                f"{tape.alive.size} and {tape.num_sources}"
+            )
+        if tape.mortal:
+            raise ValueError("tape of a single lane must have no births and deaths")
+        played = self.requests | (tape.code & KIND_MASK != REQUEST)
+        time, code = tape.time[played], tape.code[played]
+        if time.size > self.state.tape.shape[1]:
+            self._adopt(self.state._replace(tape=_widened(self.state.tape, time.size)))
+        events, record = self.state.tape[lane], self.state.lanes[lane]
+        events["time"][: time.size], events["code"][: time.size] = time, code
+        record["recorded"], record["length"] = True, time.size
 
     def _make_room(self, instance: Instance) -> None:
         """Widen the arrays whose width depends on the instance."""

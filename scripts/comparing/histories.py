@@ -151,6 +151,7 @@ def replayed(
         fit(trace, *days, signals),
         alive / days_per_crawl,
         "zipf" if importance == "zipf" else "uniform",
+        trace.directory,
     )
     form = action_form("page", generator.num_pages, 1)
     lanes = Lanes(
