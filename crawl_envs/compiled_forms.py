@@ -106,7 +106,42 @@ class CompiledRates(NamedTuple):
     rules: tuple[RateRule, ...]
 
 
-Compiled: TypeAlias = CompiledIndex | CompiledSequence | CompiledThresholds | CompiledRates
+class Memory(NamedTuple):
+    """What a learner remembers of an episode: arrays that its compiled functions read and write.
+
+    Attributes:
+        pages: numbers kept of each page, (K, m).
+        groups: numbers kept of each group of pages, (G, L).
+        events: numbers kept of past events, a ring, (E, C).
+        shared: constants, counters, the weights of a network, (W,).
+        group: the group of each page, (m,).
+    """
+
+    pages: FloatArray
+    groups: FloatArray
+    events: FloatArray
+    shared: FloatArray
+    group: IntArray
+
+
+class CompiledLearner(NamedTuple):
+    """A policy that learns while it crawls: crawl the alive page of the largest score.
+
+    ``meet``, ``learn``, ``hear`` and ``score`` are compiled functions of the types of these names
+    in :mod:`crawl_envs.kernels`; at every decision they are called in this order with ``memory``,
+    as at the episode's start. Scores may be any finite numbers.
+    """
+
+    meet: Any
+    learn: Any
+    hear: Any
+    score: Any
+    memory: Memory
+
+
+Compiled: TypeAlias = (
+    CompiledIndex | CompiledSequence | CompiledThresholds | CompiledRates | CompiledLearner
+)
 
 
 @runtime_checkable

@@ -22,6 +22,24 @@ HEED = types.FunctionType(
 )
 """Type of what one signal counts: ``heed(parameters, page, age, source)``."""
 
+_TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
+MEMORY = (_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1])
+"""Types of what a learner remembers; see :class:`crawl_envs.compiled_forms.Memory`."""
+
+MEET = types.FunctionType(types.void(*MEMORY, types.int64, types.float64, types.boolean))
+"""Type of what hears of births and deaths: ``meet(*memory, page, time, alive)``."""
+
+LEARN = types.FunctionType(
+    types.void(*MEMORY, types.int64, types.float64, types.float64, _ROW, types.boolean)
+)
+"""Type of what learns from a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
+
+HEAR = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
+"""Type of what takes the signals of a step, in order: ``hear(*memory, page, time, source)``."""
+
+SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))
+"""Type of what scores all pages: ``score(*memory, now, elapsed, alive, scores)``."""
+
 
 SOURCES = tuple(Path(__file__).resolve().parents[1] / name for name in ("crawl_envs", "policies"))
 

@@ -12,6 +12,7 @@ from crawl_envs.arguments import real
 from crawl_envs.compiled_forms import (
     Compiled,
     CompiledIndex,
+    CompiledLearner,
     CompiledRates,
     CompiledSequence,
     CompiledThresholds,
@@ -22,6 +23,7 @@ from crawl_envs.kernels import ready
 from crawl_envs.sim.advance import restart
 from crawl_envs.sim.agenda import empty_agenda
 from crawl_envs.sim.clock import clock_rows, slot_times
+from crawl_envs.sim.learner_rollout import roll_learner
 from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.random_crawls import begin_rates, rewind_coins, roll_rates
@@ -154,9 +156,17 @@ def play_form(episode: Episode, form: Compiled, slots: int) -> Rollout:
     return Rollout(crawls, times, world.ledger(0), world.num_pages)
 
 
-def _roll_slots(world: World, form: CompiledIndex | CompiledSequence, slots: int) -> IntArray:
+def _roll_slots(
+    world: World, form: CompiledIndex | CompiledSequence | CompiledLearner, slots: int
+) -> IntArray:
     """Play a policy for a number of slots; returns the page of each."""
     crawls = np.zeros(slots, np.int64)
+    if isinstance(form, CompiledLearner):
+        known = np.zeros(world.num_pages), np.ones(world.num_pages, np.bool_)
+        told = (*map(ready, form[:4]), *form.memory, *known)
+        while not ready(roll_learner)(world.table, *told, crawls):
+            world.grow_logs()
+        return crawls
     if isinstance(form, CompiledIndex):
         roll, value, heed = ready(roll_index), ready(form.value), ready(form.heed or count_alike)
         counted = np.zeros(world.num_pages)

@@ -367,7 +367,7 @@ def best_pages(
     if form == "refresh" and threshold is not None:
         return np.flatnonzero(alive & (ready(page_values)(*seen) >= threshold))
     if form == "scores" and batch > 1:
-        return _largest(ready(page_values)(*seen), alive, batch)
+        return largest_pages(ready(page_values)(*seen), alive, batch)
     return np.array([ready(best_page)(*seen)])
 
 
@@ -383,7 +383,7 @@ def _sources(columns: Iterable[str], name: str) -> int:
     return sum(column.rpartition("_")[0] == name for column in columns)
 
 
-def _largest(worth: FloatArray, alive: BoolArray, count: int) -> IntArray:
+def largest_pages(worth: FloatArray, alive: BoolArray, count: int) -> IntArray:
     """The ``count`` alive pages of the largest values, best first, ties to the lowest index."""
     count = min(count, int(alive.sum()))
     if count == 0:

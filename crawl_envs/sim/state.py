@@ -144,8 +144,8 @@ class State(NamedTuple):
             crawl found (-1 none yet), what the last probe since then found (-1 none), whether the
             page exists.
         alive_at_start: which pages exist at time 0, (m,).
-        tape: EVENT, (N, E): events of each lane, a block of generated ones or a whole recorded tape;
-            or (1, E) recorded ones that all lanes read.
+        tape: EVENT, (N, E): of each lane, a block of drawn events or a whole recorded tape; or
+            (1, E) recorded ones that all lanes read.
         alias: ALIAS, (N, K m), from which (page, kind) is drawn; K kinds, a power of two.
         pending: EVENT, (N, P), a heap of the signals under way.
         signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
