@@ -34,6 +34,7 @@ def _wired(
     reveal: Reveal = "parameters",
     delay: Mapping[str, Any] | None = None,
     num_sources: int | None = None,
+    corruption: float | None = None,
     resample: bool = False,
     probe: bool = False,
 ) -> tuple[Lanes, Objective]:
@@ -45,6 +46,7 @@ def _wired(
         bandwidth_steps=bandwidth_steps,
         delay=delay,
         num_sources=num_sources,
+        corruption=corruption,
     )
     penalty, paid = penalty_and_reward(objective, reward)
     lanes = Lanes(
@@ -82,6 +84,25 @@ class CrawlNCIS(CrawlEnv):
     tells of many, with recall from U(1/3, 2/3) and false signals at rates from U(0.1, 0.6).
     ``bing-like`` has change rates per day, importances and signals like the semi-synthetic set of
     section 6.7 (:mod:`crawl_envs.instances.bing_like`).
+    Seven more break an assumption of the formulas each, on pages like those of ``noisy``; what is
+    told of them where parameters are revealed are beliefs, and the events follow a hidden law
+    (:mod:`crawl_envs.instances.stressed`, with all constants):
+
+    | instance | what happens | what is told |
+    |---|---|---|
+    | late | signals travel exponential times, mean log-uniform in [0.05, 2] | no delay |
+    | bursty | in a tenth of the time, 9.1 times as many changes; else a tenth | mean rates |
+    | periodic | half: gamma gaps, shapes 20 to 50; half: only at hours of the day | mean rates |
+    | deploys | a signal of all pages of a host at once; nearly none or all changed | mean rates |
+    | shifting | rates redrawn once in 5 units, for half of the hosts in common | those at time 0 |
+    | misled | as ``noisy`` | precision and recall, half noise |
+    | cold | as ``noisy``, with log-normal rates over three decades | the truth |
+
+    A day of ``periodic`` is one unit of time, and pages with hours change in a fifth of it.
+    ``deploys`` and ``shifting`` have hosts of about ten pages, known to all trackers as
+    ``problem.group``. ``cold`` is meant for ``reveal="importance"``.
+    :data:`crawl_envs.instances.STRESS` has settings with them.
+
     ``reset(options={"instance": instance})`` pins an instance of one's own, of as many pages and
     sources, whose bandwidth then holds, until the next seeded reset.
 
@@ -141,8 +162,9 @@ class CrawlNCIS(CrawlEnv):
     - ``bandwidth`` (100.0): crawls per unit time, R; ``bandwidth_steps`` (()): later changes of
       it, as (time, bandwidth) pairs.
     - ``horizon`` (10.0): length of an episode in units of time.
-    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources`` or
-      ``bing-like``; those of ``CrawlHarmonic-v0`` serve too: ``mixed``, ``lambdacrawl``, and the
+    - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources``,
+      ``bing-like``, ``late``, ``bursty``, ``periodic``, ``deploys``, ``shifting``, ``misled`` or
+      ``cold``; those of ``CrawlHarmonic-v0`` serve too: ``mixed``, ``lambdacrawl``, and the
       path of an imported table of URLs, which ends in ``.parquet``.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
       ``probe`` (False): whether pages can be probed.
@@ -155,6 +177,8 @@ class CrawlNCIS(CrawlEnv):
       "unit": "time" | "slots"}``.
     - ``num_sources`` (None): with ``instance="sources"``, how many, 2 to 15; by default 2. Between
       the first and the last, recall rises evenly and the rate of false signals by equal factors.
+    - ``corruption`` (None): with ``instance="misled"``, the share of what is told of signals that
+      is noise, in [0, 1]; by default 0.5.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
 

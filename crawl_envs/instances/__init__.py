@@ -1,4 +1,4 @@
-"""Where instances come from: the generators of the papers, and recorded data."""
+"""Where instances come from: the generators of the papers, laws that they do not fit, and data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.delay import Delay
 from crawl_envs.instances.bing_like import BingLike
+from crawl_envs.instances.stress import STRESS, WORLDS, Stress
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
 from crawl_envs.instances.url_pool import SUFFIX, Subsample, UrlPool, url_pool
 from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, LambdaCrawlSet
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Instance
 
-__all__ = ["UrlPool", "generator_of", "make", "names", "url_pool"]
+__all__ = ["STRESS", "UrlPool", "generator_of", "make", "names", "url_pool"]
 
 BING_LIKE = "bing-like"
 LAMBDACRAWL = "lambdacrawl"
@@ -27,7 +28,7 @@ BANDWIDTH = 100.0
 
 def names() -> tuple[str, ...]:
     """Return the names of the synthetic instances."""
-    return (*SIGNALS, BING_LIKE, LAMBDACRAWL)
+    return (*SIGNALS, BING_LIKE, LAMBDACRAWL, *WORLDS)
 
 
 def generator_of(
@@ -38,15 +39,18 @@ def generator_of(
     bandwidth_steps: Sequence[Sequence[float]] = (),
     delay: Mapping[str, Any] | Delay | None = None,
     num_sources: int | None = None,
-) -> Synthetic | BingLike | LambdaCrawlSet | Subsample:
+    corruption: float | None = None,
+) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress:
     """Return the named generator.
 
     It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, a
     :class:`crawl_envs.instances.url_set.LambdaCrawlSet` for ``lambdacrawl``, a
     :class:`crawl_envs.instances.url_pool.Subsample` for the path of a Parquet file of URLs, which
-    ends in ``.parquet``, else a :class:`crawl_envs.instances.synthetic.Synthetic`. Without a
-    bandwidth, ``lambdacrawl``, ``mixed`` and files have 0.2 for every page, the others 100.
-    Without a number of sources, ``sources`` has two, the others have one.
+    ends in ``.parquet``, a :class:`crawl_envs.instances.stress.Stress` for one of its WORLDS, else
+    a :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
+    ``mixed`` and files have 0.2 for every page, the others 100.
+    Without a number of sources, ``sources`` has two, the others have one. Only ``misled`` has a
+    ``corruption``, by default 0.5.
 
     Raises:
         ValueError: an argument outside its range, or a file that is no whole set of URLs.
@@ -59,11 +63,15 @@ def generator_of(
         bandwidth = CRAWLS_PER_PAGE * pages if recorded or name in OF_PAGES else BANDWIDTH
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     travel = delay_of(delay, rate)
+    if corruption is not None and name != "misled":
+        raise ValueError(f"corruption must be None for instance {name!r}, got {corruption!r}")
     if name in SIGNALS:
         return Synthetic(name, pages, rate, steps, travel, num_sources)
-    if not recorded and name not in (BING_LIKE, LAMBDACRAWL):
+    if not recorded and name not in names():
         raise ValueError(f"instance must be one of {names()} or a {SUFFIX} file, got {name!r}")
     whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
+    if name in WORLDS:
+        return Stress(name, pages, rate, steps, travel, corruption)
     if recorded:
         return Subsample(url_pool(name), pages, rate, steps, travel)
     return (BingLike if name == BING_LIKE else LambdaCrawlSet)(pages, rate, steps, travel)
@@ -75,7 +83,7 @@ def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
     Args:
         name: one of :func:`names`, or the path of a Parquet file of URLs.
         seed: an integer >= 0.
-        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources; see
+        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources, corruption; see
             :func:`generator_of`.
     """
     root = roots(whole("seed", seed, 0)).instance

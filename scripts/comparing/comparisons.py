@@ -20,6 +20,7 @@ import policies
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances import names as synthetic_names
 from crawl_envs.instances import traces
+from crawl_envs.instances.stress import WORLDS
 from scripts.comparing.bounds import (
     BASELINE,
     LINES,
@@ -56,6 +57,7 @@ INSTANCES_WITH_SIGNALS = (
     "bing-like",
     "mixed",
     "lambdacrawl",
+    *WORLDS,
 )
 
 

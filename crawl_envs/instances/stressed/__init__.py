@@ -1,0 +1,1 @@
+"""Worlds whose events break an assumption of the formulas: one module per law."""

@@ -1,0 +1,43 @@
+"""What tests of the laws of stressed worlds share: draws, counts and bounds.
+
+Every bound is four standard errors, or a chance of 1e-4, of draws that a seed decides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from crawl_envs import instances
+
+CHANGE, SIGNAL, BOTH = 1, 2, 3
+LEAST = 1e-4
+
+
+def drawn(name, num_pages=30, seed=0, **more):
+    return instances.make(name, num_pages=num_pages, bandwidth=10.0, seed=seed, **more)
+
+
+def counts(instance, horizon, tapes, kinds, seed=0, until=None):
+    """Events of some kinds by tape and page, (tapes, m), before a time."""
+    rng = np.random.default_rng(seed)
+    found = np.zeros((tapes, instance.num_pages))
+    for row in found:
+        tape = instance.draw_tape(rng, horizon)
+        chosen = np.isin(tape.code & 63, kinds) & (tape.time <= (until or horizon))
+        row += np.bincount(tape.code[chosen] // 64, minlength=instance.num_pages)
+    return found
+
+
+def assert_means(samples, expected):
+    """Samples (n, k) of independent columns have the expected means, (k,)."""
+    error = samples.std(0, ddof=1) / math.sqrt(len(samples))
+    z = (samples.mean(0) - expected) / error
+    assert np.abs(z).max() < 4.0
+    assert abs(z.mean()) < 4.0 / math.sqrt(z.size)
+
+
+def assert_law(sample, law):
+    assert stats.kstest(sample, law).pvalue > LEAST
