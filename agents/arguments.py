@@ -11,8 +11,13 @@ from typing import Any, get_type_hints
 import gymnasium as gym
 
 import crawl_envs
-from agents import ALGORITHMS
-from agents.algorithms import NETWORKS, PAGE_ONLY, algorithm_class
+from agents import ALGORITHMS, hyperparameters
+from agents.algorithms import (
+    algorithm_class,
+    check_action,
+    check_model_arguments,
+    check_network,
+)
 from agents.bridge import CrawlVecEnv
 from crawl_envs.types import Instance
 
@@ -30,7 +35,8 @@ class TrainArguments:
     """
 
     algorithm: str = "ppo"
-    """``ppo``, ``a2c``, ``dqn`` or ``maskableppo``; the last two need the action ``page``."""
+    """One of :data:`agents.ALGORITHMS`; ``dqn`` and ``maskableppo`` need the action ``page``, and
+    ``sac`` needs ``scores``."""
     env_id: str = "CrawlNCIS-v0"
     """Id of the environment, with or without ``crawl_envs:``."""
     env_args: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +59,13 @@ class TrainArguments:
     gamma: float = 0.95
     """Discount per step, in [0, 1): what a crawl is worth is mostly over after 1 / (1 - gamma)."""
     rollout: int = 64
-    """Steps per lane between updates, >= 2 (ppo, maskableppo; at most 8 of them for a2c)."""
+    """Steps per lane between updates, >= 2, for the algorithms on policy; at most 8 for a2c."""
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the algorithm's class, ``n_epochs`` say, over the recommended ones
+    (:func:`agents.hyperparameters.model_arguments`)."""
+    start: str | None = None
+    """Folder of an agent of the same network, whose weights the run starts from; see
+    :func:`agents.loading.start_from`."""
     checkpoint_steps: int = 100_000
     """Steps between saves of the model, >= 1; it is saved at the end in any case."""
     curve_rows: int = 100
@@ -64,8 +76,7 @@ class TrainArguments:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             algorithm_class(self.algorithm)
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+        check_network(self.algorithm, self.network)
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
         if self.env_id not in crawl_envs.FAMILIES:
             known = ", ".join(crawl_envs.FAMILIES)
@@ -81,17 +92,32 @@ class TrainArguments:
             raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
         if not 0.0 <= self.gamma < 1.0:
             raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
+        check_model_arguments(self.algorithm, self.model_args)
 
     def to_json(self) -> str:
         """Return the arguments as JSON.
 
         Raises:
-            ValueError: ``env_args`` or ``instance`` hold what JSON has no word for.
+            ValueError: ``env_args``, ``instance`` or ``model_args`` hold what JSON has no word for.
         """
         try:
             return json.dumps(asdict(self), indent=2) + "\n"
         except TypeError as error:
-            raise ValueError(f"env_args and instance must hold plain values: {error}") from None
+            raise ValueError(
+                f"env_args, instance and model_args must hold plain values: {error}"
+            ) from None
+
+    @classmethod
+    def recommended(
+        cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
+    ) -> TrainArguments:
+        """Return the arguments that :mod:`agents.hyperparameters` recommends, but for ``own``.
+
+        Raises:
+            ValueError: as the class, and for an unknown algorithm.
+        """
+        known = hyperparameters.defaults(algorithm, env_id)
+        return cls(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
 
     @classmethod
     def from_json(cls, text: str) -> TrainArguments:
@@ -140,10 +166,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
             f"env_id must be a registered id, got {arguments.env_id}: {_first_line(error)}"
         ) from None
     env = CrawlVecEnv(vector)
-    if arguments.algorithm in PAGE_ONLY and env.action_form != "page":
-        raise ValueError(
-            f"{arguments.algorithm} needs env_args with action 'page', got {env.action_form!r}"
-        )
+    check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env
 

@@ -74,6 +74,7 @@ class CurveCallback(BaseCallback):
         every: steps between rows, >= 1.
         steps: steps in all, for the progress bar.
         progress: show a progress bar on standard error.
+        beside: a word shown in it beside the mean reward.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class CurveCallback(BaseCallback):
         every: int,
         steps: int,
         progress: bool,
+        beside: str = "",
     ) -> None:
         super().__init__()
         self.path, self.rows, self.every, self.steps = path, rows, every, steps
@@ -97,11 +99,12 @@ class CurveCallback(BaseCallback):
             BarColumn(),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
             TextColumn("mean reward {task.fields[reward]}"),
+            *([TextColumn("{task.fields[beside]}", markup=False)] if beside else []),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not progress,
         )
-        self._task = TaskID(0)
+        self._task, self._beside = TaskID(0), beside
 
     def _on_training_start(self) -> None:
         slots = self.training_env.env_method("num_slots", indices=0)[0]
@@ -110,7 +113,11 @@ class CurveCallback(BaseCallback):
         self._file = self.path.open("a", newline="", encoding="utf-8")
         self._bar.start()
         self._task = self._bar.add_task(
-            "training", total=self.steps, completed=self.num_timesteps, reward="-"
+            "training",
+            total=self.steps,
+            completed=self.num_timesteps,
+            reward="-",
+            beside=self._beside,
         )
 
     def _on_step(self) -> bool:

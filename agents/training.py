@@ -14,14 +14,19 @@ from agents.algorithms import algorithm_class, network_arguments, schedule_argum
 from agents.arguments import TrainArguments, make_lanes, pin
 from agents.bridge import CrawlVecEnv
 from agents.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
-from agents.loading import MODEL, Agent, load_model, read_arguments, save_model
+from agents.loading import MODEL, Agent, load_model, read_arguments, save_model, start_from
 from agents.torch_threads import threads
 
 CONFIG, CURVE = "config.json", "curve.csv"
 
 
 def train(
-    arguments: TrainArguments, out: str | Path, *, resume: bool = False, progress: bool = False
+    arguments: TrainArguments,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: bool = False,
+    beside: str = "",
 ) -> Agent:
     """Train an agent, and write it to a folder.
 
@@ -30,14 +35,15 @@ def train(
     on an interrupt too; files are replaced at once, and curve rows are written as they come.
 
     A run that resumes goes on from the saved model, its optimiser and its step count. Episodes
-    begin anew from seeds derived from the run's seed and that count, and DQN fills its replay
-    buffer again: so it differs from a run that was never stopped, but is itself repeatable.
+    begin anew from seeds derived from the run's seed and that count, and DQN and SAC fill their
+    replay buffers again: so it differs from a run that was never stopped, but is itself repeatable.
 
     Args:
         arguments: what to train, on what and for how long.
         out: the folder, made if need be.
         resume: go on with the run in ``out``, if it has saved a model.
         progress: show a progress bar on standard error.
+        beside: a word shown in the bar beside the mean reward, a level to reach say.
 
     Returns:
         The agent.
@@ -57,12 +63,12 @@ def train(
     env = make_lanes(arguments, arguments.lanes, training=True)
     _make_folder(out)
     with threads(arguments.threads):
-        model = _resumed(model_path, env, arguments) if going_on else _fresh(env, arguments)
+        model = _resumed(model_path, env, arguments) if going_on else fresh_model(env, arguments)
         rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
         rows = rows if going_on else []
         replace_text(out / CONFIG, arguments.to_json())
         write_curve(out / CURVE, rows)
-        _learn(model, arguments, out, rows, progress)
+        _learn(model, arguments, out, rows, progress=progress, beside=beside)
     return Agent(model, arguments, env.features)
 
 
@@ -74,8 +80,12 @@ def _make_folder(out: Path) -> None:
     probe.unlink()
 
 
-def _fresh(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
-    """Build a model that has learned nothing."""
+def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
+    """Build a model that has learned nothing, or what the agent that it starts from has learned.
+
+    Raises:
+        ValueError: that agent's weights do not fit.
+    """
     env.seed(arguments.seed)
     env.reset()
     problem = env.get_attr("problem", 0)[0]
@@ -87,20 +97,25 @@ def _fresh(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
             env.features,
             problem.num_pages / problem.bandwidth,
             arguments.width,
+            env.batch if env.action_form == "scores" else None,
         ),
         **schedule_arguments(
             arguments.algorithm,
-            arguments.lanes,
-            arguments.steps,
-            arguments.rollout,
-            4 * int(np.prod(env.observation_space.shape or (1,))),
+            arguments.env_id,
+            lanes=arguments.lanes,
+            steps=arguments.steps,
+            rollout=arguments.rollout,
+            observation_bytes=4 * int(np.prod(env.observation_space.shape or (1,))),
         ),
         "learning_rate": arguments.learning_rate,
         "gamma": arguments.gamma,
+        **arguments.model_args,
     }
     kind = algorithm_class(arguments.algorithm)
     model = kind(env=VecMonitor(env), seed=arguments.seed, device="cpu", **kwargs)
     model.crawl_features = env.features  # type: ignore[attr-defined]  # saved with it
+    if arguments.start is not None:
+        start_from(model, arguments.start)
     return model
 
 
@@ -131,7 +146,9 @@ def _learn(
     arguments: TrainArguments,
     out: Path,
     rows: list[CurveRow],
+    *,
     progress: bool,
+    beside: str,
 ) -> None:
     """Learn up to the number of steps asked for, saving as it goes."""
     left = arguments.steps - model.num_timesteps
@@ -143,6 +160,7 @@ def _learn(
         every=max(1, arguments.steps // arguments.curve_rows),
         steps=arguments.steps,
         progress=progress,
+        beside=beside,
     )
     save = SaveCallback(arguments, out / MODEL, model.num_timesteps)
     try:

@@ -7,6 +7,7 @@ pages, over episodes of 1000 steps, autoreset included.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -28,12 +29,14 @@ from crawl_envs.types import IntArray
 from policies import solvers
 from scripts.timing.numpy_rival import NumPyRival
 from scripts.timing.numpy_rollout import greedy_rollout
+from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
 from scripts.timing.turns import Task
 
 LANES, PAGES = 64, 100
 INSTANCE = "noisy"
 ROLLOUT_PAGES, ROLLOUT_HORIZON = 1000, 10.0
 SOLVED_PAGES = 100_000
+PPO_PAGES, PPO_TURNS = (20, 100), 15
 ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
 COLD_START_LIMIT = 1.0
 """Seconds."""
@@ -310,6 +313,31 @@ CONTESTS = (
         ROLLOUT_CRAWLS,
         "crawls",
         (Comparison("simulate", "numpy", 2.0),),
+    ),
+    Contest(
+        f"Stable-Baselines3, {LANES} lanes of {PAGES} pages",
+        functools.partial(bridge_tasks, LANES, PAGES, INSTANCE),
+        LANES,
+        "env-steps",
+        (Comparison("CrawlVecEnv", "make_vec_env", 20.0),),
+    ),
+    *(
+        Contest(
+            f"PPO, {LANES} lanes of {pages} pages",
+            functools.partial(ppo_tasks, LANES, pages, INSTANCE),
+            FRAMES,
+            "env-steps",
+            (
+                Comparison("PPO, CrawlVecEnv", "PPO, make_vec_env", 2.0),
+                Comparison(f"PPO, CrawlVecEnv of {MANY_LANES} lanes", "PPO, make_vec_env"),
+                Comparison(
+                    f"PPO, CrawlVecEnv of {MANY_LANES} lanes",
+                    f"PPO, make_vec_env of {MANY_LANES}",
+                ),
+            ),
+            most_turns=PPO_TURNS,
+        )
+        for pages in PPO_PAGES
     ),
     Contest(
         f"optimum over {SOLVED_PAGES:,} pages, 10 per crawl and unit of time",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import subprocess
 import sys
 import warnings
@@ -18,13 +17,11 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 import agents
 import policies
-from agents.algorithms import algorithm_class
+from agents.algorithms import CONTRIB, algorithm_class
 from agents.arguments import TrainArguments, make_lanes
 from agents.bridge import CrawlVecEnv
 from agents.comparison import mean_rewards
 from agents.curve import read_curve
-from agents.loading import save_model
-from agents.networks import PageScaling
 from agents.training import train
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
@@ -44,7 +41,9 @@ def _one_thread():
 
 
 def short(**changes) -> TrainArguments:
-    return TrainArguments(**{"env_args": SMALL, "steps": 2000, "lanes": 8, **changes})
+    form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
+    env_args = {**SMALL, **form}
+    return TrainArguments(**{"env_args": env_args, "steps": 2000, "lanes": 8, **changes})
 
 
 def observations_of(arguments: TrainArguments, seed: int = 3):
@@ -59,7 +58,7 @@ def observations_of(arguments: TrainArguments, seed: int = 3):
 @pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
 @pytest.mark.parametrize("network", ["pages", "plain"])
 def test_algorithms_train_without_warnings(algorithm, network, tmp_path):
-    if algorithm == "maskableppo":
+    if algorithm in CONTRIB:
         pytest.importorskip("sb3_contrib")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -126,7 +125,7 @@ def test_ppo_learns_which_page_matters(network, tmp_path):
 @pytest.mark.slow
 def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
     env_args = {"num_pages": 20, "bandwidth": 5.0, "horizon": 40.0, "instance": "noisy"}
-    arguments = TrainArguments(env_args=env_args, steps=100_000)
+    arguments = TrainArguments.recommended("ppo", env_args=env_args, steps=100_000)
     agent = train(arguments, tmp_path)
     learned = mean_rewards(lambda env: agent, arguments)
     in_turn = mean_rewards(lambda env: policies.make("RoundRobin", env), arguments)
@@ -154,12 +153,15 @@ def test_a_loaded_agent_is_the_one_saved(tmp_path):
     env.step(action)
 
 
-def test_a_run_resumes_from_what_it_saved(tmp_path):
-    arguments = TrainArguments(**HEAVY, steps=2048, lanes=8)
+@pytest.mark.parametrize("algorithm", ["ppo", "recurrentppo", "sac"])
+def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
+    form = {"action": "scores"} if algorithm == "sac" else {}
+    env_args = {**HEAVY["env_args"], **form}
+    run = {**HEAVY, "algorithm": algorithm, "lanes": 8, "width": 8, "env_args": env_args}
     for folder in ("a", "b"):
-        train(arguments, tmp_path / folder)
+        train(TrainArguments(**run, steps=2048), tmp_path / folder)
     before = read_curve(tmp_path / "a" / "curve.csv")
-    longer = TrainArguments(**HEAVY, steps=4096, lanes=8)
+    longer = TrainArguments(**run, steps=4096)
     one = train(longer, tmp_path / "a", resume=True)
     two = train(longer, tmp_path / "b", resume=True)
     assert one.model.num_timesteps == 4096
@@ -199,12 +201,37 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
     assert (tmp_path / "model.zip").read_bytes() == before
 
 
+def test_further_arguments_reach_the_algorithm(tmp_path):
+    told = {"n_epochs": 3, "batch_size": 16, "ent_coef": 0.25}
+    model = train(short(steps=64, model_args=told), tmp_path).model
+    assert (model.n_epochs, model.batch_size, model.ent_coef) == (3, 16, 0.25)
+    assert agents.load(tmp_path).arguments.model_args == told
+
+
+def test_a_run_starts_from_the_weights_of_another(tmp_path):
+    taught = train(short(), tmp_path / "taught")
+    arguments = short(start=str(tmp_path / "taught"), seed=5, learning_rate=1e-12, steps=64)
+    on = train(arguments, tmp_path / "on")
+    new = train(short(seed=5, learning_rate=1e-12, steps=64), tmp_path / "new")
+    first, second, third = (agent.model.policy.state_dict() for agent in (taught, on, new))
+    # A rate of next to nothing leaves the weights where they started.
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+    assert not all(torch.allclose(first[name], third[name], atol=1e-6) for name in first)
+
+
+def test_the_progress_bar_shows_what_it_is_told(tmp_path, capsys):
+    train(short(steps=64), tmp_path, progress=True, beside="best analytic [GreedyNCIS] 0.8")
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "training" in shown
+    assert "GreedyNCIS" in shown or "best" in shown
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (
             {"algorithm": "sarsa"},
-            "algorithm must be one of a2c, dqn, maskableppo, ppo, got 'sarsa'",
+            "algorithm must be one of a2c, dqn, maskableppo, ppo, recurrentppo, sac, got 'sarsa'",
         ),
         ({"env_id": "CartPole-v1"}, "env_id must be one of .*CrawlNCIS-v0.*, got 'CartPole-v1'"),
         ({"steps": 0}, "steps must be an integer >= 1, got 0"),
@@ -214,6 +241,8 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
         ({"network": "deep"}, "network must be one of pages, mlp, plain, got 'deep'"),
         ({"learning_rate": 0.0}, "learning_rate must be finite and > 0, got 0.0"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
+        ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
+        ({"model_args": {"gamma": 0.5}}, "model_args must be among .*gae_lambda.*, got gamma=0.5"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):
@@ -221,10 +250,11 @@ def test_bad_arguments_are_named(changes, message):
         TrainArguments(**changes)
 
 
-def test_maskableppo_says_what_it_lacks(monkeypatch):
+@pytest.mark.parametrize("name", CONTRIB)
+def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "sb3_contrib", None)
-    with pytest.raises(ValueError, match="'maskableppo' needs the package sb3-contrib"):
-        algorithm_class("maskableppo")
+    with pytest.raises(ValueError, match=f"'{name}' needs the package sb3-contrib"):
+        algorithm_class(name)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +262,16 @@ def test_maskableppo_says_what_it_lacks(monkeypatch):
     [
         ({"env_args": {"pages": 3}}, "pages must be one of the arguments .*, got 3"),
         ({"env_args": {"num_pages": 0}}, "num_pages must be an integer in .*, got 0"),
-        ({"algorithm": "dqn", "env_args": {"action": "scores"}}, "dqn needs env_args with action"),
+        (
+            {"algorithm": "dqn", "env_args": {"action": "scores"}},
+            "dqn needs env_args with action 'page', got 'scores'",
+        ),
+        (
+            {"algorithm": "maskableppo", "env_args": {"action": "refresh"}},
+            "maskableppo needs env_args with action 'page', got 'refresh'",
+        ),
+        ({"algorithm": "sac"}, "sac needs env_args with action 'scores', got 'page'"),
+        ({"start": "no/such/folder"}, "there is no agent at no/such/folder"),
         ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),
         ({"instance": {"importance": [1], "change_rate": 1, "bandwidth": 1}}, "100 pages"),
         ({"env_args": {"delay": {1, 2}}}, "env_args and instance must hold plain values|delay"),
@@ -251,71 +290,9 @@ def test_arguments_survive_json():
         TrainArguments.from_json(json.dumps({"colour": "red"}))
 
 
-def test_files_that_are_no_agents_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no model.zip in .*nowhere"):
-        agents.load(tmp_path / "nowhere")
-    agent = train(short(), tmp_path / "good")
-    whole = (tmp_path / "good" / "model.zip").read_bytes()
-    folder = tmp_path / "bad"
-    folder.mkdir()
-    path = folder / "model.zip"
-    path.write_bytes(b"not an archive")
-    with pytest.raises(ValueError, match="is not an agent of this suite"):
-        agents.load(folder)
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="is not an agent of this suite"):
-        agents.load(folder)
-    middle = len(whole) // 2
-    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
-    with pytest.raises(ValueError, match=r"is damaged in|is not an agent"):
-        agents.load(folder)
-    agent.model.save(path)
-    with pytest.raises(ValueError, match="is not an agent of this suite"):
-        agents.load(folder)
-    save_model(agent.model, short(algorithm="dqn"), path)
-    with pytest.raises(ValueError, match="cannot be loaded"):
-        agents.load(folder)
-
-
-def test_an_agent_says_where_it_does_not_fit(tmp_path):
-    train(short(), tmp_path)
-    for changes, message in (
-        ({"num_pages": 5}, r"trained on \(4, 7\) observations"),
-        ({"reveal": "importance"}, "observations of elapsed"),
-        ({"action": "refresh"}, "trained on actions Discrete"),
-    ):
-        env = gym.make("crawl_envs:CrawlNCIS-v0", **{**SMALL, **changes})
-        with pytest.raises(ValueError, match=message):
-            agents.load(tmp_path, env)
-    longer = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=2, **{**SMALL, "horizon": 9.0})
-    agents.load(tmp_path, longer)
-
-
-def test_scaling_is_free_of_units():
-    features = ("elapsed", "signals", "changed", "importance", "change_rate", "recall")
-    rows = torch.tensor([[[3.0, 2.0, -1.0, 4.0, 0.5, 0.3], [1.0, 0.0, 1.0, 2.0, 0.1, 1.0]]])
-    in_hours = rows * torch.tensor([24.0, 1.0, 1.0, 7.0, 1.0 / 24.0, 1.0])
-    scaled = PageScaling(features, 2.0)(rows)
-    torch.testing.assert_close(scaled, PageScaling(features, 48.0)(in_hours))
-    expected = [np.log1p(1.5), np.log1p(2.0), -1.0, np.log1p(4 / 3), np.log1p(1.0), 0.3]
-    torch.testing.assert_close(scaled[0, 0], torch.tensor(expected, dtype=torch.float32))
-    assert torch.isfinite(PageScaling(features, 1e-3)(torch.full((1, 2, 6), 1e6))).all()
-    assert torch.isfinite(PageScaling(features, 1e-3)(torch.zeros((1, 2, 6)))).all()
-
-
 def test_importing_agents_imports_no_torch():
     code = (
         "import sys, agents; agents.names(); print({'torch', 'stable_baselines3'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_shipped_agents_are_loaded_by_name(tmp_path, monkeypatch):
-    train(short(), tmp_path / "run")
-    shipped = tmp_path / "trained"
-    shutil.copytree(tmp_path / "run", shipped / "small")
-    monkeypatch.setattr(agents, "SHIPPED", shipped)
-    monkeypatch.setattr("agents.loading.SHIPPED", shipped)
-    assert agents.names() == ("small",)
-    assert agents.load("small").name == "ppo"

@@ -1,0 +1,74 @@
+"""Decisions of a teacher, kept to be learned from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+class Examples:
+    """Observations (n, m, F), the teacher's actions (n, ...) and what followed (n,)."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]] = []
+        self._starts = [0]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def add(
+        self, observations: NDArray[Any], actions: NDArray[Any], worth: NDArray[np.float32]
+    ) -> None:
+        """Take in some more, as they come, without a copy."""
+        self._parts.append((observations, actions, worth))
+        self._starts.append(self._starts[-1] + len(worth))
+
+    def draw(
+        self, rng: np.random.Generator, count: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Draw some with replacement, all alike."""
+        rows = np.sort(rng.integers(len(self), size=count))
+        cuts = np.searchsorted(rows, self._starts)
+        drawn = [
+            [column[rows[low:high] - start] for column in part]
+            for part, start, low, high in zip(
+                self._parts, self._starts, cuts[:-1], cuts[1:], strict=False
+            )
+        ]
+        observations, actions, worth = (
+            torch.from_numpy(np.concatenate(column)) for column in zip(*drawn, strict=True)
+        )
+        return observations, actions, worth
+
+    def save(self, path: Path) -> None:
+        """Replace a file of them at once.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        partial = path.with_name(f".{path.name}.partial")
+        arrays = {f"{k}_{j}": a for k, part in enumerate(self._parts) for j, a in enumerate(part)}
+        with partial.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        os.replace(partial, path)
+
+    @classmethod
+    def load(cls, path: Path, parts: int) -> Examples:
+        """Return the first ``parts`` additions of those in a file.
+
+        Raises:
+            ValueError: there is no such file, or it is damaged or foreign.
+        """
+        examples = cls()
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                for k in range(parts):
+                    examples.add(*(arrays[f"{k}_{j}"] for j in range(3)))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"{path} holds no examples: {error}") from None
+        return examples

@@ -1,0 +1,132 @@
+"""Actors and critics on pages, for PPO and A2C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gymnasium.spaces import Box, Discrete, MultiBinary
+from stable_baselines3.common.distributions import CategoricalDistribution, Distribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import Schedule
+from torch import Tensor, nn
+
+from agents.networks.encoder import PageHeads
+from agents.networks.gumbel import GumbelTop
+
+SCORE_GAIN = 0.01
+"""Scale of the first scores, small so that all pages start out alike."""
+
+
+class PageCategorical(CategoricalDistribution):
+    """Draws one page by its logit.
+
+    The same distribution as Stable-Baselines3's, with a few operations less per step: arguments
+    are not checked, and a page is drawn as the first to arrive of Poisson processes, at rates that
+    are the pages' probabilities.
+    """
+
+    logs: Tensor
+    """Logarithms of the probabilities, (N, m)."""
+
+    def proba_distribution(self, action_logits: Tensor) -> PageCategorical:
+        """Take the logits, (N, m)."""
+        self.logs = torch.log_softmax(action_logits, -1)
+        return self
+
+    def sample(self) -> Tensor:
+        """Draw a page per lane, (N,)."""
+        arrivals = torch.empty_like(self.logs).exponential_()
+        return torch.argmax(self.logs.exp() / arrivals, -1)
+
+    def mode(self) -> Tensor:
+        """Return the likeliest page of each lane, (N,), ties by lowest index."""
+        return torch.argmax(self.logs, -1)
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Return the logarithms of the probabilities of pages, (N,)."""
+        pages = actions.long().reshape(-1, 1)
+        return self.logs.gather(-1, pages).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        """Return the entropies, (N,)."""
+        return -(self.logs.exp() * self.logs).sum(-1)
+
+
+class PageScores:
+    """Makes an actor-critic policy of Stable-Baselines3 score pages; mixed in before its class."""
+
+    mlp_extractor: Any
+    action_net: Any
+    action_dist: Any
+    features_extractor: Any
+    observation_space: Any
+    action_space: Any
+    optimizer_class: Any
+    optimizer_kwargs: dict[str, Any]
+
+    def _build_mlp_extractor(self) -> None:
+        masking = isinstance(self.action_space, Discrete | MultiBinary) or self._top() is not None
+        pages = self.observation_space.shape[0]
+        self.mlp_extractor = PageHeads(pages, self.features_extractor, masking)
+
+    def _top(self) -> int | None:
+        """Return how many pages are drawn in order, None where actions are others."""
+        return None
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        super()._build(lr_schedule)  # type: ignore[misc]  # of the policy it is mixed into
+        nn.init.orthogonal_(self.mlp_extractor.score.weight, gain=SCORE_GAIN)
+        self.action_net = nn.Identity()
+        if type(self.action_dist) is CategoricalDistribution:
+            self.action_dist = PageCategorical(self.action_dist.action_dim)
+        parameters = self.parameters()  # type: ignore[attr-defined]  # likewise
+        self.optimizer = self.optimizer_class(
+            parameters, lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+
+class PageActorCritic(PageScores, ActorCriticPolicy):
+    """For PPO and A2C: an actor and a critic on vectors per page.
+
+    Args:
+        *args: as for Stable-Baselines3's ``ActorCriticPolicy``.
+        batch: with the action ``scores``, crawls per decision, ``env.unwrapped.batch``: that many
+            pages are drawn in order by :class:`GumbelTop`. Without it scores are drawn from
+            normal distributions around the network's.
+        **kwargs: as for ``ActorCriticPolicy``.
+
+    Raises:
+        ValueError: ``batch`` with actions that are no scores of pages, or outside [1, m].
+    """
+
+    def __init__(self, *args: Any, batch: int | None = None, **kwargs: Any) -> None:
+        self.batch = batch
+        super().__init__(*args, **kwargs)
+
+    def _top(self) -> int | None:
+        return self.batch
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        pages = self.observation_space.shape[:1]
+        if self.batch is not None and (
+            not isinstance(self.action_space, Box) or self.action_space.shape != pages
+        ):
+            raise ValueError(f"batch must be None with actions {self.action_space}")
+        super()._build(lr_schedule)
+        if self.batch is not None:
+            self.action_dist = GumbelTop(pages[0], self.batch)
+            del self.log_std
+            self.optimizer = self.optimizer_class(
+                self.parameters(),
+                lr=lr_schedule(1),
+                **self.optimizer_kwargs,
+            )
+
+    def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
+        if isinstance(self.action_dist, GumbelTop):
+            return self.action_dist.proba_distribution(latent_pi)
+        return super()._get_action_dist_from_latent(latent_pi)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {**super()._get_constructor_parameters(), "batch": self.batch}

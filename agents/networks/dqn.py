@@ -1,0 +1,44 @@
+"""Action values of pages, for DQN."""
+
+from __future__ import annotations
+
+from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
+from torch import Tensor, nn
+
+from agents.networks.encoder import PageEncoder, PageHeads
+from agents.networks.scaling import mean_over
+
+
+class PageValues(nn.Module):
+    """Action values of the pages, (N, m): the value of the whole, plus a score per page.
+
+    Pages that do not exist are worth 1 less than the least of all others, so none is chosen.
+    """
+
+    def __init__(self, num_pages: int, encoder: PageEncoder) -> None:
+        super().__init__()
+        self.heads = PageHeads(num_pages, encoder, masking=False)
+        self.value = nn.Linear(self.heads.latent_dim_vf, 1)
+
+    def forward(self, encoded: Tensor) -> Tensor:
+        """Return the action values."""
+        scores, pooled = self.heads(encoded)
+        alive = self.heads.by_page(encoded)[1]
+        values: Tensor = self.value(pooled) + scores - mean_over(scores, alive)[:, None]
+        if alive is None:
+            return values
+        least = values.detach().amin(1, keepdim=True) - 1.0
+        return alive * values + (1.0 - alive) * least
+
+
+class PageDQN(DQNPolicy):
+    """For DQN: action values from vectors per page."""
+
+    def make_q_net(self) -> QNetwork:
+        """Return a network of action values."""
+        network = super().make_q_net()
+        encoder = network.features_extractor
+        assert isinstance(encoder, PageEncoder)
+        values = PageValues(self.observation_space.shape[0], encoder)  # type: ignore[index]  # (m, F)
+        network.q_net = values.to(self.device)  # type: ignore[assignment]  # a module, too
+        return network

@@ -1,0 +1,93 @@
+"""The top pages, drawn: b of m without replacement, in order, as a distribution of actions.
+
+Adding a Gumbel number to each logit and taking the b largest draws b pages one after the other,
+each from the softmax over those that are left (Kool, van Hoof and Welling, "Stochastic Beams and
+Where to Find Them", 2019, section 3). The probability of the ordered sample is Plackett and Luce's,
+
+    P(p_1, ..., p_b) = prod over k of exp(s_{p_k}) / (sum over pages not among p_1 .. p_{k-1}).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from stable_baselines3.common.distributions import Distribution
+from torch import Tensor, nn
+
+from agents.networks.encoder import NEVER
+
+
+class GumbelTop(Distribution):
+    """Draws the b pages to crawl by their logits, as actions of the form ``scores``.
+
+    An action is (N, m): 1, 1 - 1/b, 1 - 2/b, ... for the pages in the order in which they were
+    drawn, -1 for all others; so the environment crawls just those, and the order, on which the
+    probability depends, can be read from the action. Pages of logit NEVER are drawn only where no
+    others are left, and then count nothing.
+
+    Args:
+        num_pages: m.
+        batch: b, in [1, m].
+
+    Raises:
+        ValueError: ``batch`` outside that range.
+    """
+
+    def __init__(self, num_pages: int, batch: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        if not 1 <= batch <= num_pages:
+            raise ValueError(f"batch must lie in [1, {num_pages}], got {batch!r}")
+        self.num_pages, self.batch = num_pages, batch
+        self.logits = torch.zeros(1, num_pages)
+        self._steps = 1.0 - torch.arange(batch) / batch
+
+    def proba_distribution_net(self, *args: Any, **kwargs: Any) -> nn.Module:
+        """Return no more layers: the scores are the logits."""
+        return nn.Identity()
+
+    def proba_distribution(self, action_logits: Tensor) -> GumbelTop:
+        """Take the logits, (N, m)."""
+        self.logits = action_logits
+        return self
+
+    def _encoded(self, pages: Tensor) -> Tensor:
+        """Return the actions that stand for ordered pages, (N, b)."""
+        actions = torch.full_like(self.logits, -1.0)
+        return actions.scatter_(1, pages, self._steps.to(actions).expand_as(pages))
+
+    def sample(self) -> Tensor:
+        """Draw b pages of each lane; the actions, (N, m)."""
+        noise = -torch.log(torch.empty_like(self.logits).exponential_())
+        return self._encoded(torch.topk(self.logits + noise, self.batch).indices)
+
+    def mode(self) -> Tensor:
+        """Return the likeliest sample: the b highest pages, ties by lowest index."""
+        if self.batch == 1:
+            return self._encoded(torch.argmax(self.logits, 1, keepdim=True))
+        order = torch.sort(self.logits, dim=1, descending=True, stable=True).indices
+        return self._encoded(order[:, : self.batch])
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Return the logarithm of the probability of ordered samples, (N,)."""
+        pages = torch.topk(actions, self.batch, dim=1).indices
+        chosen = self.logits.gather(1, pages)
+        rest = torch.logsumexp(self.logits.scatter(1, pages, NEVER), 1, keepdim=True)
+        # What was left before each draw, from the last draw to the first.
+        left = torch.logcumsumexp(torch.cat([rest, chosen.flip(1)], 1), 1)[:, 1:].flip(1)
+        each = torch.where(chosen > 0.5 * NEVER, chosen - left, torch.zeros_like(chosen))
+        return each.sum(1)
+
+    def entropy(self) -> Tensor:
+        """Return the entropy of the first draw, (N,): that of all has no short form."""
+        logs = torch.log_softmax(self.logits, 1)
+        return -(logs.exp() * logs).sum(1)
+
+    def actions_from_params(self, action_logits: Tensor, deterministic: bool = False) -> Tensor:
+        """Return actions for logits."""
+        return self.proba_distribution(action_logits).get_actions(deterministic=deterministic)
+
+    def log_prob_from_params(self, action_logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Draw actions for logits; return them and the logarithms of their probabilities."""
+        actions = self.actions_from_params(action_logits)
+        return actions, self.log_prob(actions)
