@@ -1,237 +1,261 @@
-"""Train an agent, set it beside the analytic policies, and draw its learning curve."""
+"""Train an agent and compare it with the analytic policies on the same events.
+
+ALGORITHM is one of Stable-Baselines3's (ppo, a2c, dqn, sac, and with sb3-contrib maskableppo and
+recurrentppo), "clone", which learns to do what an analytic policy does, or "es", which evolves an
+index from reward alone. Hyperparameters are those that are recommended for the environment, then
+those of --hyperparameters, then options. A clone can be trained further by reward: ppo --start
+FOLDER, with the network of the clone. Before training, the analytic policies that can act in the
+environment are played once, so that the progress bar can show the level to reach; they are kept in
+OUT. Another form of action is an argument of the environment: --env-arg action=scores.
+
+OUT gets the agent, its config.json and curve, standings.csv (its mean rewards beside the others'),
+rows.csv (the same seed by seed), two pictures, and made.json.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
-from collections.abc import Iterator
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-import policies
 from agents.arguments import TrainArguments
-from agents.comparison import FIRST_SEED, mean_rewards
-from agents.curve import CurveRow, read_curve
-from agents.loading import Agent
-from agents.training import CURVE, train
-from crawl_envs.types import FloatArray
+from agents.comparison import FIRST_SEED
+from crawl_envs.evaluation import Row
+from scripts.agents.jobs import Builder, Job
+from scripts.agents.options import (
+    at_least,
+    default_folder,
+    given_only,
+    named_values,
+    one_line_errors,
+    read_instance,
+)
+from scripts.agents.pictures import draw_curve, draw_standings
+from scripts.agents.recipes import KINDS, Wanted, job_of
+from scripts.agents.rivals import (
+    REWARD,
+    SIMPLE,
+    beside,
+    best_first,
+    lane_rows,
+    rival_rows,
+    that_differ,
+)
+from scripts.agents.standings import (
+    COLUMNS,
+    ONE_HISTORY,
+    TRACE,
+    Standing,
+    note_of,
+    standings,
+    table_of,
+)
+from scripts.comparing import tables
+from scripts.comparing.comparisons import policy_factories
+from scripts.comparing.made import write_made
+from scripts.comparing.rows import check_folder, write_csv
 
-SIMPLE = ("RandomCrawl", "RoundRobin")
-"""Policies that need to know nothing, the bar that any agent should clear."""
-PICTURE = "curve.png"
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-"""Colours that the colour-blind can tell apart (Okabe and Ito)."""
-LINES = ((ORANGE, ":"), (PURPLE, "-."), (GREEN, "--"))
+SHOWN = 4
+"""The best analytic policies that are in the table beside the simple ones."""
 
 
-class Score(NamedTuple):
-    """How a policy did: its mean reward per step over the seeds, and the mean's standard error."""
+def agent_rows(build: Builder, job: Job, episodes: int) -> list[Row]:
+    """Play an agent on the seeds of the comparison: its best actions, then drawn ones.
 
-    policy: str
-    mean: float
-    error: float
-
-
-def score(name: str, means: FloatArray) -> Score:
-    """Summarise the mean rewards of a policy on each seed; one seed has no standard error."""
-    spread = means.std(ddof=1) / math.sqrt(len(means)) if len(means) > 1 else math.nan
-    return Score(name, float(means.mean()), float(spread))
-
-
-def compare(agent: Agent, arguments: TrainArguments, episodes: int) -> list[Score]:
-    """Score the agent, the simple policies and the best of the others on the same seeds.
-
-    The agent is scored twice, taking its best action and drawing one. Its seeds are not those that
-    it was trained on, but a recorded trace is the same for all seeds: there, and with a pinned
-    instance, this is the score on what it was trained on.
+    The seeds are not those that it was trained on, but a recorded trace is the same for all seeds:
+    there, and with a pinned instance, this is how it does on what it was trained on.
     """
-
-    def rewards(build: Any, **kwargs: Any) -> FloatArray:
-        return mean_rewards(build, arguments, episodes=episodes, **kwargs)
-
-    scores = [
-        score(agent.name, rewards(lambda env: agent)),
-        score(f"{agent.name}, drawn", rewards(lambda env: agent, deterministic=False)),
-    ]
-    analytic = []
-    for name in (*SIMPLE, *(name for name in policies.names() if name not in SIMPLE)):
-        try:
-            means = rewards(lambda env, name=name: policies.make(name, env))
-        except ValueError:
-            continue  # it needs what this environment does not reveal, or another action
-        (scores if name in SIMPLE else analytic).append(score(name, means))
-    if analytic:
-        scores.append(max(analytic, key=lambda one: one.mean))
-    return scores
+    rows = lane_rows(job.label, build, job.where, episodes)
+    if job.draws:
+        rows += lane_rows(f"{job.label}, drawn", build, job.where, episodes, deterministic=False)
+    return rows
 
 
-def draw_curve(
-    rows: list[CurveRow], scores: list[Score], arguments: TrainArguments, path: Path
-) -> None:
-    """Draw the learning curve over the levels of the policies that do not learn."""
-    from matplotlib.figure import Figure  # slow to import
-
-    paid = arguments.env_args.get("reward", "freshness")
-    unit = {"freshness": "share of importance that is fresh", "requests": "fresh requests"}
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot(
-        [row.steps for row in rows],
-        [row.mean_reward for row in rows],
-        color=BLUE,
-        marker="o" if len(rows) == 1 else None,
-        label=f"{arguments.algorithm}, while learning",
-    )
-    others = [one for one in scores if not one.policy.startswith(arguments.algorithm)]
-    for one, (color, style) in zip(others, LINES, strict=False):
-        axes.axhline(one.mean, color=color, linestyle=style, label=one.policy)
-    axes.set_xlabel("steps, over all lanes; an episode starts with all pages fresh")
-    axes.set_ylabel(f"mean reward per step\n({unit.get(paid, paid)})")
-    axes.set_title(f"{arguments.env_id}, seed {arguments.seed}")
-    axes.legend()
-    figure.savefig(path, dpi=150)
+def compared(
+    own: Sequence[Row], others: Sequence[Row], job: Job
+) -> tuple[list[Standing], str | None]:
+    """Return how the agent, the simple policies and the best others stand, and who is best."""
+    ranked = that_differ(others, best_first(others))
+    kept = {*SIMPLE, *ranked[:SHOWN]}
+    rows = [*own, *(row for row in others if row.policy in kept)]
+    best = ranked[0] if ranked else None
+    return standings(rows, REWARD, job.label, best), best
 
 
-def parse_env_args(pairs: list[str]) -> dict[str, Any]:
-    """Read ``name=value`` pairs; values are JSON where they can be, and words otherwise.
-
-    Raises:
-        ValueError: a pair without ``=``, or without a name.
-    """
-    arguments = {}
-    for pair in pairs:
-        name, separator, text = pair.partition("=")
-        if not (name and separator):
-            raise ValueError(f"env-arg must be name=value, got {pair!r}")
-        try:
-            arguments[name] = json.loads(text)
-        except json.JSONDecodeError:
-            arguments[name] = text
-    return arguments
+def measured(where: TrainArguments) -> str:
+    """Say what the mean reward per step of an environment is."""
+    penalised = where.env_id == "CrawlHarmonic-v0"
+    paid = where.env_args.get("reward") or ("penalty" if penalised else "freshness")
+    unit = {
+        "freshness": " (share of importance that is fresh)",
+        "requests": " (fresh requests)",
+        "penalty": " (minus the mean penalty)",
+    }
+    return f"mean reward per step{unit.get(paid, '')}"
 
 
-def read_instance(path: Path | None) -> dict[str, Any] | None:
-    """Read the arguments of an instance from a JSON file.
-
-    Raises:
-        ValueError: the file cannot be read, or holds no JSON object.
-    """
-    if path is None:
-        return None
-    try:
-        instance = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"instance file {path} cannot be read: {error}") from None
-    if not isinstance(instance, dict):
-        raise ValueError(f"instance file {path} must hold a JSON object, got {instance!r}")
-    return instance
-
-
-def table_of(scores: list[Score]) -> Table:
-    """Return the table that is printed at the end."""
-    table = Table()
-    table.add_column("policy")
-    table.add_column("mean reward", justify="right")
-    table.add_column("std. error", justify="right")
-    for one in scores:
-        table.add_row(one.policy, f"{one.mean:.4f}", f"{one.error:.4f}")
-    return table
+def report(job: Job, own: list[Row], others: list[Row], out: Path, episodes: int) -> None:
+    """Write and draw how the agent stands, and print it."""
+    found, best = compared(own, others, job)
+    title = f"{job.label} in {job.where.env_id}, seed {job.where.seed}"
+    write_csv(out / "rows.csv", Row._fields, [*own, *others])
+    write_csv(out / "standings.csv", COLUMNS, found)
+    axis, course = measured(job.where), job.course(out)
+    if course is not None:
+        levels = [item for item in found if item.policy in (best, *SIMPLE)]
+        draw_curve(out / "curve.png", course, levels, agent=job.label, title=title, measured=axis)
+    draw_standings(out / "standings.png", found, agent=job.label, title=title, measured=axis)
+    console = tables.console()
+    console.print(table_of(found, job.label, "mean reward", note_of(found, best)))
+    if job.where.env_id == TRACE:
+        console.print(ONE_HISTORY)
+    note = f"{axis}; seeds from {FIRST_SEED} on -> {out}"
+    console.print(note, soft_wrap=True)
 
 
-def train_and_compare(arguments: TrainArguments, out: Path, episodes: int, resume: bool) -> None:
-    """Train, or go on training; then compare, draw and print.
+def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: list[str]) -> None:
+    """Find the level to reach, train, or go on training; then compare, draw and print.
 
     Raises:
         ValueError: arguments that do not fit together, fewer than one episode.
         OSError: ``out`` cannot be written.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes must be an integer >= 1, got {episodes!r}")
-    agent = train(arguments, out, resume=resume, progress=True)
+    at_least(1, episodes=episodes)
+    policy_factories(specs)
+    job.check(out, resume=resume)
+    check_folder(out)
+    begun = time.perf_counter()
+    others = rival_rows(job.where, episodes, out, specs)
+    build = job.run(out, resume=resume, beside=beside(others))
     with Console(stderr=True).status("comparing with the analytic policies"):
-        scores = compare(agent, arguments, episodes)
-    draw_curve(read_curve(out / CURVE), scores, arguments, out / PICTURE)
-    console = Console()
-    console.print(table_of(scores))
-    note = f"mean reward per step, {episodes} seeds from {FIRST_SEED} on -> {out}"
-    console.print(note, soft_wrap=True, highlight=False)
+        own = agent_rows(build, job, episodes)
+    report(job, own, others, out, episodes)
+    seconds = time.perf_counter() - begun
+    write_made(out / "made.json", "scripts.train", seconds, used=job.used())
 
 
-@contextlib.contextmanager
-def one_line_errors(out: Path) -> Iterator[None]:
-    """End the command with one line on bad input, a failed write or an interrupt."""
-    try:
-        yield
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {out}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; go on with the same command and --resume: {out}", err=True)
-        raise typer.Exit(130) from None
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Algorithm = Annotated[str, typer.Argument(help=f"Of {', '.join(KINDS)}.")]
+EnvId = Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder for all that is written.", show_default="runs/ALGORITHM-ENV"),
+]
+EnvArg = Annotated[
+    list[str] | None,
+    typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
+]
+InstanceFile = Annotated[
+    Path | None,
+    typer.Option(help="JSON file with the arguments of the one Instance to train on."),
+]
+Hyperparameters = Annotated[
+    Path | None,
+    typer.Option(help="YAML file of one's own, in the format of RL-Zoo; scripts.tune writes one."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any other hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
+        "generations=500 or sigma=0.05 of es, rounds=4 of a clone; any number of times.",
+    ),
+]
+RECOMMENDED = "as recommended"
+Steps = Annotated[
+    int | None,
+    typer.Option(help="Steps in all lanes, rounded up to rollouts.", show_default=RECOMMENDED),
+]
+Lanes = Annotated[
+    int | None, typer.Option(help="Lanes that step together.", show_default=RECOMMENDED)
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of network and episodes.", show_default="0")]
+Network = Annotated[
+    str | None,
+    typer.Option(
+        help="pages (one scorer for all pages, of any number), mlp, or plain (unscaled).",
+        show_default="pages",
+    ),
+]
+Width = Annotated[int | None, typer.Option(help="Units of a hidden layer.", show_default="32")]
+LearningRate = Annotated[
+    float | None, typer.Option(help="Step size of the optimiser.", show_default=RECOMMENDED)
+]
+Gamma = Annotated[float | None, typer.Option(help="Discount per step.", show_default=RECOMMENDED)]
+Start = Annotated[
+    str | None, typer.Option(help="Folder of an agent of the same network to start from.")
+]
+Teacher = Annotated[
+    str | None, typer.Option(help="Policy to clone; clone only.", show_default="GreedyNCIS")
+]
+Workers = Annotated[int | None, typer.Option(help="Processes; es only.", show_default="1")]
+Episodes = Annotated[int, typer.Option(help="Seeds of the comparison.")]
+Policies = Annotated[
+    str | None,
+    typer.Option(
+        help="Policies to compare with, Name or Name:key=value, with commas, beside the simple "
+        "ones; the best of them is the level to reach.",
+        show_default="all that can act in the environment",
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
 
 
-app = typer.Typer(add_completion=False)
-DEFAULT = TrainArguments()
-
-
-@app.command(help="Train an agent, and compare it with the analytic policies on the same seeds.")
+@app.command(help=__doc__)
 def main(
-    algorithm: Annotated[str, typer.Argument(help="ppo, a2c, dqn or maskableppo.")],
-    env_id: Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the model, its curve and its picture.",
-            show_default="runs/ALGORITHM-ENV",
-        ),
-    ] = None,
-    env_arg: Annotated[
-        list[str] | None,
-        typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
-    ] = None,
-    instance: Annotated[
-        Path | None,
-        typer.Option(help="JSON file with the arguments of the one Instance to train on."),
-    ] = None,
-    steps: Annotated[
-        int, typer.Option(help="Steps in all lanes, rounded up to rollouts.")
-    ] = DEFAULT.steps,
-    lanes: Annotated[int, typer.Option(help="Lanes that step together.")] = DEFAULT.lanes,
-    seed: Annotated[int, typer.Option(help="Seed of network and lanes.")] = DEFAULT.seed,
-    network: Annotated[
-        str, typer.Option(help="pages (one scorer for all pages), mlp, or plain (unscaled).")
-    ] = DEFAULT.network,
-    learning_rate: Annotated[
-        float, typer.Option(help="Step size of the optimiser.")
-    ] = DEFAULT.learning_rate,
-    gamma: Annotated[float, typer.Option(help="Discount per step.")] = DEFAULT.gamma,
-    episodes: Annotated[int, typer.Option(help="Seeds of the comparison.")] = 32,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
+    algorithm: Algorithm,
+    env_id: EnvId,
+    out: Out = None,
+    env_arg: EnvArg = None,
+    instance: InstanceFile = None,
+    hyperparameters: Hyperparameters = None,
+    setting: Set = None,
+    steps: Steps = None,
+    lanes: Lanes = None,
+    seed: Seed = None,
+    network: Network = None,
+    width: Width = None,
+    learning_rate: LearningRate = None,
+    gamma: Gamma = None,
+    start: Start = None,
+    teacher: Teacher = None,
+    workers: Workers = None,
+    episodes: Episodes = 32,
+    policies: Policies = None,
+    resume: Resume = False,
 ) -> None:
     """Train, compare, draw; say what is wrong in one line."""
-    folder = out or Path("runs") / f"{algorithm}-{env_id}".replace(":", "-").replace("/", "-")
-    with one_line_errors(folder):
-        arguments = TrainArguments(
-            algorithm=algorithm,
-            env_id=env_id,
-            env_args=parse_env_args(env_arg or []),
-            instance=read_instance(instance),
-            steps=steps,
-            lanes=lanes,
-            seed=seed,
-            network=network,
-            learning_rate=learning_rate,
-            gamma=gamma,
+    folder = out or default_folder(algorithm, env_id)
+    options = {
+        "steps": steps,
+        "lanes": lanes,
+        "seed": seed,
+        "network": network,
+        "width": width,
+        "learning_rate": learning_rate,
+        "gamma": gamma,
+        "start": start,
+        "teacher": teacher,
+        "workers": workers,
+    }
+    stopped = f"stopped; go on with the same command and --resume: {folder}"
+    with one_line_errors(folder, stopped):
+        wanted = Wanted(
+            algorithm,
+            env_id,
+            named_values(env_arg or []),
+            read_instance(instance),
+            given_only(options),
+            named_values(setting or [], "set"),
+            hyperparameters,
         )
-        train_and_compare(arguments, folder, episodes, resume)
+        specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
+        train_and_compare(job_of(wanted), folder, episodes, resume, specs)
 
 
 if __name__ == "__main__":

@@ -2,77 +2,154 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import agents
-from scripts import train
-from scripts.train import app, parse_env_args, score
+from agents.arguments import TrainArguments
+from agents.comparison import mean_rewards
+from crawl_envs.evaluation import Row, mean_and_half_width
+from policies import make
+from scripts.agents import jobs, rivals
+from scripts.agents.options import named_values
+from scripts.agents.recipes import Wanted, job_of
+from scripts.agents.rivals import RIVALS, best_first, rival_rows, that_differ
+from scripts.agents.standings import standings
+from scripts.train import app
+from tests.scripts import commands
+from tests.scripts.commands import SMALL, done, refused
 
-SMALL = ["--env-arg", "num_pages=4", "--env-arg", "bandwidth=4", "--env-arg", "horizon=5"]
-SHORT = ["--steps", "600", "--lanes", "4", "--episodes", "3"]
+SHORT = ["--steps", "600", "--lanes", "4", "--episodes", "3", "--policies", "GreedyNCIS,Greedy"]
+NOISY = ["--env-arg", "instance=noisy"]
+EVOLVE = [
+    *("--set", "generations=4", "--set", "pairs=2", "--set", "episodes=1"),
+    *("--set", "validation_every=2", "--set", "validation_episodes=2"),
+    *("--episodes", "3", "--policies", "GreedyNCIS"),
+]
+SAME = ("standings.csv", "rows.csv")
+PNG = b"\x89PNG"
 
 
 def run(*arguments, out):
-    return CliRunner().invoke(app, [*map(str, arguments), "--out", str(out)])
+    return commands.run(app, *arguments, out=out)
 
 
-def refused(result, *words):
-    assert result.exit_code == 1, result.output
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert all(word in lines[0] for word in words), lines[0]
-    assert "Traceback" not in result.output
+def bytes_of(folder, *names):
+    return [(folder / name).read_bytes() for name in names]
 
 
 def test_a_run_from_end_to_end(tmp_path):
     out = tmp_path / "runs" / "one"
-    result = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--env-arg", "instance=noisy", out=out)
-    assert result.exit_code == 0, result.output
-    for name in ("ppo", "RandomCrawl", "RoundRobin", "3 seeds"):
+    result = done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out))
+    for name in ("ppo", "ppo, drawn", "RandomCrawl", "RoundRobin", "GreedyNCIS", "3 seeds"):
         assert name in result.stdout
+    assert "best analytic" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == [
-        "config.json",
-        "curve.csv",
-        "curve.png",
-        "model.zip",
+        *("config.json", "curve.csv", "curve.png", "made.json", "model.zip"),
+        *("rivals.parquet", "rows.csv", "standings.csv", "standings.png"),
     ]
-    assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "curve.png").read_bytes().startswith(PNG)
+    assert (out / "standings.png").read_bytes().startswith(PNG)
     config = json.loads((out / "config.json").read_text())
-    assert config["env_args"] == {
-        "num_pages": 4,
-        "bandwidth": 4,
-        "horizon": 5,
-        "instance": "noisy",
-    }
+    assert config["env_args"] == {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
+    assert config["gamma"] == json.loads((out / "made.json").read_text())["used"]["gamma"]
     assert agents.load(out).arguments.lanes == 4
 
-    refused(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=out), "holds an agent already")
-    longer = [*SMALL, "--env-arg", "instance=noisy", "--lanes", 4, "--episodes", 3]
-    result = run("ppo", "CrawlNCIS-v0", *longer, "--steps", 1200, "--resume", out=out)
-    assert result.exit_code == 0, result.output
+    refused(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "holds an agent already")
+    other = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--resume", out=out)
+    refused(other, "env_args", "as in the run to resume")
+    longer = [*SMALL, *NOISY, *SHORT, "--steps", 1200, "--resume"]
+    done(run("ppo", "CrawlNCIS-v0", *longer, out=out))
     assert agents.load(out).model.num_timesteps >= 1200
+
+
+def test_the_table_says_what_was_played(tmp_path):
+    done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=tmp_path))
+    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
+    where = TrainArguments(env_args=told)
+    names = ("RandomCrawl", "RoundRobin", "GreedyNCIS", "Greedy")
+    means = {
+        name: mean_rewards(lambda env, name=name: make(name, env), where, episodes=3)
+        for name in names
+    }
+    agent = agents.load(tmp_path)
+    means["ppo"] = mean_rewards(lambda env: agent, where, episodes=3)
+    best = max("GreedyNCIS", "Greedy", key=lambda name: means[name].mean())
+    low, high = means["RandomCrawl"].mean(), means[best].mean()
+    with (tmp_path / "standings.csv").open(encoding="utf-8") as file:
+        found = {row["policy"]: row for row in csv.DictReader(file)}
+    for name, values in means.items():
+        mean, half = mean_and_half_width(list(values))
+        assert float(found[name]["mean"]) == pytest.approx(mean)
+        assert float(found[name]["half_width_95"]) == pytest.approx(half)
+        share = (values.mean() - low) / (high - low)
+        assert float(found[name]["share_of_way"]) == pytest.approx(share)
+        if name != "ppo":
+            mean, half = mean_and_half_width(list(means["ppo"] - values))
+            assert float(found[name]["behind_agent"]) == pytest.approx(mean)
+            assert float(found[name]["behind_agent_half_width_95"]) == pytest.approx(half)
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--seed", 3, out=tmp_path / name))
+    names = (*SAME, "config.json", "curve.png", "standings.png", "rivals.parquet")
+    assert bytes_of(tmp_path / "one", *names) == bytes_of(tmp_path / "two", *names)
+    done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--seed", 4, out=tmp_path / "three"))
+    assert bytes_of(tmp_path / "one", *SAME) != bytes_of(tmp_path / "three", *SAME)
 
 
 def test_a_run_on_one_instance_from_a_file(tmp_path):
     instance = tmp_path / "instance.json"
     instance.write_text('{"importance": [1, 2, 3, 4], "change_rate": 1.0, "bandwidth": 2.0}')
     out = tmp_path / "out"
-    options = [*SMALL, *SHORT, "--instance", instance, "--env-arg", "reveal=importance"]
-    result = run("a2c", "crawl_envs:CrawlNCIS-v0", *options, out=out)
-    assert result.exit_code == 0, result.output
+    options = [*SMALL, *SHORT[:-2], "--instance", instance, "--env-arg", "reveal=importance"]
+    done(run("a2c", "crawl_envs:CrawlNCIS-v0", *options, "--policies", "UniformCrawl", out=out))
     assert agents.load(out).arguments.instance["bandwidth"] == 2.0
+
+
+def test_a_clone_and_what_is_learned_from_it(tmp_path):
+    short = ["--set", "rounds=1", "--set", "updates=5", *SHORT[2:], "--teacher", "Greedy"]
+    done(run("clone", "CrawlNCIS-v0", *SMALL, *short, out=tmp_path / "clone"))
+    assert "clone of Greedy" in (tmp_path / "clone" / "standings.csv").read_text()
+    start = ["--start", tmp_path / "clone"]
+    done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *start, out=tmp_path / "ppo"))
+    assert agents.load(tmp_path / "ppo").arguments.start == str(tmp_path / "clone")
+    refused(
+        run("clone", "CrawlNCIS-v0", *SMALL, *short, out=tmp_path / "clone"),
+        "holds an agent already",
+    )
+
+
+def test_an_index_is_evolved(tmp_path):
+    for name in ("one", "two"):
+        out = tmp_path / name
+        result = done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, out=out))
+    assert "es minus it" in result.stdout
+    assert (out / "curve.png").read_bytes().startswith(PNG)
+    same = (*SAME, "index.json", "curve.png")
+    assert bytes_of(tmp_path / "one", *same) == bytes_of(tmp_path / "two", *same)
+    refused(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, out=out), "already")
+    longer = [*EVOLVE, "--set", "generations=6", "--resume"]
+    done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *longer, out=out))
+    done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *longer, out=tmp_path / "whole"))
+    assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
+
+
+def test_sac_scores_pages(tmp_path):
+    options = [*SMALL, *SHORT, "--env-arg", "action=scores", "--set", "batch_size=16"]
+    done(run("sac", "CrawlNCIS-v0", *options, out=tmp_path))
+    assert agents.load(tmp_path).model.batch_size == 16
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "ppo"]),
+        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "ppo", "clone", "es"]),
         (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'", "CrawlNCIS-v0"]),
         (["ppo", "CrawlNCIS-v0", "--steps", "0"], ["steps", ">= 1", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", ">= 1", "got 0"]),
@@ -82,12 +159,32 @@ def test_a_run_on_one_instance_from_a_file(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
         (["dqn", "CrawlNCIS-v0", "--env-arg", "action=scores"], ["dqn", "page"]),
         (["ppo", "CrawlNCIS-v0", "--instance", "/nowhere.json"], ["/nowhere.json"]),
+        (["ppo", "CrawlNCIS-v0", "--teacher", "Greedy"], ["--teacher", "apply", "ppo"]),
+        (["ppo", "CrawlNCIS-v0", "--workers", "2"], ["--workers", "apply", "ppo"]),
+        (["ppo", "CrawlNCIS-v0", "--start", "/nowhere"], ["/nowhere"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "batch"], ["set", "name=value", "'batch'"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "batches=3"], ["batches"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "env_id=3"], ["env_id", "the command"]),
+        (["ppo", "CrawlNCIS-v0", "--hyperparameters", "/no.yml"], ["/no.yml"]),
+        (["ppo", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
+        (["clone", "CrawlNCIS-v0", "--teacher", "Nobody"], ["teacher", "'Nobody'"]),
+        (["clone", "CrawlNCIS-v0", "--start", "x"], ["--start", "apply", "clone"]),
+        (["es", "CrawlNCIS-v0", "--gamma", ".9"], ["--gamma", "apply", "es"]),
+        (["es", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of es", "'gamma'"]),
+        (["es", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
+        (["es", "CrawlNCIS-v0", "--workers", "0"], ["workers", "got 0"]),
+        (["es", "CrawlTrace-v0"], ["env_id", "es", "'CrawlTrace-v0'"]),
     ],
 )
 def test_bad_input_gets_one_line(arguments, words, tmp_path):
     out = tmp_path / "out"
     refused(run(*arguments, out=out), *words)
     assert not out.exists()
+
+
+def test_a_policy_that_cannot_act_is_named(tmp_path):
+    options = [*SMALL, *SHORT[:-2], "--policies", "GreedyNCIS", "--env-arg", "reveal=importance"]
+    refused(run("ppo", "CrawlNCIS-v0", *options, out=tmp_path), "GreedyNCIS")
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -114,24 +211,115 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "train", interrupt)
+    monkeypatch.setattr(jobs, "train", interrupt)
     result = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=tmp_path)
     assert result.exit_code == 130
     assert "--resume" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_rivals_are_played_once(tmp_path, monkeypatch):
+    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
+    first = rival_rows(TrainArguments(env_args=told), 2, tmp_path, ["Greedy"])
+    assert {row.policy for row in first} == {"RandomCrawl", "RoundRobin", "Greedy"}
+    assert (tmp_path / RIVALS).exists()
+    calls = []
+    play = rivals.lane_rows
+    monkeypatch.setattr(rivals, "lane_rows", lambda *a, **k: calls.append(a) or play(*a, **k))
+    again = rival_rows(TrainArguments(env_args=told, seed=5, steps=7), 2, tmp_path, ["Greedy"])
+    assert again == first
+    assert calls == []
+    for changed in ({"env_args": {**told, "horizon": 6}}, {"instance": {"importance": [1.0] * 4}}):
+        where = {"env_args": told, **changed}
+        if "instance" in changed:
+            where["instance"] |= {"change_rate": 1.0, "bandwidth": 4.0}
+        calls.clear()
+        rival_rows(TrainArguments(**where), 2, tmp_path, ["Greedy"])
+        assert len(calls) == 3
+
+
+def test_all_policies_that_can_act_are_rivals(tmp_path):
+    told = {"num_pages": 3, "bandwidth": 3, "horizon": 3, "reveal": "importance"}
+    found = {row.policy for row in rival_rows(TrainArguments(env_args=told), 1, tmp_path)}
+    assert {"RandomCrawl", "RoundRobin", "LearningGreedyNCIS"} <= found
+    assert "GreedyNCIS" not in found
+
+
+def rows_of(**values):
+    return [
+        Row("id", "", policy, seed, "reward", value)
+        for policy, found in values.items()
+        for seed, value in enumerate(found)
+    ]
+
+
+def test_standings_by_hand():
+    rows = rows_of(agent=[0.6, 0.8], RandomCrawl=[0.2, 0.2], Best=[0.7, 0.9])
+    best, agent, simple = standings(rows, "reward", "agent", "Best")
+    assert [one.policy for one in (best, agent, simple)] == ["Best", "agent", "RandomCrawl"]
+    assert agent.mean == pytest.approx(0.7)
+    assert agent.share == pytest.approx(0.5 / 0.6)
+    assert (best.behind, best.behind_half_width) == (pytest.approx(-0.1), pytest.approx(0.0))
+    # Student's t with one degree of freedom: tan(0.475 pi) = 12.7062.
+    assert simple.behind == pytest.approx(0.5)
+    assert simple.behind_half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert np.isnan(agent.behind)
+    lower = standings(rows, "reward", "agent", None, lower=True)
+    assert [one.policy for one in lower] == ["RandomCrawl", "agent", "Best"]
+    assert all(np.isnan(one.share) for one in lower)
+
+
+def test_policies_that_do_the_same_are_shown_once():
+    rows = rows_of(RandomCrawl=[9.0, 9.0], One=[0.5, 0.7], Same=[0.5, 0.7], Other=[0.8, 0.3])
+    assert best_first(rows) == ["One", "Same", "Other"]
+    assert that_differ(rows, best_first(rows)) == ["One", "Other"]
+
+
+def wanted(kind="ppo", options=None, settings=None, file=None):
+    return Wanted(kind, "CrawlNCIS-v0", {}, None, options or {}, settings or {}, file)
+
+
+def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_path):
+    file = tmp_path / "own.yml"
+    file.write_text(
+        "CrawlNCIS-v0:\n  policy: agents.networks.PageActorCritic\n"
+        "  policy_kwargs: \"f('ppo', 'CrawlNCIS-v0', width=48)\"\n"
+        "  n_envs: 8\n  n_timesteps: 5000\n  n_steps: 16\n  gamma: 0.5\n  n_epochs: 3\n"
+        "  ent_coef: 0.01\n"
+    )
+    found = job_of(wanted(options={"gamma": 0.7}, settings={"n_epochs": 2}, file=file)).arguments
+    assert (found.lanes, found.steps, found.rollout, found.width) == (8, 5000, 16, 48)
+    assert (found.gamma, found.network) == (0.7, "pages")
+    assert found.model_args == {"n_epochs": 2, "ent_coef": 0.01}
+    told = agents.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
+    assert found.learning_rate == told["learning_rate"]
+    plain = job_of(wanted()).arguments
+    assert {name: getattr(plain, name) for name in told} == told
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "CrawlTrace-v0: {}", "CrawlNCIS-v0: 7", "{", "CrawlNCIS-v0: {1: 2}"]
+)
+def test_a_file_without_an_entry_is_refused(text, tmp_path):
+    file = tmp_path / "own.yml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"own\.yml"):
+        job_of(wanted(file=file))
+
+
+def test_the_text_of_policy_arguments_is_never_run(tmp_path):
+    file, trap = tmp_path / "own.yml", tmp_path / "trap"
+    file.write_text(f"CrawlNCIS-v0:\n  policy_kwargs: \"open('{trap}', 'w')\"\n  gamma: 0.5\n")
+    assert job_of(wanted(file=file)).arguments.gamma == 0.5
+    assert not trap.exists()
 
 
 def test_values_are_json_or_words():
     pairs = ["num_pages=20", "bandwidth=2.5", "instance=noisy", 'delay={"kind": "none"}', "a=b=c"]
-    assert parse_env_args(pairs) == {
+    assert named_values(pairs) == {
         "num_pages": 20,
         "bandwidth": 2.5,
         "instance": "noisy",
         "delay": {"kind": "none"},
         "a": "b=c",
     }
-
-
-def test_scores_have_standard_errors():
-    one = score("x", np.array([0.2, 0.4]))
-    assert (one.mean, one.error) == (pytest.approx(0.3), pytest.approx(0.1))
-    assert np.isnan(score("x", np.array([0.2])).error)

@@ -1,0 +1,1 @@
+"""What the commands that train, evaluate and tune agents have in common."""

@@ -1,0 +1,192 @@
+"""Tune an algorithm: search for hyperparameters by trials, and write the best for scripts.train.
+
+A trial trains for --steps steps (es: generations) in four stages. After each it is measured by its
+mean reward on validation seeds, which are neither those of training nor those of comparisons, and
+given up if it is below the median of earlier trials. Trials are kept in a SQLite file as they end,
+so that a search that was stopped goes on as if it had not been; Optuna draws their settings
+(pip install 'crawl-envs[tune]').
+
+OUT gets best.yml (in the format of RL-Zoo, for scripts.train --hyperparameters OUT/best.yml),
+trials.csv, trials.png, and study.db unless --storage names another file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from scripts.agents.options import (
+    at_least,
+    default_folder,
+    named_values,
+    one_line_errors,
+    read_instance,
+)
+from scripts.agents.ranges import TUNED, entry_of
+from scripts.agents.trials_picture import draw_trials
+from scripts.agents.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of
+from scripts.comparing import tables
+from scripts.comparing.rows import check_folder, replacing, write_csv
+
+BEST, TRIALS, PICTURE, DATABASE = "best.yml", "trials.csv", "trials.png", "study.db"
+SHOWN = 10
+"""Trials in the table."""
+
+
+def write_best(path: Path, tuning: Tuning, trials: list[Ended]) -> None:
+    """Write the settings of the best trial, if one was played to its end."""
+    import yaml  # type: ignore[import-untyped]  # it ships no types
+
+    best = best_of(trials)
+    if best is None:
+        return
+    entry = entry_of(tuning.algorithm, tuning.env_id, best.found, tuning.steps, STAGES)
+    told = ", ".join(f"{name}={value}" for name, value in tuning.env_args.items())
+    text = (
+        f"# {tuning.algorithm}, best of {len(trials)} trials of {tuning.steps} steps"
+        f"{f' with {told}' if told else ''}:\n"
+        f"# mean reward {best.value:.6f} over {tuning.episodes} validation seeds.\n"
+        + yaml.safe_dump({tuning.env_id: entry}, sort_keys=False, width=1000)
+    )
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def write_trials(path: Path, trials: Sequence[Ended]) -> None:
+    """Write a line per trial."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.found))
+    write_csv(
+        path,
+        ["trial", "mean_reward", "stages", *names],
+        [
+            [trial.number, trial.value, trial.stages, *map(trial.found.get, names)]
+            for trial in trials
+        ],
+    )
+
+
+def table_of(trials: Sequence[Ended]) -> Table:
+    """Return the table of the best trials, those that were given up last."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.found))
+    ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:SHOWN]
+    table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
+    for name in ("trial", "mean reward", *names):
+        table.add_column(name, justify="right")
+    for place, trial in enumerate(ranked):
+        given_up = "" if trial.whole else f" (given up after {trial.stages} of {STAGES})"
+        values = [_short(trial.found.get(name)) for name in names]
+        style = "bold" if place == 0 and trial.whole else ""
+        table.add_row(str(trial.number), f"{trial.value:.4f}{given_up}", *values, style=style)
+    return table
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
+    """Play trials, writing after each; then draw and print."""
+    ended = study.ended()
+    with _progress() as bar:
+        task = bar.add_task("trials", total=trials, completed=len(ended), best="-")
+        for trial in study.run(trials):
+            ended.append(trial)
+            write_trials(out / TRIALS, ended)
+            write_best(out / BEST, tuning, ended)
+            best = best_of(ended)
+            bar.update(task, advance=1, best=f"{best.value:.4f}" if best else "-")
+    write_trials(out / TRIALS, ended)
+    write_best(out / BEST, tuning, ended)
+    title = f"{tuning.algorithm} in {tuning.env_id}: {len(ended)} trials of {tuning.steps} steps"
+    draw_trials(out / PICTURE, ended, study.importances(), title=title)
+    console = tables.console()
+    console.print(table_of(ended))
+    note = f"mean reward per step over {tuning.episodes} seeds from {VALIDATION_SEED} on -> {out}"
+    console.print(note, soft_wrap=True)
+    if best_of(ended) is None:
+        console.print(f"no trial was played to its end, so there is no {BEST}")
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("best mean reward {task.fields[best]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Algorithm = Annotated[str, typer.Argument(help=f"Of {', '.join(TUNED)}.")]
+EnvId = Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")]
+EnvArg = Annotated[
+    list[str] | None,
+    typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
+]
+InstanceFile = Annotated[
+    Path | None, typer.Option(help="JSON file with the arguments of the one Instance to train on.")
+]
+Trials = Annotated[int, typer.Option(help="Trials in all, those of an earlier run included.")]
+Steps = Annotated[int, typer.Option(help="Steps of a trial, over all lanes; es: generations.")]
+Episodes = Annotated[int, typer.Option(help="Validation seeds.")]
+Seed = Annotated[int, typer.Option(help="Seed of the search, and of every trial's training.")]
+Storage = Annotated[
+    Path | None, typer.Option(help="SQLite file of the trials.", show_default=f"OUT/{DATABASE}")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder of results.", show_default="runs/tune-ALGORITHM-ENV")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the trials in the file.")]
+
+
+@app.command(help=__doc__)
+def main(
+    algorithm: Algorithm,
+    env_id: EnvId,
+    env_arg: EnvArg = None,
+    instance: InstanceFile = None,
+    trials: Trials = 40,
+    steps: Steps = 200_000,
+    episodes: Episodes = 32,
+    seed: Seed = 0,
+    storage: Storage = None,
+    out: Out = None,
+    resume: Resume = False,
+) -> None:
+    """Search, write, draw; say what is wrong in one line."""
+    folder = out or default_folder("tune", algorithm, env_id)
+    file = storage or folder / DATABASE
+    stopped = (
+        f"stopped; {file} keeps the trials that ended; go on with the same command and --resume"
+    )
+    with one_line_errors(folder, stopped):
+        at_least(1, trials=trials)
+        tuning = Tuning(
+            algorithm=algorithm,
+            env_id=env_id,
+            env_args=named_values(env_arg or []),
+            instance=read_instance(instance),
+            steps=steps,
+            episodes=episodes,
+            seed=seed,
+        )
+        check_folder(folder)
+        check_folder(file.parent)
+        study = Study(tuning, file, resume=resume)
+        try:
+            tune(tuning, study, trials, folder)
+        finally:
+            study.close()
+
+
+if __name__ == "__main__":
+    app()

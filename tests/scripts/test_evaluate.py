@@ -1,0 +1,171 @@
+"""The command that evaluates: agents and policies on the same events, rows, table and picture."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from agents.arguments import TrainArguments
+from agents.training import train
+from crawl_envs.evaluation import evaluate, mean_and_half_width
+from policies import make
+from scripts import evaluate as command
+from scripts.agents.contest import FIRST_SEED, Contest, contest_of, entrant_of
+from scripts.comparing.rows import read_rows
+from scripts.evaluate import app
+from tests.scripts import commands
+from tests.scripts.commands import SMALL, done, refused
+
+TOLD = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
+FEW = ["--episodes", "3", "--workers", "1"]
+SAME = ("rows.parquet", "rows.csv", "standings.csv", "standings.png")
+
+
+def run(*arguments, out):
+    return commands.run(app, *arguments, out=out)
+
+
+def standings_in(folder):
+    with (folder / "standings.csv").open(encoding="utf-8") as file:
+        return {row["policy"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("agents") / "mine"
+    train(TrainArguments(env_args=TOLD, steps=200, lanes=4, rollout=10), path)
+    return path
+
+
+def test_an_agent_is_evaluated_where_it_was_trained(folder, tmp_path):
+    result = done(run(folder, "CrawlNCIS-v0", *FEW, out=tmp_path))
+    assert "mine" in result.stdout
+    assert "num_pages=4" in result.stdout
+    assert set(SAME) | {"made.json"} == {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "standings.png").read_bytes().startswith(b"\x89PNG")
+    found = standings_in(tmp_path)
+    assert {"mine", "RandomCrawl", "RoundRobin", "GreedyNCIS", "LearningGreedyNCIS"} <= set(found)
+    seeds = range(FIRST_SEED, FIRST_SEED + 3)
+    own = {"GreedyNCIS": lambda env: make("GreedyNCIS", env), "mine": entrant_of(folder).factory}
+    values = {}
+    for row in evaluate("CrawlNCIS-v0", own, seeds, **TOLD):
+        if row.metric == "freshness":
+            values.setdefault(row.policy, []).append(row.value)
+    mean, half = mean_and_half_width(values["mine"])
+    assert float(found["mine"]["mean"]) == pytest.approx(mean)
+    assert float(found["mine"]["half_width_95"]) == pytest.approx(half)
+    pairs = zip(values["mine"], values["GreedyNCIS"], strict=True)
+    mean, half = mean_and_half_width([mine - other for mine, other in pairs])
+    assert float(found["GreedyNCIS"]["behind_agent"]) == pytest.approx(mean)
+    assert float(found["GreedyNCIS"]["behind_agent_half_width_95"]) == pytest.approx(half)
+
+
+def test_an_agent_is_evaluated_on_other_sizes(folder, tmp_path):
+    sizes = ["--env-arg", "num_pages=9", "--env-arg", "bandwidth=3.0"]
+    options = [*sizes, *FEW, "--policies", "GreedyNCIS"]
+    result = done(run(folder, "CrawlNCIS-v0", *options, out=tmp_path))
+    assert "num_pages=9" in result.stdout
+    rows, _ = read_rows(tmp_path / "rows.parquet")
+    rates = [row.value for row in rows if row.metric == "crawl_rate"]
+    assert rates == pytest.approx([3.0] * len(rates), rel=0.1)
+
+
+def test_rows_are_kept_and_gone_on_with(tmp_path):
+    base = ["GreedyNCIS", "CrawlNCIS-v0", *SMALL, "--policies", "RandomCrawl,Greedy"]
+    done(run(*base, "--episodes", 4, "--workers", 1, out=tmp_path / "whole"))
+    done(run(*base, "--episodes", 2, "--workers", 1, out=tmp_path / "parts"))
+    done(run(*base, "--episodes", 4, "--workers", 1, "--resume", out=tmp_path / "parts"))
+    for name in SAME[1:]:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    result = run(*base, "--resume", "--env-arg", "horizon=6", out=tmp_path / "parts")
+    refused(result, "another arguments")
+
+
+def test_another_agent_in_the_folder_is_no_resumption(folder, tmp_path):
+    own = tmp_path / "agent"
+    train(TrainArguments(env_args=TOLD, steps=40, lanes=4, rollout=10), own)
+    options = ["CrawlNCIS-v0", "--policies", "Greedy", "--resume", *FEW]
+    done(run(own, *options, out=tmp_path / "out"))
+    (own / "model.zip").write_bytes((folder / "model.zip").read_bytes())
+    refused(run(own, *options, out=tmp_path / "out"), "another agent")
+
+
+def test_workers_change_nothing(folder, tmp_path):
+    options = ["CrawlNCIS-v0", "--policies", "RandomCrawl", "--episodes", 2]
+    done(run(folder, *options, "--workers", 1, out=tmp_path / "one"))
+    done(run(folder, *options, "--workers", 2, out=tmp_path / "two"))
+    for name in SAME[1:]:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_penalties_are_better_when_less(tmp_path):
+    options = ["--env-arg", "action=page", *SMALL, *FEW, "--policies", "RandomCrawl,RoundRobin"]
+    done(run("GreedyHarmonic", "CrawlHarmonic-v0", *options, out=tmp_path))
+    means = [float(row["mean"]) for row in standings_in(tmp_path).values()]
+    assert means == sorted(means)
+    assert min(means) > 0.0
+
+
+def test_all_means_all_that_can_act():
+    entrant = entrant_of("GreedyNCIS")
+    found = contest_of(entrant, "CrawlNCIS-v0", TOLD, ["all"])
+    assert isinstance(found, Contest)
+    assert {"Exp3", "ThresholdNCIS", "Greedy", "RoundRobin"} <= set(found.labels)
+    assert list(found.labels).count("GreedyNCIS") == 1
+
+
+def test_only_policies_that_can_act_are_taken():
+    hidden = {**TOLD, "reveal": "importance"}
+    found = contest_of(entrant_of("RoundRobin"), "CrawlNCIS-v0", hidden, ["all"])
+    assert {"LearningGreedyNCIS", "RandomCrawl"} <= set(found.labels)
+    assert not {"GreedyNCIS", "ThresholdNCIS", "Greedy"} & set(found.labels)
+    scores = contest_of(entrant_of("Greedy"), "CrawlNCIS-v0", {"action": "scores"}, ["all"])
+    assert "ThresholdNCIS" not in scores.labels
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["/nowhere", "CrawlNCIS-v0"], ["model", "'/nowhere'", "GreedyNCIS"]),
+        (["Greedy:delay=1", "CrawlNCIS-v0"], ["delay"]),
+        (["Greedy", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'"]),
+        (["Greedy", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
+        (["Greedy", "CrawlNCIS-v0", "--env-arg", "pages"], ["env-arg", "'pages'"]),
+        (["Greedy", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
+        (["Greedy", "CrawlNCIS-v0", "--workers", "0"], ["workers", ">= 1", "got 0"]),
+        (["Greedy", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
+        (["Greedy", "CrawlNCIS-v0", "--metric", "beauty"], ["metric", "'beauty'", "freshness"]),
+        (["Greedy", "CrawlNCIS-v0", "--env-arg", "reveal=importance"], ["Greedy"]),
+    ],
+)
+def test_bad_input_gets_one_line(arguments, words, tmp_path):
+    out = tmp_path / "out"
+    refused(run(*arguments, out=out), *words)
+    assert not out.exists()
+
+
+def test_an_agent_that_does_not_fit(folder, tmp_path):
+    options = ["--env-arg", "reveal=importance", *FEW]
+    refused(run(folder, "CrawlNCIS-v0", *options, out=tmp_path / "out"), "change_rate")
+
+
+def test_a_metric_that_is_not_measured(tmp_path):
+    options = [*SMALL, *FEW, "--policies", "RandomCrawl", "--metric", "penalty"]
+    refused(run("Greedy", "CrawlNCIS-v0", *options, out=tmp_path), "metric", "'penalty'")
+
+
+def test_a_damaged_agent(tmp_path):
+    (tmp_path / "model.zip").write_bytes(b"something else")
+    refused(run(tmp_path, "CrawlNCIS-v0", out=tmp_path / "out"), "is not an agent of this suite")
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", interrupt)
+    result = run("Greedy", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
+    assert result.exit_code == 130
+    assert "--resume" in result.stderr
+    assert "Traceback" not in result.output

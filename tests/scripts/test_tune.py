@@ -1,0 +1,235 @@
+"""The search for hyperparameters: trials, going on, the file of the best, the picture."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+
+import pytest
+import yaml
+
+import agents
+from agents.arguments import TrainArguments
+from scripts.agents.ranges import TUNED, entry_of, rounded, settings_of, suggested
+from scripts.agents.recipes import Wanted, job_of
+from scripts.agents.trials_picture import draw_trials
+from scripts.agents.tuning import STAGES, Ended, Tuning, best_of
+from scripts.tune import app, write_best
+from tests.scripts import commands
+from tests.scripts.commands import SMALL, done, refused
+
+pytest.importorskip("optuna")
+NOISY = ["--env-arg", "instance=noisy"]
+FEW = ["--steps", "8", "--episodes", "2"]
+SAME = ("best.yml", "trials.csv", "trials.png")
+
+
+def run(*arguments, out):
+    return commands.run(app, *arguments, out=out)
+
+
+def bytes_of(folder):
+    return [(folder / name).read_bytes() for name in SAME]
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Trials whose mean reward is a formula of their settings."""
+
+    def score(self, found, stage, folder):
+        return stage - abs(math.log(found["learning_rate"] / 1e-3)) - abs(found["gamma"] - 0.95)
+
+    monkeypatch.setattr(Tuning, "score", score)
+
+
+def test_a_search_from_end_to_end(tmp_path):
+    out = tmp_path / "out"
+    result = done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *FEW, "--trials", 2, out=out))
+    assert "mean reward" in result.stdout
+    assert {path.name for path in out.iterdir()} == {*SAME, "study.db"}
+    assert (out / "trials.png").read_bytes().startswith(b"\x89PNG")
+    done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *FEW, "--trials", 2, out=tmp_path / "two"))
+    assert bytes_of(out) == bytes_of(tmp_path / "two")
+    entry = yaml.safe_load((out / "best.yml").read_text())["CrawlNCIS-v0"]
+    wanted = Wanted("es", "CrawlNCIS-v0", {}, None, {}, {}, out / "best.yml")
+    found = job_of(wanted).arguments
+    assert {name: getattr(found, name) for name in entry} == entry
+    assert found.generations == 8
+
+
+def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
+    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
+    tuned = Tuning(
+        algorithm="ppo",
+        env_id="CrawlNCIS-v0",
+        env_args=told,
+        instance=None,
+        steps=400,
+        episodes=2,
+        seed=0,
+    )
+    found = {
+        "learning_rate": 0.001,
+        "gamma": 0.9,
+        "lanes": 16,
+        "width": 16,
+        "rollout": 16,
+        "ent_coef": 0.01,
+        "minibatches": 2,
+        "n_epochs": 1,
+    }
+    assert 0.0 < tuned.score(found, 1, tmp_path) < 1.0
+    first = agents.load(tmp_path).model.num_timesteps
+    tuned.score(found, 2, tmp_path)
+    agent = agents.load(tmp_path)
+    assert agent.model.num_timesteps > first
+    assert (agent.model.n_steps, agent.model.batch_size, agent.model.ent_coef) == (6, 48, 0.01)
+    trial = Ended(0, 0.5, STAGES, found)
+    write_best(tmp_path / "best.yml", tuned, [trial])
+    wanted = Wanted("ppo", "CrawlNCIS-v0", told, None, {}, {}, tmp_path / "best.yml")
+    best = job_of(wanted).arguments
+    assert isinstance(best, TrainArguments)
+    assert (best.lanes, best.rollout, best.width, best.gamma, best.steps) == (16, 6, 16, 0.9, 400)
+    assert best.model_args["batch_size"] == 48
+    assert best.network == "pages"
+
+
+def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path):
+    options = ["ppo", "CrawlNCIS-v0", *SMALL, *FEW]
+    done(run(*options, "--trials", 11, out=tmp_path / "whole"))
+    done(run(*options, "--trials", 5, out=tmp_path / "parts"))
+    refused(run(*options, "--trials", 11, out=tmp_path / "parts"), "--resume")
+    done(run(*options, "--trials", 11, "--resume", out=tmp_path / "parts"))
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+    with (tmp_path / "whole" / "trials.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 11
+    assert {row["stages"] for row in rows} > {str(STAGES)}
+    for changed in (["--seed", 1], ["--env-arg", "horizon=6"], ["--steps", 12]):
+        result = run(*options, *changed, "--trials", 11, "--resume", out=tmp_path / "parts")
+        refused(result, "study.db")
+
+
+def test_an_interrupted_trial_does_not_count(cheap, tmp_path, monkeypatch):
+    options = ["ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--trials", 10]
+    done(run(*options, out=tmp_path / "whole"))
+    score, calls = Tuning.score, []
+
+    def interrupted(self, found, stage, folder):
+        calls.append(stage)
+        if len(calls) == 15:
+            raise KeyboardInterrupt
+        return score(self, found, stage, folder)
+
+    monkeypatch.setattr(Tuning, "score", interrupted)
+    result = run(*options, out=tmp_path / "parts")
+    assert result.exit_code == 130
+    assert "--resume" in result.stderr
+    assert "Traceback" not in result.output
+    done(run(*options, "--resume", out=tmp_path / "parts"))
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+
+
+def test_the_search_finds_what_is_better(cheap, tmp_path):
+    done(run("a2c", "CrawlNCIS-v0", *SMALL, *FEW, "--trials", 24, out=tmp_path))
+    entry = yaml.safe_load((tmp_path / "best.yml").read_text())["CrawlNCIS-v0"]
+    assert entry["learning_rate"] == pytest.approx(1e-3, rel=0.4)
+
+
+def test_numbers_that_run_away_end_a_trial(tmp_path, monkeypatch):
+    def score(self, found, stage, folder):
+        raise ValueError("Expected parameter logits to satisfy the constraint, found nan")
+
+    monkeypatch.setattr(Tuning, "score", score)
+    result = done(run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--trials", 2, out=tmp_path))
+    assert "no trial was played to its end" in result.stdout
+    assert not (tmp_path / "best.yml").exists()
+
+
+def test_other_errors_are_told(tmp_path, monkeypatch):
+    def score(self, found, stage, folder):
+        raise ValueError("something is wrong")
+
+    monkeypatch.setattr(Tuning, "score", score)
+    refused(run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path), "something is wrong")
+
+
+@pytest.mark.parametrize("algorithm", TUNED)
+def test_every_draw_makes_a_run(algorithm):
+    class Highest:
+        def suggest_float(self, name, low, high, *, log=False):
+            assert 0.0 < low < high
+            return high
+
+        def suggest_categorical(self, name, choices):
+            return choices[-1]
+
+    found = rounded(suggested(Highest(), algorithm))
+    form = {"action": "scores"} if algorithm == "sac" else {}
+    told = {"num_pages": 3, "bandwidth": 3, "horizon": 5, **form}
+    if algorithm == "es":
+        told.pop("action", None)
+    tuned = Tuning(
+        algorithm=algorithm,
+        env_id="CrawlNCIS-v0",
+        env_args=told,
+        instance=None,
+        steps=100_000,
+        episodes=1,
+        seed=0,
+    )
+    assert tuned.job(found, STAGES).label == algorithm
+    assert entry_of(algorithm, "CrawlNCIS-v0", found, 100_000, STAGES)
+
+
+def test_minibatches_are_whole():
+    found = {"lanes": 16, "rollout": 64, "minibatches": 8}
+    assert settings_of(found, 100_000) == {"lanes": 16, "rollout": 64, "batch_size": 128}
+    assert settings_of(found, 48) == {"lanes": 16, "rollout": 3, "batch_size": 6}
+    assert settings_of({**found, "lanes": 3, "rollout": 3}, 100)["batch_size"] == 9
+
+
+def test_the_best_was_played_to_its_end():
+    trials = [Ended(0, 0.5, STAGES, {}), Ended(1, 0.9, 1, {}), Ended(2, 0.5, STAGES, {})]
+    assert best_of(trials) == trials[0]
+    assert best_of(trials[1:2]) is None
+
+
+def test_a_picture_of_few_trials(tmp_path):
+    for trials in ([], [Ended(0, math.nan, 0, {"gamma": 0.9})]):
+        draw_trials(tmp_path / "x.png", trials, {}, title="nothing yet")
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "ppo", "es"]),
+        (["clone", "CrawlNCIS-v0"], ["algorithm", "'clone'"]),
+        (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'"]),
+        (["ppo", "CrawlNCIS-v0", "--trials", "0"], ["trials", ">= 1", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--steps", "1"], ["steps", ">= 4", "got 1"]),
+        (["ppo", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--seed", "-1"], ["seed", ">= 0", "got -1"]),
+        (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
+        (["sac", "CrawlNCIS-v0"], ["sac", "scores"]),
+        (["es", "CrawlTrace-v0"], ["env_id", "es"]),
+    ],
+)
+def test_bad_input_gets_one_line(arguments, words, tmp_path):
+    out = tmp_path / "out"
+    refused(run(*arguments, out=out), *words)
+    assert not out.exists()
+
+
+def test_a_storage_that_is_none(tmp_path):
+    file = tmp_path / "study.db"
+    file.write_text("no database at all, but text that is long enough" * 50)
+    result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--resume", out=tmp_path)
+    refused(result, "storage", "study.db")
+
+
+def test_without_optuna_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    refused(run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path), "optuna", "crawl-envs[tune]")
