@@ -30,6 +30,7 @@ from policies.learning import (
     MirrorSync,
 )
 from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
+from policies.staleness import BeliefNCIS
 from policies.strategy_bandits import Exp3, Exp3IX, Exp3PlusPlus
 from policies.threshold import ThresholdNCIS
 from policies.weighted import ChangeWeightedCrawl, ClickWeightedCrawl, ImpressionWeightedCrawl
@@ -38,6 +39,7 @@ __all__ = [
     "ActingPolicy",
     "AsyncMirrorSync",
     "AsyncPSGDSync",
+    "BeliefNCIS",
     "BinaryLambdaCrawl",
     "ChangeRateCrawl",
     "ChangeWeightedCrawl",
@@ -80,6 +82,7 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
     for policy in (
         AsyncMirrorSync,
         AsyncPSGDSync,
+        BeliefNCIS,
         BinaryLambdaCrawl,
         ChangeRateCrawl,
         ChangeWeightedCrawl,
