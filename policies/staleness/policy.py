@@ -9,7 +9,7 @@ import numpy as np
 from crawl_envs.compiled_forms import CompiledLearner, Memory
 from crawl_envs.types import FloatArray, IntArray, Problem
 from policies.learning.compiled_learner import CompiledLearnerPolicy
-from policies.staleness import kernels, layout
+from policies.staleness import kernels, layout, reading
 from policies.staleness.layout import Places
 from policies.staleness.rehearsal import History, rehearse
 
@@ -80,6 +80,20 @@ class BeliefNCIS(CompiledLearnerPolicy):
                 raise ValueError(f"{name} must be > 0, got {value!r}")
         self.history, self.memory, self.pace_memory = history, memory, pace_memory
         self._taught: Memory | None = None
+
+    def beliefs(self, lane: int = 0) -> dict[str, FloatArray]:
+        """What is believed of the pages of a lane at the decision at hand, (m,) each.
+
+        ``evidence``: x, a page is fresh with probability exp(-x); ``strikes``: how often it was
+        expected to change since its last crawl; ``change_rate``: changes per unit of time, with
+        caution. All are 0 where a page does not exist.
+        """
+        assert self.core is not None
+        tracker = self.core.tracker(lane)
+        seat = self._up_to_date(tracker, lane)
+        sight = tracker.time, tracker.elapsed, tracker.alive
+        found = reading.read_pages(*seat.learner.memory, *sight)
+        return dict(zip(("evidence", "strikes", "change_rate"), found, strict=True))
 
     def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledLearner:
         """The learner that knows no more than ``problem``; ``slots`` and ``coins`` do not matter.
