@@ -16,13 +16,14 @@ README = (ROOT / "README.md").read_text()
 
 def test_code_runs_from_top_to_bottom():
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert 0.0 < names["rollout"].accuracy < 1.0
     assert names["crawl"].core.ledger().cost > 0.0
     assert names["strategy"].core.ledger().accuracy > 0.9
+    assert names["fresh"] > 0.9
     assert names["mean"] > 0.8 * names["policy"].core.num_slots()
 
 
