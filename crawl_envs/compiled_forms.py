@@ -124,6 +124,11 @@ class Memory(NamedTuple):
     group: IntArray
 
 
+AGE_ROUNDING = 1e-9
+"""Relative error that is granted to a time found as now minus elapsed: a page whose elapsed time
+began later than at its last crawl was born since."""
+
+
 class CompiledLearner(NamedTuple):
     """A policy that learns while it crawls: crawl the alive page of the largest score.
 

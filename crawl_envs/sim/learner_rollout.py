@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from crawl_envs.compiled_forms import AGE_ROUNDING
 from crawl_envs.kernels import HEAR, LEARN, MEET, MEMORY, SCORE, compiled
 from crawl_envs.sim.advance import advance, close_slots, crawl
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-
-ROUNDING = 1e-9
-"""Relative error that is granted to a time found as now minus elapsed."""
 
 LEARNER_SIGNATURE = types.boolean(
     types.int64[:, ::1],
@@ -58,7 +56,7 @@ def changed_pages(
     count = 0
     for page in range(elapsed.shape[0]):
         start = now - elapsed[page]
-        newer = alive[page] and start > since[page] + ROUNDING * now
+        newer = alive[page] and start > since[page] + AGE_ROUNDING * now
         if alive[page] != known[page] or newer:
             found[count] = page
             count += 1

@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.compiled_forms import Compiled, CompiledLearner
+from crawl_envs.compiled_forms import AGE_ROUNDING, Compiled, CompiledLearner
 from crawl_envs.kernels import ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from policies.binding import CrawlPolicy
 from policies.index import largest_pages
-
-ROUNDING = 1e-9
-"""Relative error that is granted to a time found as now minus elapsed."""
-
 
 @dataclass
 class MemorySeat:
@@ -55,7 +51,7 @@ class MemorySeat:
             learn(*memory, page, time, *found)
             self.since[page] = time
         start = tracker.time - tracker.elapsed
-        newer = tracker.alive & (start > self.since + ROUNDING * tracker.time)
+        newer = tracker.alive & (start > self.since + AGE_ROUNDING * tracker.time)
         for page in np.flatnonzero(newer | (tracker.alive != self.known)).tolist():
             meet(*memory, page, float(start[page]), bool(tracker.alive[page]))
         self.since = np.where(tracker.alive, start, self.since)
