@@ -41,7 +41,10 @@ def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
 
 @compiled()
 def below_mean(shape: float) -> float:
-    """Return exp(E ln theta) / E theta of a Gamma distribution of a shape >= 0.3, nearly."""
+    """Return about exp(E ln theta) / E theta of a Gamma distribution, of a shape >= 0.3.
+
+    It is 1% too much at a shape of 4, 13% at 1 and 2.9 times as much at 0.3.
+    """
     return math.exp(-0.5 / (shape + 0.1))
 
 

@@ -50,8 +50,8 @@ class BeliefNCIS(CompiledLearnerPolicy):
     that the page was expected to change since its last crawl (:func:`policies.staleness.kernels
     .score`), and Delta a cautious estimate of the rate of its changes.
 
-    A page takes 30 numbers where signals come from one source and there are no groups, 63 where
-    they come from two and there are; a group 540.
+    A page takes 18 numbers where signals come from one source and there are no groups, 56 where
+    they come from two and there are; a group 268 and 414.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -80,6 +80,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
                 raise ValueError(f"{name} must be > 0, got {value!r}")
         self.history, self.memory, self.pace_memory = history, memory, pace_memory
         self._taught: Memory | None = None
+        self._asked: tuple[int, float, bool] | None = None
 
     def beliefs(self, lane: int = 0) -> dict[str, FloatArray]:
         """What is believed of the pages of a lane at the decision at hand, (m,) each.
@@ -113,10 +114,13 @@ class BeliefNCIS(CompiledLearnerPolicy):
         if self.history is None:
             return self._blank(problem)
         blank = self._blank(problem)
-        if self._taught is None or not np.array_equal(self._taught.group, blank.group):
+        asked = problem.num_sources, problem.bandwidth, problem.group is None
+        known = self._taught is not None and np.array_equal(self._taught.group, blank.group)
+        if not known or asked != self._asked:
             self.history.check(problem)
             rehearse(blank, self.history)
-            self._taught = blank
+            self._taught, self._asked = blank, asked
+        assert self._taught is not None
         memory = copied(self._taught)
         at = places_of(problem)
         memory.pages[:, at.importance] = problem.importance

@@ -2,6 +2,7 @@
 
 It is what a site's earlier days teach: how often pages change, what signals of each channel tell,
 what share of its pages a broadcast changes. It goes through the functions that learn from crawls.
+The time from the last that is heard of a page to the end teaches nothing.
 """
 
 from __future__ import annotations
@@ -37,13 +38,33 @@ class History(NamedTuple):
     duration: float
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError unless the history is of the pages and sources of a problem."""
+        """Raise ValueError unless the history is one, of the pages and sources of a problem."""
+        shapes = {array.shape for array in (self.time, self.page, self.kind)}
+        if len(shapes) > 1 or self.time.ndim != 1:
+            raise ValueError(
+                f"history must have a time, page and kind for each event, got {shapes}"
+            )
         sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
-        if self.alive.size != problem.num_pages or sources >= problem.num_sources:
+        if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
             raise ValueError(
                 f"history must be of {problem.num_pages} pages and at most {problem.num_sources} "
                 f"sources of signals, got {self.alive.size} and {sources + 1}"
             )
+        if not 0.0 < self.duration < np.inf:
+            raise ValueError(f"history duration must be > 0 and finite, got {self.duration!r}")
+        times = np.concatenate([[0.0], self.time, [self.duration]])
+        if not np.all(np.diff(times) >= 0.0):
+            raise ValueError(
+                f"history time must not decrease and lie in [0, {self.duration:g}], got {self.time}"
+            )
+        for name, values, most in (
+            ("page", self.page, problem.num_pages),
+            ("kind", self.kind, SIGNAL + problem.num_sources),
+        ):
+            if values.size and not 0 <= values.min() <= values.max() < most:
+                raise ValueError(
+                    f"history {name} must lie in [0, {most}), got {values.min()} to {values.max()}"
+                )
 
 
 def rehearse(memory: Memory, history: History) -> None:
