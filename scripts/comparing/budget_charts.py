@@ -30,7 +30,6 @@ def mean_shares(
     title: str,
     labels: Sequence[str],
     metric: str,
-    published: Mapping[int, float],
 ) -> None:
     """Draw a metric with its interval against the days per crawl, a panel per importance.
 
@@ -41,7 +40,6 @@ def mean_shares(
         title: of the figure.
         labels: what is drawn, where it is there.
         metric: what is drawn.
-        published: means that were published, by days, for the first panel.
     """
     value = {(row.setting, row.policy, row.metric): row.value for row in rows}
     found: dict[str, dict[str, dict[int, Point]]] = {}
@@ -54,8 +52,8 @@ def mean_shares(
     shown = [label for label in labels if any(label in by_label for by_label in found.values())]
     figure = Figure(figsize=(max(1.0 + 5.6 * len(found), 9.0), 6.0), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-    for number, (axes, importance) in enumerate(zip(panels, found, strict=True)):
-        _panel(axes, found[importance], shown, published if number == 0 else {})
+    for axes, importance in zip(panels, found, strict=True):
+        _panel(axes, found[importance], shown)
         axes.set_title(f"{importance} importance", fontsize=10)
     panels[0].set_ylabel("share of the way from round robin (0) to the clairvoyant (1)")
     handles, names = panels[0].get_legend_handles_labels()
@@ -66,12 +64,7 @@ def mean_shares(
     save(figure, path)
 
 
-def _panel(
-    axes: Axes,
-    by_label: Mapping[str, Mapping[int, Point]],
-    shown: Sequence[str],
-    published: Mapping[int, float],
-) -> None:
+def _panel(axes: Axes, by_label: Mapping[str, Mapping[int, Point]], shown: Sequence[str]) -> None:
     """Draw a line per label."""
     for place, label in enumerate(shown):
         points = sorted(by_label.get(label, {}).items())
@@ -90,17 +83,8 @@ def _panel(
             linewidth=1.1,
             label=label,
         )
-    if published:
-        days = sorted(published)
-        axes.plot(
-            days,
-            [published[key] for key in days],
-            "x--",
-            color=LINE_COLOUR,
-            label="published: GREEDY-NCIS, both",
-        )
     axes.axhline(0.0, color=LINE_COLOUR, linewidth=0.8)
-    ticks = sorted({*published, *(days for points in by_label.values() for days in points)})
+    ticks = sorted({days for points in by_label.values() for days in points})
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_major_formatter(FixedFormatter([str(days) for days in ticks]))
