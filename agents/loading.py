@@ -260,7 +260,8 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
     """Return a trained agent.
 
     What the folder holds decides its kind: ``model.zip`` is an :class:`Agent`, ``index.json`` a
-    learned index, ``scorer.npz`` a :class:`agents.page_scorer.ScoringAgent`.
+    learned index or a corrected belief, which needs ``env``, ``scorer.npz`` a
+    :class:`agents.page_scorer.ScoringAgent`.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.

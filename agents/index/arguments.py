@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_type_hints
 
-from agents.index.stored import BASES
+from agents.index.stored import BASES, BELIEF, chosen_inputs
 from crawl_envs import instances
 from crawl_envs.types import Instance
 
+REVEALS = ("parameters", "importance")
 FREE = ("generations",)
 """Arguments in which a run that resumes may differ from the one it goes on with."""
 
@@ -35,8 +36,16 @@ class EvolutionArguments:
     """Crawls per unit of time, > 0."""
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
+    reveal: str = "parameters"
+    """What is told, as for ``CrawlNCIS-v0``; all but base ``BeliefNCIS`` need ``parameters``."""
+    day: float | None = None
+    """Length of a day whose hours base ``BeliefNCIS`` may tell apart, in units of time, > 0."""
     base: str = "none"
-    """``none``, or ``GreedyNCIS`` to learn a factor in [1/3, 3] on its crawl value."""
+    """``none``, or what to learn a factor in [1/3, 3] on: the crawl value of ``GreedyNCIS`` or of
+    ``BeliefNCIS``."""
+    inputs: Sequence[str] = ()
+    """What the network of base ``BeliefNCIS`` sees, of :data:`agents.corrected.inputs.INPUTS` and
+    in that order; empty stands for all."""
     hidden: int = 12
     """Hidden units, >= 1."""
     generations: int = 500
@@ -81,6 +90,7 @@ class EvolutionArguments:
             raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
         if self.base not in BASES:
             raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
+        self._check_told()
         if self.generations % self.validation_every:
             raise ValueError(
                 f"generations must be a multiple of validation_every, {self.validation_every}, "
@@ -89,6 +99,25 @@ class EvolutionArguments:
         if self.slots < 1:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
+
+    def _check_told(self) -> None:
+        """Raise ValueError where the base cannot do with what is told, or makes nothing of it."""
+        told = REVEALS if self.base == BELIEF else REVEALS[:1]
+        if self.reveal not in told:
+            raise ValueError(
+                f"reveal must be one of {', '.join(told)} with base {self.base}, "
+                f"got {self.reveal!r}"
+            )
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        chosen_inputs(self.base, self.inputs)
+        if self.day is not None:
+            if self.base != BELIEF:
+                raise ValueError(f"day must be None with base {self.base}, got {self.day!r}")
+            if isinstance(self.day, bool) or not isinstance(self.day, int | float):
+                raise ValueError(f"day must be a number or None, got {self.day!r}")
+            if not 0.0 < self.day < math.inf:
+                raise ValueError(f"day must be finite and > 0, got {self.day!r}")
+            object.__setattr__(self, "day", float(self.day))
 
     @property
     def slots(self) -> int:
@@ -115,9 +144,21 @@ class EvolutionArguments:
             self.instance, num_pages=self.num_pages, bandwidth=self.bandwidth, seed=seed
         )
 
+    def environment(self) -> dict[str, Any]:
+        """Return the arguments of ``CrawlNCIS-v0`` in which an instance that is drawn is played."""
+        sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
+        return {**sizes, "horizon": self.horizon, "reveal": self.reveal}
+
     def to_json(self) -> str:
-        """Return the arguments as JSON."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        """Return the arguments as JSON; those of a belief are left out of other bases."""
+        return json.dumps(self.told(), indent=2) + "\n"
+
+    def told(self) -> dict[str, Any]:
+        """Return the arguments by name, as plain values."""
+        values = asdict(self)
+        if self.base != BELIEF:
+            del values["reveal"], values["day"], values["inputs"]
+        return values
 
     @classmethod
     def from_json(cls, text: str) -> EvolutionArguments:

@@ -18,10 +18,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents.index import stored
 from agents.index.arguments import EvolutionArguments
-from agents.index.fitness import ANALYTIC, Candidate, Contest, contest
+from agents.index.fitness import Candidate, Contest, contest, rivals_of
 from agents.index.inputs import initial_weights
 from agents.index.search import Centre, candidates_of, noise_of, start_at, stepped
-from agents.index.stored import StoredIndex, read_index, read_object, save_index
+from agents.index.stored import BELIEF, StoredIndex, read_index, read_object, save_index
 from crawl_envs.types import FloatArray
 
 CONFIG, CURVE, STATE = "config.json", "curve.csv", "state.json"
@@ -123,20 +123,27 @@ def evolve(
 def index_of(arguments: EvolutionArguments, free: FloatArray) -> StoredIndex:
     """An index of such weights, with what it was made by."""
     made = json.loads(arguments.to_json())
-    return StoredIndex(free, arguments.base, arguments.cycle, made)
+    seen = tuple(arguments.inputs)
+    return StoredIndex(free, arguments.base, arguments.cycle, made, arguments.day, seen)
 
 
 def first_weights(arguments: EvolutionArguments) -> FloatArray:
     """The weights that a run starts from."""
     rng = np.random.default_rng([arguments.seed, 2])
+    if arguments.base == BELIEF:
+        from agents.corrected.policy import initial_correction
+
+        inputs = stored.chosen_inputs(arguments.base, arguments.inputs)
+        return initial_correction(arguments.hidden, len(inputs), rng)
     return initial_weights(arguments.hidden, rng, correction=arguments.base != "none")
 
 
 def _begin(arguments: EvolutionArguments, play: Contest) -> Run:
     """The start of a run, with the analytic policy to compare with."""
-    fresh = play(ANALYTIC, validation_seeds(arguments)).mean(axis=0)
+    rivals = rivals_of(arguments.base)
+    fresh = play(rivals, validation_seeds(arguments)).mean(axis=0)
     free = first_weights(arguments)
-    return Run(start_at(free), free, -math.inf, ANALYTIC[int(np.argmax(fresh))])
+    return Run(start_at(free), free, -math.inf, rivals[int(np.argmax(fresh))])
 
 
 def _search(run: Run, play: Contest, out: Path, begun: float, progress: bool) -> None:
@@ -228,8 +235,9 @@ def read_state(path: Path, arguments: EvolutionArguments) -> Run:
         freshness = -math.inf if best is None else float(best)
         generation = int(values["generation"])
         reference = str(values["reference"])
-        if reference not in ANALYTIC:
-            raise ValueError(f"reference must be one of {', '.join(ANALYTIC)}, got {reference!r}")
+        rivals = rivals_of(earlier.base)
+        if reference not in rivals:
+            raise ValueError(f"reference must be one of {', '.join(rivals)}, got {reference!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
     arguments.check_resumes(earlier)

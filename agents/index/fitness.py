@@ -17,7 +17,7 @@ import numpy as np
 import policies
 from agents.index.arguments import EvolutionArguments
 from agents.index.policy import FEATURES, LearnedIndex
-from agents.index.stored import StoredIndex
+from agents.index.stored import BELIEF, StoredIndex
 from crawl_envs.compiled_forms import CompilablePolicy
 from crawl_envs.rollouts import Episode, play_form
 from crawl_envs.types import FloatArray
@@ -27,6 +27,11 @@ ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Gre
 
 Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
+
+
+def rivals_of(base: str) -> tuple[str, ...]:
+    """The analytic policies that an index with a base is set beside; the best is its reference."""
+    return (BELIEF,) if base == BELIEF else ANALYTIC
 
 
 def candidate_policy(candidate: Candidate) -> CompilablePolicy:
@@ -44,6 +49,8 @@ def play_all(
     arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """The freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
+    if arguments.base == BELIEF:
+        return _play_believers(arguments, candidates, seed)
     instance, slots = arguments.draw(seed), arguments.slots
     episode = Episode(instance, arguments.horizon, seed, requests=False)
     problem, coins = instance.problem(), np.random.default_rng(0)
@@ -54,6 +61,36 @@ def play_all(
         for candidate in candidates
     ]
     return np.array(fresh)
+
+
+def _play_believers(
+    arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
+) -> FloatArray:
+    """The freshness of candidates that act in an environment, and are told what it reveals."""
+    import gymnasium
+
+    env = gymnasium.make("CrawlNCIS-v0", **arguments.environment())
+    env.reset(seed=seed, options={"instance": arguments.draw(seed)})
+    core: Any = env.unwrapped
+    episode = Episode(core.instance, arguments.horizon, seed, requests=False)
+    fresh = []
+    for candidate in candidates:
+        policy = believer(candidate, env)
+        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        fresh.append(play_form(episode, form, core.num_slots()).freshness)
+    env.close()
+    return np.array(fresh)
+
+
+def believer(candidate: Candidate, env: Any) -> CompilablePolicy:
+    """The policy of a candidate of base ``BeliefNCIS``, or an analytic one, in an environment."""
+    from agents.corrected.policy import CorrectedBelief
+
+    if isinstance(candidate, str):
+        policy: Any = policies.make(candidate, env)
+        assert isinstance(policy, CompilablePolicy)
+        return policy
+    return CorrectedBelief(env, index=candidate)
 
 
 class Contest:

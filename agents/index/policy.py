@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.index import kernels
-from agents.index.stored import StoredIndex, read_index
+from agents.index.stored import BELIEF, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
 from policies.greedy import SIGNAL_MODEL
 from policies.index import SignalPolicy
+
+if TYPE_CHECKING:
+    from agents.corrected.policy import CorrectedBelief
 
 
 class LearnedIndex(SignalPolicy):
@@ -36,6 +39,8 @@ class LearnedIndex(SignalPolicy):
     def __init__(
         self, env: Any = None, *, index: StoredIndex, cycle: float | None = None, **binding: Any
     ) -> None:
+        if index.base == BELIEF:
+            raise ValueError(f"index must have another base than {BELIEF}: load it by load_index")
         super().__init__(env, **binding)
         if cycle is not None and not 0.0 < cycle < math.inf:
             raise ValueError(f"cycle must be finite and > 0, got {cycle!r}")
@@ -60,19 +65,27 @@ FEATURES = (
 """Columns of the observation in ``CrawlNCIS-v0`` by default."""
 
 
-def load_index(folder: str | Path, env: Any = None, **binding: Any) -> LearnedIndex:
+def load_index(
+    folder: str | Path, env: Any = None, **binding: Any
+) -> LearnedIndex | CorrectedBelief:
     """Return the policy of the index in a folder.
 
     Args:
         folder: the output folder of :func:`agents.index.evolution.evolve`.
         env: the environment to bind it to; without one it reads the columns ``features``, those
-            of ``CrawlNCIS-v0`` unless ``binding`` says otherwise.
-        **binding: as for :class:`LearnedIndex`.
+            of ``CrawlNCIS-v0`` unless ``binding`` says otherwise. An index of base ``BeliefNCIS``
+            needs one.
+        **binding: as for :class:`LearnedIndex`, or for
+            :class:`agents.corrected.policy.CorrectedBelief`.
 
     Raises:
         ValueError: there is no index, its file is damaged or foreign, or it does not fit ``env``.
     """
     index = read_index(folder)
+    if index.base == BELIEF:
+        from agents.corrected.policy import CorrectedBelief
+
+        return CorrectedBelief(env, index=index, **binding)
     if env is None:
         binding = {"features": FEATURES, **binding}
     return LearnedIndex(env, index=index, **binding)

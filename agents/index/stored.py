@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agents.corrected.inputs import INPUTS as CORRECTION_INPUTS
 from agents.index.inputs import INPUTS, IndexWeights, weights_of
+from agents.index.network import hidden_units
 from crawl_envs.types import FloatArray
 
 INDEX = "index.json"
 FORMAT = "crawl-envs index 1"
-BASES = ("none", "GreedyNCIS")
+BELIEF = "BeliefNCIS"
+BASES = ("none", "GreedyNCIS", BELIEF)
 """What an index can be a correction of: nothing, or a policy's crawl value."""
 
 
@@ -26,10 +29,15 @@ class StoredIndex:
     """A learned index: the free numbers of its network, and how it came about.
 
     Attributes:
-        free: numbers that :func:`agents.index.inputs.weights_of` makes weights of, finite.
+        free: the weights, finite: numbers that :func:`agents.index.inputs.weights_of` makes
+            weights of, or, of base ``BeliefNCIS``, those of the network itself.
         base: one of BASES.
         cycle: the time T = m / R of the pages that it was trained on, > 0.
         made: how it was trained, plain values as JSON has them.
+        day: of base ``BeliefNCIS``, the length of a day whose hours may matter, > 0; None is for
+            pages that know no hours.
+        inputs: what the network is told of a page: of base ``BeliefNCIS`` some of
+            :data:`agents.corrected.inputs.INPUTS`, in that order; empty takes all of the base's.
 
     Raises:
         ValueError: a value outside its range, or numbers that make no index.
@@ -39,6 +47,8 @@ class StoredIndex:
     base: str = "none"
     cycle: float = 1.0
     made: Mapping[str, Any] = field(default_factory=dict)
+    day: float | None = None
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.base not in BASES:
@@ -50,12 +60,20 @@ class StoredIndex:
             odd = free[~np.isfinite(free)]
             got = odd[0] if odd.size else f"shape {free.shape}"
             raise ValueError(f"weights must be finite numbers in a row, got {got}")
-        weights_of(free)
+        object.__setattr__(self, "inputs", chosen_inputs(self.base, self.inputs))
+        if self.day is not None and not (self.base == BELIEF and 0.0 < self.day < math.inf):
+            raise ValueError(
+                f"day must be None, or finite and > 0 with base {BELIEF}, got {self.day!r}"
+            )
+        if self.base == BELIEF:
+            hidden_units(free.size, len(self.inputs))
+        else:
+            weights_of(free)
         object.__setattr__(self, "free", free)
 
     @property
     def weights(self) -> IndexWeights:
-        """The weights, as they are used."""
+        """The weights, as they are used, of a base other than ``BeliefNCIS``."""
         return weights_of(self.free)
 
     def to_json(self) -> str:
@@ -64,11 +82,31 @@ class StoredIndex:
             "format": FORMAT,
             "base": self.base,
             "cycle": self.cycle,
-            "inputs": list(INPUTS),
+            "inputs": list(self.inputs),
+            **({} if self.day is None else {"day": self.day}),
             "made": dict(self.made),
             "weights": self.free.tolist(),
         }
         return json.dumps(values, indent=1) + "\n"
+
+
+def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
+    """The inputs of the network of an index with a base; all where none are named.
+
+    Raises:
+        ValueError: the base has no such inputs, or has them in another order.
+    """
+    known, chosen = CORRECTION_INPUTS if base == BELIEF else INPUTS, tuple(inputs)
+    if not chosen:
+        return known
+    if chosen != tuple(name for name in known if name in chosen):
+        raise ValueError(
+            f"inputs: it must have the inputs {', '.join(known)}, or some of them in this order, "
+            f"got {', '.join(chosen)}"
+        )
+    if base != BELIEF and chosen != known:
+        raise ValueError(f"inputs: it must have the inputs {', '.join(known)}, all of them")
+    return chosen
 
 
 def save_index(folder: str | Path, index: StoredIndex) -> None:
@@ -91,14 +129,14 @@ def read_index(folder: str | Path) -> StoredIndex:
     values = read_object(path)
     if values.get("format") != FORMAT:
         raise ValueError(f"{path} is not a learned index of this suite ({FORMAT})")
-    if values.get("inputs") != list(INPUTS):
-        raise ValueError(f"{path} must have the inputs {', '.join(INPUTS)}")
     try:
         return StoredIndex(
             np.array(values["weights"], np.float64),
             values["base"],
             float(values["cycle"]),
             dict(values["made"]),
+            values.get("day"),
+            tuple(values["inputs"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None

@@ -83,7 +83,7 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
         from agents.index import read_index
 
         made = read_index(file.parent).made
-        names = ("instance", "num_pages", "bandwidth", "horizon")
+        names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
         return "CrawlNCIS-v0", {name: made[name] for name in names if name in made}
     return "", {}
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import policies
-from agents import SHIPPED
+from agents import SHIPPED, names
 from agents.index import LearnedIndex, evolution, load_index, read_index
 from agents.index.arguments import EvolutionArguments
 from agents.index.evolution import evolve, first_weights, read_curve
@@ -23,6 +23,7 @@ from agents.index.search import candidates_of, noise_of, ranks_of, start_at, ste
 from agents.index.stored import StoredIndex
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
+from crawl_envs.instances.stress import STRESS
 from crawl_envs.types import Instance
 
 HOPELESS = {"importance": [1.0, 1.5], "change_rate": [1.0, 50.0], "bandwidth": 1.0}
@@ -256,6 +257,71 @@ def test_the_shipped_index_is_nearly_as_good_as_the_formula_on_any_number_of_pag
     assert score_index(index, "GreedyCIS", **small).difference > 0.0
 
 
+# Corrections of a belief
+
+
+def believing(**changes) -> EvolutionArguments:
+    return short(**{"base": "BeliefNCIS", "instance": "bursty", "hidden": 2, **changes})
+
+
+def test_a_first_candidate_plays_what_the_belief_plays():
+    arguments = believing(reveal="importance")
+    index = StoredIndex(first_weights(arguments), "BeliefNCIS")
+    mine, theirs = Contest(arguments, None)([index, "BeliefNCIS"], [7, 8]).T
+    np.testing.assert_array_equal(mine, theirs)
+    for fresh, seed in zip(theirs, (7, 8), strict=True):
+        env = gymnasium.make(
+            "CrawlNCIS-v0", instance="bursty", num_pages=6, bandwidth=4.0, horizon=5.0,
+            reveal="importance",
+        )  # fmt: skip
+        env.reset(seed=seed)
+        assert fresh == play(env, policies.BeliefNCIS(env), seed).freshness
+    told = Contest(believing(), None)(["BeliefNCIS"], [7, 8])[:, 0]
+    assert not np.array_equal(told, theirs)
+
+
+def test_a_correction_of_a_belief_is_evolved_alike_and_resumes(tmp_path):
+    arguments = believing(instance="deploys", day=1.0, generations=4, validation_every=2)
+    index = evolve(arguments, tmp_path / "a")
+    assert (index.base, index.day, index.cycle) == ("BeliefNCIS", 1.0, 1.5)
+    assert EvolutionArguments(**index.made) == arguments
+    assert not np.array_equal(index.free, first_weights(arguments))
+    evolve(
+        believing(instance="deploys", day=1.0, generations=2, validation_every=2), tmp_path / "b"
+    )
+    evolve(arguments, tmp_path / "b", resume=True)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert json.loads((tmp_path / "a" / "state.json").read_text())["reference"] == "BeliefNCIS"
+
+
+def test_a_correction_of_a_belief_climbs(tmp_path):
+    """On episodes of neither search nor validation."""
+    arguments = believing(
+        instance="late", num_pages=30, bandwidth=30.0, generations=16, pairs=8, episodes=2,
+        sigma=0.3, learning_rate=0.1, validation_every=4, validation_episodes=10,
+    )  # fmt: skip
+    index = evolve(arguments, tmp_path)
+    fresh = Contest(arguments, None)([index, "BeliefNCIS"], range(100, 140)).mean(axis=0)
+    assert fresh[0] > fresh[1]
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("stress-")])
+def test_shipped_corrections_are_what_their_files_say(name):
+    folder = SHIPPED / name
+    if not (folder / "index.json").exists():
+        pytest.skip("not a correction")
+    index = read_index(folder)
+    arguments = EvolutionArguments.from_json((folder / "config.json").read_text())
+    assert EvolutionArguments(**index.made) == arguments
+    assert (index.base, index.day) == ("BeliefNCIS", arguments.day)
+    setting = STRESS[name.removeprefix("stress-").replace("-", " ")]
+    played = {"instance": arguments.instance, **arguments.environment()}
+    assert {**dict(setting)} == played
+    rows = read_curve(folder / "curve.csv")
+    assert rows[-1].generation == arguments.generations
+    assert max(row.freshness for row in rows) > rows[0].reference
+
+
 # Bad input
 
 
@@ -272,7 +338,12 @@ def test_the_shipped_index_is_nearly_as_good_as_the_formula_on_any_number_of_pag
         ({"learning_rate": math.nan}, "learning_rate must be finite and > 0, got nan"),
         ({"horizon": "long"}, "horizon must be a number, got 'long'"),
         ({"horizon": 0.1}, "horizon must hold at least one crawl, got 0.1"),
-        ({"base": "Best"}, "base must be one of none, GreedyNCIS, got 'Best'"),
+        ({"base": "Best"}, "base must be one of none, GreedyNCIS, BeliefNCIS, got 'Best'"),
+        ({"reveal": "importance"}, "reveal must be one of parameters with base none, got 'impor"),
+        ({"base": "BeliefNCIS", "reveal": "all"}, "reveal must be one of parameters, importance"),
+        ({"day": 1.0}, "day must be None with base none, got 1.0"),
+        ({"base": "BeliefNCIS", "day": 0.0}, "day must be finite and > 0, got 0.0"),
+        ({"base": "BeliefNCIS", "day": "1"}, "day must be a number or None, got '1'"),
         ({"pinned": {"importance": 1.0}}, "pinned must be arguments of Instance"),
         ({"pinned": {**HOPELESS, "recall": 2.0}}, "recall must lie in"),
     ],
