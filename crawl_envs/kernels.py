@@ -41,9 +41,9 @@ SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolea
 """Type of what scores all pages: ``score(*memory, now, elapsed, alive, scores)``."""
 
 
-SOURCES = tuple(
-    Path(__file__).resolve().parents[1] / name for name in ("crawl_envs", "policies", "agents")
-)
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
+"""Packages that hold kernels."""
 
 
 @cache

@@ -15,6 +15,7 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem,
 from policies.binding import CrawlPolicy
 from policies.index import largest_pages
 
+
 @dataclass
 class MemorySeat:
     """One lane's episode: the learner, and what it knew of the pages at its last decision.
