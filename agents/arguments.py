@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import gymnasium as gym
 
 import crawl_envs
 from agents import ALGORITHMS, hyperparameters
 from agents.algorithms import (
+    OFF_POLICY,
     algorithm_class,
     check_action,
     check_model_arguments,
@@ -24,6 +26,111 @@ from crawl_envs.types import Instance
 PREFIX = "crawl_envs:"
 FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
 """Arguments in which a run that resumes may differ from the one it goes on with."""
+
+
+class Expected(NamedTuple):
+    """What the value of an argument of an algorithm's class must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_real(value: Any) -> bool:
+    """Return whether a value is a finite number; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _whole(least: int) -> Expected:
+    return Expected(
+        f"an integer >= {least}", lambda value: type(value) is int and bool(value >= least)
+    )
+
+
+def _or_none(expected: Expected) -> Expected:
+    return Expected(
+        f"None or {expected.words}", lambda value: value is None or expected.holds(value)
+    )
+
+
+def _is_entropy(value: Any) -> bool:
+    """Return whether SAC takes a value as its coefficient of the entropy."""
+    if not isinstance(value, str):
+        return _is_real(value) and value >= 0
+    word, separator, start = value.partition("_")
+    try:
+        return word == "auto" and (not separator or 0.0 < float(start) < math.inf)
+    except ValueError:
+        return False
+
+
+def _is_buffer_told(value: Any) -> bool:
+    """Return whether a replay buffer takes arguments."""
+    return value is None or (
+        isinstance(value, Mapping)
+        and set(value) <= {"handle_timeout_termination"}
+        and all(type(flag) is bool for flag in value.values())
+    )
+
+
+FLAG = Expected("True or False", lambda value: type(value) is bool)
+NOTHING = Expected("None", lambda value: value is None)
+POSITIVE = Expected("finite and > 0", lambda value: _is_real(value) and value > 0)
+NOT_NEGATIVE = Expected("finite and >= 0", lambda value: _is_real(value) and value >= 0)
+SHARE = Expected("a number in [0, 1]", lambda value: _is_real(value) and 0 <= value <= 1)
+POSITIVE_SHARE = Expected("a number in (0, 1]", lambda value: _is_real(value) and 0 < value <= 1)
+EXPECTED: Mapping[str, Expected] = {
+    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), NOTHING),
+    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), POSITIVE),
+    **dict.fromkeys(("clip_range_vf", "target_kl"), _or_none(POSITIVE)),
+    **dict.fromkeys(("ent_coef", "vf_coef"), NOT_NEGATIVE),
+    **dict.fromkeys(("exploration_fraction", "tau"), POSITIVE_SHARE),
+    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), SHARE),
+    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), FLAG),
+    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), FLAG),
+    **dict.fromkeys(("buffer_size", "n_epochs", "stats_window_size"), _whole(1)),
+    **dict.fromkeys(("target_update_interval", "train_freq"), _whole(1)),
+    "batch_size": _whole(1),
+    "gradient_steps": Expected(
+        "an integer >= 1, or -1", lambda value: type(value) is int and (value == -1 or value >= 1)
+    ),
+    "learning_starts": _whole(0),
+    "replay_buffer_kwargs": Expected(
+        "None or handle_timeout_termination with True or False", _is_buffer_told
+    ),
+    "rollout_buffer_kwargs": NOTHING,
+    "sde_sample_freq": _whole(-1),
+    "target_entropy": Expected(
+        "a finite number or 'auto'", lambda value: _is_real(value) or value == "auto"
+    ),
+    "tensorboard_log": Expected(
+        "None or a folder", lambda value: value is None or isinstance(value, str)
+    ),
+    "verbose": Expected("0, 1 or 2", lambda value: type(value) is int and 0 <= value <= 2),
+}
+"""What is expected of the arguments of the algorithms' classes, by their names."""
+ENTROPY = Expected("finite and >= 0, 'auto' or 'auto_' and a number > 0", _is_entropy)
+
+
+def expected_of(algorithm: str, name: str) -> Expected | None:
+    """Return what an algorithm expects of an argument of its class; None if nothing is known.
+
+    Where advantages are normalised, a batch of one would have no standard deviation.
+    """
+    if name == "ent_coef" and algorithm == "sac":
+        return ENTROPY
+    if name == "batch_size" and algorithm not in OFF_POLICY:
+        return _whole(2)
+    return EXPECTED.get(name)
+
+
+def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
+    """Raise ValueError for a value that an algorithm's class cannot do with."""
+    for name, value in model_args.items():
+        expected = expected_of(algorithm, name)
+        if expected is not None and not expected.holds(value):
+            raise ValueError(f"{name} must be {expected.words}, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +195,14 @@ class TrainArguments:
                 type(value) is not int or value < low
             ):
                 raise ValueError(f"{entry.name} must be an integer >= {low}, got {value!r}")
-        if not 0.0 < self.learning_rate < math.inf:
+        if not POSITIVE.holds(self.learning_rate):
             raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
-        if not 0.0 <= self.gamma < 1.0:
+        if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):
             raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
+        if self.start is not None and not isinstance(self.start, str):
+            raise ValueError(f"start must be None or a folder, got {self.start!r}")
         check_model_arguments(self.algorithm, self.model_args)
+        check_model_values(self.algorithm, self.model_args)
 
     def to_json(self) -> str:
         """Return the arguments as JSON.

@@ -227,6 +227,21 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
         raise ValueError(f"{path} cannot be loaded: {first}") from None
 
 
+def start_file(folder: str | Path) -> Path:
+    """Return the model in a folder that a run is to start from.
+
+    Raises:
+        ValueError: there is none.
+    """
+    path = Path(folder) / MODEL
+    if not path.is_file():
+        raise ValueError(
+            f"start must be a folder with {MODEL}, as a training run or a clone writes it, "
+            f"got {str(folder)!r}"
+        )
+    return path
+
+
 def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
     """Copy the weights of a trained model into one that is to be trained.
 
@@ -241,7 +256,7 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
     Raises:
         ValueError: there is no such model, or its weights do not fit.
     """
-    path = Path(folder) / MODEL
+    path = start_file(folder)
     other, _ = load_model(path)
     mine, theirs = model.crawl_features, other.crawl_features  # type: ignore[attr-defined]  # ours
     if tuple(mine) != tuple(theirs):
@@ -274,12 +289,14 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
         ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
             ``env`` or ``cycle``.
     """
+    if not isinstance(folder_or_name, str | os.PathLike):
+        raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
     name = str(folder_or_name)
     folder = SHIPPED / name if name in names() else Path(folder_or_name)
     found = [file for file in AGENT_FILES if (folder / file).exists()]
     if not found:
         known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
-        raise ValueError(f"there is no {MODEL} in {folder} ({known})")
+        raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")
     if found[0] == INDEX:
         if cycle is not None:
             raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")

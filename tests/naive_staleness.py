@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 from scipy.special import digamma
 
 from policies.estimators.shrinkage import gamma_shape
@@ -78,7 +79,8 @@ class NaiveLearner:
         if self.grouped:
             for s in range(self.sources):
                 told = sum(item["weight"] for item in row["since"] if item["source"] == s)
-                found["broadcast", s] = max(told - row["excused"][s], 0.0)
+                left = told - row["excused"][s]
+                found["broadcast", s] = left if left > 1e-9 * told else 0.0
         return found
 
     def evidence(self, page, elapsed):
@@ -149,7 +151,16 @@ class NaiveLearner:
         exposures = {"silent": elapsed} | {("tells", c): n for c, n in heard.items()}
         exposures = {kind: x * row["scale"][kind] for kind, x in exposures.items()}
         before = {kind: (self.shape(page, kind), self.rate(page, kind)) for kind in exposures}
-        fresh = math.prod((r / (r + exposures[kind])) ** a for kind, (a, r) in before.items())
+        with mpmath.workdps(50):  # what is nearly certain to be fresh cancels in float64
+            self.learn_hazards(row, page, before, exposures, changed)
+        for channel in self.own:
+            row["count"]["sends", channel] += heard[channel]
+            scale = row["scale"]["sends", channel]
+            row["exposure"]["sends", channel] += elapsed * scale
+
+    def learn_hazards(self, row, page, before, exposures, changed):
+        before = {kind: (mpmath.mpf(a), mpmath.mpf(r)) for kind, (a, r) in before.items()}
+        fresh = mpmath.fprod((r / (r + exposures[kind])) ** a for kind, (a, r) in before.items())
         for kind, (a, r) in before.items():
             x = exposures[kind]
             if not changed:
@@ -162,11 +173,8 @@ class NaiveLearner:
                         (a * (a + 1) / r**2, fresh * a * (a + 1) / (r + x) ** 2),
                     )
                 ]
-                self.take_moments(page, kind, moments[0], moments[1] - moments[0] ** 2)
-        for channel in self.own:
-            row["count"]["sends", channel] += heard[channel]
-            scale = row["scale"]["sends", channel]
-            row["exposure"]["sends", channel] += elapsed * scale
+                variance = moments[1] - moments[0] ** 2
+                self.take_moments(page, kind, float(moments[0]), float(variance))
 
     def take_moments(self, page, kind, mean, variance):
         """Where a Gamma of these moments would need a negative exposure, or count, it is 0."""
@@ -259,9 +267,10 @@ class NaiveLearner:
                     self.meet(page, True)
             for page, kind in found:
                 if alive[page] and kind >= CHANGE and last[page] < now:
-                    silently = page in changed and page not in signalled
-                    self.learn(page, now - last[page], silently)
+                    self.learn(page, now - last[page], False)
                     last[page] = now
+                    if page in changed and page not in signalled:
+                        self.pages[page]["count"]["silent"] += 1.0
             self.hear(told)
             for page, kind in found:
                 if alive[page] and page in signalled:

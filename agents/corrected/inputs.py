@@ -1,4 +1,4 @@
-"""What the correction of a belief is told of a page: numbers without a unit, within [-3, 3].
+"""What the correction of a belief is told of a page: numbers without a unit, mostly in [-3, 3].
 
 Time is measured in cycles T = m / R. Most inputs are of the form y / (1 + y), y >= 0.
 """

@@ -16,6 +16,7 @@ from agents.corrected.columns import (
     GROUP_SURPRISE,
     HEARD_RATE,
     HIDDEN,
+    LEAST,
     TRUST,
     WEIGHTS,
 )
@@ -148,7 +149,7 @@ def score(
     memory = pages, groups, events, shared, group
     believed = np.empty((3, elapsed.shape[0]))
     value_all(memory, now, elapsed, alive, scores, believed)
-    chosen = candidates(scores)
+    chosen = candidates(scores, shared[LEAST])
     features = np.zeros((NUM_INPUTS, chosen.shape[0]))
     describe(memory, now, elapsed, chosen, believed, features)
     output = np.empty(chosen.shape[0])
@@ -220,9 +221,12 @@ def read_alone(
 
 
 @compiled()
-def candidates(values: FloatArray) -> IntArray:
-    """Return the pages of at least 1/9 of the largest value: no other can come to be first."""
-    least = math.exp(-2.0 * LARGEST_LOG_FACTOR) * values.max()
+def candidates(values: FloatArray, share: float) -> IntArray:
+    """Return the pages of at least so large a share of the largest value, but none of value 0.
+
+    With factors in [1 / L, L], no page below 1 / L^2 of the largest value can come to be first.
+    """
+    least = share * values.max()
     chosen, count = np.empty(values.shape[0], np.int64), 0
     for number in range(values.shape[0]):
         if values[number] > 0.0 and values[number] >= least:

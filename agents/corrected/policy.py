@@ -23,8 +23,8 @@ class CorrectedBelief(BeliefNCIS):
     The network sees what is believed of a page, what its crawls found, when signals came, how well
     the belief predicted the crawls of the episode so far, and more
     (:mod:`agents.corrected.inputs`); it is the same for all pages, of any number. With zero weights
-    the factors are 1. Only pages of at least 1/9 of the largest value are corrected, since no other
-    can come to be first.
+    the factors are 1. Where one page is crawled per decision, only those of at least 1/9 of the
+    largest value are corrected, since no other can come to be first.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -80,6 +80,8 @@ class CorrectedBelief(BeliefNCIS):
         shared = np.concatenate([memory.shared, np.zeros(columns.WEIGHTS - memory.shared.size)])
         shared[columns.CYCLE] = problem.num_pages / problem.bandwidth
         shared[columns.DAY] = day
+        one = self._count == 1
+        shared[columns.LEAST] = math.exp(-2.0 * kernels.LARGEST_LOG_FACTOR) if one else 0.0
         shared[columns.HIDDEN] = hidden_units(free.size, len(INPUTS))
         return Memory(pages, groups, memory.events, np.concatenate([shared, free]), memory.group)
 

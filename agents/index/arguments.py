@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_type_hints
 
+import numpy as np
+
 from agents.index.stored import BASES, BELIEF, chosen_inputs
 from crawl_envs import instances
 from crawl_envs.types import Instance
 
 REVEALS = ("parameters", "importance")
+BANDWIDTH_STREAM = 1
+"""Tells the draw of an episode's bandwidth from others of its seed."""
 FREE = ("generations",)
 """Arguments in which a run that resumes may differ from the one it goes on with."""
 
@@ -34,6 +38,9 @@ class EvolutionArguments:
     """Pages of an instance, >= 1."""
     bandwidth: float = 50.0
     """Crawls per unit of time, > 0."""
+    bandwidth_spread: float = 1.0
+    """Every episode has a bandwidth of its own, log-uniform from ``bandwidth`` over this factor to
+    ``bandwidth`` times it, >= 1; 1 leaves it as it is."""
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
     reveal: str = "parameters"
@@ -86,6 +93,8 @@ class EvolutionArguments:
                 if not 0.0 < value < math.inf:
                     raise ValueError(f"{entry.name} must be finite and > 0, got {value!r}")
                 object.__setattr__(self, entry.name, float(value))
+        if self.bandwidth_spread < 1.0:
+            raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
         if self.seed >= 2**16:
             raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
         if self.base not in BASES:
@@ -96,7 +105,7 @@ class EvolutionArguments:
                 f"generations must be a multiple of validation_every, {self.validation_every}, "
                 f"got {self.generations!r}"
             )
-        if self.slots < 1:
+        if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
 
@@ -119,10 +128,16 @@ class EvolutionArguments:
                 raise ValueError(f"day must be finite and > 0, got {self.day!r}")
             object.__setattr__(self, "day", float(self.day))
 
-    @property
-    def slots(self) -> int:
-        """Crawls in an episode."""
-        return int(self.horizon * self.bandwidth * (1.0 + 1e-12))
+    def slots_of(self, bandwidth: float) -> int:
+        """Crawls in an episode of a bandwidth."""
+        return int(self.horizon * bandwidth * (1.0 + 1e-12))
+
+    def bandwidth_of(self, seed: int) -> float:
+        """The bandwidth of an episode."""
+        if self.bandwidth_spread == 1.0:
+            return self.bandwidth
+        way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
+        return float(self.bandwidth * self.bandwidth_spread**way)
 
     @property
     def cycle(self) -> float:
@@ -141,7 +156,10 @@ class EvolutionArguments:
             except TypeError as error:
                 raise ValueError(f"pinned must be arguments of Instance: {error}") from None
         return instances.make(
-            self.instance, num_pages=self.num_pages, bandwidth=self.bandwidth, seed=seed
+            self.instance,
+            num_pages=self.num_pages,
+            bandwidth=self.bandwidth_of(seed),
+            seed=seed,
         )
 
     def environment(self) -> dict[str, Any]:

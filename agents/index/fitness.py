@@ -51,7 +51,8 @@ def play_all(
     """The freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
     if arguments.base == BELIEF:
         return _play_believers(arguments, candidates, seed)
-    instance, slots = arguments.draw(seed), arguments.slots
+    instance = arguments.draw(seed)
+    slots = arguments.slots_of(instance.bandwidth)
     episode = Episode(instance, arguments.horizon, seed, requests=False)
     problem, coins = instance.problem(), np.random.default_rng(0)
     fresh = [

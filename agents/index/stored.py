@@ -22,6 +22,8 @@ FORMAT = "crawl-envs index 1"
 BELIEF = "BeliefNCIS"
 BASES = ("none", "GreedyNCIS", BELIEF)
 """What an index can be a correction of: nothing, or a policy's crawl value."""
+LARGEST = 1e6
+"""Largest size of a weight; those of networks that were trained are about 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,9 @@ class StoredIndex:
     """A learned index: the free numbers of its network, and how it came about.
 
     Attributes:
-        free: the weights, finite: numbers that :func:`agents.index.inputs.weights_of` makes
-            weights of, or, of base ``BeliefNCIS``, those of the network itself.
+        free: the weights, of a size up to LARGEST: numbers that
+            :func:`agents.index.inputs.weights_of` makes weights of, or, of base ``BeliefNCIS``,
+            those of the network itself.
         base: one of BASES.
         cycle: the time T = m / R of the pages that it was trained on, > 0.
         made: how it was trained, plain values as JSON has them.
@@ -60,6 +63,9 @@ class StoredIndex:
             odd = free[~np.isfinite(free)]
             got = odd[0] if odd.size else f"shape {free.shape}"
             raise ValueError(f"weights must be finite numbers in a row, got {got}")
+        if free.size and np.abs(free).max() > LARGEST:
+            got = free[np.abs(free).argmax()]
+            raise ValueError(f"weights must be in [{-LARGEST:g}, {LARGEST:g}], got {got:g}")
         object.__setattr__(self, "inputs", chosen_inputs(self.base, self.inputs))
         if self.day is not None and not (self.base == BELIEF and 0.0 < self.day < math.inf):
             raise ValueError(
@@ -138,7 +144,7 @@ def read_index(folder: str | Path) -> StoredIndex:
             values.get("day"),
             tuple(values["inputs"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
 
 

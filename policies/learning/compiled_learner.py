@@ -61,11 +61,25 @@ class MemorySeat:
         self.time = tracker.time
 
 
+def tells_all(log: CrawlLog, tracker: Tracker) -> bool:
+    """Whether a log tells all that is known, as the first of an episode does."""
+    told = np.zeros_like(np.atleast_2d(tracker.signals))
+    np.add.at(told, (log.signal_source, log.signal_page), 1)
+    return log.page.size == 0 and bool(np.all(np.atleast_2d(tracker.signals) <= told))
+
+
 class CompiledLearnerPolicy(CrawlPolicy[MemorySeat]):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
-    It is bound to an environment, whose log it reads at every decision. Compiled rollouts
-    (:func:`crawl_envs.evaluation.simulate`) crawl as its steps do.
+    It is bound to an environment, whose tracker and log it reads at every decision. What the
+    observation holds is ignored, but for its shape: a changed, delayed or masked observation
+    changes nothing. Compiled rollouts (:func:`crawl_envs.evaluation.simulate`) crawl as its steps
+    do.
+
+    A lane that takes on a state (``set_state``) counts as in a new episode. There, and where it
+    first decides in mid-episode, the policy begins anew: of what was before it takes in only the
+    ages of pages, and their signals since, as if those came at that moment. What it learned in
+    another past is forgotten.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -108,7 +122,7 @@ class CompiledLearnerPolicy(CrawlPolicy[MemorySeat]):
         seat = self._seat(tracker, lane)
         if seat.time != tracker.time:
             log = self.core.last_log(lane)
-            if seat.time == -np.inf and log.page.size:
+            if seat.time == -np.inf and not tells_all(log, tracker):
                 seat.join(tracker)
                 seat.time = tracker.time
             else:

@@ -21,6 +21,9 @@ from policies.staleness.layout import (
 )
 from policies.staleness.pooling import pool, renew_all
 
+ROUNDING = 1e-9
+"""A smaller share of what broadcasts weigh is nothing: sums in a ring are rounded."""
+
 
 @compiled()
 def forget(page: FloatArray, own_group: FloatArray, at: Places) -> None:
@@ -38,7 +41,8 @@ def write_heard(page: FloatArray, own_group: FloatArray, at: Places, heard: Floa
     if at.channels > at.own:
         for source in range(at.sources):
             told = heard_since(own_group, at, source, page[at.before])
-            heard[at.own + source] = max(told - page[at.excused + source], 0.0)
+            left = told - page[at.excused + source]
+            heard[at.own + source] = left if left > ROUNDING * told else 0.0
 
 
 @compiled()

@@ -16,6 +16,7 @@ import numpy as np
 import agents
 import policies
 from agents.arguments import TrainArguments
+from agents.index.stored import read_object
 from crawl_envs.compiled_forms import CompilablePolicy
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
@@ -85,7 +86,25 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
         made = read_index(file.parent).made
         names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
         return "CrawlNCIS-v0", {name: made[name] for name in names if name in made}
-    return "", {}
+    return _told_beside(file.with_name("config.json"))
+
+
+def _told_beside(config: Path) -> tuple[str, dict[str, Any]]:
+    """Return the environment that a file of arguments names, in its last stage if it has several.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not config.exists():
+        return "", {}
+    told = read_object(config)
+    stages = told.get("stages")
+    last = stages[-1] if isinstance(stages, list) and stages else told
+    last = last if isinstance(last, dict) else {}
+    env_id, env_args = last.get("env_id"), last.get("env_args")
+    if not (isinstance(env_id, str) and isinstance(env_args, dict)):
+        return "", {}
+    return env_id.removeprefix(PREFIX), env_args
 
 
 def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:

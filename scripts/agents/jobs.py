@@ -14,7 +14,7 @@ from agents.curve import read_curve
 from agents.index import evolution, load_index
 from agents.index.arguments import EvolutionArguments
 from agents.index.stored import INDEX
-from agents.loading import MODEL, read_arguments
+from agents.loading import MODEL, read_arguments, start_file
 from agents.training import CURVE, train
 from crawl_envs.types import Policy
 from scripts.agents.options import at_least
@@ -159,7 +159,7 @@ class Evolution:
     @property
     def where(self) -> TrainArguments:
         """The environment, which the index is evolved for."""
-        names = ("instance", "num_pages", "bandwidth", "horizon")
+        names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
         return TrainArguments(
             env_args={name: getattr(self.arguments, name) for name in names},
             instance=self.arguments.pinned,
@@ -198,7 +198,7 @@ def _check_run(arguments: TrainArguments, out: Path, resume: bool) -> None:
     """Raise ValueError where a run of Stable-Baselines3 would, but for what only building tells."""
     make_lanes(arguments, 1, training=False).close()
     if arguments.start is not None:
-        read_arguments(Path(arguments.start) / MODEL)
+        read_arguments(start_file(arguments.start))
     if (out / MODEL).exists():
         if not resume:
             raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")

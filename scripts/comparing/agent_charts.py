@@ -21,11 +21,15 @@ ROOM = 0.35
 
 
 class Panel(NamedTuple):
-    """A setting, the label that is the reference there, and what is drawn, top to bottom."""
+    """A setting, the label that is the reference there, and what is drawn, top to bottom.
+
+    What is ``far`` off is an arrow at the edge, with its number.
+    """
 
     setting: str
     best: str
     labels: tuple[str, ...]
+    far: tuple[str, ...] = ()
 
 
 def over_best(
@@ -37,10 +41,7 @@ def over_best(
     ours: Sequence[str],
     reference: str,
 ) -> None:
-    """Draw freshness less that of the reference with 95% intervals, a panel per setting.
-
-    The last label of a panel may lie far off: it is then an arrow at the edge, with its number.
-    """
+    """Draw freshness less that of the reference with 95% intervals, a panel per setting."""
     found = {(item.setting, item.policy): item for item in summarize(rows, "freshness", reference)}
     lines = -(-len(panels) // COLUMNS)
     figure = Figure(figsize=(13.0, 0.9 + 2.1 * lines), layout="constrained")
@@ -51,7 +52,7 @@ def over_best(
             for label in dict.fromkeys(panel.labels)
             if (panel.setting, label) in found
         ]
-        _panel(axes, shown, ours)
+        _panel(axes, shown, ours, panel.far)
         seeds = max((item.seeds for item in shown), default=0)
         axes.set_title(f"{panel.setting}: less {panel.best}, {seeds} seeds", fontsize=10)
     for axes in grid.flat[len(panels) :]:
@@ -64,9 +65,9 @@ def over_best(
     save(figure, path)
 
 
-def _panel(axes: Axes, shown: Sequence[Summary], ours: Sequence[str]) -> None:
+def _panel(axes: Axes, shown: Sequence[Summary], ours: Sequence[str], far: Sequence[str]) -> None:
     """Draw a dot with a bar per policy, the first on top."""
-    near = shown[:-1] if len(shown) > 1 else shown
+    near = [item for item in shown if item.policy not in far] or shown
     half = np.nan_to_num([item.difference_half_width for item in near])
     middle = np.array([item.difference for item in near])
     low, high = min(0.0, (middle - half).min()), max(0.0, (middle + half).max())

@@ -10,7 +10,18 @@ from policies.staleness import History, rehearsal
 def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     """Return the events of a trace in (start, end] as a history; its time 0 is ``start``.
 
-    Pages and sources are those of the environments that play other days of the same trace.
+    Pages and sources are those of the environments that play other days of the same trace::
+
+        trace = traces.load(traces.find("garden-handbook"))
+        history = past(trace, 0.0, 100.0, "directory")
+        env = gymnasium.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
+        policy = policies.BeliefNCIS(env, history=history)
+
+    Args:
+        trace: what was recorded.
+        start: where the history begins, days since the record's start.
+        end: where it ends, before the days that are played.
+        signals: which recorded signals are sent, as in the environment.
 
     Raises:
         ValueError: the window does not lie in the record, or ``signals`` is unknown.

@@ -22,8 +22,9 @@ from scripts.comparing.verdicts import Expected, Range, Trend
 
 TITLE = "Agents under stress"
 CLAIM = (
-    "Where an assumption of the formulas fails, a trained agent is fresher than every analytic "
-    "policy on the same events, and so than the best of them, chosen afterwards by its mean."
+    "Where an assumption of the formulas fails, is a trained agent fresher than every formula on "
+    "the same events, the best of them, chosen afterwards by its mean, included? And than the "
+    "belief that it corrects?"
 )
 METRIC = "freshness"
 REFERENCE = "RoundRobin"
@@ -36,6 +37,8 @@ QUICK_HORIZON = 1.0
 ID = "CrawlNCIS-v0"
 AGENT, FLAT, BELIEF = "agent", "agent, MLP", "BELIEF"
 OURS = (AGENT, FLAT, BELIEF)
+FAR = (REFERENCE, FLAT)
+"""They lie far below the others."""
 BELIEF_POLICY = "BeliefNCIS"
 SAVED_AS = {AGENT: "stress-{}", FLAT: "stress-{}-mlp"}
 
@@ -204,7 +207,8 @@ def _expected() -> tuple[Expected, ...]:
         if label not in OURS
         and (settings := tuple(name for name in names if name in where.get(AGENT, ())))
     ]
-    return (*best, *each, basic)
+    over_base = Trend(AGENT, "above", BELIEF, tuple(where.get(AGENT, ())), SOURCE)
+    return (*best, *each, *((over_base,) if AGENT in where else ()), basic)
 
 
 CLAIMS = ()
@@ -362,7 +366,7 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
     from scripts.comparing.agent_charts import Panel, over_best
 
     panels = [
-        Panel(name, order[0], (*OURS, *order[:3], REFERENCE))
+        Panel(name, order[0], (AGENT, BELIEF, *order[:3], *FAR), FAR)
         for name in STRESS
         if (order := _unlike(rows, name))
     ]

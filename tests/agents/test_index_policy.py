@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 
@@ -270,6 +271,17 @@ def test_files_bring_an_index_back(tmp_path):
     assert narrow.features[-1] == "alive"
 
 
+def huge_weight(value):
+    """Return what gives the first weight of a text that value."""
+
+    def damage(text):
+        values = json.loads(text)
+        values["weights"][0] = value
+        return json.dumps(values)
+
+    return damage
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -283,6 +295,10 @@ def test_files_bring_an_index_back(tmp_path):
         (lambda text: text.replace('"weights": [', '"weights": [1.0,'), "weights must be"),
         (lambda text: text.replace('"weights": [', '"weights": [NaN,'), "weights must be finite"),
         (lambda text: text.replace('"weights"', '"wights"'), "is damaged"),
+        (huge_weight(1e300), r"weights must be in \[-1e\+06, 1e\+06\], got 1e\+300"),
+        (huge_weight(-2e6), r"weights must be in .*, got -2e\+06"),
+        (huge_weight(math.inf), "weights must be finite"),
+        (huge_weight(10**400), "is damaged"),
     ],
 )
 def test_damaged_and_foreign_files(tmp_path, damage, message):

@@ -363,13 +363,16 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
         start_from(untrained(network="mlp").model, folder)
     with pytest.raises(ValueError, match="start must be an agent that sees elapsed"):
         start_from(untrained(env_args={**SMALL, "reveal": "importance"}).model, folder)
-    with pytest.raises(ValueError, match="there is no agent at"):
+    with pytest.raises(ValueError, match=r"start must be a folder with model\.zip, .*nowhere"):
         start_from(larger.model, tmp_path / "nowhere")
 
 
 def test_files_that_are_no_agents_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no model.zip in .*nowhere"):
+    files = r"model\.zip or index\.json or scorer\.npz"
+    with pytest.raises(ValueError, match=rf"there is no {files} in .*nowhere"):
         agents.load(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="folder_or_name must be a folder or a name, got 3"):
+        agents.load(3)
     agent = untrained()
     whole = (saved(agent, tmp_path / "good") / "model.zip").read_bytes()
     folder = tmp_path / "bad"

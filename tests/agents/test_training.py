@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
+import math
 import subprocess
 import sys
 import warnings
@@ -17,8 +19,9 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 import agents
 import policies
-from agents.algorithms import CONTRIB, algorithm_class
-from agents.arguments import TrainArguments, make_lanes
+from agents import hyperparameters
+from agents.algorithms import CONTRIB, OWN_WORDS, algorithm_class
+from agents.arguments import TrainArguments, check_model_values, expected_of, make_lanes
 from agents.bridge import CrawlVecEnv
 from agents.comparison import mean_rewards
 from agents.curve import read_curve
@@ -243,11 +246,59 @@ def test_the_progress_bar_shows_what_it_is_told(tmp_path, capsys):
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
         ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
         ({"model_args": {"gamma": 0.5}}, "model_args must be among .*gae_lambda.*, got gamma=0.5"),
+        ({"learning_rate": "x"}, "learning_rate must be finite and > 0, got 'x'"),
+        ({"gamma": "x"}, r"gamma must lie in \[0, 1\), got 'x'"),
+        ({"start": 3}, "start must be None or a folder, got 3"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         TrainArguments(**changes)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "value", "expected"),
+    [
+        *(("ppo", "batch_size", value, "an integer >= 2") for value in (0, -3, 1, 2.0, True)),
+        *(("ppo", "n_epochs", value, "an integer >= 1") for value in (0, 1.5, "x", None)),
+        *(("ppo", "gae_lambda", value, "a number in [0, 1]") for value in (math.nan, 1.1, "x")),
+        *(("a2c", "ent_coef", value, "finite and >= 0") for value in ("x", "auto", -1, 10**400)),
+        *(("ppo", "target_kl", value, "None or finite and > 0") for value in ("x", 0.0)),
+        *(("ppo", "verbose", value, "0, 1 or 2") for value in ("x", 3, True)),
+        *(("ppo", "clip_range", value, "finite and > 0") for value in ("x", -1, None)),
+        ("ppo", "normalize_advantage", 1, "True or False"),
+        ("ppo", "rollout_buffer_class", "x", "None"),
+        ("dqn", "batch_size", 0, "an integer >= 1"),
+        ("dqn", "learning_starts", -1, "an integer >= 0"),
+        ("dqn", "gradient_steps", 0, "an integer >= 1, or -1"),
+        ("dqn", "exploration_fraction", 0.0, "a number in (0, 1]"),
+        ("dqn", "replay_buffer_kwargs", {"x": 1}, "None or handle_timeout_termination"),
+        *(("sac", "ent_coef", value, "finite and >= 0, 'auto'") for value in ("auto_x", "auto_0")),
+        ("sac", "target_entropy", "x", "a finite number or 'auto'"),
+    ],
+)
+def test_values_of_model_arguments_are_checked(algorithm, name, value, expected):
+    with pytest.raises(ValueError, match=name) as error:
+        TrainArguments(algorithm=algorithm, model_args={name: value})
+    said = str(error.value)
+    assert said.startswith(f"{name} must be {expected}")
+    assert said.endswith(f", got {value!r}")
+
+
+@pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
+def test_something_is_expected_of_all_model_arguments_and_their_defaults_fit(algorithm):
+    taken = inspect.signature(algorithm_class(algorithm)).parameters
+    defaults = {
+        name: entry.default
+        for name, entry in taken.items()
+        if name not in (*OWN_WORDS, "_init_setup_model")
+    }
+    assert [name for name in defaults if expected_of(algorithm, name) is None] == []
+    form = {"action": "scores"} if algorithm == "sac" else {}
+    told = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
+    assert told.model_args == defaults
+    for env_id in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlTrace-v0"):
+        check_model_values(algorithm, hyperparameters.model_arguments(algorithm, env_id))
 
 
 @pytest.mark.parametrize("name", CONTRIB)
@@ -271,7 +322,7 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
             "maskableppo needs env_args with action 'page', got 'refresh'",
         ),
         ({"algorithm": "sac"}, "sac needs env_args with action 'scores', got 'page'"),
-        ({"start": "no/such/folder"}, "there is no agent at no/such/folder"),
+        ({"start": "no/such/folder"}, r"start must be a folder with model\.zip, .*no/such/folder"),
         ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),
         ({"instance": {"importance": [1], "change_rate": 1, "bandwidth": 1}}, "100 pages"),
         ({"env_args": {"delay": {1, 2}}}, "env_args and instance must hold plain values|delay"),

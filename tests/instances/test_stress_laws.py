@@ -120,6 +120,18 @@ def test_gaps_are_gamma_and_phases_those_of_the_steady_state():
     assert_law(gaps, law.cdf)
 
 
+def test_renewals_of_irregular_gaps_start_in_their_steady_state():
+    """Then the mean count in any time is rate times time, from the start on."""
+    for shape in (1.0, 2.0):
+        rate, pages = 0.5, 40_000
+        time, row = rhythms.renewals(
+            np.random.default_rng(3), np.full(pages, rate), np.full(pages, shape), 2.0
+        )
+        for end in (0.5, 2.0):
+            counts = np.bincount(row[time <= end], minlength=pages)
+            assert_means(counts[:, None], rate * end)
+
+
 def test_half_of_the_pages_have_hours_and_keep_them():
     told = drawn("periodic", 101)
     law = told.law

@@ -7,6 +7,7 @@ import pytest
 import crawl_envs
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.rollouts import Episode, play_form
+from policies.learning.compiled_learner import tells_all
 from tests.policies.counting_learner import CountingLearner
 
 SETTINGS = {
@@ -73,6 +74,87 @@ def test_one_that_joins_late_hears_what_is_known():
     heard = policy._seats[0].learner.memory.pages[1]
     np.testing.assert_array_equal(heard, env.unwrapped.tracker().signals)
     assert heard[1:].any()
+
+
+STATES = SETTINGS | {"found at the start": SETTINGS["noisy"]}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_lane_that_takes_on_a_state_begins_anew(name):
+    family, arguments = STATES[name]
+    env = gym.make(family, **arguments)
+    observation, _ = env.reset(seed=7)
+    core, policy = env.unwrapped, CountingLearner(env)
+    state = core.get_state()
+    for k in range(60):
+        if k == 25 and name != "found at the start":
+            state = core.get_state()
+        observation, *_ = env.step(policy.predict(observation)[0])
+    core.set_state(state)
+    other = CountingLearner(env)
+    for k in range(40):
+        action, expected = policy.predict(observation)[0], other.predict(observation)[0]
+        assert action == expected
+        if k == 0:
+            assert policy._seats[0].time == core.tracker().time
+        own, others = (each._seats[0].learner.memory for each in (policy, other))
+        for one, another in zip(own, others, strict=True):
+            np.testing.assert_array_equal(one, another)
+        if k in (0, 10):  # nothing is taken in twice
+            policy.observe(core.last_log())
+        observation, *_ = env.step(action)
+
+
+def test_one_that_joins_at_a_state_hears_what_is_known_there():
+    env = made("noisy")
+    observation, _ = env.reset(seed=3)
+    core, policy = env.unwrapped, CountingLearner(env)
+    for k in range(80):
+        if k == 30:
+            state, signals, elapsed = core.get_state(), *known(core)
+        observation, *_ = env.step(policy.predict(observation)[0])
+    assert policy._seats[0].learner.memory.shared[0] > 0.0  # it has learned from crawls
+    core.set_state(state)
+    policy.scores()
+    seat = policy._seats[0]
+    np.testing.assert_array_equal(seat.learner.memory.pages[1], signals)
+    np.testing.assert_array_equal(seat.since, core.tracker().time - elapsed)
+    assert seat.learner.memory.shared[0] == 0.0
+    assert signals.any()
+
+
+def known(core):
+    return core.tracker().signals, core.tracker().elapsed
+
+
+def test_one_that_joins_after_a_slot_without_crawls_hears_what_is_known():
+    env = gym.make(
+        "CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0, action="refresh"
+    )
+    env.reset(seed=2)
+    for k in range(30):
+        action = np.zeros(5, np.int8)
+        action[0] = k < 29
+        env.step(action)
+    core = env.unwrapped
+    assert core.last_log().page.size == 0
+    assert core.last_log().signal_page.size < core.tracker().signals.sum()
+    policy = CountingLearner(env)
+    policy.scores()
+    memory = policy._seats[0].learner.memory
+    np.testing.assert_array_equal(memory.pages[1], core.tracker().signals)
+    assert not memory.pages[2].any()  # no page is taken for a new one
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_only_the_first_log_tells_all(name):
+    env = made(name)
+    for seed in range(5):
+        env.reset(seed=seed)
+        core = env.unwrapped
+        assert tells_all(core.last_log(), core.tracker())
+        env.step(core.tracker().alive.argmax())
+        assert not tells_all(core.last_log(), core.tracker())
 
 
 def test_it_cannot_work_from_columns_alone():

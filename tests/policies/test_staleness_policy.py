@@ -7,8 +7,11 @@ import pytest
 import crawl_envs
 import policies
 from crawl_envs.evaluation import play
+from crawl_envs.instances import traces
 from crawl_envs.instances.stress import STRESS
+from policies.staleness import layout
 from policies.staleness.rehearsal import CHANGE, SIGNAL, History
+from scripts.comparing.past import past
 
 SETTINGS = {
     "noisy": ("CrawlNCIS-v0", {"instance": "noisy", "num_pages": 9, "bandwidth": 12.0}),
@@ -110,3 +113,48 @@ def test_parameters_are_looked_at_only_where_they_are_revealed(reveal):
         played[recall] = policies.BeliefNCIS(env).compile(problem, 0, None).memory.pages
         assert scores.shape == (9,)
     assert np.array_equal(played[0.2], played[0.9]) == (reveal == "importance")
+
+
+@pytest.mark.parametrize("name", ["noisy", "deploys", "trace, both"])
+def test_time_may_go_back(name):
+    family, arguments = SETTINGS[name]
+    env = gym.make(family, **arguments)
+    observation, _ = env.reset(seed=4)
+    core, policy = env.unwrapped, policies.BeliefNCIS(env)
+    for k in range(70):
+        if k == 30:
+            state = core.get_state()
+        observation, *_ = env.step(policy.predict(observation)[0])
+    core.set_state(state)
+    other = policies.BeliefNCIS(env)
+    for _ in range(30):
+        for key, believed in policy.beliefs().items():
+            np.testing.assert_array_equal(believed, other.beliefs()[key])
+        observation, *_ = env.step(policy.predict(observation)[0])
+
+
+@pytest.mark.parametrize(("num_pages", "first"), [(8, 2), (3, 1)])
+def test_shared_beliefs_are_renewed_soon_and_then_at_each_round_of_crawls(num_pages, first):
+    env = gym.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=4.0, horizon=20.0)
+    env.reset(seed=0)
+    policy = policies.BeliefNCIS(env)
+    policy.scores()
+    shared = policy._seats[0].learner.memory.shared
+    due = []
+    for _ in range(3 * num_pages):
+        if not due or shared[layout.DUE] != due[-1]:
+            due.append(int(shared[layout.DUE]))
+        env.step(0)
+        policy.observe(env.unwrapped.last_log())
+    assert due[:3] == [first, first + num_pages, first + 2 * num_pages]
+
+
+def test_a_recorded_trace_teaches_the_days_that_follow():
+    trace = traces.load(traces.find("garden-handbook"))
+    history = past(trace, 0.0, 100.0, "directory")
+    env = gym.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
+    env.reset(seed=0)
+    taught, blank = (policies.BeliefNCIS(env, history=given) for given in (history, None))
+    rates = [policy.beliefs()["change_rate"] for policy in (taught, blank)]
+    alive = env.unwrapped.tracker().alive
+    assert (rates[0] != rates[1])[alive].all()

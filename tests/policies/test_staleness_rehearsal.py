@@ -1,6 +1,7 @@
 """Recorded histories that a belief learns from."""
 
 import math
+import re
 from dataclasses import replace
 
 import gymnasium as gym
@@ -61,6 +62,20 @@ def test_changes_that_are_all_told_of_leave_little_for_the_rest():
     told, untold = (believed(rehearsed(history), 0) for history in (told, untold))
     assert told.max() < 0.002
     np.testing.assert_allclose(untold, 0.2, rtol=0.15)
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
+def test_changes_that_come_at_their_own_times_teach_their_rate(rate):
+    rng = np.random.default_rng(4)
+    duration = 400.0 / rate
+    events = [
+        (time, page, CHANGE)
+        for page in range(PAGES)
+        for time in rng.uniform(0.0, duration, rng.poisson(rate * duration))
+    ]
+    learned = believed(rehearsed(history_of(events, duration)), 0)
+    np.testing.assert_allclose(learned, rate, rtol=0.15)
+    np.testing.assert_allclose(learned.mean(), rate, rtol=0.05)
 
 
 def test_share_of_a_broadcast_that_changes_its_pages():
@@ -177,8 +192,78 @@ def test_every_episode_starts_from_what_was_learned():
 
 
 @pytest.mark.parametrize("name", ["memory", "pace_memory"])
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, True, "x", [1.0]])
 def test_memories_are_positive(name, value):
     env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
-    with pytest.raises(ValueError, match=f"{name} must be > 0, got {value}"):
+    message = f"{name} must be finite and > 0, got {value!r}"
+    with pytest.raises(ValueError, match=re.escape(message)):
         BeliefNCIS(env, **{name: value})
+
+
+PLAIN = History([1.0, 2.0], [0, 1], [CHANGE, SIGNAL], [True, True], 5)
+"""Of lists."""
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "message"),
+    [
+        ({"page": [0.0, 1.0]}, "page must be an array of int64, got dtype float64"),
+        ({"kind": np.array([2.0, 3.0])}, "kind must be an array of int64, got dtype float64"),
+        ({"page": [True, False]}, "page must be an array of int64, got dtype bool"),
+        ({"time": ["a", "b"]}, "time must be an array of float64"),
+        ({"time": [[1.0, 2.0]]}, "time must be an array of float64"),
+        ({"time": [[1.0], [1.0, 2.0]]}, "time must be an array"),
+        ({"alive": [1, 1]}, "alive must be an array of bool, got dtype int64"),
+        ({"alive": None}, "alive must be an array of bool"),
+        ({"page": [0, 2]}, r"page must be in \[0, 2\), got 0 to 2"),
+        ({"kind": [CHANGE, -1]}, "kind must be >= 0, got -1 to 2"),
+        ({"kind": [CHANGE]}, "must have a time, page and kind for each event"),
+        ({"time": [1.0, 6.0]}, r"time must not decrease and lie in \[0, 5\]"),
+        ({"duration": "5"}, "duration must be finite and > 0, got '5'"),
+        ({"duration": True}, "duration must be finite and > 0, got True"),
+    ],
+)
+def test_histories_are_looked_at_when_a_policy_is_made(spoiled, message):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    with pytest.raises(ValueError, match=f"history {message}"):
+        BeliefNCIS(env, history=PLAIN._replace(**spoiled))
+
+
+@pytest.mark.parametrize("given", [tuple(PLAIN), "days", np.zeros(3)])
+def test_a_history_is_one(given):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    with pytest.raises(ValueError, match=r"history must be a policies\.staleness\.History or None"):
+        BeliefNCIS(env, history=given)
+
+
+def test_lists_and_views_teach_what_arrays_do():
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
+    env.reset(seed=0)
+    of_arrays = History(
+        np.array([1.0, 2.0]), np.array([0, 1]), np.array([CHANGE, SIGNAL]), np.ones(2, bool), 5.0
+    )
+    sparse = (np.repeat(array, 2)[::2] for array in of_arrays[:4])
+    small = PLAIN._replace(
+        time=np.array([1, 2], np.float32), page=np.array([0, 1], np.uint8), kind=(CHANGE, SIGNAL)
+    )
+    problem = env.unwrapped.problem
+    expected = of_two_pages(env, of_arrays).compile(problem, 0, None).memory
+    for given in (PLAIN, History(*sparse, 5.0), small):
+        found = of_two_pages(env, given).compile(problem, 0, None).memory
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_history_without_events():
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
+    env.reset(seed=0)
+    memory = of_two_pages(env, History([], [], [], [True, True], 5.0))
+    assert np.isfinite(memory.compile(env.unwrapped.problem, 0, None).memory.pages).all()
+
+
+def test_what_is_changed_afterwards_is_not_learned():
+    times = np.array([1.0, 2.0])
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    policy = of_two_pages(env, PLAIN._replace(time=times))
+    times[:] = 4.0
+    assert policy.history.time.tolist() == [1.0, 2.0]

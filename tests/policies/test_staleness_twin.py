@@ -74,7 +74,7 @@ def test_scores_are_those_of_the_twin_without_arguments():
     assert fast.memory.shared[layout.PACE_MEMORY] == fast.memory.shared[layout.MEMORY]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("grouped", [False, True])
 def test_rehearsal_is_that_of_the_twin(grouped, seed):
     problem = instance(2, grouped).problem("importance")

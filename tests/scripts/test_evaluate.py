@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import pytest
 
+import agents
 from agents.arguments import TrainArguments
+from agents.index.arguments import EvolutionArguments
+from agents.index.evolution import evolve
 from agents.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
@@ -69,6 +73,41 @@ def test_an_agent_is_evaluated_on_other_sizes(folder, tmp_path):
     rows, _ = read_rows(tmp_path / "rows.parquet")
     rates = [row.value for row in rows if row.metric == "crawl_rate"]
     assert rates == pytest.approx([3.0] * len(rates), rel=0.1)
+
+
+def test_a_scorer_is_evaluated_where_the_file_beside_it_says(folder, tmp_path):
+    agents.load(folder).scoring().scorer.save(tmp_path / "scorer.npz")
+    config = tmp_path / "config.json"
+    assert entrant_of(tmp_path).env_id == ""
+    run_of = {"env_id": "CrawlNCIS-v0", "env_args": TOLD}
+    early = {"env_id": "CrawlNCIS-v0", "env_args": {"num_pages": 9}}
+    for told in (run_of, {"stages": [early, run_of]}):
+        config.write_text(json.dumps(told))
+        found = contest_of(entrant_of(tmp_path), "CrawlNCIS-v0", {"horizon": 3}, ["RoundRobin"])
+        assert found.arguments == {**TOLD, "horizon": 3}
+    for told in ({"stages": []}, {"stages": [3]}, {"env_id": 3, "env_args": {}}, {"env_args": {}}):
+        config.write_text(json.dumps(told))
+        assert (entrant_of(tmp_path).env_id, entrant_of(tmp_path).env_args) == ("", {})
+    config.write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        entrant_of(tmp_path)
+
+
+def test_an_index_is_evaluated_under_what_it_was_told(tmp_path):
+    told = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
+    arguments = EvolutionArguments(
+        instance="noisy",
+        base="BeliefNCIS",
+        generations=1,
+        validation_every=1,
+        **told,
+        pairs=1,
+        episodes=1,
+        validation_episodes=1,
+    )
+    evolve(arguments, tmp_path)
+    found = contest_of(entrant_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
+    assert found.arguments == {"instance": "noisy", **told}
 
 
 def test_rows_are_kept_and_gone_on_with(tmp_path):

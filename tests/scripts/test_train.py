@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import agents
-from agents.arguments import TrainArguments
+from agents.arguments import TrainArguments, make_lanes
 from agents.comparison import mean_rewards
+from agents.index.arguments import EvolutionArguments
 from crawl_envs.evaluation import Row, mean_and_half_width
 from policies import make
 from scripts.agents import jobs, rivals
@@ -140,6 +141,20 @@ def test_an_index_is_evolved(tmp_path):
     assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
 
 
+def test_an_index_is_compared_under_what_it_was_told(tmp_path):
+    told = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
+    arguments = EvolutionArguments(instance="noisy", base="BeliefNCIS", **told)
+    where = jobs.Evolution(arguments).where
+    assert where.env_args == {"instance": "noisy", **told}
+    env = make_lanes(where, 1, training=False)
+    assert "change_rate" not in env.features
+    env.close()
+    pinned = {"importance": [1.0, 2.0], "change_rate": [1.0, 1.0], "bandwidth": 2.0}
+    where = jobs.Evolution(EvolutionArguments(pinned=pinned)).where
+    assert (where.instance, where.env_args["num_pages"]) == (pinned, 2)
+    assert where.env_args["reveal"] == "parameters"
+
+
 def test_sac_scores_pages(tmp_path):
     options = [*SMALL, *SHORT, "--env-arg", "action=scores", "--set", "batch_size=16"]
     done(run("sac", "CrawlNCIS-v0", *options, out=tmp_path))
@@ -165,6 +180,10 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--set", "batch"], ["set", "name=value", "'batch'"]),
         (["ppo", "CrawlNCIS-v0", "--set", "batches=3"], ["batches"]),
         (["ppo", "CrawlNCIS-v0", "--set", "env_id=3"], ["env_id", "the command"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "batch_size=0"], ["batch_size", ">= 2", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "ent_coef=x"], ["ent_coef", ">= 0", "got 'x'"]),
+        (["ppo", "CrawlNCIS-v0", "--set", "learning_rate=x"], ["learning_rate", "got 'x'"]),
+        (["ppo", "CrawlNCIS-v0", "--start", "noisy-clone"], ["start", "model.zip", "noisy-clone"]),
         (["ppo", "CrawlNCIS-v0", "--hyperparameters", "/no.yml"], ["/no.yml"]),
         (["ppo", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
         (["clone", "CrawlNCIS-v0", "--teacher", "Nobody"], ["teacher", "'Nobody'"]),
