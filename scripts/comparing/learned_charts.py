@@ -186,7 +186,7 @@ def at_bandwidths(
         axes.set_title(f"{heading}: {level}", fontsize=10)
         bare(axes)
     figure.supxlabel(f"{metric} minus {reference}, same events, 95% intervals", fontsize=10)
-    figure.suptitle(f"{title}: other bandwidths than those of training (R = m)", fontsize=11)
+    figure.suptitle(f"{title}: scarce, usual and ample budgets", fontsize=11)
     save(figure, path)
 
 

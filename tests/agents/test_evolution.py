@@ -16,7 +16,7 @@ from agents import SHIPPED, names
 from agents.index import LearnedIndex, evolution, load_index, read_index
 from agents.index.arguments import EvolutionArguments
 from agents.index.evolution import evolve, first_weights, read_curve
-from agents.index.fitness import Contest, contest
+from agents.index.fitness import Contest, contest, play_all
 from agents.index.policy import FEATURES
 from agents.index.scoring import score_index, write_scores
 from agents.index.search import candidates_of, noise_of, ranks_of, start_at, stepped
@@ -338,6 +338,8 @@ def test_shipped_corrections_are_what_their_files_say(name):
         ({"learning_rate": math.nan}, "learning_rate must be finite and > 0, got nan"),
         ({"horizon": "long"}, "horizon must be a number, got 'long'"),
         ({"horizon": 0.1}, "horizon must hold at least one crawl, got 0.1"),
+        ({"bandwidth_spread": 0.5}, "bandwidth_spread must be >= 1, got 0.5"),
+        ({"horizon": 8.0, "bandwidth_spread": 1e3}, "horizon must hold at least one crawl"),
         ({"base": "Best"}, "base must be one of none, GreedyNCIS, BeliefNCIS, got 'Best'"),
         ({"reveal": "importance"}, "reveal must be one of parameters with base none, got 'impor"),
         ({"base": "BeliefNCIS", "reveal": "all"}, "reveal must be one of parameters, importance"),
@@ -357,8 +359,22 @@ def test_arguments_as_text():
     arguments = short(pinned=HOPELESS)
     assert EvolutionArguments.from_json(arguments.to_json()) == arguments
     assert (arguments.num_pages, arguments.bandwidth, arguments.cycle) == (2, 1.0, 2.0)
-    with pytest.raises(ValueError, match="arguments must be among bandwidth, base, "):
+    with pytest.raises(
+        ValueError, match="arguments must be among bandwidth, bandwidth_spread, base, "
+    ):
         EvolutionArguments.from_json('{"instanze": "noisy"}')
+
+
+def test_every_episode_may_have_a_bandwidth_of_its_own():
+    arguments = EvolutionArguments(num_pages=3, bandwidth=2.0, bandwidth_spread=4.0, horizon=5.0)
+    drawn = np.array([arguments.draw(seed).bandwidth for seed in range(400)])
+    logs = np.log(drawn / 2.0) / np.log(4.0)
+    assert stats.kstest(logs, stats.uniform(-1.0, 2.0).cdf).pvalue > 0.001
+    assert arguments.draw(7).bandwidth == drawn[7]
+    assert short().draw(0).bandwidth == short().bandwidth
+    played = play_all(arguments, ["RoundRobin", "GreedyNCIS"], 3)
+    assert played.shape == (2,)
+    assert np.all((played > 0.0) & (played < 1.0))
 
 
 def test_folders_and_workers(tmp_path):

@@ -193,7 +193,7 @@ def test_pictures_show_ours_beside_the_best(tmp_path: Path, drawn: list[Figure])
     panel = settings.axes[list(STRESS).index("bursty")]
     assert panel.get_title() == "bursty: less GreedyNCIS, 4 seeds"
     # The delayed twin crawls just as GreedyNCIS does, and takes no line of its own.
-    shown = [stress.AGENT, stress.FLAT, "GreedyNCIS", "LearningGreedyNCIS", "Greedy", "RoundRobin"]
+    shown = [stress.AGENT, "GreedyNCIS", "LearningGreedyNCIS", "Greedy", "RoundRobin", stress.FLAT]
     assert labels_of(panel)[::-1] == shown
     dots = {round(float(item.lines[0].get_xdata()[0]), 4) for item in panel.containers}
     assert dots >= {0.02, -0.02, 0.0, -0.01}
