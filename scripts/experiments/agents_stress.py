@@ -22,9 +22,9 @@ from scripts.comparing.verdicts import Expected, Range, Trend
 
 TITLE = "Agents under stress"
 CLAIM = (
-    "Where an assumption of the formulas fails, is a trained agent fresher than every formula on "
-    "the same events, the best of them, chosen afterwards by its mean, included? And than the "
-    "belief that it corrects?"
+    "Where an assumption of the formulas fails, a trained agent may be fresher than every formula "
+    "on the same events, the best of them, chosen afterwards by its mean, included, and than the "
+    "belief that it corrects."
 )
 METRIC = "freshness"
 REFERENCE = "RoundRobin"

@@ -57,5 +57,5 @@ def test_what_is_no_bridge():
     with pytest.raises(ValueError, match="venv must be a CrawlVecEnv"):
         BeliefColumns(other)
     vector = gym.make_vec("CrawlNCIS-v0", num_envs=2, autoreset_mode="SameStep", **WORLD)
-    with pytest.raises(ValueError, match="memory must be > 0, got -1"):
+    with pytest.raises(ValueError, match="memory must be finite and > 0, got -1"):
         BeliefColumns(CrawlVecEnv(vector), memory=-1.0)
