@@ -35,7 +35,7 @@ class GumbelTop(Distribution):
     """
 
     def __init__(self, num_pages: int, batch: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # it has no annotations
         if not 1 <= batch <= num_pages:
             raise ValueError(f"batch must lie in [1, {num_pages}], got {batch!r}")
         self.num_pages, self.batch = num_pages, batch

@@ -43,7 +43,7 @@ class PageActor(Actor):
         assert isinstance(encoder, PageEncoder)
         num_pages = self.action_space.shape[0]
         self.mu = PerPage(num_pages, encoder, LOWEST)
-        self.log_std = PerPage(num_pages, encoder, 0.0)  # type: ignore[assignment]
+        self.log_std = PerPage(num_pages, encoder, 0.0)  # type: ignore[assignment]  # a module, too
 
 
 class PageQ(nn.Module):

@@ -114,7 +114,8 @@ def write_claims(
         parts = ["## Beyond these experiments", *(_told(claim, (), UNTESTED) for claim in beyond)]
         sections.append("\n\n".join(parts))
     path = folder / PAGE
-    page = "\n\n".join([*_head(folder, paper, quick), _table(contents), *sections])
+    tables = [_table(contents)] if contents else []
+    page = "\n\n".join([*_head(folder, paper, quick), *tables, *sections])
     with replacing(path) as unfinished:
         unfinished.write_text(page + "\n", "utf-8")
     return path
@@ -172,7 +173,10 @@ def _section(
         parts.append(_told(claim, verdicts, word))
     others = judged(experiment, rows, getattr(experiment, "EXPECTED", ()), quick)
     if hasattr(experiment, "CLAIMS") and others:
-        parts += ["Beside the paper's claims:", "\n".join(_lines(others))]
+        parts += [
+            "Beside the paper's claims:" if claims else "Expected:",
+            "\n".join(_lines(others)),
+        ]
     return contents, "\n\n".join(parts)
 
 
