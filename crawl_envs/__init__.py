@@ -16,6 +16,7 @@ __all__ = ["FAMILIES", "Instance", "register_envs"]
 
 FAMILIES = {
     "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",
+    "CrawlLongevity-v0": "crawl_envs.families.longevity:CrawlLongevity",
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
     "CrawlOffers-v0": "crawl_envs.families.offers:CrawlOffers",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",

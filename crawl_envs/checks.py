@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex
 from crawl_envs.evaluation import PolicyFactory, simulate
 from crawl_envs.lanes import Lanes
-from crawl_envs.observations import without_source
+from crawl_envs.observations import NO_BASE, without_source
 from crawl_envs.types import Ledger, Tracker
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
@@ -71,7 +71,10 @@ def check_tape(make: Maker, seed: int = 0) -> None:
 def _known(tracker: Tracker, feature: str) -> Any:
     """Return what a tracker knows under a column's name, or that without the number of a source."""
     book = tracker.offers
-    places = (tracker, tracker.problem, book, None if book is None else book.metadata)
+    places = (
+        *(tracker, tracker.problem, tracker.copies),
+        *(book, None if book is None else book.metadata),
+    )
     for name, source in ((feature, None), without_source(feature)):
         for place in places:
             known = getattr(place, name, None)
@@ -92,6 +95,7 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
         for column, feature in enumerate(core.features):
             highest = box.high[:, column]
             known = np.minimum(_known(tracker, feature), highest)
+            known = np.nan_to_num(known, nan=NO_BASE)  # what there is not
             expect(
                 bool(np.allclose(observation[:, column], known, rtol=1e-6)),
                 f"column {feature} must be what the tracker knows",

@@ -76,8 +76,11 @@ class Lanes(Episodes):
         self.tape, self.mortal = tape, tape is not None
         self.penalty, self.requests = penalty, requests
         self.reported = REPORTED if requests else SPENT
-        self.features = feature_names(
-            reveal, self.mortal, self.num_sources, probed=form.probing, complete=show_complete
+        self.features = (
+            *feature_names(
+                reveal, self.mortal, self.num_sources, probed=form.probing, complete=show_complete
+            ),
+            *self._further_features(),
         )
         self._world = World(
             num_lanes,
@@ -97,6 +100,10 @@ class Lanes(Episodes):
     def _world_arguments(self) -> dict[str, Any]:
         """Return further arguments of the world that is played."""
         return {}
+
+    def _further_features(self) -> tuple[str, ...]:
+        """Return the names of columns that a subclass adds, and writes, after all others."""
+        return ()
 
     # Episodes
 
@@ -150,9 +157,13 @@ class Lanes(Episodes):
             instance, lane_roots = self._instances[lane], self._roots[lane]
             if isinstance(instance, OwnLaw) and lane_roots is not None:
                 rng = generator(lane_roots.tape, self._episode(lane))
-                self._world.set_tape(lane, instance.draw_tape(rng, self.horizon))
+                self._world.set_tape(lane, self._draw_tape(lane, instance, rng))
         if restart_lanes(self._world.table, chosen) == LOG_FULL:
             self._resume()
+
+    def _draw_tape(self, lane: int, instance: OwnLaw, rng: np.random.Generator) -> Tape:
+        """Draw the events of a lane's next episode."""
+        return instance.draw_tape(rng, self.horizon)
 
     def _rest_ended(self) -> None:
         self._world.state.lanes["idle"] = self.ended

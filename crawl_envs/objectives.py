@@ -9,7 +9,7 @@ from typing import TypeVar
 from crawl_envs.arguments import real
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, PENALTY
-from crawl_envs.types import FloatArray, Ledger, OfferLedger
+from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 
 Amount = TypeVar("Amount", float, FloatArray)
 
@@ -83,13 +83,16 @@ def metrics(ledger: Ledger) -> dict[str, float]:
     crawls that found a change; ``crawl_rate``: crawls per unit time; ``wasted``: crawls of pages
     that do not exist; ``cost``: the sum over pages of importance times penalty, averaged over time,
     and ``penalty``, the same per unit of importance, where penalties are counted;
-    ``offer_freshness``: of shopping offers, the share that is fresh at midnight.
+    ``offer_freshness``: of shopping offers, the share that is fresh at midnight; ``divergence``: of
+    pages with fragments, the importance-weighted mean distance of held copies from live pages.
     """
     counted = (
         {} if ledger.penalty_time is None else {"cost": ledger.cost, "penalty": ledger.penalty}
     )
     if isinstance(ledger, OfferLedger):
         counted["offer_freshness"] = ledger.offer_freshness
+    if isinstance(ledger, FragmentLedger):
+        counted["divergence"] = ledger.divergence
     return {
         "accuracy": ledger.accuracy,
         "freshness": ledger.freshness,

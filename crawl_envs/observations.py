@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crawl_envs.kernels import compiled
 from crawl_envs.offer_book import NO_CHANGE
 from crawl_envs.sim.state import State
-from crawl_envs.types import REVEALS, Instance, Reveal
+from crawl_envs.types import REVEALS, FloatArray, Instance, Reveal
 
 ObservationArray: TypeAlias = NDArray[np.float32]
 
@@ -27,7 +27,9 @@ What the last probe found follows them, where pages can be probed.
 SIGNAL_CAP = 1000.0
 """Counts of signals saturate here in observations; trackers see them whole."""
 RATE_CAP = 1e6
-"""Rates and weights saturate here in observations."""
+"""Rates, weights and numbers of fragments saturate here in observations."""
+NO_BASE = -1.0
+"""Divergence and age where there is no base version; trackers see NaN."""
 HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Features of shopping offers that end earlier: prices change once per step of two hours."""
 
@@ -77,10 +79,12 @@ def observation_space(
 
     Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
     """
-    highs = {"elapsed": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
-    highs.update(dict.fromkeys(("changed", "probed", "alive", "complete", "recall"), 1.0))
+    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
+    shares = ("changed", "probed", "alive", "complete", "recall", "divergence")
+    highs.update(dict.fromkeys(shares, 1.0))
     names = [without_source(feature)[0] for feature in features]
-    lows = [-1.0 if name in ("changed", "probed") else 0.0 for name in names]
+    unknown = ("changed", "probed", "divergence", "age")
+    lows = [-1.0 if name in unknown else 0.0 for name in names]
     low = np.array(lows, np.float32)
     high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
     shape = (num_pages, len(features))
@@ -159,3 +163,31 @@ def write_observations(state: State) -> None:
                 write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
         if apart > 0:
             write_sources(state, lane)
+
+
+@compiled()
+def write_copies(
+    shown: Any, first: int, copies: Any, divergence: FloatArray, age: FloatArray, horizon: float
+) -> None:
+    """Write what crawls have told of the copies of pages into the columns from ``first`` on.
+
+    Args:
+        shown: (N, F, m).
+        first: column of the number of fragments; one of divergence and one of age for each base
+            version follow.
+        copies: records with the fragments ``held``, (N, m).
+        divergence: from each base version, (N, h, m); NaN is shown as NO_BASE.
+        age: of each base version beside the copy, (N, h, m); NaN likewise.
+        horizon: where ages saturate.
+    """
+    num_lanes, bases, num_pages = divergence.shape
+    for lane in range(num_lanes):
+        for page in range(num_pages):
+            shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
+        for slot in range(bases):
+            for page in range(num_pages):
+                known = divergence[lane, slot, page]
+                shown[lane, first + 1 + slot, page] = NO_BASE if np.isnan(known) else known
+                known = age[lane, slot, page]
+                known = NO_BASE if np.isnan(known) else min(known, horizon)
+                shown[lane, first + 1 + bases + slot, page] = known

@@ -28,7 +28,6 @@ a true change is signalled by one of them at most.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -37,8 +36,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.arguments import bandwidth_function, per_page, per_source, whole_per_page
+from crawl_envs.copies import Copies, Sketches
 from crawl_envs.delay import Delay
+from crawl_envs.ledgers import FragmentLedger as FragmentLedger
+from crawl_envs.ledgers import Ledger as Ledger
+from crawl_envs.ledgers import OfferLedger as OfferLedger
 from crawl_envs.offer_book import OfferBook
+from crawl_envs.regions import Regions
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -243,6 +247,7 @@ class Problem:
     How many sources of signals there are is always public, and so is ``complete``: which pages
     signal their every change, and send no other signal, (m,) bool; None stands for no page. So is
     ``group``, the host or directory of each page, (m,) int64; None where there are none.
+    ``regions`` are what pages consist of, where that is a model and revealed.
     """
 
     num_pages: int
@@ -256,6 +261,7 @@ class Problem:
     num_sources: int = 1
     complete: BoolArray | None = None
     group: IntArray | None = None
+    regions: Regions | None = None
 
     def __post_init__(self) -> None:
         if self.recall is not None and self.recall.ndim == 2:
@@ -286,6 +292,7 @@ class Tracker(NamedTuple):
         probed: what the last probe since the last crawl found: 1 a change, 0 none, -1 no probe;
             (m,) int8.
         offers: where pages are shopping offers, what the day's book says of them.
+        copies: where pages have fragments, what crawls have told about them.
     """
 
     problem: Problem
@@ -297,6 +304,7 @@ class Tracker(NamedTuple):
     alive: BoolArray
     probed: NDArray[np.int8]
     offers: OfferBook | None = None
+    copies: Copies | None = None
 
 
 class CrawlLog(NamedTuple):
@@ -306,10 +314,14 @@ class CrawlLog(NamedTuple):
     ``signals`` received meanwhile, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the
     page had changed, bool), ``probe`` (bool: it was only looked at, so that the next crawl counts
     from the same crawl before), and of shopping offers ``price``, the price that was found, in
-    cents, 0 where the offer is sold no more; None elsewhere. Signals that arrived in the step, in
-    order of time: ``signal_page``, ``signal_time``, ``signal_source`` (the number of the source, 0
-    where there is a single one). After a reset there are no crawls, and the signals are those
-    before the first decision.
+    cents, 0 where the offer is sold no more; None elsewhere. Of pages with fragments, else None:
+    ``divergence`` and ``age``, how far the new copy is from each of the base versions that were
+    kept, and how much older they are, (n, h), NaN where there is none
+    (:class:`crawl_envs.copies.Copies`), and ``sketch``, what the new copies say.
+
+    Signals that arrived in the step, in order of time: ``signal_page``, ``signal_time``,
+    ``signal_source`` (the number of the source, 0 where there is a single one). After a reset there
+    are no crawls, and the signals are those before the first decision.
     """
 
     page: IntArray
@@ -322,72 +334,9 @@ class CrawlLog(NamedTuple):
     signal_source: IntArray
     probe: BoolArray
     price: IntArray | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """What happened in one lane since its reset.
-
-    ``fresh_time`` is the integral over time of the importance of the pages that are fresh, and
-    ``alive_time`` that of all existing pages; ``hits`` are requests served with a fresh copy;
-    ``changes_found`` are crawls that found their page changed and ``wasted`` those of pages that
-    do not exist. ``penalty_time`` is the integral of the sum over existing pages of importance
-    times the penalty of the changes that no crawl has found, None where none is counted. ``probes``
-    are the crawls that only looked, and ``denied`` those that an empty bucket of tokens prevented.
-    """
-
-    time: float
-    fresh_time: float
-    alive_time: float
-    requests: int
-    hits: int
-    crawls: int
-    wasted: int
-    changes: int
-    changes_found: int
-    signals: int
-    penalty_time: float | None = None
-    probes: int = 0
-    denied: int = 0
-
-    @property
-    def freshness(self) -> float:
-        """Importance-weighted share of page time that was fresh, in [0, 1]; NaN before time 0+."""
-        return self.fresh_time / self.alive_time if self.alive_time > 0.0 else math.nan
-
-    @property
-    def accuracy(self) -> float:
-        """Share of requests served fresh, in [0, 1]; NaN when nothing was requested."""
-        return self.hits / self.requests if self.requests else math.nan
-
-    @property
-    def cost(self) -> float:
-        """Sum over pages of importance times penalty, averaged over time: J of LambdaCrawl.
-
-        NaN where no penalty is counted, and before time 0+.
-        """
-        return self._penalty_by(self.time)
-
-    @property
-    def penalty(self) -> float:
-        """Importance-weighted mean penalty of a page, averaged over time; NaN like the cost."""
-        return self._penalty_by(self.alive_time)
-
-    def _penalty_by(self, amount: float) -> float:
-        return (
-            math.nan if self.penalty_time is None or amount <= 0.0 else self.penalty_time / amount
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class OfferLedger(Ledger):
-    """What happened in one lane of shopping offers since its reset; requests are clicks.
-
-    ``offer_freshness`` is the share of the offers that was fresh at midnight, averaged over the
-    days that are over (Han et al. 2020, eq. 3); NaN before the first midnight.
-    """
-
-    offer_freshness: float = math.nan
+    divergence: FloatArray | None = None
+    age: FloatArray | None = None
+    sketch: Sketches | None = None
 
 
 @runtime_checkable

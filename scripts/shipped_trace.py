@@ -238,7 +238,7 @@ def make_shipped_trace(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
         repository, made = Path(scratch) / f"{NAME}.git", Path(scratch) / NAME
         make_repository(repository)
-        make_trace(repository, made, start=START, days=float(DAYS))
+        make_trace(repository, made, start=START, days=float(DAYS), fragment_modulus=1)
         trace = traces.load(made)
         for signals in traces.SIGNALS:
             parameters = fit(trace, signals=signals)

@@ -12,13 +12,15 @@ How the record is derived:
   is taken out (so re-wrapped text is white space as well; git's own ``-w`` compares by line).
 - ``staleness`` is the Jaccard distance of the sets of three successive words before and after, 1
   for a creation or a deletion; of a file, the first MiB is read.
+- ``fragments`` are hashes of three successive words, the same everywhere, of pages with three
+  changes or more, from birth (null: there at the window's start) to death (null: alive at its end).
+  One that comes back has a row for each time. About one in ``fragment_modulus`` (see
+  ``meta.json``) is kept, in all versions or in none.
 - A page's directory is the last one it was in; with more than 100 pages it is split by the first
   letters of the file names. A commit signals every directory in which it touched any file.
 - A mention is a commit whose subject names a living page by file name or stem, as a word.
 - ``n_dir`` (pages changed in the directory) and ``n_site`` (page events in the commit) are the
   truth behind a signal, never to be shown to a policy.
-
-Content fragments with their births and deaths (``fragments.parquet``) are not written.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from crawl_envs.arguments import whole
 from scripts.recording.git_history import Repository, main_line, open_repository
 from scripts.recording.recorded_history import History, Window, choose_window, read_history
 from scripts.recording.trace_writing import Tables, check_target, tables, write_trace
 
-COMMAND_VERSION = 1
+COMMAND_VERSION = 2
+FRAGMENT_MODULUS = 8
 
 
 def make_trace(
@@ -46,6 +50,7 @@ def make_trace(
     subdirs: list[str] | None = None,
     name: str | None = None,
     force: bool = False,
+    fragment_modulus: int = FRAGMENT_MODULUS,
 ) -> dict[str, Any]:
     """Write the trace of a repository and return what its ``meta.json`` says.
 
@@ -58,24 +63,27 @@ def make_trace(
             from elsewhere is born, one that moves out dies.
         name: the site's name; by default the repository's.
         force: whether a trace in ``out`` may be replaced.
+        fragment_modulus: about one fragment in so many is kept; 1 for all.
 
     Raises:
         ValueError: git is missing, the repository is none or empty, no commit lies in the window,
-            or ``out`` is in the way.
+            ``out`` is in the way, or ``fragment_modulus`` is below 1.
         OSError: the folder cannot be written.
     """
+    whole("fragment_modulus", fragment_modulus, 1)
     check_target(out, force)
     repository = open_repository(path)
     subdirs = subdirs or []
     with Console(stderr=True).status("reading the main line"):
         links = main_line(repository, subdirs)
     window = choose_window(links, start, days)
-    history = read_history(repository, window, subdirs)
+    history = read_history(repository, window, subdirs, fragment_modulus)
     if not history.num_fragments:
         raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
     contents = tables(history)
     meta = _describe(repository, window, history, contents)
     meta |= {"site": name or repository.name, "subdirs": subdirs}
+    meta["fragment_modulus"] = fragment_modulus
     write_trace(out, contents, meta)
     return meta
 
@@ -125,6 +133,9 @@ def main(
         str | None, typer.Option(help="The site's name. By default the repository's.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
+    fragment_modulus: Annotated[
+        int, typer.Option(help="Keep about one fragment in so many; 1 keeps all.")
+    ] = FRAGMENT_MODULUS,
 ) -> None:
     """Write the trace and say what is in it."""
     try:
@@ -136,6 +147,7 @@ def main(
             subdirs=subdir,
             name=name,
             force=force,
+            fragment_modulus=fragment_modulus,
         )
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)

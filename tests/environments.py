@@ -12,10 +12,12 @@ import crawl_envs
 NCIS = "CrawlNCIS-v0"
 HARMONIC = "CrawlHarmonic-v0"
 OFFERS = "CrawlOffers-v0"
+LONGEVITY = "CrawlLongevity-v0"
 SMALL = {
     NCIS: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "instance": "noisy"},
     HARMONIC: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0},
     OFFERS: {"num_pages": 30, "bandwidth": 24.0, "horizon": 2.0},
+    LONGEVITY: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "signals": "noisy"},
     "CrawlTrace-v0": {"window": [100.0, 130.0]},
 }
 FORMS = {
@@ -85,7 +87,7 @@ def assert_same(one, other):
     elif isinstance(one, np.ndarray):
         assert isinstance(other, np.ndarray)
         assert one.dtype == other.dtype
-        assert np.array_equal(one, other)
+        assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
     else:
         assert type(one) is type(other)
         assert one == other

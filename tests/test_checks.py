@@ -47,6 +47,18 @@ SETTINGS = {
         "reward": "requests",
         "crawl_cost": 0.01,
     },
+    "longevity": {"id": "CrawlLongevity-v0", "num_pages": 30, "signals": "noisy"},
+    "longevity, sketches": {
+        "id": "CrawlLongevity-v0",
+        "num_pages": 30,
+        "action": "refresh",
+        "objective": "holistic",
+        "crawl_cost": 0.01,
+        "base_versions": 3,
+        "sketch_size": 8,
+        "reveal": "importance",
+        "bandwidth": 1.0,
+    },
     "trace with two sources": {"id": "CrawlTrace-v0", "signals": "both"},
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
 }

@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from crawl_envs import Instance
+from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.instances.market import Market
 from tests.environments import (
     EVERY_ID_AND_FORM,
@@ -100,6 +101,14 @@ def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
 
 
 def slower(instance, share):
+    if isinstance(instance, RegionPages):
+        return RegionPages(
+            instance.importance,
+            instance.regions,
+            instance.recall,
+            instance.false_signal_rate,
+            bandwidth=share * instance.bandwidth,
+        )
     if isinstance(instance, Market):
         return Market(instance.metadata, instance.law, bandwidth=instance.bandwidth * share)
     return Instance(

@@ -8,6 +8,7 @@ from typing import Any
 from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.delay import Delay
 from crawl_envs.instances.bing_like import BingLike
+from crawl_envs.instances.longevity import LAWS, LongevitySet, longevity_set
 from crawl_envs.instances.stress import STRESS, WORLDS, Stress
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
 from crawl_envs.instances.url_pool import SUFFIX, Subsample, UrlPool, url_pool
@@ -28,7 +29,7 @@ BANDWIDTH = 100.0
 
 def names() -> tuple[str, ...]:
     """Return the names of the synthetic instances."""
-    return (*SIGNALS, BING_LIKE, LAMBDACRAWL, *WORLDS)
+    return (*SIGNALS, BING_LIKE, LAMBDACRAWL, *WORLDS, *LAWS)
 
 
 def generator_of(
@@ -40,17 +41,19 @@ def generator_of(
     delay: Mapping[str, Any] | Delay | None = None,
     num_sources: int | None = None,
     corruption: float | None = None,
-) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress:
+    signals: str | None = None,
+) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress | LongevitySet:
     """Return the named generator.
 
     It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, a
     :class:`crawl_envs.instances.url_set.LambdaCrawlSet` for ``lambdacrawl``, a
     :class:`crawl_envs.instances.url_pool.Subsample` for the path of a Parquet file of URLs, which
-    ends in ``.parquet``, a :class:`crawl_envs.instances.stress.Stress` for one of its WORLDS, else
-    a :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
-    ``mixed`` and files have 0.2 for every page, the others 100.
+    ends in ``.parquet``, a :class:`crawl_envs.instances.stress.Stress` for one of its WORLDS, a
+    :class:`crawl_envs.instances.longevity.LongevitySet` for one of its LAWS, else a
+    :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
+    ``mixed`` and files have 0.2 for every page, those of LAWS 0.1, the others 100.
     Without a number of sources, ``sources`` has two, the others have one. Only ``misled`` has a
-    ``corruption``, by default 0.5.
+    ``corruption``, by default 0.5, and only LAWS have ``signals``, by default none.
 
     Raises:
         ValueError: an argument outside its range, or a file that is no whole set of URLs.
@@ -59,6 +62,14 @@ def generator_of(
         num_sources = 2 if name == "sources" else 1
     pages = whole("num_pages", num_pages, 1, MOST_PAGES)
     recorded = str(name).endswith(SUFFIX)
+    if name in LAWS:
+        whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
+        for other, value in (("delay", delay), ("corruption", corruption)):
+            if value is not None:
+                raise ValueError(f"{other} must be None for instance {name!r}, got {value!r}")
+        return longevity_set(name, pages, bandwidth, bandwidth_steps, signals)
+    if signals is not None:
+        raise ValueError(f"signals must be None for instance {name!r}, got {signals!r}")
     if bandwidth is None:
         bandwidth = CRAWLS_PER_PAGE * pages if recorded or name in OF_PAGES else BANDWIDTH
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
@@ -83,8 +94,8 @@ def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
     Args:
         name: one of :func:`names`, or the path of a Parquet file of URLs.
         seed: an integer >= 0.
-        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources, corruption; see
-            :func:`generator_of`.
+        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources, corruption,
+            signals; see :func:`generator_of`.
     """
     root = roots(whole("seed", seed, 0)).instance
     return generator_of(name, **arguments)(generator(root, 0))

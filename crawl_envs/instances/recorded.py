@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from crawl_envs.arguments import real
+from crawl_envs.contents import Contents
 from crawl_envs.instances import traces
+from crawl_envs.instances.recorded_fragments import window_contents, window_tape
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Instance, IntArray
+from crawl_envs.types import FloatArray, Instance, IntArray
 
 Importance = Literal["uniform", "zipf"]
 IMPORTANCES = ("uniform", "zipf")
@@ -22,20 +24,23 @@ class Recorded:
     """A window of a trace; call it with a NumPy generator for an instance.
 
     The instance's change rates and signal quality are what was fitted on another window; the
-    events are those of ``tape``. Only ``zipf`` importance, 1 / rank in an order drawn at random,
-    depends on the generator.
+    events are those of ``tape``, and what pages say is ``contents``, where it is asked for. Only
+    ``zipf`` importance, 1 / rank in an order drawn at random, depends on the generator.
     """
 
     tape: Tape
     duration: float
-    parameters: traces.Parameters
+    change_rate: FloatArray
+    recall: FloatArray
+    false_signal_rate: FloatArray
     bandwidth: float
     importance: Importance
     group: IntArray | None = None
+    contents: Contents | None = None
 
     @property
     def num_pages(self) -> int:
-        """Number of pages that ever lived, m."""
+        """Number of pages, m: all that ever lived, or of these those with fragments."""
         return int(self.tape.alive.size)
 
     @property
@@ -49,9 +54,9 @@ class Recorded:
         weights = np.broadcast_to(1.0 / (1.0 + rank), self.num_pages)
         return Instance(
             weights,
-            self.parameters.change_rate,
-            self.parameters.recall,
-            self.parameters.false_signal_rate,
+            self.change_rate,
+            self.recall,
+            self.false_signal_rate,
             bandwidth=self.bandwidth,
             group=self.group,
         )
@@ -66,6 +71,7 @@ def recorded(
     days_per_crawl: float = 30.0,
     importance: str = "uniform",
     parameters: str | None = None,
+    fragments: bool = False,
 ) -> Recorded:
     """Read a window of a trace and the parameters fitted for it.
 
@@ -78,6 +84,7 @@ def recorded(
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: ``uniform`` or ``zipf``.
         parameters: file of fitted parameters; None takes the one beside the trace.
+        fragments: take the pages of the window with recorded fragments alone, and what they say.
 
     Raises:
         ValueError: an argument outside its range, a missing or foreign file.
@@ -89,7 +96,10 @@ def recorded(
     folder = traces.find(trace)
     record = traces.load(folder)
     start, end = (record.days / 2.0, record.days) if window is None else window
-    events = record.window(start, end, kind)
+    contents, pages = (
+        window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
+    )
+    events = window_tape(record, start, end, kind, pages)
     path = Path(parameters) if parameters is not None else traces.parameters_path(folder, kind)
     fitted = traces.load_parameters(path, record)
     if fitted.num_sources != events.num_sources:
@@ -98,13 +108,16 @@ def recorded(
             f"got those of {fitted.signals!r}: {path}"
         )
     if bandwidth is None:
-        alive = float(record.alive_days(start, end).sum()) / (end - start)
+        alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
         bandwidth = alive / days_per_crawl
     return Recorded(
         Tape(events.time, events.code, events.alive, events.num_sources),
         events.duration,
-        fitted,
+        fitted.change_rate[pages],
+        fitted.recall[..., pages],
+        fitted.false_signal_rate[..., pages],
         bandwidth,
         "zipf" if importance == "zipf" else "uniform",
-        record.directory,
+        record.directory[pages],
+        contents,
     )

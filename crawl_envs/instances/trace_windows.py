@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl_envs.sim.events import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL, CodeArray
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -31,6 +32,27 @@ def check_signals(signals: str) -> Signals:
         if signals == known:
             return known
     raise ValueError(f"signals must be one of {SIGNALS}, got {signals!r}")
+
+
+class RecordedFragments(NamedTuple):
+    """When fragments of text were on the pages of a trace; one row per spell.
+
+    A fragment that comes back has a row for each time. Rows are in order of page, birth and
+    fragment; only pages that changed a few times have any.
+
+    Attributes:
+        page: row of the page, (n,) int64.
+        fragment: hash of the fragment, (n,) uint32.
+        birth: days since the record's start; -inf for what was there at its start, (n,) float64.
+        death: inf for what is there at its end, (n,) float64.
+        modulus: about one fragment in so many is in the record, in all versions or in none.
+    """
+
+    page: IntArray
+    fragment: NDArray[np.uint32]
+    birth: FloatArray
+    death: FloatArray
+    modulus: int
 
 
 class TraceWindow(NamedTuple):
@@ -56,6 +78,24 @@ class TraceWindow(NamedTuple):
         """Number of pages ever alive in the whole trace, m."""
         return int(self.alive.shape[0])
 
+    def of_pages(self, pages: IntArray) -> TraceWindow:
+        """Return the events of some pages only, which are numbered anew in the order given.
+
+        Raises:
+            ValueError: there are none, one does not exist, or one is named twice.
+        """
+        known = pages.ndim == 1 and pages.size > 0 and pages.dtype.kind in "iu"
+        if not known or pages.min() < 0 or pages.max() >= self.num_pages:
+            raise ValueError(f"pages must be rows below {self.num_pages}, got {pages}")
+        if np.unique(pages).size < pages.size:
+            raise ValueError(f"pages must be named once, got {pages}")
+        number = np.full(self.num_pages, -1, np.int64)
+        number[pages] = np.arange(pages.size)
+        page, kind = np.divmod(self.code, CODE_STRIDE)
+        kept = number[page] >= 0
+        code = number[page[kept]] * CODE_STRIDE + kind[kept]
+        return self._replace(time=self.time[kept], code=code, alive=self.alive[pages])
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -75,6 +115,7 @@ class Trace:
         signal_time: its time, never decreasing, (s,) float64.
         mention_page: page of each mention, (k,) int64.
         mention_time: its time, never decreasing, (k,) float64.
+        fragments: what pages said and when, None where it was not recorded.
     """
 
     name: str
@@ -90,6 +131,7 @@ class Trace:
     signal_time: FloatArray
     mention_page: IntArray
     mention_time: FloatArray
+    fragments: RecordedFragments | None = None
 
     @property
     def num_pages(self) -> int:

@@ -14,8 +14,12 @@ UTC of ``window_start``.
     ``dir_id``, ``t``: something in the directory was touched, which page is not said.
 ``mentions.parquet``
     ``page_id``, ``t``: the announcement of an update names the page.
+``fragments.parquet`` (may be missing)
+    ``page_id``, ``fragment`` (a hash below 2**32), ``birth`` (null when there at the record's
+    start) and ``death`` (null when there at its end), in any order. About one fragment in
+    ``fragment_modulus``, an entry of ``meta.json``, is recorded.
 
-Rows are in order of time; further columns and files (fragments) are ignored.
+Rows are in order of time; further columns and files are ignored.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crawl_envs.instances.recorded_fragments import read_fragments
 from crawl_envs.instances.trace_parameters import (
     Parameters,
     Pooled,
@@ -47,6 +52,7 @@ from crawl_envs.instances.trace_tables import (
 )
 from crawl_envs.instances.trace_windows import (
     SIGNALS,
+    RecordedFragments,
     Signals,
     Trace,
     TraceWindow,
@@ -58,6 +64,7 @@ __all__ = [
     "SIGNALS",
     "Parameters",
     "Pooled",
+    "RecordedFragments",
     "Signals",
     "Trace",
     "TraceWindow",
@@ -86,11 +93,12 @@ TABLES: dict[str, dict[str, ColumnKind]] = {
 
 
 class _Meta(NamedTuple):
-    """What ``meta.json`` must say."""
+    """What ``meta.json`` must say, and the modulus of the fragments, None where it says none."""
 
     site: str
     window_start: str
     window_days: float
+    fragment_modulus: int | None = None
 
 
 def shipped() -> tuple[str, ...]:
@@ -144,6 +152,9 @@ def load(folder: str | Path) -> Trace:
             check_rows(path, "page_id", tables[name]["page_id"], num_pages, "pages")
     _check_changes(folder / "changes.parquet", changes, pages["created"], deleted)
     altered = np.isin(changes["kind"], ("content", "whitespace"))
+    fragments = read_fragments(
+        folder, pages["created"], deleted, meta.window_days, meta.fragment_modulus
+    )
     return Trace(
         name=meta.site,
         folder=folder,
@@ -158,6 +169,7 @@ def load(folder: str | Path) -> Trace:
         signal_time=tables["signals"]["t"],
         mention_page=tables["mentions"]["page_id"],
         mention_time=tables["mentions"]["t"],
+        fragments=fragments,
     )
 
 
@@ -171,10 +183,12 @@ def _read_meta(path: Path) -> _Meta:
         raise ValueError(f"{path}: expected JSON, but {error}") from None
     if not isinstance(entries, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(entries).__name__}")
-    absent = [name for name in _Meta._fields if name not in entries]
+    *required, modulus_name = _Meta._fields
+    absent = [name for name in required if name not in entries]
     if absent:
-        raise ValueError(f"{path}: entry {absent[0]!r} is missing, expected {_Meta._fields}")
-    site, start, days = (entries[name] for name in _Meta._fields)
+        raise ValueError(f"{path}: entry {absent[0]!r} is missing, expected {required}")
+    site, start, days = (entries[name] for name in required)
+    modulus = entries.get(modulus_name)
     if not isinstance(site, str) or not site:
         raise ValueError(f"{path}: entry 'site' holds {site!r}, expected a name")
     try:
@@ -186,7 +200,11 @@ def _read_meta(path: Path) -> _Meta:
     number = isinstance(days, int | float) and not isinstance(days, bool)
     if not number or not (math.isfinite(days) and days > 0.0):
         raise ValueError(f"{path}: entry 'window_days' holds {days!r}, expected a number > 0")
-    return _Meta(site, start, float(days))
+    if modulus is not None and (type(modulus) is not int or modulus < 1):
+        raise ValueError(
+            f"{path}: entry {modulus_name!r} holds {modulus!r}, expected a number >= 1"
+        )
+    return _Meta(site, start, float(days), modulus)
 
 
 def _check_pages(path: Path, pages: Columns, days: float) -> FloatArray:

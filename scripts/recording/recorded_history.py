@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from scripts.recording.fragment_spells import FragmentBook
 from scripts.recording.git_history import BlobReader, Commit, Link, Repository, blob_reader, commits
 from scripts.recording.page_book import Page, PageBook
 from scripts.recording.shingles import Version, jaccard_distance, read_version
@@ -96,6 +97,7 @@ class History(NamedTuple):
     changes: list[Change]
     announcements: list[Announcement]
     num_fragments: dict[Page, int]
+    fragments: FragmentBook
 
 
 def midnight(date: datetime.date) -> float:
@@ -157,14 +159,18 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def read_history(repository: Repository, window: Window, subdirs: Sequence[str]) -> History:
+def read_history(
+    repository: Repository, window: Window, subdirs: Sequence[str], fragment_modulus: int
+) -> History:
     """Read the main line up to the window's end, and what the window's versions say.
+
+    Fragments are kept of shingles that ``fragment_modulus`` divides.
 
     Raises:
         ValueError: git fails or an object is missing.
     """
     book = PageBook()
-    history = History(book, [], [], {})
+    history = History(book, [], [], {}, FragmentBook(fragment_modulus))
     before = window.links[window.first - 1].hash if window.first else None
     last = window.links[window.stop - 1].hash
     with _progress() as progress, blob_reader(repository) as reader:
@@ -200,7 +206,10 @@ def _enter(
     """Enter one commit of the window into the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
     for page, old_blob, added, removed in events:
-        kind, staleness = _compare(versions, old_blob, page.blob)
+        old = None if old_blob is None else versions(old_blob)
+        new = versions(page.blob)
+        kind, staleness = _compare(old, new)
+        history.fragments.enter(page, old, new, time)
         history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
     others = [
         path
@@ -212,10 +221,9 @@ def _enter(
     history.announcements.append(Announcement(time, authored, touched, others, mentioned))
 
 
-def _compare(versions: Versions, old_blob: str | None, new_blob: str) -> tuple[str, float]:
-    """Kind and staleness of a change from one blob (None: no page) to another."""
-    if old_blob is None:
+def _compare(old: Version | None, new: Version) -> tuple[str, float]:
+    """Kind and staleness of a change from one version (None: no page) to another."""
+    if old is None:
         return "creation", 1.0
-    old, new = versions(old_blob), versions(new_blob)
     kind = "whitespace" if old.ink == new.ink else "content"
     return kind, jaccard_distance(old, new)

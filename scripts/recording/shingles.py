@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.types import IntArray
+from crawl_envs.shingling import ShingleArray, shingles_of
 
-WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 SPACE = re.compile(rb"\s+")
 
 
@@ -17,21 +16,18 @@ class Version(NamedTuple):
     """One version of a page.
 
     Attributes:
-        shingles: distinct hashes of every three successive words, in order, (n,) int64; a page of
-            fewer words is one shingle, an empty page none. Hashes agree within one process only.
-        ink: hash of the bytes that are no white space.
+        shingles: of every three successive words, distinct, ascending and the same everywhere,
+            (n,) uint64; a page of fewer words is one shingle, an empty page none.
+        ink: hash of the bytes that are no white space; hashes agree within one process only.
     """
 
-    shingles: IntArray
+    shingles: ShingleArray
     ink: int
 
 
 def read_version(content: bytes) -> Version:
-    """Return the version that ``content`` is; words are runs of letters, digits, underscores."""
-    words = WORD.findall(content)
-    triples = zip(words, words[1:], words[2:], strict=False) if len(words) > 2 else [tuple(words)]
-    hashes = np.fromiter((hash(triple) for triple in triples if triple), dtype=np.int64)
-    return Version(np.unique(hashes), hash(SPACE.sub(b"", content)))
+    """Return the version that ``content`` is."""
+    return Version(shingles_of(content), hash(SPACE.sub(b"", content)))
 
 
 def jaccard_distance(old: Version, new: Version) -> float:

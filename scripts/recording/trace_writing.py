@@ -10,17 +10,21 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from scripts.recording.page_book import Page
 from scripts.recording.recorded_history import Change, History
 
 DIRECTORY_PAGES = 100
 """Pages of a directory beyond which it is split."""
+ENOUGH_CHANGES = 3
+"""Changes from which on a page's fragments are written."""
 
 Tables = dict[str, Any]
 
 
 def tables(history: History) -> Tables:
-    """Build the tables pages, changes, signals and mentions of a trace (Arrow tables by name)."""
+    """Build the Arrow tables of a trace by name: pages, changes, signals, mentions, fragments."""
     import pyarrow as pa
 
     pages = _ordered(history)
@@ -67,7 +71,37 @@ def tables(history: History) -> Tables:
         "changes": change_table,
         "signals": _signal_table(history, changes, where, groups),
         "mentions": mention_table,
+        "fragments": _fragment_table(history, pages),
     }
+
+
+def _fragment_table(history: History, pages: list[Page]) -> Any:
+    """The spells of the fragments of pages with enough changes, by page, birth and fragment."""
+    import pyarrow as pa
+
+    changes = Counter(
+        change.page for change in history.changes if change.kind in ("content", "whitespace")
+    )
+    numbers = [row for row, page in enumerate(pages) if changes[page] >= ENOUGH_CHANGES]
+    columns = {
+        "page_id": [np.empty(0, np.int32)],
+        "fragment": [np.empty(0, np.uint32)],
+        "birth": [np.empty(0)],
+        "death": [np.empty(0)],
+    }
+    for number in numbers:
+        death = pages[number].death
+        spells = history.fragments.spells(pages[number], death.time if death else np.inf)
+        columns["page_id"].append(np.full(spells.fragment.size, number, np.int32))
+        for name, part in zip(spells._fields, spells, strict=True):
+            columns[name].append(part)
+    arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return pa.table(
+        {
+            name: pa.array(array, mask=np.isinf(array) if array.dtype == np.float64 else None)
+            for name, array in arrays.items()
+        }
+    )
 
 
 def _ordered(history: History) -> list[Page]:

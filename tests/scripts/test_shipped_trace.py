@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from crawl_envs.instances import traces
 from scripts.shipped_trace import NAME, app, write_handbook
 
-TABLES = ("pages", "changes", "signals", "mentions")
+TABLES = ("pages", "changes", "signals", "mentions", "fragments")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_the_committed_parameters_are_what_the_command_fits(
 
 def test_the_shipped_trace_is_small_and_shows_everything() -> None:
     folder = traces.find(NAME)
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 100_000
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 250_000
     trace = traces.load(folder)
     meta = json.loads((folder / "meta.json").read_text())
     kinds = set(pq.read_table(folder / "changes.parquet")["kind"].to_pylist())
@@ -68,6 +69,31 @@ def test_the_shipped_trace_is_small_and_shows_everything() -> None:
     times = pq.read_table(folder / "changes.parquet")["t"].to_numpy()
     assert np.count_nonzero(times - author > 0.1) > 20
     assert max(pq.read_table(folder / "signals.parquet")["n_site"].to_pylist()) > 20
+
+
+def test_the_shipped_fragments_differ_by_the_recorded_staleness() -> None:
+    folder = traces.find(NAME)
+    versions: dict[int, set[tuple[int, float, float]]] = {}
+    for row in pq.read_table(folder / "fragments.parquet").to_pylist():
+        birth = -math.inf if row["birth"] is None else row["birth"]
+        death = math.inf if row["death"] is None else row["death"]
+        versions.setdefault(row["page_id"], set()).add((row["fragment"], birth, death))
+    count: dict[int, int] = {}
+    for row in pq.read_table(folder / "changes.parquet").to_pylist():
+        if row["kind"] in ("content", "whitespace"):
+            page, time = row["page_id"], row["t"]
+            count[page] = count.get(page, 0) + 1
+            if page in versions:
+                old = {f for f, birth, death in versions[page] if birth < time <= death}
+                new = {f for f, birth, death in versions[page] if birth <= time < death}
+                distance = 1.0 - len(old & new) / len(old | new)
+                assert distance == pytest.approx(row["staleness"], abs=1e-7)
+    assert set(versions) == {page for page, changes in count.items() if changes >= 3}
+    for page, row in enumerate(pq.read_table(folder / "pages.parquet").to_pylist()):
+        first = {f for f, birth, _ in versions.get(page, ()) if birth <= max(row["created"], 0.0)}
+        assert len(first) == row["n_fragments"] or page not in versions
+    spells = [(page, f) for page, rows in versions.items() for f, _, _ in rows]
+    assert len(set(spells)) < len(spells), "some fragments come back"
 
 
 def test_the_handbook_depends_on_its_seed_alone() -> None:

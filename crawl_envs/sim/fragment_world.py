@@ -1,0 +1,219 @@
+"""The contents of a batch of lanes, seen from Python: allocate, set, read out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.contents import Contents
+from crawl_envs.copies import Copies, Sketches, TrueDivergence
+from crawl_envs.sim.events import BIRTH, CHANGE, DEATH, KIND_BITS, KIND_MASK
+from crawl_envs.sim.fragments import (
+    ACCOUNT,
+    BORN,
+    COPY,
+    END,
+    FRAGMENT_EVENT,
+    GONE,
+    SPELL,
+    START,
+    UPDATE,
+    Fragments,
+    hashes_at,
+    restart_fragments,
+    step_fragments,
+)
+from crawl_envs.sim.state import Records
+from crawl_envs.sim.tape import Tape
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+GROWING = ("spells", "events")
+"""Arrays whose rows are as long as the longest episode needs."""
+
+
+def spell_records(contents: Contents) -> Records:
+    """Return the spells of contents as records, (n,)."""
+    spells = np.zeros(contents.birth.size, SPELL)
+    for name in ("birth", "death", "key", "size", "earlier"):
+        spells[name] = getattr(contents, name)
+    return spells
+
+
+def event_records(contents: Contents, tape: Tape | None) -> Records:
+    """Return what happens to the fragments of pages, in order of time, (E,).
+
+    Args:
+        contents: their spells.
+        tape: whose changes, births and deaths of pages are added; None where every change starts
+            or ends a spell, and pages exist throughout.
+    """
+    page, number = contents.page, np.arange(contents.birth.size)
+    parts = []
+    for kind, time in ((END, contents.death), (START, contents.birth)):
+        within = np.isfinite(time) & (time >= 0.0)
+        parts.append((time[within], page[within], number[within], kind))
+    if tape is not None:
+        for kind, codes in ((UPDATE, CHANGE), (BORN, BIRTH), (GONE, DEATH)):
+            kinds = tape.code & KIND_MASK
+            meant = kinds & CHANGE > 0 if kind == UPDATE else kinds == codes
+            if kind == UPDATE:
+                meant &= kinds < BIRTH
+            pages = tape.code[meant] >> KIND_BITS
+            parts.append((tape.time[meant], pages, np.full(pages.size, -1), kind))
+    events = np.zeros(sum(part[0].size for part in parts), FRAGMENT_EVENT)
+    position = 0
+    for time, pages, spells, kind in parts:
+        rows = events[position : position + time.size]
+        rows["time"], rows["page"], rows["spell"], rows["kind"] = time, pages, spells, kind
+        position += time.size
+    order: IntArray = np.lexsort((events["kind"], events["time"]))
+    return events[order]
+
+
+class FragmentWorld:
+    """What N lanes of m pages say, and what is held of it.
+
+    Args:
+        num_lanes: number of lanes, N.
+        num_pages: pages of each, m.
+        base_versions: base versions of each page that are kept, h >= 0.
+        sketch_size: smallest hashes that a sketch keeps; None for all.
+        contents: recorded ones that all lanes read; None where each lane is given its own.
+        tape: with ``contents``, the tape that they belong to.
+    """
+
+    def __init__(
+        self,
+        num_lanes: int,
+        num_pages: int,
+        *,
+        base_versions: int,
+        sketch_size: int | None = None,
+        contents: Contents | None = None,
+        tape: Tape | None = None,
+    ) -> None:
+        self.num_lanes, self.num_pages, self.sketch_size = num_lanes, num_pages, sketch_size
+        self.contents: list[Contents | None] = [contents] * num_lanes
+        rows = num_lanes if contents is None else 1
+        shape = (num_lanes, base_versions, num_pages)
+        alive = np.ones(num_pages, np.bool_) if tape is None else tape.alive.copy()
+        self.state = Fragments(
+            accounts=np.zeros(num_lanes, ACCOUNT),
+            copies=np.zeros((num_lanes, num_pages), COPY),
+            base=np.full(shape, np.nan),
+            divergence=np.full(shape, np.nan),
+            age=np.full(shape, np.nan),
+            start=np.zeros((rows, num_pages + 1), np.int64),
+            spells=np.zeros((rows, 0), SPELL),
+            events=np.zeros((rows, 0), FRAGMENT_EVENT),
+            alive_at_start=alive,
+            sketch_size=np.array([sketch_size or 0], np.int64),
+        )
+        if contents is not None:
+            events = event_records(contents, tape)
+            self.state.start[0] = contents.start
+            self.state = self.state._replace(
+                spells=spell_records(contents)[None], events=events[None]
+            )
+            self.state.accounts["length"] = events.size
+
+    def set_contents(self, lane: int, contents: Contents) -> None:
+        """Give a lane contents of its own, for its next restart; pages exist throughout."""
+        self.contents[lane] = contents
+        self.state.start[lane] = contents.start
+        for name, records in (
+            ("spells", spell_records(contents)),
+            ("events", event_records(contents, None)),
+        ):
+            held: Records = getattr(self.state, name)
+            if records.size > held.shape[1]:
+                wide = np.zeros((held.shape[0], records.size), held.dtype)
+                wide[:, : held.shape[1]] = held
+                self.state = self.state._replace(**{name: wide})
+                held = wide
+            held[lane, : records.size] = records
+            if name == "events":
+                self.state.accounts["length"][lane] = records.size
+
+    def set_importance(self, lane: int, importance: FloatArray) -> None:
+        """Weigh the pages of a lane, (m,), from its next restart on."""
+        self.state.copies["importance"][lane] = importance
+
+    def restart(self, chosen: BoolArray, until: FloatArray) -> None:
+        """Stand at the first decisions of new episodes, at ``until`` (N,), in the chosen lanes."""
+        restart_fragments(self.state, chosen)
+        nothing = np.zeros((self.num_lanes, 1), np.int64)
+        counts = np.zeros(self.num_lanes, np.int64)
+        step_fragments(self.state, nothing, counts, ~chosen, until)
+
+    def step(self, pages: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray) -> None:
+        """Crawl pages, and play on to the next decisions; idle lanes account for nothing."""
+        step_fragments(self.state, pages, counts, idle, until)
+
+    # What is read
+
+    def step_divergence(self) -> FloatArray:
+        """Return the mean divergence of the last step, by importance, (N,); 0 where idle."""
+        accounts = self.state.accounts
+        alive = accounts["step_alive"]
+        mean = np.divide(
+            accounts["step_divergence"], alive, out=np.zeros_like(alive), where=alive > 0.0
+        )
+        clipped: FloatArray = np.clip(mean, 0.0, 1.0)  # sums of weights are rounded
+        return clipped
+
+    def copies(self, lane: int) -> Copies:
+        """Return what the crawls of a lane have told, as fresh arrays."""
+        state = self.state
+        return Copies(
+            state.copies[lane]["held"].copy(), state.divergence[lane].copy(), state.age[lane].copy()
+        )
+
+    def true_divergence(self, lane: int) -> TrueDivergence:
+        """Return how far the held copies of a lane are from the truth, as fresh arrays."""
+        copies, now = self.state.copies[lane], self.state.accounts[lane]["time"]
+        first = copies["first_change"]
+        return TrueDivergence(
+            divergence=copies["divergence"].copy(),
+            area=copies["area"] + copies["divergence"] * (now - copies["since"]),
+            changed=~np.isnan(first),
+            first_change=first - copies["made"],
+        )
+
+    def sketches(self, lane: int, pages: IntArray, times: FloatArray) -> Sketches:
+        """Return the sketches of versions of pages, (n,), as they were at times, (n,)."""
+        row = min(lane, self.state.start.shape[0] - 1)
+        bounds = self.state.start[row]
+        parts = [
+            hashes_at(
+                self.state.spells, row, bounds[page], bounds[page + 1], time, self.sketch_size or 0
+            )
+            for page, time in zip(pages.tolist(), times.tolist(), strict=True)
+        ]
+        return Sketches.of_rows(parts)
+
+    # What decides what happens next
+
+    def get_state(self) -> dict[str, Any]:
+        """Return copies of all arrays by name, and the contents, which nothing changes."""
+        arrays = {name: array.copy() for name, array in self.state._asdict().items()}
+        return {**arrays, "contents": list(self.contents)}
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError where a state is none of :meth:`get_state` of a world of this size."""
+        for name, own in self.state._asdict().items():
+            given = state.get(name)
+            shape = (own.shape[0],) if name in GROWING else own.shape
+            if given is None or given.shape[: len(shape)] != shape:
+                raise ValueError(
+                    f"state must be of {self.num_lanes} lanes of {self.num_pages} pages of "
+                    f"fragments like these, but {name} is "
+                    f"{None if given is None else given.shape} instead of {own.shape}"
+                )
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a copy of a state that :meth:`get_state` returned, and that was checked."""
+        self.state = Fragments(**{name: state[name].copy() for name in Fragments._fields})
+        self.contents = list(state["contents"])

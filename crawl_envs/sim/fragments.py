@@ -1,0 +1,349 @@
+"""The fragments of pages, live and held: divergence kept up event by event, exactly.
+
+No set is ever built for it. What a copy holds follows from the time at which it was made, so an
+event needs to know no more than whether its fragments were there at that time; the three numbers
+that the Jaccard distance is made of (fragments live, held, and common to both) are counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crawl_envs.copies import HashArray
+from crawl_envs.kernels import compiled
+from crawl_envs.sim.state import Records
+from crawl_envs.sim.streams import GOLDEN, mixed
+from crawl_envs.sketches import divergence as sketched_divergence
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+SPELL = np.dtype(
+    [
+        ("birth", np.float64),
+        ("death", np.float64),
+        ("key", np.uint64),
+        ("size", np.int32),
+        ("earlier", np.int32),
+    ],
+    align=True,
+)
+END, START, UPDATE, BORN, GONE = range(5)
+"""Kinds of events, in the order in which they happen at one time: a spell ends or starts, a page is
+updated in a way that no fragment shows, is born, or dies."""
+FRAGMENT_EVENT = np.dtype(
+    [("time", np.float64), ("page", np.int32), ("spell", np.int32), ("kind", np.int8)], align=True
+)
+COPY = np.dtype(
+    [
+        # the page
+        ("importance", np.float64),
+        ("alive", np.bool_),
+        ("live", np.int64),
+        # the held copy: when it was made, its fragments, and those that are still there
+        ("made", np.float64),
+        ("held", np.int64),
+        ("common", np.int64),
+        # divergence, up to when it is integrated, its integral, the time of the first update
+        ("divergence", np.float64),
+        ("since", np.float64),
+        ("area", np.float64),
+        ("first_change", np.float64),
+    ],
+    align=True,
+)
+ACCOUNT = np.dtype(
+    [
+        ("time", np.float64),
+        ("cursor", np.int64),
+        ("length", np.int64),
+        # sums over existing pages of importance, and of importance times divergence
+        ("alive_weight", np.float64),
+        ("weight", np.float64),
+        # integrals of both over the step, and since the episode began
+        ("step_divergence", np.float64),
+        ("step_alive", np.float64),
+        ("divergence_time", np.float64),
+        ("alive_time", np.float64),
+    ],
+    align=True,
+)
+
+
+class Fragments(NamedTuple):
+    """The contents of N lanes of m pages, and what is held of them; h base versions are kept.
+
+    Of what has R rows all lanes read the one row where R = 1, else each its own.
+
+    Attributes:
+        accounts: ACCOUNT, (N,).
+        copies: COPY, (N, m).
+        base: when the base versions of each page were made, latest first, NaN where none,
+            (N, h, m).
+        divergence: of the held copy from each of them, NaN where none, (N, h, m).
+        age: by how much they are older than it, NaN where none, (N, h, m).
+        start: first spell of each page, (R, m + 1).
+        spells: SPELL, (R, n), of each page in order of birth.
+        events: FRAGMENT_EVENT, (R, E), in order of time.
+        alive_at_start: which pages exist at time 0, (m,).
+        sketch_size: smallest hashes that a sketch keeps, (1,); 0 for all.
+    """
+
+    accounts: Records
+    copies: Records
+    base: FloatArray
+    divergence: FloatArray
+    age: FloatArray
+    start: IntArray
+    spells: Records
+    events: Records
+    alive_at_start: BoolArray
+    sketch_size: IntArray
+
+
+# Versions
+
+
+@compiled(forceinline=True)
+def there(spells: Records, row: int, spell: int, time: float) -> bool:
+    """Return whether the fragments of a spell were there just before a time that is not later.
+
+    They were where the spell, or an earlier one of the same fragments, lasted then.
+    """
+    while spell >= 0 and spells[row, spell].birth >= time:
+        spell = spells[row, spell].earlier
+    return spell >= 0 and time <= spells[row, spell].death
+
+
+@compiled()
+def size_at(spells: Records, row: int, first: int, last: int, time: float) -> int:
+    """Return how many fragments the version of a page at a time has; its spells first .. last-1."""
+    size = 0
+    for spell in range(first, last):
+        if spells[row, spell].birth >= time:
+            break
+        if time <= spells[row, spell].death:
+            size += spells[row, spell].size
+    return size
+
+
+@compiled()
+def common_at(
+    spells: Records, row: int, first: int, last: int, earlier: float, later: float
+) -> int:
+    """Return how many fragments the versions of a page at two times have in common."""
+    common = 0
+    for spell in range(first, last):
+        if spells[row, spell].birth >= later:
+            break
+        if later <= spells[row, spell].death and there(spells, row, spell, earlier):
+            common += spells[row, spell].size
+    return common
+
+
+@compiled(forceinline=True)
+def jaccard(live: int, held: int, common: int) -> float:
+    """Return the fragment staleness of two sets (Olston and Pandey 2008, eq. 3); 0 of empty ones.
+
+    Args:
+        live: size of the one.
+        held: size of the other.
+        common: how much they have in common.
+    """
+    union = live + held - common
+    return (union - common) / union if union > 0 else 0.0
+
+
+@compiled()
+def hashes_at(
+    spells: Records, row: int, first: int, last: int, time: float, size: int
+) -> HashArray:
+    """Return the hashes of a version's fragments, ascending: the smallest ``size``, 0 for all."""
+    hashes = np.empty(size_at(spells, row, first, last, time), np.uint32)
+    count = 0
+    for spell in range(first, last):
+        if spells[row, spell].birth >= time:
+            break
+        if time <= spells[row, spell].death:
+            for number in range(spells[row, spell].size):
+                word = mixed(spells[row, spell].key + GOLDEN * np.uint64(number + 1))
+                hashes[count] = np.uint32(word >> np.uint64(32))
+                count += 1
+    hashes.sort()
+    distinct = min(count, 1)
+    for number in range(1, count):
+        if hashes[number] != hashes[distinct - 1]:
+            hashes[distinct] = hashes[number]
+            distinct += 1
+    return hashes[: min(distinct, size) if size > 0 else distinct]
+
+
+# Events
+
+
+@compiled(forceinline=True)
+def settle(copy: Any, now: float) -> None:
+    """Integrate the divergence of a copy up to now."""
+    copy.area += copy.divergence * (now - copy.since)
+    copy.since = now
+
+
+@compiled(forceinline=True)
+def set_divergence(account: Any, copy: Any, now: float) -> None:
+    """Bring the divergence of a copy up to date with its counts."""
+    settle(copy, now)
+    divergence = jaccard(copy.live, copy.held, copy.common) if copy.alive else 0.0
+    account.weight += copy.importance * (divergence - copy.divergence)
+    copy.divergence = divergence
+
+
+@compiled(forceinline=True)
+def hold(account: Any, copy: Any, now: float, made: float) -> None:
+    """Hold the live page from now on; ``made`` is the time that says which version it is."""
+    copy.made, copy.held, copy.common = made, copy.live, copy.live
+    set_divergence(account, copy, now)
+    copy.area, copy.first_change = 0.0, np.nan
+
+
+@compiled(forceinline=True)
+def pass_time(account: Any, until: float) -> None:
+    """Integrate the divergence of a lane up to a time and stand there."""
+    passed = until - account.time
+    account.step_divergence += passed * account.weight
+    account.step_alive += passed * account.alive_weight
+    account.time = until
+
+
+@compiled()
+def be_born_or_die(world: Fragments, lane: int, page: int, now: float, born: bool) -> None:
+    """Let a page appear, known and held as it is, or disappear."""
+    account, copy = world.accounts[lane], world.copies[lane, page]
+    if copy.alive == born:
+        return
+    account.alive_weight += copy.importance if born else -copy.importance
+    copy.alive = born
+    hold(account, copy, now, np.nextafter(now, np.inf))
+    forget_bases(world, lane, page)
+
+
+@compiled(forceinline=True)
+def forget_bases(world: Fragments, lane: int, page: int) -> None:
+    """Know no base version of a page."""
+    for slot in range(world.base.shape[1]):
+        world.base[lane, slot, page] = np.nan
+        world.divergence[lane, slot, page] = np.nan
+        world.age[lane, slot, page] = np.nan
+
+
+@compiled(forceinline=True)
+def apply_event(world: Fragments, lane: int, row: int, event: Any) -> None:
+    """Let an event happen to a page."""
+    account, copy = world.accounts[lane], world.copies[lane, event.page]
+    if event.kind >= BORN:
+        be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
+        return
+    if np.isnan(copy.first_change):
+        copy.first_change = event.time
+    if event.kind == UPDATE:
+        return
+    spell = world.spells[row, event.spell]
+    sign = 1 if event.kind == START else -1
+    copy.live += sign * spell.size
+    if there(world.spells, row, event.spell, copy.made):
+        copy.common += sign * spell.size
+    set_divergence(account, copy, event.time)
+
+
+# Steps
+
+
+@compiled()
+def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
+    """Stand at time 0 of an episode in the chosen lanes, where every copy is current."""
+    num_pages = world.copies.shape[1]
+    for lane in range(chosen.size):
+        if not chosen[lane]:
+            continue
+        account, row = world.accounts[lane], min(lane, world.start.shape[0] - 1)
+        account.time, account.cursor, account.weight, account.alive_weight = 0.0, 0, 0.0, 0.0
+        account.divergence_time, account.alive_time = 0.0, 0.0
+        account.step_divergence, account.step_alive = 0.0, 0.0
+        for page in range(num_pages):
+            copy = world.copies[lane, page]
+            first, last = world.start[row, page], world.start[row, page + 1]
+            copy.live = size_at(world.spells, row, first, last, 0.0)
+            copy.alive = world.alive_at_start[page]
+            copy.divergence, copy.since = 0.0, 0.0
+            hold(account, copy, 0.0, 0.0)
+            if copy.alive:
+                account.alive_weight += copy.importance
+            forget_bases(world, lane, page)
+
+
+@compiled()
+def divergence_between(
+    world: Fragments, lane: int, row: int, page: int, earlier: float, later: float
+) -> float:
+    """Return how far apart two versions of a page are, by sketches where these are kept."""
+    size, spells = world.sketch_size[0], world.spells
+    first, last = world.start[row, page], world.start[row, page + 1]
+    if size > 0:
+        old = hashes_at(spells, row, first, last, earlier, size)
+        new = hashes_at(spells, row, first, last, later, size)
+        return sketched_divergence(old, new, size)
+    live = size_at(spells, row, first, last, later)
+    held = size_at(spells, row, first, last, earlier)
+    return jaccard(live, held, common_at(spells, row, first, last, earlier, later))
+
+
+@compiled()
+def compare_with_bases(world: Fragments, lane: int, row: int, page: int) -> None:
+    """Write how far a copy that was just made is from each of its base versions."""
+    now = world.copies[lane, page].made
+    for slot in range(world.base.shape[1]):
+        then = world.base[lane, slot, page]
+        if np.isnan(then):
+            break
+        world.age[lane, slot, page] = now - then
+        world.divergence[lane, slot, page] = divergence_between(world, lane, row, page, then, now)
+
+
+@compiled()
+def crawl_fragments(world: Fragments, lane: int, page: int) -> None:
+    """Crawl a page that exists now."""
+    account, copy = world.accounts[lane], world.copies[lane, page]
+    for slot in range(world.base.shape[1] - 1, 0, -1):
+        world.base[lane, slot, page] = world.base[lane, slot - 1, page]
+    if world.base.shape[1] > 0:
+        world.base[lane, 0, page] = copy.made
+    hold(account, copy, account.time, account.time)
+    compare_with_bases(world, lane, min(lane, world.start.shape[0] - 1), page)
+
+
+@compiled()
+def step_fragments(
+    world: Fragments, crawls: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray
+) -> None:
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, then play on to ``until[lane]``.
+
+    Idle lanes stay where they are, and their step accounts for nothing.
+    """
+    for lane in range(counts.size):
+        account, row = world.accounts[lane], min(lane, world.start.shape[0] - 1)
+        account.step_divergence, account.step_alive = 0.0, 0.0
+        if idle[lane]:
+            continue
+        for position in range(counts[lane]):
+            page = crawls[lane, position]
+            if world.copies[lane, page].alive:
+                crawl_fragments(world, lane, page)
+        while account.cursor < account.length:
+            event = world.events[row, account.cursor]
+            if event.time >= until[lane]:
+                break
+            pass_time(account, event.time)
+            apply_event(world, lane, row, event)
+            account.cursor += 1
+        pass_time(account, until[lane])
+        account.divergence_time += account.step_divergence
+        account.alive_time += account.step_alive

@@ -1,0 +1,202 @@
+"""Pages with fragments: what steps do, against sets of fragments that are compared as sets."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from crawl_envs import instances
+from crawl_envs.contents import Contents
+from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
+from crawl_envs.regions import Regions
+from crawl_envs.sim.region_law import draw
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sketches import divergence as sketched
+from tests.naive_fragments import NaiveCopies, distance, histories, version_at, versions_of
+
+NAME = "CrawlLongevity-v0"
+
+
+def mixed_regions(m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    items = rng.integers(1, 5, (m, 3))
+    size = rng.integers(0, 6, (m, 3))
+    size[:, 0] += 1
+    rate = rng.uniform(0.1, 1.5, (m, 3))
+    rate[:, 0] = 0.0
+    return Regions(items, size, rate)
+
+
+def mixed_pages(m=5, seed=0, bandwidth=2.0):
+    weights = np.random.default_rng(seed + 1).integers(1, 5, m).astype(float)
+    return RegionPages(weights, mixed_regions(m, seed), 0.5, 0.25, bandwidth=bandwidth)
+
+
+def started(instance, seed=3, **more):
+    env = gym.make(NAME, num_pages=instance.num_pages, horizon=20.0, **more).unwrapped
+    env.reset(seed=seed)
+    env.reset(options={"instance": instance})
+    return env
+
+
+def drawn(instance, seed, episode, horizon):
+    """The seeds of the regions, and of the false signals, of an episode."""
+    rng = generator(roots(seed).tape, episode)
+    shape = instance.regions.rate.shape
+    return rng.integers(0, 2**64, size=shape, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_contents_are_what_lists_of_items_hold(seed):
+    instance = mixed_pages(seed=seed)
+    _, contents = draw(instance, instance.regions, generator(roots(seed).tape, 0), 30.0)
+    seeds = drawn(instance, seed, 0, 30.0)
+    naive = histories(instance.regions, seeds, instance.recall, 30.0)
+    from_spells = versions_of(contents)
+    for page in range(instance.num_pages):
+        assert [time for time, _ in naive[page]] == [time for time, _ in from_spells[page]]
+        for (_, hashes), (_, spells) in zip(naive[page], from_spells[page], strict=True):
+            assert len(hashes) == len(spells) == instance.regions.fragments[page]
+
+
+@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
+@pytest.mark.parametrize("sketch_size", [None, 4])
+def test_steps_are_those_of_sets(form, sketch_size):
+    instance = mixed_pages(bandwidth=3.0)
+    env = started(
+        instance,
+        action=form,
+        batch=2 if form == "scores" else 1,
+        base_versions=3,
+        sketch_size=sketch_size,
+    )
+    naive_pages = histories(instance.regions, drawn(instance, 3, 1, 25.0), instance.recall, 25.0)
+    naive = NaiveCopies(naive_pages, instance.importance, 3)
+    total, first = 0.0, env.tracker().time
+    total += naive.advance(first) * first
+    env.action_space.seed(0)
+    for _ in range(18):
+        action = env.action_space.sample()
+        before = env.tracker().time
+        _, reward, _, _, info = env.step(action)
+        now, log = env.tracker().time, env.last_log()
+        for page in log.page:
+            naive.crawl(page)
+        expected, sizes = naive.from_bases(), [len(naive.held(p)) for p in range(5)]
+        for row, page in enumerate(log.page):
+            hashes = sorted(naive.held(page))[:sketch_size]
+            assert log.sketch.row(row).tolist() == hashes
+            assert np.array_equal(log.age[row], expected[1][:, page], equal_nan=True)
+            if sketch_size is None:
+                assert np.array_equal(log.divergence[row], expected[0][:, page], equal_nan=True)
+            for slot, made in enumerate(naive.older[page]):
+                old = np.array(sorted(version_at(naive_pages[page], made))[:sketch_size], np.uint32)
+                new = np.array(hashes, np.uint32)
+                estimate = sketched(old, new, sketch_size or 0)
+                assert log.divergence[row, slot] == pytest.approx(estimate, abs=1e-15)
+        mean = naive.advance(now)
+        total += mean * (now - before)
+        assert info["divergence"] == pytest.approx(mean, abs=1e-12)
+        assert reward == pytest.approx(1.0 - mean, abs=1e-12)
+        truth = env.true_divergence()
+        assert np.array_equal(truth.divergence, naive.divergence())
+        assert truth.area == pytest.approx(naive.area(), abs=1e-12)
+        assert np.array_equal(truth.changed, env.lanes.fresh(0) == 0)
+        assert env.tracker().copies.size.tolist() == sizes
+    ledger = env.ledger()
+    assert ledger.divergence == pytest.approx(total / ledger.time, abs=1e-12)
+
+
+def test_the_first_change_is_the_first_update_since_the_crawl():
+    instance = mixed_pages(bandwidth=1.0)
+    env = started(instance, action="refresh")
+    versions = histories(instance.regions, drawn(instance, 3, 1, 30.0), instance.recall, 30.0)
+    crawled = np.zeros(5)
+    for step in range(12):
+        action = np.arange(5) % 3 == step % 3
+        crawled[action] = env.tracker().time
+        env.step(action.astype(np.int8))
+        truth, now = env.true_divergence(), env.tracker().time
+        for page in range(5):
+            later = [t for t, _ in versions[page] if crawled[page] <= t < now]
+            assert truth.changed[page] == bool(later)
+            if later:
+                assert truth.first_change[page] == later[0] - crawled[page]
+
+
+def test_sharing_nothing_and_coming_back():
+    """A fragment that comes back lowers the divergence again, to what sets say."""
+    contents = Contents.of_spells(
+        2,
+        page=[0, 0, 0, 0, 1],
+        birth=[-np.inf, -np.inf, 2.0, 4.0, -np.inf],
+        death=[np.inf, 1.0, 3.0, np.inf, 5.0],
+        key=[0, 1, 1, 1, 0],
+    )
+    assert contents.earlier.tolist() == [-1, -1, 1, 2, -1]
+    page = versions_of(contents)[0]
+    found = [distance(version_at(page, 0.5), version_at(page, t)) for t in (1.5, 2.5, 3.5, 4.5)]
+    assert found == [0.5, 0.0, 0.5, 0.0]
+
+
+def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
+    instance = mixed_pages()
+    short, long = (instance.draw(generator(7, 0), end) for end in (10.0, 40.0))
+    kept = long[0].time <= 10.0
+    assert np.array_equal(short[0].time, long[0].time[kept])
+    assert np.array_equal(short[0].code, long[0].code[kept])
+    for name in ("divergence", "changes"):
+        env = [
+            gym.make(NAME, num_pages=50, bandwidth=b, action="refresh", horizon=8.0).unwrapped
+            for b in (1.0, 2.0)
+        ]
+        for one, steps in zip(env, (7, 15), strict=True):
+            one.reset(seed=5)
+            for _ in range(steps):
+                one.step(np.zeros(50, np.int8))
+        assert getattr(env[0].ledger(), name) == pytest.approx(
+            getattr(env[1].ledger(), name), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", list(LAWS))
+def test_sets_have_the_published_statistics(name):
+    regions = draw_regions(LAWS[name], 400_000, np.random.default_rng(0))
+    fragments = regions.items * regions.size
+    static, churn, scroll = fragments[:, 0], fragments[:, 1], fragments[:, 2]
+    moving = churn.sum() + scroll.sum()
+    fast = churn[regions.rate[:, 1] >= 1.0].sum() / fragments.sum()
+    if name == "quality":
+        assert np.mean(static == regions.fragments) == pytest.approx(0.5, abs=0.005)
+        assert moving / fragments.sum() == pytest.approx(0.10, abs=0.002)
+        assert churn.sum() / moving == pytest.approx(0.67, abs=0.01)
+        assert fast == pytest.approx(0.03, abs=0.001)
+    else:
+        assert moving / fragments.sum() > 0.25
+        assert fast > 0.08
+
+
+def test_signals_are_of_updates_and_of_none():
+    generator_ = LongevitySet("quality", 2000, 10.0, signals="noisy")
+    quiet = LongevitySet("quality", 2000, 10.0)
+    instance = generator_(np.random.default_rng(1))
+    assert np.array_equal(quiet(np.random.default_rng(1)).regions.rate, instance.regions.rate)
+    tape, _ = instance.draw(np.random.default_rng(2), 30.0)
+    told = tape.time[(tape.code & 63) == 2]
+    true = np.isin(told, tape.time[(tape.code & 63) == 1])
+    expected = (instance.recall * instance.change_rate).sum() * 30.0
+    assert true.sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
+    lies = instance.false_signal_rate.sum() * 30.0
+    assert (~true).sum() == pytest.approx(lies, abs=5 * np.sqrt(lies))
+
+
+def test_instances_by_name():
+    one = instances.make("quality", num_pages=7, seed=3)
+    env = gym.make(NAME, num_pages=7).unwrapped
+    env.reset(seed=3)
+    assert np.array_equal(one.regions.rate, env.instance.regions.rate)
+    assert env.problem.regions is env.instance.regions
+    hidden = gym.make(NAME, num_pages=7, reveal="importance").unwrapped
+    hidden.reset(seed=3)
+    assert hidden.problem.regions is None
