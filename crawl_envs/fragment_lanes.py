@@ -98,6 +98,7 @@ class FragmentLanes(Lanes):
             ("divergence", DIVERGENCE),
             ("holistic_freshness", HOLISTIC),
         )
+        self._first_column = len(self.features) - len(self._further_features())
         self._fragments = FragmentWorld(
             num_lanes,
             self.num_pages,
@@ -157,17 +158,17 @@ class FragmentLanes(Lanes):
         outcomes = super().play(actions)
         self._fragments.step(pages, counts, self.ended, self._now())
         self._show()
-        divergence, rows = self._fragments.step_divergence(), list(outcomes)
-        rows += [divergence, outcomes[FRESHNESS].copy()]
-        if self.objective == "fragments":
-            rows[FRESHNESS] = np.where(self.ended, 0.0, 1.0 - divergence)
-        return tuple(rows)
+        divergence, right = self._fragments.state.outcomes
+        paid = right if self.objective == "fragments" else outcomes[FRESHNESS]
+        before, after = outcomes[:FRESHNESS], outcomes[FRESHNESS + 1 :]
+        return (*before, paid, *after, divergence, outcomes[FRESHNESS])
 
     def _show(self) -> None:
         """Bring the columns of copies up to date."""
         shown, world = self._world.state.shown, self._fragments.state
-        first = len(self.features) - len(self._further_features())
-        write_copies(shown, first, world.copies, world.divergence, world.age, self.horizon)
+        write_copies(
+            shown, self._first_column, world.copies, world.divergence, world.age, self.horizon
+        )
 
     # What is seen
 

@@ -17,25 +17,26 @@ from crawl_envs.sim.fragments import (
     END,
     FRAGMENT_EVENT,
     GONE,
-    SPELL,
     START,
     UPDATE,
     Fragments,
-    hashes_at,
     restart_fragments,
     step_fragments,
 )
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.versions import SPELL, hashes_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 GROWING = ("spells", "events")
 """Arrays whose rows are as long as the longest episode needs."""
+SLACK = 1.25
+"""By this factor rows are longer than an episode that outgrew them needs."""
 
 
 def spell_records(contents: Contents) -> Records:
     """Return the spells of contents as records, (n,)."""
-    spells = np.zeros(contents.birth.size, SPELL)
+    spells = np.empty(contents.birth.size, SPELL)
     for name in ("birth", "death", "key", "size", "earlier"):
         spells[name] = getattr(contents, name)
     return spells
@@ -52,24 +53,22 @@ def event_records(contents: Contents, tape: Tape | None) -> Records:
     page, number = contents.page, np.arange(contents.birth.size)
     parts = []
     for kind, time in ((END, contents.death), (START, contents.birth)):
-        within = np.isfinite(time) & (time >= 0.0)
-        parts.append((time[within], page[within], number[within], kind))
+        within = np.flatnonzero(np.isfinite(time) & (time >= 0.0))
+        parts.append((kind, time[within], page[within], number[within]))
     if tape is not None:
-        for kind, codes in ((UPDATE, CHANGE), (BORN, BIRTH), (GONE, DEATH)):
-            kinds = tape.code & KIND_MASK
-            meant = kinds & CHANGE > 0 if kind == UPDATE else kinds == codes
-            if kind == UPDATE:
-                meant &= kinds < BIRTH
+        kinds = tape.code & KIND_MASK
+        changes = (kinds & CHANGE > 0) & (kinds < BIRTH)
+        for kind, meant in ((UPDATE, changes), (BORN, kinds == BIRTH), (GONE, kinds == DEATH)):
             pages = tape.code[meant] >> KIND_BITS
-            parts.append((tape.time[meant], pages, np.full(pages.size, -1), kind))
-    events = np.zeros(sum(part[0].size for part in parts), FRAGMENT_EVENT)
-    position = 0
-    for time, pages, spells, kind in parts:
-        rows = events[position : position + time.size]
-        rows["time"], rows["page"], rows["spell"], rows["kind"] = time, pages, spells, kind
-        position += time.size
-    order: IntArray = np.lexsort((events["kind"], events["time"]))
-    return events[order]
+            parts.append((kind, tape.time[meant], pages, np.full(pages.size, -1)))
+    time = np.concatenate([part[1] for part in parts])
+    order = np.argsort(time, kind="stable")  # kinds that happen first come first
+    events = np.empty(time.size, FRAGMENT_EVENT)
+    events["time"] = time[order]
+    events["kind"] = np.repeat([part[0] for part in parts], [part[1].size for part in parts])[order]
+    events["page"] = np.concatenate([part[2] for part in parts])[order]
+    events["spell"] = np.concatenate([part[3] for part in parts])[order]
+    return events
 
 
 class FragmentWorld:
@@ -110,6 +109,7 @@ class FragmentWorld:
             events=np.zeros((rows, 0), FRAGMENT_EVENT),
             alive_at_start=alive,
             sketch_size=np.array([sketch_size or 0], np.int64),
+            outcomes=np.zeros((2, num_lanes)),
         )
         if contents is not None:
             events = event_records(contents, tape)
@@ -123,19 +123,20 @@ class FragmentWorld:
         """Give a lane contents of its own, for its next restart; pages exist throughout."""
         self.contents[lane] = contents
         self.state.start[lane] = contents.start
-        for name, records in (
-            ("spells", spell_records(contents)),
-            ("events", event_records(contents, None)),
-        ):
-            held: Records = getattr(self.state, name)
-            if records.size > held.shape[1]:
-                wide = np.zeros((held.shape[0], records.size), held.dtype)
-                wide[:, : held.shape[1]] = held
-                self.state = self.state._replace(**{name: wide})
-                held = wide
-            held[lane, : records.size] = records
-            if name == "events":
-                self.state.accounts["length"][lane] = records.size
+        spells, events = spell_records(contents), event_records(contents, None)
+        self._room_for("spells", spells.size)[lane, : spells.size] = spells
+        self._room_for("events", events.size)[lane, : events.size] = events
+        self.state.accounts["length"][lane] = events.size
+
+    def _room_for(self, name: str, width: int) -> Records:
+        """Return the records of that name, (N, L), with rows of this length or longer."""
+        held: Records = getattr(self.state, name)
+        if width <= held.shape[1]:
+            return held
+        wide = np.zeros((held.shape[0], int(width * SLACK)), held.dtype)
+        wide[:, : held.shape[1]] = held
+        self.state = self.state._replace(**{name: wide})
+        return wide
 
     def set_importance(self, lane: int, importance: FloatArray) -> None:
         """Weigh the pages of a lane, (m,), from its next restart on."""
@@ -153,16 +154,6 @@ class FragmentWorld:
         step_fragments(self.state, pages, counts, idle, until)
 
     # What is read
-
-    def step_divergence(self) -> FloatArray:
-        """Return the mean divergence of the last step, by importance, (N,); 0 where idle."""
-        accounts = self.state.accounts
-        alive = accounts["step_alive"]
-        mean = np.divide(
-            accounts["step_divergence"], alive, out=np.zeros_like(alive), where=alive > 0.0
-        )
-        clipped: FloatArray = np.clip(mean, 0.0, 1.0)  # sums of weights are rounded
-        return clipped
 
     def copies(self, lane: int) -> Copies:
         """Return what the crawls of a lane have told, as fresh arrays."""

@@ -11,23 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crawl_envs.copies import HashArray
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.state import Records
-from crawl_envs.sim.streams import GOLDEN, mixed
-from crawl_envs.sketches import divergence as sketched_divergence
+from crawl_envs.sim.versions import divergence_between, jaccard, size_at, there
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
-SPELL = np.dtype(
-    [
-        ("birth", np.float64),
-        ("death", np.float64),
-        ("key", np.uint64),
-        ("size", np.int32),
-        ("earlier", np.int32),
-    ],
-    align=True,
-)
 END, START, UPDATE, BORN, GONE = range(5)
 """Kinds of events, in the order in which they happen at one time: a spell ends or starts, a page is
 updated in a way that no fragment shows, is born, or dies."""
@@ -87,6 +75,8 @@ class Fragments(NamedTuple):
         events: FRAGMENT_EVENT, (R, E), in order of time.
         alive_at_start: which pages exist at time 0, (m,).
         sketch_size: smallest hashes that a sketch keeps, (1,); 0 for all.
+        outcomes: of the last step the mean divergence over existing pages, by importance, and 1
+            minus it, both 0 for idle lanes; (2, N).
     """
 
     accounts: Records
@@ -99,83 +89,7 @@ class Fragments(NamedTuple):
     events: Records
     alive_at_start: BoolArray
     sketch_size: IntArray
-
-
-# Versions
-
-
-@compiled(forceinline=True)
-def there(spells: Records, row: int, spell: int, time: float) -> bool:
-    """Return whether the fragments of a spell were there just before a time that is not later.
-
-    They were where the spell, or an earlier one of the same fragments, lasted then.
-    """
-    while spell >= 0 and spells[row, spell].birth >= time:
-        spell = spells[row, spell].earlier
-    return spell >= 0 and time <= spells[row, spell].death
-
-
-@compiled()
-def size_at(spells: Records, row: int, first: int, last: int, time: float) -> int:
-    """Return how many fragments the version of a page at a time has; its spells first .. last-1."""
-    size = 0
-    for spell in range(first, last):
-        if spells[row, spell].birth >= time:
-            break
-        if time <= spells[row, spell].death:
-            size += spells[row, spell].size
-    return size
-
-
-@compiled()
-def common_at(
-    spells: Records, row: int, first: int, last: int, earlier: float, later: float
-) -> int:
-    """Return how many fragments the versions of a page at two times have in common."""
-    common = 0
-    for spell in range(first, last):
-        if spells[row, spell].birth >= later:
-            break
-        if later <= spells[row, spell].death and there(spells, row, spell, earlier):
-            common += spells[row, spell].size
-    return common
-
-
-@compiled(forceinline=True)
-def jaccard(live: int, held: int, common: int) -> float:
-    """Return the fragment staleness of two sets (Olston and Pandey 2008, eq. 3); 0 of empty ones.
-
-    Args:
-        live: size of the one.
-        held: size of the other.
-        common: how much they have in common.
-    """
-    union = live + held - common
-    return (union - common) / union if union > 0 else 0.0
-
-
-@compiled()
-def hashes_at(
-    spells: Records, row: int, first: int, last: int, time: float, size: int
-) -> HashArray:
-    """Return the hashes of a version's fragments, ascending: the smallest ``size``, 0 for all."""
-    hashes = np.empty(size_at(spells, row, first, last, time), np.uint32)
-    count = 0
-    for spell in range(first, last):
-        if spells[row, spell].birth >= time:
-            break
-        if time <= spells[row, spell].death:
-            for number in range(spells[row, spell].size):
-                word = mixed(spells[row, spell].key + GOLDEN * np.uint64(number + 1))
-                hashes[count] = np.uint32(word >> np.uint64(32))
-                count += 1
-    hashes.sort()
-    distinct = min(count, 1)
-    for number in range(1, count):
-        if hashes[number] != hashes[distinct - 1]:
-            hashes[distinct] = hashes[number]
-            distinct += 1
-    return hashes[: min(distinct, size) if size > 0 else distinct]
+    outcomes: FloatArray
 
 
 # Events
@@ -236,21 +150,17 @@ def forget_bases(world: Fragments, lane: int, page: int) -> None:
 
 
 @compiled(forceinline=True)
-def apply_event(world: Fragments, lane: int, row: int, event: Any) -> None:
-    """Let an event happen to a page."""
-    account, copy = world.accounts[lane], world.copies[lane, event.page]
-    if event.kind >= BORN:
-        be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
-        return
+def apply_event(account: Any, copy: Any, spells: Records, row: int, event: Any) -> None:
+    """Let something happen to the content of a page."""
     if np.isnan(copy.first_change):
         copy.first_change = event.time
     if event.kind == UPDATE:
         return
-    spell = world.spells[row, event.spell]
     sign = 1 if event.kind == START else -1
-    copy.live += sign * spell.size
-    if there(world.spells, row, event.spell, copy.made):
-        copy.common += sign * spell.size
+    size = sign * spells[row, event.spell].size
+    copy.live += size
+    if there(spells, row, event.spell, copy.made):
+        copy.common += size
     set_divergence(account, copy, event.time)
 
 
@@ -281,43 +191,27 @@ def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
 
 
 @compiled()
-def divergence_between(
-    world: Fragments, lane: int, row: int, page: int, earlier: float, later: float
-) -> float:
-    """Return how far apart two versions of a page are, by sketches where these are kept."""
-    size, spells = world.sketch_size[0], world.spells
+def compare_with_bases(world: Fragments, lane: int, row: int, page: int, now: float) -> None:
+    """Write how far a copy of a page that was just made is from each of its base versions."""
+    base, divergence, age = world.base, world.divergence, world.age
+    spells, size = world.spells, world.sketch_size[0]
     first, last = world.start[row, page], world.start[row, page + 1]
-    if size > 0:
-        old = hashes_at(spells, row, first, last, earlier, size)
-        new = hashes_at(spells, row, first, last, later, size)
-        return sketched_divergence(old, new, size)
-    live = size_at(spells, row, first, last, later)
-    held = size_at(spells, row, first, last, earlier)
-    return jaccard(live, held, common_at(spells, row, first, last, earlier, later))
-
-
-@compiled()
-def compare_with_bases(world: Fragments, lane: int, row: int, page: int) -> None:
-    """Write how far a copy that was just made is from each of its base versions."""
-    now = world.copies[lane, page].made
-    for slot in range(world.base.shape[1]):
-        then = world.base[lane, slot, page]
+    for slot in range(base.shape[1]):
+        then = base[lane, slot, page]
         if np.isnan(then):
             break
-        world.age[lane, slot, page] = now - then
-        world.divergence[lane, slot, page] = divergence_between(world, lane, row, page, then, now)
+        age[lane, slot, page] = now - then
+        divergence[lane, slot, page] = divergence_between(spells, row, first, last, then, now, size)
 
 
-@compiled()
-def crawl_fragments(world: Fragments, lane: int, page: int) -> None:
-    """Crawl a page that exists now."""
-    account, copy = world.accounts[lane], world.copies[lane, page]
-    for slot in range(world.base.shape[1] - 1, 0, -1):
-        world.base[lane, slot, page] = world.base[lane, slot - 1, page]
-    if world.base.shape[1] > 0:
-        world.base[lane, 0, page] = copy.made
-    hold(account, copy, account.time, account.time)
-    compare_with_bases(world, lane, min(lane, world.start.shape[0] - 1), page)
+@compiled(forceinline=True)
+def keep_as_base(base: FloatArray, lane: int, page: int, made: float) -> None:
+    """Make the copy that was made at a time the latest base version of a page."""
+    last = base.shape[1] - 1
+    for slot in range(last, 0, -1):
+        base[lane, slot, page] = base[lane, slot - 1, page]
+    if last >= 0:
+        base[lane, 0, page] = made
 
 
 @compiled()
@@ -328,22 +222,35 @@ def step_fragments(
 
     Idle lanes stay where they are, and their step accounts for nothing.
     """
+    accounts, copies, spells, events = world.accounts, world.copies, world.spells, world.events
+    base, outcomes = world.base, world.outcomes
     for lane in range(counts.size):
-        account, row = world.accounts[lane], min(lane, world.start.shape[0] - 1)
+        account, row = accounts[lane], min(lane, events.shape[0] - 1)
         account.step_divergence, account.step_alive = 0.0, 0.0
+        outcomes[:, lane] = 0.0
         if idle[lane]:
             continue
         for position in range(counts[lane]):
             page = crawls[lane, position]
-            if world.copies[lane, page].alive:
-                crawl_fragments(world, lane, page)
+            copy = copies[lane, page]
+            if copy.alive:
+                keep_as_base(base, lane, page, copy.made)
+                hold(account, copy, account.time, account.time)
+                compare_with_bases(world, lane, row, page, account.time)
         while account.cursor < account.length:
-            event = world.events[row, account.cursor]
+            event = events[row, account.cursor]
             if event.time >= until[lane]:
                 break
             pass_time(account, event.time)
-            apply_event(world, lane, row, event)
+            if event.kind >= BORN:
+                be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
+            else:
+                apply_event(account, copies[lane, event.page], spells, row, event)
             account.cursor += 1
         pass_time(account, until[lane])
         account.divergence_time += account.step_divergence
         account.alive_time += account.step_alive
+        if account.step_alive > 0.0:
+            mean = account.step_divergence / account.step_alive
+            outcomes[0, lane] = min(max(mean, 0.0), 1.0)  # sums of weights are rounded
+            outcomes[1, lane] = 1.0 - outcomes[0, lane]

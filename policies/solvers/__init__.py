@@ -19,6 +19,7 @@ from policies.solvers.allocation import Allocation
 from policies.solvers.binary_discrete import binary_discrete
 from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.discrete import DiscreteValue, discrete
+from policies.solvers.fragments import fragments, periods_at
 from policies.solvers.harmonic import harmonic
 from policies.solvers.harmonic_approx import harmonic_approx
 from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
@@ -35,6 +36,7 @@ __all__ = [
     "binary_periodic",
     "binary_poisson",
     "discrete",
+    "fragments",
     "harmonic",
     "harmonic_approx",
     "harmonic_cost",
@@ -42,5 +44,6 @@ __all__ = [
     "harmonic_periodic_cost",
     "ncis",
     "periodic_freshness",
+    "periods_at",
     "polite",
 ]

@@ -1,0 +1,5 @@
+"""Recrawl scheduling by information longevity (Olston and Pandey, WWW 2008).
+
+A page is worth a crawl at once when its utility U(t) = t D*(t) - int_0^t D*(x) dx, with t the time
+since the last crawl and D* the divergence expected by then, has reached a threshold (section 2.2).
+"""

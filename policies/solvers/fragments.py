@@ -1,0 +1,160 @@
+"""Optimal periods of pages under any divergence that depends on the time since the last crawl."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray
+from policies.solvers.allocation import Allocation, normalised, page_arrays, positive
+from policies.solvers.multiplier import LARGEST, root
+
+if TYPE_CHECKING:
+    from policies.longevity.curves import DivergenceCurves
+
+TINY = 1e-200
+"""Stands for a multiplier of next to nothing, as a share of the largest utility."""
+
+
+def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float) -> Allocation:
+    r"""Crawl rates that minimise divergence when every page is crawled at even intervals.
+
+    Minimises ``sum mu~ (1/tau) int_0^tau D*(x) dx`` subject to ``sum 1/tau = R``: section 2.2 of
+    Olston and Pandey (2008). At the optimum ``mu~ U(tau) = Lambda`` with U their eq. 4 for all
+    pages that are crawled; those with ``mu~ U(inf) <= Lambda`` never are. With holistic curves it
+    is :func:`policies.solvers.binary_periodic`, with those of fragments the policy FS-S.
+
+    The multiplier is found in a bracket by secants of what is spent, on logarithms: some 8 passes
+    over all pages, up to 60 where budgets are so scarce that hardly any page is crawled. Where U is
+    flat, a page is as well off at either end of the stretch, and at any rate in between: such pages
+    take up what is left of the budget.
+
+    Args:
+        curves: divergence of m pages.
+        importance: weights >= 0, (m,) or a scalar, not all zero.
+        bandwidth: crawls per unit time, > 0.
+
+    Returns:
+        Rates that sum to the bandwidth, ``thresholds`` tau (inf where never crawled), and as
+        objective the importance-weighted mean of 1 - divergence over time, in [0, 1] where
+        divergence is. All rates are 0 where no page of importance diverges. Where divergence stays
+        0 for a while after each crawl, not all of the bandwidth may be of use: the rest is not
+        spent, and the multiplier is 0.
+
+    Raises:
+        ValueError: an argument is negative or not finite, importance is zero everywhere, or shapes
+            disagree.
+    """
+    weight = normalised(_importance(curves, importance))
+    bandwidth = positive("bandwidth", bandwidth)
+    largest = float((weight * curves.ceiling).max())
+    if largest == 0.0:
+        return _allocation(curves, weight, np.zeros(weight.size), 0.0, 0, converged=True)
+    unit = largest if largest < math.inf else 1.0
+    rates = _rates(curves, weight, TINY * unit)
+    if rates.sum() <= bandwidth:
+        return _allocation(curves, weight, rates, 0.0, 0, converged=True)
+    latest = (math.nan, math.nan)
+
+    def spend(at: float, last: bool) -> tuple[float, float]:
+        nonlocal latest, rates
+        rates = _rates(curves, weight, 1.0 / at)
+        spent = float(rates.sum()) / bandwidth
+        point = (math.log(at), math.log(spent) if spent > 0.0 else -math.inf)
+        steep = _steepness(latest, point)
+        latest = point
+        return spent, spent * steep
+
+    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit))
+    if not found.met and found.above < LARGEST:
+        many = _rates(curves, weight, 1.0 / found.above)
+        share = (bandwidth - rates.sum()) / (many.sum() - rates.sum())
+        rates += share * (many - rates)
+    total = rates.sum()
+    if total > 0.0:
+        rates *= bandwidth / total
+    met = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
+    return _allocation(curves, weight, rates, 1.0 / found.at, found.iterations, converged=met)
+
+
+def periods_at(curves: DivergenceCurves, importance: ArrayLike, threshold: float) -> FloatArray:
+    """Periods of the threshold form (section 2.2): pages are crawled once W U reaches T.
+
+    Args:
+        curves: divergence of m pages.
+        importance: W, weights >= 0 as given, (m,) or a scalar.
+        threshold: T, > 0, divergence x time x importance.
+
+    Returns:
+        Time from crawl to crawl, (m,); inf where a page is never crawled.
+
+    Raises:
+        ValueError: an argument is out of its range, or shapes disagree.
+    """
+    return _periods(curves, _importance(curves, importance), positive("threshold", threshold))
+
+
+def _importance(curves: DivergenceCurves, importance: ArrayLike) -> FloatArray:
+    weight = page_arrays(importance=importance)[0]
+    if np.ndim(importance) and weight.size != curves.num_pages:
+        raise ValueError(
+            f"importance must be a scalar or have shape ({curves.num_pages},) like the curves, "
+            f"got shape {weight.shape}"
+        )
+    return np.broadcast_to(weight, (curves.num_pages,)).copy()
+
+
+def _periods(curves: DivergenceCurves, weight: FloatArray, price: float) -> FloatArray:
+    with np.errstate(divide="ignore", over="ignore"):
+        return curves.period(price / weight)
+
+
+def _rates(curves: DivergenceCurves, weight: FloatArray, price: float) -> FloatArray:
+    rates: FloatArray = 1.0 / _periods(curves, weight, price)
+    return rates
+
+
+def _first_guess(
+    curves: DivergenceCurves, weight: FloatArray, bandwidth: float, unit: float
+) -> float:
+    """The mean utility of pages that are all crawled alike."""
+    worth = weight * curves.utility(curves.num_pages / bandwidth)
+    guess = float(worth[worth > 0.0].mean()) if np.any(worth > 0.0) else 0.0
+    return guess if TINY * unit < guess < math.inf else 0.5 * unit
+
+
+def _steepness(before: tuple[float, float], point: tuple[float, float]) -> float:
+    """Slope of a secant of ln spent against ln at; 1/2, that of ample budgets, where there is none.
+
+    What is spent rises with ``at``.
+    """
+    run, rise = point[0] - before[0], point[1] - before[1]
+    steep = rise / run if run != 0.0 else math.nan
+    return steep if 0.0 < steep < math.inf else 0.5
+
+
+def _allocation(
+    curves: DivergenceCurves,
+    weight: FloatArray,
+    rates: FloatArray,
+    multiplier: float,
+    iterations: int,
+    *,
+    converged: bool,
+) -> Allocation:
+    with np.errstate(divide="ignore"):
+        periods = 1.0 / rates
+    crawled = np.isfinite(periods)
+    mean = np.multiply(curves.area(periods), rates, out=curves.divergence(np.inf), where=crawled)
+    return Allocation(
+        rates=rates,
+        probabilities=None,
+        multiplier=multiplier,
+        objective=float(weight @ (1.0 - mean)),
+        iterations=iterations,
+        converged=converged,
+        thresholds=periods,
+    )
