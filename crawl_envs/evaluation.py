@@ -178,13 +178,15 @@ def play(
         seed: decides the events.
         compiled: play a policy that has a compiled form in compiled code. What has only
             thresholds has no actions that choose pages, and is compiled in any case. Only worlds
-            of :class:`crawl_envs.lanes.Lanes` are: in others every policy takes steps.
+            of :class:`crawl_envs.lanes.Lanes` without fragments are: in others every policy takes
+            steps.
     """
     core: Any = env.unwrapped
     if (
         core.action_form in ("page", "rates")
         and isinstance(policy, CompilablePolicy)
         and isinstance(core.lanes, Lanes)
+        and core.lanes.in_rollouts
     ):
         form = policy.compile(core.problem, core.num_slots(), core.coins())
         if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):

@@ -60,6 +60,8 @@ class FragmentLanes(Lanes):
         ValueError: an argument outside its range.
     """
 
+    in_rollouts = False
+
     def __init__(
         self,
         num_lanes: int,

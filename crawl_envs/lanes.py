@@ -55,6 +55,9 @@ class Lanes(Episodes):
         ValueError: an argument outside its range.
     """
 
+    in_rollouts: bool = True
+    """Whether a compiled rollout tells all that steps do."""
+
     def __init__(
         self,
         num_lanes: int,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from crawl_envs import instances
+import policies
+from crawl_envs import evaluation, instances
 from crawl_envs.contents import Contents
 from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
 from crawl_envs.regions import Regions
@@ -200,3 +203,18 @@ def test_instances_by_name():
     hidden = gym.make(NAME, num_pages=7, reveal="importance").unwrapped
     hidden.reset(seed=3)
     assert hidden.problem.regions is None
+
+
+def test_evaluation_reports_divergence_of_every_policy():
+    rows = list(
+        evaluation.evaluate(
+            NAME,
+            {name: partial(policies.make, name) for name in ("RoundRobin", "Greedy")},
+            [0],
+            num_pages=20,
+            horizon=10.0,
+        )
+    )
+    found = {row.policy: row.value for row in rows if row.metric == "divergence"}
+    assert set(found) == {"RoundRobin", "Greedy"}
+    assert all(0.0 < value < 1.0 for value in found.values())

@@ -29,6 +29,7 @@ HEADS = {
     "lambdacrawl": "Staying up to Date with Online Content Changes Using Reinforcement Learning "
     "for Scheduling (Kolobov et al. 2019)",
     "offers": "Adversarial Bandits Policy for Crawling Commercial Web Content (Han et al. 2020)",
+    "longevity": "Recrawl Scheduling Based on Information Longevity (Olston and Pandey 2008)",
     "agents": "Learned agents beside the analytic policies",
 }
 BEYOND: dict[str, tuple[Claim, ...]] = {
