@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from gymnasium.error import ResetNeeded
 
 from crawl_envs.actions import ActionForm, Actions
 from crawl_envs.arguments import whole
@@ -28,6 +27,7 @@ from crawl_envs.types import (
     FloatArray,
     FragmentLedger,
     Instance,
+    IntArray,
     Reveal,
     Tracker,
 )
@@ -143,7 +143,7 @@ class FragmentLanes(Lanes):
     def _restart_worlds(self, chosen: BoolArray) -> None:
         super()._restart_worlds(chosen)
         self._fragments.restart(chosen, self._now())
-        self._show()
+        self._show(np.zeros((self.num_lanes, 1), np.int64), np.zeros(self.num_lanes, np.int64))
 
     def _now(self) -> FloatArray:
         now: FloatArray = self._world.state.lanes["time"].copy()
@@ -159,18 +159,17 @@ class FragmentLanes(Lanes):
         pages, counts = actions
         outcomes = super().play(actions)
         self._fragments.step(pages, counts, self.ended, self._now())
-        self._show()
+        self._show(pages, counts)
         divergence, right = self._fragments.state.outcomes
         paid = right if self.objective == "fragments" else outcomes[FRESHNESS]
         before, after = outcomes[:FRESHNESS], outcomes[FRESHNESS + 1 :]
         return (*before, paid, *after, divergence, outcomes[FRESHNESS])
 
-    def _show(self) -> None:
-        """Bring the columns of copies up to date."""
+    def _show(self, pages: IntArray, counts: IntArray) -> None:
+        """Bring the columns of copies up to date, after crawls as in :meth:`play`."""
         shown, world = self._world.state.shown, self._fragments.state
-        write_copies(
-            shown, self._first_column, world.copies, world.divergence, world.age, self.horizon
-        )
+        known = world.copies, world.divergence, world.age
+        write_copies(shown, self._first_column, *known, self.horizon, world.accounts, pages, counts)
 
     # What is seen
 
@@ -181,10 +180,10 @@ class FragmentLanes(Lanes):
     def last_log(self, lane: int) -> CrawlLog:
         """Return what the last step, or reset, taught the tracker of a lane."""
         log = super().last_log(lane)
-        known = self._fragments.copies(lane)
+        world = self._fragments.state
         return log._replace(
-            divergence=known.divergence[:, log.page].T.copy(),
-            age=known.age[:, log.page].T.copy(),
+            divergence=world.divergence[lane][:, log.page].T.copy(),
+            age=world.age[lane][:, log.page].T.copy(),
             sketch=self._fragments.sketches(lane, log.page, log.time),
         )
 
@@ -201,10 +200,8 @@ class FragmentLanes(Lanes):
         Raises:
             gymnasium.error.ResetNeeded: there is no episode yet.
         """
-        contents = self._fragments.contents[whole("lane", lane, 0, self.num_lanes - 1)]
-        if contents is None:
-            raise ResetNeeded("call reset first: there are no contents yet")
-        return contents
+        self.instance(whole("lane", lane, 0, self.num_lanes - 1))
+        return self._fragments.contents(lane)
 
     def true_divergence(self, lane: int) -> TrueDivergence:
         """Return how far the held copies of a lane are from the live pages, as fresh arrays."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crawl_envs.kernels import compiled
 from crawl_envs.offer_book import NO_CHANGE
 from crawl_envs.sim.state import State
-from crawl_envs.types import REVEALS, FloatArray, Instance, Reveal
+from crawl_envs.types import REVEALS, FloatArray, Instance, IntArray, Reveal
 
 ObservationArray: TypeAlias = NDArray[np.float32]
 
@@ -165,11 +165,44 @@ def write_observations(state: State) -> None:
             write_sources(state, lane)
 
 
+@compiled(forceinline=True)
+def write_copy(
+    shown: Any,
+    first: int,
+    copies: Any,
+    divergence: FloatArray,
+    age: FloatArray,
+    lane: int,
+    page: int,
+    horizon: float,
+) -> None:
+    """Write what crawls have told of the copy of a page; see :func:`write_copies`."""
+    bases = divergence.shape[1]
+    shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
+    for slot in range(bases):
+        known = divergence[lane, slot, page]
+        shown[lane, first + 1 + slot, page] = NO_BASE if np.isnan(known) else known
+        known = age[lane, slot, page]
+        known = NO_BASE if np.isnan(known) else min(known, horizon)
+        shown[lane, first + 1 + bases + slot, page] = known
+
+
 @compiled()
 def write_copies(
-    shown: Any, first: int, copies: Any, divergence: FloatArray, age: FloatArray, horizon: float
+    shown: Any,
+    first: int,
+    copies: Any,
+    divergence: FloatArray,
+    age: FloatArray,
+    horizon: float,
+    accounts: Any,
+    crawls: IntArray,
+    counts: IntArray,
 ) -> None:
     """Write what crawls have told of the copies of pages into the columns from ``first`` on.
+
+    It is written of the pages that the last step crawled, and of all pages of the lanes that are
+    ``reshaped``, whose mark is taken off.
 
     Args:
         shown: (N, F, m).
@@ -179,15 +212,16 @@ def write_copies(
         divergence: from each base version, (N, h, m); NaN is shown as NO_BASE.
         age: of each base version beside the copy, (N, h, m); NaN likewise.
         horizon: where ages saturate.
+        accounts: records with the marks, (N,).
+        crawls: pages, of which the first of each lane were crawled, (N, B).
+        counts: how many, (N,).
     """
-    num_lanes, bases, num_pages = divergence.shape
-    for lane in range(num_lanes):
-        for page in range(num_pages):
-            shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
-        for slot in range(bases):
-            for page in range(num_pages):
-                known = divergence[lane, slot, page]
-                shown[lane, first + 1 + slot, page] = NO_BASE if np.isnan(known) else known
-                known = age[lane, slot, page]
-                known = NO_BASE if np.isnan(known) else min(known, horizon)
-                shown[lane, first + 1 + bases + slot, page] = known
+    for lane in range(counts.size):
+        if accounts[lane].reshaped:
+            accounts[lane].reshaped = False
+            for page in range(shown.shape[2]):
+                write_copy(shown, first, copies, divergence, age, lane, page, horizon)
+        else:
+            for position in range(counts[lane]):
+                page = crawls[lane, position]
+                write_copy(shown, first, copies, divergence, age, lane, page, horizon)

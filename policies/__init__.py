@@ -29,6 +29,18 @@ from policies.learning import (
     LearningGreedyNCIS,
     MirrorSync,
 )
+from policies.longevity import (
+    ChoGarciaMolina,
+    CurrentDivergence,
+    CurveFitting,
+    DivergenceBounds,
+    FragmentDynamic,
+    FragmentStatic,
+    HolisticDynamic,
+    HolisticStatic,
+    LearningLongevity,
+    UniformRefresh,
+)
 from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
 from policies.staleness import BeliefNCIS
 from policies.strategy_bandits import Exp3, Exp3IX, Exp3PlusPlus
@@ -43,14 +55,20 @@ __all__ = [
     "BinaryLambdaCrawl",
     "ChangeRateCrawl",
     "ChangeWeightedCrawl",
+    "ChoGarciaMolina",
     "ClickWeightedCrawl",
     "ContextualBandit",
     "CrawlPolicy",
+    "CurrentDivergence",
+    "CurveFitting",
     "DiscreteLambdaCrawl",
+    "DivergenceBounds",
     "Exp3",
     "Exp3IX",
     "Exp3PlusPlus",
     "ExploreThenCommit",
+    "FragmentDynamic",
+    "FragmentStatic",
     "Greedy",
     "GreedyCIS",
     "GreedyCISPlus",
@@ -58,6 +76,8 @@ __all__ = [
     "GreedyNCIS",
     "GreedyNCISApprox",
     "GreedyNCISDelayed",
+    "HolisticDynamic",
+    "HolisticStatic",
     "ImpressionWeightedCrawl",
     "LambdaCrawl",
     "LambdaCrawlApprox",
@@ -65,6 +85,7 @@ __all__ = [
     "LambdaLearnAndCrawlApprox",
     "LambdaLearnAndCrawlBinary",
     "LearningGreedyNCIS",
+    "LearningLongevity",
     "LowDiscrepancy",
     "MirrorSync",
     "NutchAdaptive",
@@ -73,6 +94,8 @@ __all__ = [
     "StormCrawlerAdaptive",
     "ThresholdNCIS",
     "UniformCrawl",
+    "UniformRefresh",
+    "fragment_names",
     "make",
     "names",
 ]
@@ -118,9 +141,35 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
     )
 }
 
+_FRAGMENT_POLICIES: dict[str, type[ActingPolicy[Any]]] = {
+    policy.__name__: policy
+    for policy in (
+        ChoGarciaMolina,
+        CurrentDivergence,
+        CurveFitting,
+        DivergenceBounds,
+        FragmentDynamic,
+        FragmentStatic,
+        HolisticDynamic,
+        HolisticStatic,
+        LearningLongevity,
+        UniformRefresh,
+    )
+}
+"""Policies for pages with fragments; in the form ``refresh`` they want a threshold, or interval."""
+
+
+def fragment_names() -> tuple[str, ...]:
+    """The names, known to :func:`make`, of policies for pages with fragments, in order.
+
+    All act in the forms ``page``, ``scores`` and ``refresh``, and in the last one want to be told
+    the ``threshold`` (:class:`UniformRefresh` the ``interval``) at which they refresh.
+    """
+    return tuple(sorted(_FRAGMENT_POLICIES))
+
 
 def names(action: str | None = None) -> tuple[str, ...]:
-    """The names that :func:`make` knows, in alphabetical order.
+    """The names of policies for every environment that :func:`make` knows, in alphabetical order.
 
     With ``action``, a form of action, those of the policies that act in it; ``probe`` stands for
     the form ``page`` where pages can be probed.
@@ -134,13 +183,16 @@ def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy[Any]:
     """Build the policy of that name.
 
     Args:
-        name: one of :func:`names`.
+        name: one of :func:`names` or :func:`fragment_names`.
         env: a crawl environment, single or vector, wrapped or not.
         **arguments: arguments of the policy's class.
 
     Raises:
         ValueError: unknown name, or what the policy's class objects to.
     """
-    if name not in _POLICIES:
-        raise ValueError(f"policy must be one of {', '.join(names())}, got {name!r}")
-    return _POLICIES[name](env, **arguments)
+    known = {**_POLICIES, **_FRAGMENT_POLICIES}
+    if name not in known:
+        raise ValueError(
+            f"policy must be one of {', '.join(names() + fragment_names())}, got {name!r}"
+        )
+    return known[name](env, **arguments)

@@ -54,6 +54,17 @@ class RecordedFragments(NamedTuple):
     death: FloatArray
     modulus: int
 
+    def of_pages(self, kept: BoolArray) -> RecordedFragments:
+        """Return those of some pages, which are numbered anew in order; ``kept`` is (m,)."""
+        rows = kept[self.page]
+        return RecordedFragments(
+            (np.cumsum(kept) - 1)[self.page[rows]],
+            self.fragment[rows],
+            self.birth[rows],
+            self.death[rows],
+            self.modulus,
+        )
+
 
 class TraceWindow(NamedTuple):
     """A stretch of a trace as a tape; times are days since the window's start.

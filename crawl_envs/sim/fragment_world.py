@@ -94,7 +94,6 @@ class FragmentWorld:
         tape: Tape | None = None,
     ) -> None:
         self.num_lanes, self.num_pages, self.sketch_size = num_lanes, num_pages, sketch_size
-        self.contents: list[Contents | None] = [contents] * num_lanes
         rows = num_lanes if contents is None else 1
         shape = (num_lanes, base_versions, num_pages)
         alive = np.ones(num_pages, np.bool_) if tape is None else tape.alive.copy()
@@ -121,7 +120,6 @@ class FragmentWorld:
 
     def set_contents(self, lane: int, contents: Contents) -> None:
         """Give a lane contents of its own, for its next restart; pages exist throughout."""
-        self.contents[lane] = contents
         self.state.start[lane] = contents.start
         spells, events = spell_records(contents), event_records(contents, None)
         self._room_for("spells", spells.size)[lane, : spells.size] = spells
@@ -155,6 +153,20 @@ class FragmentWorld:
 
     # What is read
 
+    def contents(self, lane: int) -> Contents:
+        """Return what the pages of a lane say in its episode, as fresh arrays."""
+        row = min(lane, self.state.start.shape[0] - 1)
+        start = self.state.start[row].copy()
+        spells = self.state.spells[row, : start[-1]]
+        return Contents(
+            start,
+            spells["birth"].copy(),
+            spells["death"].copy(),
+            spells["size"].astype(np.int64),
+            spells["key"].copy(),
+            spells["earlier"].astype(np.int64),
+        )
+
     def copies(self, lane: int) -> Copies:
         """Return what the crawls of a lane have told, as fresh arrays."""
         state = self.state
@@ -187,10 +199,9 @@ class FragmentWorld:
 
     # What decides what happens next
 
-    def get_state(self) -> dict[str, Any]:
-        """Return copies of all arrays by name, and the contents, which nothing changes."""
-        arrays = {name: array.copy() for name, array in self.state._asdict().items()}
-        return {**arrays, "contents": list(self.contents)}
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Return copies of all arrays by name."""
+        return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Raise ValueError where a state is none of :meth:`get_state` of a world of this size."""
@@ -207,4 +218,3 @@ class FragmentWorld:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take on a copy of a state that :meth:`get_state` returned, and that was checked."""
         self.state = Fragments(**{name: state[name].copy() for name in Fragments._fields})
-        self.contents = list(state["contents"])

@@ -45,6 +45,8 @@ ACCOUNT = np.dtype(
         ("time", np.float64),
         ("cursor", np.int64),
         ("length", np.int64),
+        # whether copies of pages that were not crawled have changed
+        ("reshaped", np.bool_),
         # sums over existing pages of importance, and of importance times divergence
         ("alive_weight", np.float64),
         ("weight", np.float64),
@@ -135,6 +137,7 @@ def be_born_or_die(world: Fragments, lane: int, page: int, now: float, born: boo
     if copy.alive == born:
         return
     account.alive_weight += copy.importance if born else -copy.importance
+    account.reshaped = True
     copy.alive = born
     hold(account, copy, now, np.nextafter(now, np.inf))
     forget_bases(world, lane, page)
@@ -178,6 +181,7 @@ def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
         account.time, account.cursor, account.weight, account.alive_weight = 0.0, 0, 0.0, 0.0
         account.divergence_time, account.alive_time = 0.0, 0.0
         account.step_divergence, account.step_alive = 0.0, 0.0
+        account.reshaped = True
         for page in range(num_pages):
             copy = world.copies[lane, page]
             first, last = world.start[row, page], world.start[row, page + 1]

@@ -118,6 +118,7 @@ def thinned(trace: Trace, most: int) -> Trace:
         signal_time=trace.signal_time[signals],
         mention_page=number[trace.mention_page[mentions]],
         mention_time=trace.mention_time[mentions],
+        fragments=None if trace.fragments is None else trace.fragments.of_pages(kept),
     )
 
 
@@ -145,10 +146,13 @@ def replayed(
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)
     window = trace.window(split.start, split.end, signals)
     alive = float(trace.alive_days(split.start, split.end).sum()) / window.duration
+    fitted = fit(trace, *days, signals)
     generator = Recorded(
         Tape(window.time, window.code, window.alive, 2 if signals == "both" else 1),
         window.duration,
-        fit(trace, *days, signals),
+        fitted.change_rate,
+        fitted.recall,
+        fitted.false_signal_rate,
         alive / days_per_crawl,
         "zipf" if importance == "zipf" else "uniform",
         trace.directory,

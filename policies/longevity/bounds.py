@@ -1,0 +1,176 @@
+"""The online policy that bounds divergence, and doubles or halves refresh periods.
+
+Olston and Pandey (2008), sections 4.1, 4.3 and 4.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.arguments import real, whole
+from crawl_envs.kernels import compiled
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from policies.longevity.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
+from policies.longevity.refreshing import (
+    Footprint,
+    RefreshPolicy,
+    RefreshSeat,
+    Urgency,
+    fragment_core,
+)
+from policies.longevity.step_bounds import MOST, bounds_of_page
+
+FIRST_SHARE = 0.1
+"""With a budget, the first threshold is what a page loses by this divergence in a mean interval."""
+GAIN = 0.3
+"""How far the threshold follows a demand that is e times the budget, per m refreshes, in logs."""
+
+
+@dataclass
+class BoundsSeat(RefreshSeat):
+    """One lane's episode; ``reference`` (t_R) and ``period`` (phi) are (m,).
+
+    The reference time of a page that does not exist yet is NaN.
+
+    ``threshold`` is T, which moves where there is a budget.
+    """
+
+    profiles: ChangeProfiles
+    reference: FloatArray
+    period: FloatArray
+    threshold: float
+
+
+class DivergenceBounds(RefreshPolicy[BoundsSeat]):
+    """Refreshes a page when its period is over, which bounds on its utility double or halve.
+
+    At each refresh, with s the time since the page's reference time (section 4.3): the upper and
+    lower bounds on divergence of its profiles give bounds on the utility at s. If even the upper
+    one is below the threshold, the period becomes 2 s; if the lower one has reached it, the period
+    is halved and the reference time is now; else the period stays. Utility counts times importance,
+    and the period is never longer than risk * threshold / importance, as a divergence is at most 1
+    (section 4.5). It starts from threshold / importance, before which no utility can reach the
+    threshold.
+
+    With a budget there is no threshold. Pages come by the share of their period that has passed,
+    and the threshold follows the budget. It rises while the periods of all pages ask for more
+    refreshes per unit time than the bandwidth, else it falls: over m refreshes by 0.3 times
+    log(demand / bandwidth), of which at most 1 counts.
+
+    Args:
+        env: an environment of pages with fragments, single or vector, wrapped or not.
+        threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        histories: profiles of each page, h >= 1.
+        length: observations of each profile, >= 1.
+        risk: rho >= 1.
+        sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
+
+    Raises:
+        ValueError: ``env`` has no fragments; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        threshold: float | None = None,
+        histories: int = 5,
+        length: int = 12,
+        risk: float = 10.0,
+        sketch_size: int | None = None,
+    ) -> None:
+        super().__init__(env, threshold=threshold)
+        self.fragments = fragment_core(self.name, self.core)
+        self.histories = whole("histories", histories, 1)
+        self.length = whole("length", length, 1)
+        self.risk = real("risk", risk, least=1.0)
+        self.sketch_size = sketch_size
+        if sketch_size is not None:
+            whole("sketch_size", sketch_size, 1)
+
+    def footprint(self, lane: int = 0) -> Footprint:
+        """Bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
+        seat = self._seated(lane)
+        profiles = seat.profiles.footprint()
+        own = (seat.reference.nbytes + seat.period.nbytes) / seat.period.size
+        return Footprint(profiles.stored + own, profiles.counted)
+
+    def periods(self, lane: int = 0) -> FloatArray:
+        """Refresh periods of all pages, (m,); inf of pages of no importance.
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        return self._seated(lane).period.copy()
+
+    def _begin(self, tracker: Tracker, lane: int) -> BoundsSeat:
+        num_pages = tracker.elapsed.size
+        kept = self.histories, self.length, self.sketch_size
+        profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
+        importance = tracker.problem.importance
+        threshold = self.threshold
+        if threshold is None or self.action_form != "refresh":
+            mean_interval = num_pages / tracker.problem.bandwidth
+            weight = float(importance[importance > 0.0].mean()) if importance.any() else 1.0
+            threshold = FIRST_SHARE * weight * mean_interval
+        with np.errstate(divide="ignore"):
+            period = threshold / importance
+        reference = np.where(tracker.alive, tracker.time - tracker.elapsed, np.nan)
+        return BoundsSeat(tracker.episode, tracker.time, profiles, reference, period, threshold)
+
+    def _learn(self, seat: BoundsSeat, log: CrawlLog, tracker: Tracker) -> None:
+        pages = seat.profiles.learn(log)
+        times, elapsed = log.time[~log.probe], log.elapsed[~log.probe]
+        importance = tracker.problem.importance
+        kept, threshold = seat.profiles.kept, seat.threshold
+        reset_periods(
+            *(pages, times, elapsed, kept, threshold, self.risk, importance),
+            *(seat.reference, seat.period),
+        )
+        if self.action_form != "refresh" and pages.size:
+            demand = float((1.0 / seat.period[tracker.alive]).sum())
+            if demand > 0.0:
+                strain = math.log(demand / tracker.problem.bandwidth)
+                share = GAIN * pages.size / seat.period.size
+                seat.threshold *= math.exp(share * min(max(strain, -1.0), 1.0))
+
+    def _urgency(self, seat: BoundsSeat, tracker: Tracker, lane: int) -> Urgency:
+        passed = tracker.elapsed / seat.period
+        nothing = np.zeros(passed.size)
+        if self.action_form == "refresh":
+            return Urgency(nothing, passed)
+        return Urgency(passed)
+
+
+@compiled()
+def reset_periods(
+    pages: IntArray,
+    times: FloatArray,
+    elapsed: FloatArray,
+    kept: HeldProfiles,
+    threshold: float,
+    risk: float,
+    importance: FloatArray,
+    reference: FloatArray,
+    period: FloatArray,
+) -> None:
+    """Set the periods, and reference times, of pages just refreshed, (n,), in that order."""
+    for k in range(pages.size):
+        page = pages[k]
+        if np.isnan(reference[page]):  # born since
+            reference[page] = times[k] - elapsed[k]
+        since = times[k] - reference[page]
+        if importance[page] <= 0.0 or since <= 0.0:
+            continue
+        wanted = threshold / importance[page]
+        _, _, least, most = bounds_of_page(kept, page, since)
+        if most < wanted:
+            period[page] = 2.0 * since
+        elif least >= wanted * (1.0 - SAME_AGE):
+            reference[page] = times[k]
+            period[page] *= 0.5
+        period[page] = min(period[page], risk * wanted / MOST)

@@ -1,0 +1,119 @@
+"""Cho and Garcia-Molina's policy: change rates from what crawls found, and holistic staleness.
+
+Olston and Pandey (2008), section 5.3, compare with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from crawl_envs.types import CrawlLog, FloatArray, Tracker
+from policies.estimators.change_rates import fit_change_rates, improved_rate
+from policies.longevity.crawl_counts import CrawlCounts
+from policies.longevity.curves import HolisticCurves
+from policies.longevity.refreshing import Footprint, RefreshPolicy, RefreshSeat, Urgency
+from policies.longevity.warm_up import check_warm_up, learning_period
+
+Estimator: TypeAlias = Literal["improved", "mle"]
+FEWEST = 2
+"""Without a warm-up, pages with fewer refreshes are on the schedule for learning."""
+HIGHEST = 1e12
+"""Rates are at most this, which stands for an estimate of inf."""
+
+
+@dataclass
+class CountingSeat(RefreshSeat):
+    """One lane's episode: its crawls, and the change rate that follows for each page, (m,)."""
+
+    counts: CrawlCounts
+    rate: FloatArray
+
+
+class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
+    """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
+
+    Change rates are estimated from whether refreshes found a change, and the utility is that of a
+    page that changes as a whole at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates
+    that is the allocation of Cho and Garcia-Molina, "Effective page refresh policies for web
+    crawlers" (appendix A).
+
+    Estimates are theirs too ("Estimating frequency of change", 2003): ``improved`` is
+    -ln((n - X + 0.5) / (n + 0.5)) / I, with I the mean interval, and ``mle`` is the maximum of the
+    likelihood for uneven intervals, which is 0 where no refresh found a change and infinite where
+    all did. Pages of either rate are worth nothing and are not refreshed again but by a budget that
+    nothing else needs.
+
+    Till ``warm_up`` pages are refreshed each ``learning`` times their number of copies, see
+    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the page that is the most
+    overdue of these comes first.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        learning: l > 0, in units of time; None as in :class:`.CurveFitting`.
+        warm_up: in units of time, > 0; None: estimates count from the third refresh of a page on.
+        estimator: ``improved`` or ``mle``.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        threshold: float | None = None,
+        learning: float | None = None,
+        warm_up: float | None = None,
+        estimator: Estimator = "improved",
+    ) -> None:
+        super().__init__(env, threshold=threshold)
+        self.learning, self.warm_up = check_warm_up(learning, warm_up)
+        if estimator not in get_args(Estimator):
+            raise ValueError(f"estimator must be one of {get_args(Estimator)}, got {estimator!r}")
+        self.estimator = estimator
+
+    def footprint(self, lane: int = 0) -> Footprint:
+        """Bytes of state per page in a lane; two counts and a time count as 12."""
+        seat = self._seated(lane)
+        stored = seat.counts.nbytes + seat.rate.nbytes
+        return Footprint(stored / seat.rate.size, 12.0)
+
+    def change_rates(self, lane: int = 0) -> FloatArray:
+        """Estimated change rates, (m,); 0 before the first refresh.
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        return self._seated(lane).rate.copy()
+
+    def _begin(self, tracker: Tracker, lane: int) -> CountingSeat:
+        num_pages = tracker.elapsed.size
+        counts = CrawlCounts(num_pages, histories=self.estimator == "mle")
+        return CountingSeat(tracker.episode, tracker.time, counts, np.zeros(num_pages))
+
+    def _learn(self, seat: CountingSeat, log: CrawlLog, tracker: Tracker) -> None:
+        pages = seat.counts.add(log)
+        if pages.size == 0:
+            return
+        if self.estimator == "mle":
+            rates = fit_change_rates(*seat.counts.histories(pages), smoothing=0.0).change_rate
+        else:
+            counts = seat.counts
+            rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
+        seat.rate[pages] = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
+
+    def _urgency(self, seat: CountingSeat, tracker: Tracker, lane: int) -> Urgency:
+        learning = tracker.elapsed / learning_period(
+            self.learning, 1 + seat.counts.crawls, tracker.problem, self.action_form
+        )
+        if self.warm_up is not None and tracker.time <= self.warm_up:
+            return Urgency(np.zeros(learning.size), learning)
+        utility = HolisticCurves(seat.rate).utility(tracker.elapsed)
+        worth = tracker.problem.importance * utility
+        if self.warm_up is None:
+            return Urgency(worth, np.where(seat.counts.crawls < FEWEST, learning, 0.0))
+        return Urgency(worth)

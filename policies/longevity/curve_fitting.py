@@ -1,0 +1,190 @@
+"""The online policy that fits divergence curves to what refreshes found.
+
+Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.arguments import real, whole
+from crawl_envs.kernels import compiled
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from policies.longevity.fitting import Shapes, fit_observations, shapes
+from policies.longevity.one_region import region_period, region_utilities
+from policies.longevity.profiles import ChangeProfiles, HeldProfiles, combine
+from policies.longevity.refreshing import (
+    Footprint,
+    RefreshPolicy,
+    RefreshSeat,
+    Urgency,
+    fragment_core,
+    longest_wait,
+)
+from policies.longevity.warm_up import check_warm_up, learning_period
+
+FEWEST = 4
+"""With fewer observations than this, a fit to more of them stands."""
+
+
+@dataclass
+class FittingSeat(RefreshSeat):
+    """One lane's episode.
+
+    ``items``, ``share`` and ``rate`` are the curve fitted to each page and ``fitted`` to how many
+    observations; ``crawls`` are the copies made of each page, the first included; all (m,).
+    ``period`` (m,) is the time at which the curve's utility reaches the threshold.
+    """
+
+    profiles: ChangeProfiles
+    items: IntArray
+    share: FloatArray
+    rate: FloatArray
+    fitted: IntArray
+    crawls: IntArray
+    period: FloatArray
+
+
+class CurveFitting(RefreshPolicy[FittingSeat]):
+    """Refreshes a page when the curve that fits its change profiles has reached the threshold.
+
+    After each refresh of a page its change profiles are combined, the closest curve of churn or
+    scroll is fitted, and the refresh period is the time at which the utility of that curve, times
+    importance, is ``threshold`` (sections 4.1 and 4.2). It is never longer than ``learning`` times
+    the number of copies of the page so far, of which the first is the one held from the start, and
+    with ``risk`` not than risk * threshold / importance, as a divergence is at most 1 (4.5).
+
+    With a budget the pages past the longest wait that learning or risk allows come first, then
+    those with the most utility by their curves.
+
+    With ``warm_up`` pages are refreshed each ``learning`` times their number of copies for so long,
+    and by their curves alone after that, as where the paper compares policies (section 5.3).
+
+    When a new profile has fewer than 4 observations, the curve fitted to more of them stands.
+
+    Args:
+        env: an environment of pages with fragments, single or vector, wrapped or not.
+        threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        histories: profiles of each page, h >= 1.
+        length: observations of each profile, >= 1.
+        learning: l > 0, in units of time; None for 1, and with a budget for half the mean interval
+            between refreshes of a page, m / (2 bandwidth).
+        risk: rho >= 1; None for no bound. It needs a threshold.
+        warm_up: in units of time, > 0; None for the paper's own rule at all times.
+        sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
+
+    Raises:
+        ValueError: ``env`` has no fragments; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        threshold: float | None = None,
+        histories: int = 5,
+        length: int = 12,
+        learning: float | None = None,
+        risk: float | None = None,
+        warm_up: float | None = None,
+        sketch_size: int | None = None,
+    ) -> None:
+        super().__init__(env, threshold=threshold)
+        self.fragments = fragment_core(self.name, self.core)
+        self.histories = whole("histories", histories, 1)
+        self.length = whole("length", length, 1)
+        self.learning, self.warm_up = check_warm_up(learning, warm_up)
+        self.risk = None if risk is None else real("risk", risk, least=1.0)
+        if risk is not None and threshold is None:
+            raise ValueError(f"risk needs a threshold, got risk {risk!r} and threshold None")
+        self.sketch_size = sketch_size
+        if sketch_size is not None:
+            whole("sketch_size", sketch_size, 1)
+
+    def footprint(self, lane: int = 0) -> Footprint:
+        """Bytes of state per page in a lane; as in the paper, the fitted curve is not counted.
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        seat = self._seated(lane)
+        profiles = seat.profiles.footprint()
+        own = (seat.items, seat.share, seat.rate, seat.fitted, seat.crawls, seat.period)
+        stored = sum(array.nbytes for array in own) / seat.crawls.size
+        return Footprint(profiles.stored + stored, profiles.counted)
+
+    def _begin(self, tracker: Tracker, lane: int) -> FittingSeat:
+        num_pages = tracker.elapsed.size
+        kept = self.histories, self.length, self.sketch_size
+        profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
+        return FittingSeat(
+            tracker.episode,
+            tracker.time,
+            profiles,
+            np.ones(num_pages, np.int64),
+            np.zeros(num_pages),
+            np.zeros(num_pages),
+            np.zeros(num_pages, np.int64),
+            np.ones(num_pages, np.int64),
+            np.full(num_pages, np.inf),
+        )
+
+    def _learn(self, seat: FittingSeat, log: CrawlLog, tracker: Tracker) -> None:
+        pages = seat.profiles.learn(log)
+        np.add.at(seat.crawls, pages, 1)
+        curves = (seat.items, seat.share, seat.rate, seat.fitted, seat.period)
+        threshold = 0.0 if self.threshold is None else self.threshold
+        weights = tracker.problem.importance
+        fit_pages(pages, seat.profiles.kept, shapes(), threshold, weights, *curves)
+
+    def _urgency(self, seat: FittingSeat, tracker: Tracker, lane: int) -> Urgency:
+        learning = learning_period(self.learning, seat.crawls, tracker.problem, self.action_form)
+        worth = np.zeros(tracker.elapsed.size)
+        if self.warm_up is not None and tracker.time <= self.warm_up:
+            return Urgency(worth, tracker.elapsed / learning)
+        wait = longest_wait(learning if self.warm_up is None else math.inf, self._riskless(tracker))
+        if self.threshold is not None and self.action_form == "refresh":
+            return Urgency(worth, tracker.elapsed / longest_wait(wait, seat.period))
+        region_utilities(seat.items, seat.share, seat.rate, tracker.elapsed, worth)
+        return Urgency(tracker.problem.importance * worth, tracker.elapsed / wait)
+
+    def _riskless(self, tracker: Tracker) -> FloatArray | float:
+        """Longest wait under which no page can lose more than risk times threshold, (m,)."""
+        if self.risk is None or self.threshold is None:
+            return math.inf
+        with np.errstate(divide="ignore"):
+            wait: FloatArray = self.risk * self.threshold / tracker.problem.importance
+        return wait
+
+
+@compiled()
+def fit_pages(
+    pages: IntArray,
+    kept: HeldProfiles,
+    shapes: Shapes,
+    threshold: float,
+    importance: FloatArray,
+    items: IntArray,
+    share: FloatArray,
+    rate: FloatArray,
+    fitted: IntArray,
+    period: FloatArray,
+) -> None:
+    """Fit the curves of pages, (n,), and set their periods; a threshold of 0 sets none."""
+    most = kept.age.shape[1] * kept.age.shape[2]
+    ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
+    for page in pages:
+        count = combine(kept, page, ages, values, counts)
+        if count == 0 or count < min(FEWEST, fitted[page]):
+            continue
+        items[page], share[page], rate[page], _ = fit_observations(ages, values, count, shapes)
+        fitted[page] = count
+        if threshold > 0.0:
+            period[page] = np.inf
+            if importance[page] > 0.0:
+                wanted = threshold / importance[page]
+                period[page] = region_period(items[page], share[page], rate[page], wanted)

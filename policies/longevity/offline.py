@@ -1,0 +1,294 @@
+"""The policies that know what online ones have to learn (Olston and Pandey 2008, section 3.4).
+
+==========================  =====================================================================
+:class:`UniformRefresh`     every page that is not static, equally often
+:class:`FragmentStatic`     FS-S: known divergence curves
+:class:`HolisticStatic`     HS-S: known change rates; Cho and Garcia-Molina's optimum
+:class:`FragmentDynamic`    FS-D: the divergence curve that came to pass since the last refresh
+:class:`HolisticDynamic`    HS-D: the same of holistic staleness
+:class:`CurrentDivergence`  U = D, the naive form of section 2.3
+==========================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.arguments import flag, real
+from crawl_envs.copies import TrueDivergence
+from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
+from policies.longevity.curves import DivergenceCurves, HolisticCurves
+from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshSeat, Urgency
+from policies.longevity.region_curves import RegionCurves
+
+
+@dataclass
+class UniformSeat(RefreshSeat):
+    """One lane's episode; ``wanted`` are the pages to refresh, ``lead`` a part of an interval."""
+
+    wanted: BoolArray
+    lead: FloatArray
+
+
+class UniformRefresh(RefreshPolicy[UniformSeat]):
+    """Refreshes every page that is not static, all equally often, and static ones never.
+
+    In the form ``refresh`` each of the n pages is refreshed every ``interval``, at the first
+    decision after its moments, which come one n-th of the interval after each other: so the cost is
+    the same at all times, and the k-th page has its first refresh after (k + 1) / n of an interval.
+    With ``stagger=False`` all are refreshed together. With a budget, the page that was not crawled
+    for longest is next.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        interval: time between refreshes of a page, > 0; needed in the form ``refresh``.
+        static: which pages are static, (m,) bool; None for those whose revealed change rate is 0,
+            and no page where none is revealed.
+        stagger: whether pages take turns.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; the interval is missing, or not > 0; ``static``
+            is not (m,) of truth values.
+    """
+
+    needs_threshold = False
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        interval: float | None = None,
+        static: ArrayLike | None = None,
+        stagger: bool = True,
+    ) -> None:
+        super().__init__(env)
+        if interval is None and self.action_form == "refresh":
+            raise ValueError(
+                f"interval must be a number > 0 for {self.name} in the form refresh, got None"
+            )
+        self.interval = None if interval is None else real("interval", interval, above=0.0)
+        self.stagger = flag("stagger", stagger)
+        self.static: BoolArray | None = None
+        if static is not None:
+            self.static = np.array(static)
+            if self.static.dtype != np.bool_ or self.static.ndim != 1:
+                raise ValueError(
+                    f"static must be truth values of shape (m,), got {self.static.dtype} of shape "
+                    f"{self.static.shape}"
+                )
+
+    def _begin(self, tracker: Tracker, lane: int) -> UniformSeat:
+        num_pages = tracker.elapsed.size
+        wanted = np.ones(num_pages, np.bool_)
+        if self.static is not None:
+            if self.static.size != num_pages:
+                raise ValueError(f"static must have shape ({num_pages},), got {self.static.shape}")
+            wanted = ~self.static
+        elif tracker.problem.change_rate is not None:
+            wanted = tracker.problem.change_rate > 0.0
+        lead = np.zeros(num_pages)
+        if self.stagger and wanted.any():
+            count = int(wanted.sum())
+            lead[wanted] = 1.0 - np.arange(1, count + 1) / count
+        return UniformSeat(tracker.episode, tracker.time, wanted, lead)
+
+    def _urgency(self, seat: UniformSeat, tracker: Tracker, lane: int) -> Urgency:
+        if self.action_form != "refresh":
+            return Urgency(np.where(seat.wanted, tracker.elapsed, -1.0))
+        crawled = np.maximum(tracker.time - tracker.elapsed, 0.0)
+        passed = self._moments(seat, tracker.time) > self._moments(seat, crawled)
+        return Urgency(np.zeros(passed.size), (seat.wanted & passed).astype(np.float64))
+
+    def _moments(self, seat: UniformSeat, time: Any) -> FloatArray:
+        """How many moments of each page have come by then, (m,)."""
+        assert self.interval is not None
+        turns: FloatArray = np.floor(time / self.interval + seat.lead + ROUNDING)
+        return turns
+
+
+@dataclass
+class CurvesSeat(RefreshSeat):
+    """One lane's episode, with the curves of its pages."""
+
+    curves: DivergenceCurves
+
+
+class KnownCurves(RefreshPolicy[CurvesSeat]):
+    """Refreshes pages by known divergence curves that depend on the time since the refresh alone.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        curves: those of all pages, where they were measured; None for what the environment reveals.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0; there
+            are not as many curves as pages; nothing is given or revealed.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        threshold: float | None = None,
+        curves: DivergenceCurves | None = None,
+    ) -> None:
+        super().__init__(env, threshold=threshold)
+        self.curves = curves
+
+    @abstractmethod
+    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
+        """The curves that follow from what is revealed; None if it is not."""
+
+    def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
+        curves = self._revealed(tracker.problem) if self.curves is None else self.curves
+        if curves is None:
+            raise ValueError(
+                f"curves must be given to {self.name} where the environment reveals none; or make "
+                "it with reveal='parameters'"
+            )
+        if curves.num_pages != tracker.elapsed.size:
+            raise ValueError(
+                f"curves must be of {tracker.elapsed.size} pages, got {curves.num_pages}"
+            )
+        return CurvesSeat(tracker.episode, tracker.time, curves)
+
+    def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
+        return Urgency(tracker.problem.importance * seat.curves.utility(tracker.elapsed))
+
+
+class FragmentStatic(KnownCurves):
+    """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
+
+    Arguments and errors as for :class:`KnownCurves`; revealed regions give the curves.
+    """
+
+    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
+        return None if problem.regions is None else RegionCurves(problem.regions)
+
+
+class HolisticStatic(KnownCurves):
+    """HS-S: the optimal policy for holistic staleness, given the change rates (appendix A).
+
+    It is that of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers".
+
+    Arguments and errors as for :class:`KnownCurves`; revealed change rates give the curves.
+    """
+
+    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
+        return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
+
+
+class TrueCore(Protocol):
+    """What oracles read of an environment."""
+
+    def true_divergence(self, lane: int = 0) -> TrueDivergence:
+        """How far held copies are from the truth."""
+
+
+def true_core(name: str, core: Any) -> TrueCore:
+    """The environment, if it tells the truth; ValueError if not."""
+    if not hasattr(core, "true_divergence"):
+        raise ValueError(
+            f"env must be an environment of pages with fragments for {name}, got "
+            f"{type(core).__name__}"
+        )
+    return core  # type: ignore[no-any-return]
+
+
+class TruePolicy(RefreshPolicy[RefreshSeat]):
+    """An oracle: it reads what truly happened since each page was refreshed.
+
+    Args:
+        env: an environment of pages with fragments, single or vector, wrapped or not.
+        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
+
+    Raises:
+        ValueError: ``env`` has no fragments; the threshold is missing, or not > 0.
+    """
+
+    def __init__(self, env: Any, *, threshold: float | None = None) -> None:
+        super().__init__(env, threshold=threshold)
+        self.truth = true_core(self.name, self.core)
+
+    @abstractmethod
+    def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
+        """Utility of a refresh of each page now, (m,)."""
+
+    def _begin(self, tracker: Tracker, lane: int) -> RefreshSeat:
+        return RefreshSeat(tracker.episode, tracker.time)
+
+    def _urgency(self, seat: RefreshSeat, tracker: Tracker, lane: int) -> Urgency:
+        utility = self._utility(self.truth.true_divergence(lane), tracker.elapsed)
+        return Urgency(tracker.problem.importance * utility)
+
+
+class FragmentDynamic(TruePolicy):
+    """FS-D: eq. 4 with the divergence curve that came to pass since the last refresh.
+
+    It can fall below 0 where fragments have come back. Arguments and errors as for
+    :class:`TruePolicy`.
+    """
+
+    def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
+        return elapsed * truth.divergence - truth.area
+
+
+class HolisticDynamic(TruePolicy):
+    """HS-D: the same for holistic staleness, whose curve jumps from 0 to 1 at the first change.
+
+    So the utility is the time from the refresh to the first change, and stays there. A page that
+    changed sooner than T / importance after its refresh is never refreshed again: eq. 4 takes it
+    that the next cycle goes as this one. Arguments and errors as for :class:`TruePolicy`.
+    """
+
+    def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
+        return np.where(truth.changed, truth.first_change, 0.0)
+
+
+class CurrentDivergence(RefreshPolicy[CurvesSeat]):
+    """The naive form U = D: refreshes the pages that are furthest from their copies (section 2.3).
+
+    The paper finds it worse than uniform refreshing. The threshold is importance times divergence,
+    without a time.
+
+    Args:
+        env: an environment of pages with fragments, single or vector, wrapped or not.
+        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        curves: expected divergence of all pages; None for that of revealed regions.
+        dynamic: whether the true divergence counts, not the expected one.
+
+    Raises:
+        ValueError: as for :class:`FragmentStatic`, and with ``dynamic`` where ``env`` has no
+            fragments.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        threshold: float | None = None,
+        curves: DivergenceCurves | None = None,
+        dynamic: bool = False,
+    ) -> None:
+        super().__init__(env, threshold=threshold)
+        self.truth = true_core(self.name, self.core) if flag("dynamic", dynamic) else None
+        self.curves = curves
+
+    def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
+        if self.truth is not None:
+            return CurvesSeat(tracker.episode, tracker.time, HolisticCurves(0.0))
+        known = FragmentStatic(self.core, threshold=self.threshold, curves=self.curves)
+        return known._begin(tracker, lane)
+
+    def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
+        if self.truth is not None:
+            divergence = self.truth.true_divergence(lane).divergence
+        else:
+            divergence = seat.curves.divergence(tracker.elapsed)
+        return Urgency(tracker.problem.importance * divergence)

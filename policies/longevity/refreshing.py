@@ -1,0 +1,212 @@
+"""Policies that refresh pages by what a refresh is worth, with a threshold or with a budget.
+
+Olston and Pandey (2008), section 2.2: refresh exactly the pages whose utility has reached the
+threshold T. What that costs is what comes out. With a budget instead, the pages that are worth the
+most are refreshed, as many as the budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.arguments import real
+from crawl_envs.copies import Sketches
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from policies.binding import ActingPolicy
+
+ROUNDING = 1e-9
+"""Share by which times and utilities may fall short of what makes a page due, through rounding."""
+HASH_BYTES, OBSERVATION_BYTES = 4, 8
+"""Bytes of a hash, and of an observation (two numbers of 4 bytes), as section 5.2 counts them."""
+
+
+@dataclass
+class RefreshSeat:
+    """One lane's episode: up to when its crawls were taken in, and the decision at hand."""
+
+    episode: int
+    heard: float
+    decided: float = field(default=math.nan, init=False)
+    choice: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
+
+
+Seat = TypeVar("Seat", bound=RefreshSeat)
+
+
+class Urgency(NamedTuple):
+    """How urgent pages are.
+
+    Attributes:
+        worth: importance times utility of a refresh now, (m,), >= 0.
+        overdue: share of the longest wait that has passed, (m,), >= 0: at 1 a page is due whatever
+            it is worth, and comes before all others; None where there is no such wait.
+    """
+
+    worth: FloatArray
+    overdue: FloatArray | None = None
+
+
+class Footprint(NamedTuple):
+    """Bytes of state per page, on average (section 5.2).
+
+    Attributes:
+        stored: bytes of the arrays that are kept.
+        counted: bytes as the paper counts them: 4 per hash in use, 8 per observation.
+    """
+
+    stored: float
+    counted: float
+
+
+class RefreshPolicy(ActingPolicy[Seat], Generic[Seat]):
+    """Refreshes pages by their worth.
+
+    In the form ``refresh`` all existing pages are refreshed whose worth has reached ``threshold``,
+    or whose longest wait is over. In ``page`` and ``scores`` as many pages are refreshed as the
+    budget allows: first those whose longest wait is over, the most overdue first, then those that
+    are worth the most. Ties go to the page that was not crawled for longest, then to the lowest
+    index.
+
+    What the last step taught is taken in once, by ``observe`` or the next ``predict``.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        threshold: T > 0, importance times divergence times time; it is needed in the form
+            ``refresh`` and not used in the others.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0.
+    """
+
+    needs_threshold = True
+    """Whether the form ``refresh`` goes by a threshold."""
+
+    def __init__(self, env: Any, *, threshold: float | None = None) -> None:
+        if env is None:
+            raise ValueError(f"{self.name} reads what is known of copies, so env must be given")
+        super().__init__(env)
+        if threshold is None and self.action_form == "refresh" and self.needs_threshold:
+            raise ValueError(
+                f"threshold must be a number > 0 for {self.name} in the form refresh, got None"
+            )
+        self.threshold = None if threshold is None else real("threshold", threshold, above=0.0)
+
+    @abstractmethod
+    def _urgency(self, seat: Seat, tracker: Tracker, lane: int) -> Urgency:
+        """How urgent each page is now."""
+
+    def _learn(self, seat: Seat, log: CrawlLog, tracker: Tracker) -> None:
+        """Take in the crawls of a step."""
+
+    def footprint(self, lane: int = 0) -> Footprint:
+        """Bytes of state per page in a lane; 0 of a policy that remembers nothing.
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        self._seated(lane)
+        return Footprint(0.0, 0.0)
+
+    def _seated(self, lane: int) -> Seat:
+        if lane not in self._seats:
+            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
+        return self._seats[lane]
+
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        assert self.core is not None
+        tracker = self.core.tracker(lane)
+        self._hear(self._seat(tracker, lane), log, tracker)
+
+    def _follow(self, lane: int) -> None:
+        assert self.core is not None
+        self.observe(self.core.last_log(lane), lane)
+
+    def _hear(self, seat: Seat, log: CrawlLog, tracker: Tracker) -> None:
+        if seat.heard != tracker.time:
+            seat.heard = tracker.time
+            self._learn(seat, log, tracker)
+
+    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
+        assert self.core is not None
+        if seat.decided != tracker.time:
+            self._hear(seat, self.core.last_log(lane), tracker)
+            seat.decided = tracker.time
+            urgency = self._urgency(seat, tracker, lane)
+            if self.action_form == "refresh":
+                seat.choice = np.flatnonzero(self._due(urgency) & tracker.alive)
+            else:
+                seat.choice = most_urgent(urgency, tracker.elapsed, tracker.alive, self._count)
+        return seat.choice
+
+    def _due(self, urgency: Urgency) -> BoolArray:
+        due = np.zeros(urgency.worth.size, np.bool_)
+        if self.threshold is not None:
+            due |= urgency.worth >= self.threshold * (1.0 - ROUNDING)
+        if urgency.overdue is not None:
+            due |= urgency.overdue >= 1.0 - ROUNDING
+        return due
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        raise AssertionError(f"{self.name} is always bound")
+
+
+class FragmentCore(Protocol):
+    """What policies that keep sketches read of an environment of pages with fragments."""
+
+    def first_sketch(self, lane: int = 0) -> Sketches:
+        """The sketches of all pages at time 0."""
+
+
+def fragment_core(name: str, core: Any) -> FragmentCore:
+    """The environment, if its pages have fragments; ValueError if not."""
+    if not hasattr(core, "first_sketch"):
+        raise ValueError(
+            f"env must be an environment of pages with fragments for {name}, got "
+            f"{type(core).__name__}"
+        )
+    return core  # type: ignore[no-any-return]
+
+
+def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
+    """The ``count`` most urgent existing pages, best first; page 0 where there is none at all."""
+    worth = np.where(alive, urgency.worth, -np.inf)
+    if urgency.overdue is not None:
+        late = alive & (urgency.overdue >= 1.0 - ROUNDING)
+        if late.any():
+            chosen = _top(np.where(late, urgency.overdue, -np.inf), elapsed, count)
+            worth[late] = -np.inf
+            if chosen.size < count:
+                rest = _top(worth, elapsed, count - chosen.size)
+                chosen = np.concatenate((chosen, rest))
+            return chosen
+    chosen = _top(worth, elapsed, count)
+    return chosen if chosen.size else np.zeros(1, np.int64)
+
+
+def _top(rank: FloatArray, elapsed: FloatArray, count: int) -> IntArray:
+    """The ``count`` pages that rank highest, best first; none of rank -inf."""
+    count = min(count, rank.size)
+    if count == 1:
+        best = rank.max()
+        tied = np.flatnonzero(rank == best)
+        found = tied[np.argmax(elapsed[tied])]
+        return np.array([found] if best > -np.inf else [], np.int64)
+    bar = np.partition(rank, -count)[-count]
+    reached = np.flatnonzero((rank >= bar) & (rank > -np.inf))
+    order = np.lexsort((-elapsed[reached], -rank[reached]))
+    return reached[order[:count]].astype(np.int64)
+
+
+def longest_wait(*bounds: FloatArray | float) -> Any:
+    """The least of several longest waits, which may be infinite."""
+    least: Any = np.inf
+    for bound in bounds:
+        least = np.minimum(least, bound)
+    return least

@@ -1,0 +1,34 @@
+"""The schedule for learning: waits that grow with every copy of a page.
+
+Olston and Pandey (2008), section 4.2: at first the refresh period of a page is bounded by l n, with
+n its refreshes so far. Here n counts the copies of the page, so that it is 1 from the start.
+Section 5.3 lets policies that have no such rule warm up on that schedule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.arguments import real
+from crawl_envs.types import FloatArray, IntArray, Problem
+
+FIRST_SHARE = 0.5
+"""With a budget, l is such a share of the mean interval between refreshes of a page."""
+
+
+def check_warm_up(
+    learning: float | None, warm_up: float | None
+) -> tuple[float | None, float | None]:
+    """The learning parameter and the warm-up, checked; ValueError where they are not > 0."""
+    length = None if warm_up is None else real("warm_up", warm_up, above=0.0)
+    return None if learning is None else real("learning", learning, above=0.0), length
+
+
+def learning_period(
+    learning: float | None, crawls: IntArray, problem: Problem, action_form: str
+) -> FloatArray:
+    """Return l n of each page, (m,); an l of None is 1, or follows from the budget if any."""
+    if learning is None:
+        mean_interval = problem.num_pages / problem.bandwidth
+        learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
+    return learning * crawls.astype(np.float64)

@@ -1,0 +1,312 @@
+"""Curve fitting, divergence bounds and Cho and Garcia-Molina's policy, as they crawl."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from crawl_envs.sketches import Sketches, sketch_of
+from crawl_envs.types import Problem, Tracker
+from policies import values
+from policies.estimators import fit_change_rates, improved_rate
+from policies.longevity.bounds import DivergenceBounds
+from policies.longevity.cgm import ChoGarciaMolina
+from policies.longevity.curve_fitting import CurveFitting
+from policies.longevity.fitting import fit_curve
+from policies.longevity.offline import UniformRefresh
+from policies.longevity.one_region import region_period, region_utility
+from policies.longevity.region_curves import RegionCurves
+from tests.policies.longevity.fragment_play import crawls, fragments, play
+
+TICK = 0.5
+HIDDEN = {"reveal": "importance"}
+
+
+def up_to_tick(wait):
+    return np.ceil(wait / TICK - 1e-6) * TICK
+
+
+def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
+    env = fragments(horizon=90.0, **HIDDEN)
+    policy = CurveFitting(env, threshold=0.3, learning=3.0, risk=55.0)
+    due, kinds = {}, {"learning": 0, "period": 0, "risk": 0}
+
+    def each(log, tracker):
+        seat = policy._seats[0]
+        for page, elapsed in zip(log.page, log.elapsed, strict=True):
+            if page in due:
+                bound, which = due[page]
+                assert elapsed == pytest.approx(up_to_tick(bound))
+                kinds[which] += 1
+        policy.observe(log)
+        for page in log.page:
+            ages, found = seat.profiles.combined(page)
+            fit = fit_curve(ages, found)
+            weight = tracker.problem.importance[page]
+            waits = {
+                "learning": 3.0 * seat.crawls[page],
+                "risk": 55.0 * 0.3 / weight,
+                "period": region_period(fit.items, fit.share, fit.rate, 0.3 / weight),
+            }
+            if len(ages) >= 4:
+                which = min(waits, key=waits.get)
+                due[page] = waits[which], which
+
+    play(env, policy, 0, each)
+    assert all(count > 3 for count in kinds.values()), kinds
+
+
+def test_the_worth_with_a_budget_is_the_utility_of_the_fitted_curve():
+    env = fragments("page", horizon=40.0, **HIDDEN)
+    policy = CurveFitting(env, learning=1e6)  # nothing is ever overdue
+    play(env, policy)
+    seat, tracker = policy._seats[0], env.unwrapped.tracker(0)
+    urgency = policy._urgency(seat, tracker, 0)
+    assert urgency.overdue.max() < 1.0
+    fitted = np.flatnonzero(seat.fitted)
+    assert fitted.size > 5
+    for page in fitted:
+        ages, found = seat.profiles.combined(page)
+        fit = fit_curve(ages, found) if len(ages) >= 4 else None
+        curve = (seat.items[page], seat.share[page], seat.rate[page])
+        if fit is not None:
+            assert curve == fit[:3]
+        worth = tracker.problem.importance[page] * region_utility(*curve, tracker.elapsed[page])
+        assert urgency.worth[page] == pytest.approx(worth)
+
+
+def test_with_a_budget_pages_that_have_to_be_learned_come_first():
+    env = fragments("page", horizon=10.0, **HIDDEN)
+    policy = CurveFitting(env, learning=0.01)
+    found = crawls(env, policy)
+    assert sorted(page for page, _ in found[:40]) == list(range(40))
+
+
+@pytest.mark.parametrize("policy", [CurveFitting, ChoGarciaMolina])
+def test_both_warm_up_on_the_same_schedule(policy):
+    env = fragments(horizon=20.0, **HIDDEN)
+    made = policy(env, threshold=1e-3, learning=2.0, warm_up=15.0)
+    found = crawls(env, made)
+    early = [(page, when) for page, when in found if when <= 15.0]
+    expected = [(page, when) for when in (2.0, 6.0, 12.0) for page in range(40)]
+    assert early == expected
+    assert len(found) > len(early)
+
+
+def test_a_short_new_profile_does_not_replace_a_long_one():
+    env = fragments(horizon=30.0, **HIDDEN)
+    policy = CurveFitting(env, threshold=0.05, histories=1, length=6)
+    fitted = {}
+
+    def each(log, tracker):
+        policy.observe(log)
+        for page in log.page:
+            kept = policy._seats[0].profiles
+            count = len(kept.combined(page)[0])
+            fitted.setdefault(page, []).append((count, int(policy._seats[0].fitted[page])))
+
+    play(env, policy, 0, each)
+    long = [pairs for pairs in fitted.values() if len(pairs) > 9]
+    assert len(long) > 3
+    for pairs in long:
+        assert pairs[:9] == [
+            *((k, k) for k in range(1, 7)), (0, 6), (1, 6), (2, 6)
+        ]  # fmt: skip
+
+
+def test_pages_without_divergence_are_left_to_learning():
+    env = fragments(horizon=30.0, **HIDDEN)
+    policy = CurveFitting(env, threshold=0.3, learning=1.0)
+    waits = []
+    static = []
+
+    def each(log, _):
+        for page, elapsed in zip(log.page, log.elapsed, strict=True):
+            if page in static:
+                waits.append(float(elapsed))
+
+    env.reset(seed=0)
+    static.extend(np.flatnonzero(env.unwrapped.instance.change_rate == 0.0).tolist())
+    play(env, policy, 0, each)
+    assert len(static) > 5
+    assert sorted(set(waits)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_bounds_start_from_the_threshold_and_keep_to_the_risk():
+    env = fragments(horizon=60.0, **HIDDEN)
+    policy = DivergenceBounds(env, threshold=1.5, risk=4.0)
+    first, longest = {}, 0.0
+
+    def each(log, tracker):
+        nonlocal longest
+        weight = tracker.problem.importance[log.page]
+        for page, elapsed in zip(log.page, log.elapsed, strict=True):
+            first.setdefault(page, float(elapsed))
+        if log.page.size:
+            longest = max(longest, float((log.elapsed * weight).max()))
+
+    play(env, policy, 0, each)
+    importance = env.unwrapped.instance.importance
+    for page, wait in first.items():
+        assert wait == pytest.approx(up_to_tick(1.5 / importance[page]))
+    assert 5.0 < longest <= 6.0 + TICK * importance.max()
+
+
+def test_bounds_settle_near_the_best_period_of_a_page():
+    """The period ends up within a factor of 4 of the optimum, where that is within the risk."""
+    env = fragments(m=150, bandwidth=8.0, horizon=120.0, **HIDDEN)
+    policy = DivergenceBounds(env, threshold=0.2, risk=30.0)
+    play(env, policy)
+    instance = env.unwrapped.instance
+    best = RegionCurves(instance.regions).period(0.2 / instance.importance)
+    plain = best * instance.importance < 4.0
+    assert plain.sum() > 10
+    ratio = policy.periods()[plain] / best[plain]
+    assert np.all((ratio > 0.25) & (ratio < 4.0))
+    assert 0.5 < np.median(ratio) < 2.0
+    still = instance.change_rate == 0.0
+    assert policy.periods()[still] == pytest.approx(6.0 / instance.importance[still])
+
+
+def test_the_threshold_of_bounds_follows_the_budget():
+    env = fragments("page", m=60, bandwidth=12.0, horizon=150.0, **HIDDEN)
+    policy = DivergenceBounds(env)
+    play(env, policy)
+    demand = (1.0 / policy.periods()).sum()
+    assert 0.5 < demand / 12.0 < 2.0
+
+
+@pytest.mark.parametrize("estimator", ["improved", "mle"])
+def test_change_rates_are_those_of_what_was_found(estimator):
+    env = fragments("page", horizon=30.0, **HIDDEN)
+    policy = ChoGarciaMolina(env, warm_up=12.0, estimator=estimator)
+    told = {page: ([], []) for page in range(40)}
+
+    def each(log, _):
+        policy.observe(log)
+        for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
+            told[page][0].append(float(elapsed))
+            told[page][1].append(bool(changed))
+
+    play(env, policy, 0, each)
+    rates = policy.change_rates()
+    several = [page for page, (waits, _) in told.items() if len(waits) > 2]
+    assert len(several) > 10
+    assert np.unique(rates[several]).size > 5
+    for page in several:
+        waits, changed = told[page]
+        if estimator == "improved":
+            expected = improved_rate(sum(changed), len(changed), sum(waits))
+        else:
+            expected = fit_change_rates(waits, changed, smoothing=0.0).change_rate[0]
+        assert rates[page] == pytest.approx(min(float(expected), 1e12), rel=1e-9)
+    tracker = env.unwrapped.tracker(0)
+    worth = policy._urgency(policy._seats[0], tracker, 0).worth
+    weights = tracker.problem.importance
+    greedy = values.greedy(tracker.elapsed, importance=weights, change_rate=rates)
+    assert worth == pytest.approx(greedy, rel=1e-9)
+
+
+def steady(env, policy, seeds, start):
+    """Refresh cost and divergence after ``start``, averaged over seeds."""
+    found = []
+    for seed in seeds:
+        before = []
+
+        def each(_, tracker, before=before):
+            if not before and tracker.time >= start:
+                before.append(env.unwrapped.ledger(0))
+
+        after = play(env, policy, seed, each)
+        spent = after.crawls - before[0].crawls
+        amount = after.alive_time - before[0].alive_time
+        found.append((spent, after.divergence_time - before[0].divergence_time, amount))
+    spent, diverged, amount = np.sum(found, axis=0)
+    return spent / amount, diverged / amount
+
+
+def test_curve_fitting_beats_uniform_and_holistic_learning():
+    """Figures 9 and 11: less divergence than either at no more refreshes, after the warm-up."""
+    env = fragments(m=200, bandwidth=1.0, horizon=60.0, **HIDDEN)
+    warm = {"learning": 1.5, "warm_up": 30.0}
+    fitting = steady(env, CurveFitting(env, threshold=0.2, **warm), range(3), 30.0)
+    holistic = steady(env, ChoGarciaMolina(env, threshold=1.7, **warm), range(3), 30.0)
+    told = fragments(m=200, bandwidth=1.0, horizon=60.0)
+    uniform = steady(told, UniformRefresh(told, interval=9.0), range(3), 30.0)
+    assert fitting[0] < holistic[0]
+    assert fitting[0] < uniform[0]
+    assert fitting[1] < 0.95 * holistic[1]
+    assert fitting[1] < 0.98 * uniform[1]
+
+
+def test_sketches_of_eight_hashes_take_little_room():
+    """Section 5.2: 128 bytes per page at most, 8 hashes and 12 observations."""
+    env = fragments(horizon=40.0, **HIDDEN)
+    policy = CurveFitting(env, threshold=0.1, histories=1, sketch_size=8)
+    play(env, policy)
+    footprint = policy.footprint()
+    assert 32.0 < footprint.counted <= 128.0
+    assert footprint.counted < footprint.stored < 512.0
+    bounds = DivergenceBounds(env, threshold=0.5, histories=1, sketch_size=8)
+    play(env, bounds)
+    assert 32.0 < bounds.footprint().counted <= 128.0
+
+
+class ManyPages:
+    """An environment of m pages whose copies do not change, at a decision of its own."""
+
+    num_lanes, batch, features = 1, 1, ("elapsed",)
+    coins = num_slots = None
+
+    def __init__(self, m, action_form):
+        self.action_form = action_form
+        self.m, self.now = m, 1.0
+        self.problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.ones(m))
+        rows = [sketch_of([page, page + 1, page + 2]) for page in range(m)]
+        self.sketches = Sketches.of_rows(rows)
+        self.pages = np.zeros(0, np.int64)
+
+    def first_sketch(self, lane=0):
+        return self.sketches
+
+    def tracker(self, lane=0):
+        signals, changed = np.zeros(self.m, np.int64), np.full(self.m, -1, np.int8)
+        elapsed, alive = np.full(self.m, self.now), np.ones(self.m, bool)
+        return Tracker(self.problem, 1, self.now, elapsed, signals, changed, alive, changed)
+
+    def last_log(self, lane=0):
+        rows = [self.sketches.row(page) for page in self.pages]
+        none = np.zeros(self.pages.size, bool)
+        return SimpleNamespace(
+            page=self.pages,
+            time=np.full(self.pages.size, self.now),
+            elapsed=np.full(self.pages.size, self.now),
+            changed=none,
+            probe=none,
+            sketch=Sketches.of_rows(rows),
+        )
+
+
+@pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
+@pytest.mark.parametrize("form", ["page", "refresh"])
+def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
+    core = ManyPages(10_000, form)
+    core.unwrapped = core
+    made = policy(core, **({"threshold": 5.0} if form == "refresh" else {}))
+    observation = np.zeros((10_000, 1), np.float32)
+    made.predict(observation)
+    if policy is CurveFitting:
+        seat = made._seats[0]
+        seat.items[:], seat.share[:], seat.rate[:] = 20, 0.3, 2.0
+    laps = []
+    for lap in range(12):
+        core.now += 0.1
+        core.pages = np.arange(5 * lap, 5 * lap + 5)
+        start = time.perf_counter()
+        made.predict(observation)
+        laps.append(time.perf_counter() - start)
+    print(policy.__name__, form, f"{1e3 * min(laps):.2f} ms")
+    assert min(laps) < 0.02
