@@ -61,6 +61,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "reveal": "parameters",
     },
     "CrawlTrace-v0 both": {"window": [100.0, 110.0], "signals": "both"},
+    "CrawlLongevity-v0": {
+        "num_pages": 12,
+        "bandwidth": 1.5,
+        "horizon": 12.0,
+        "signals": "noisy",
+        "sketch_size": 8,
+    },
+    "CrawlLongevity-v0 trace": {
+        "instance": "garden-handbook",
+        "window": [100.0, 130.0],
+        "bandwidth": 1.0,
+        "action": "refresh",
+    },
 }
 """Arguments that make episodes short, by an id and maybe a word more; an id that is missing runs
 with its defaults."""
