@@ -35,7 +35,7 @@ def test_links_lead_somewhere():
 
 
 def test_every_environment_and_policy_is_named():
-    for name in (*crawl_envs.FAMILIES, *policies.names()):
+    for name in (*crawl_envs.FAMILIES, *policies.names(), *policies.fragment_names()):
         assert f"`{name}" in README, name
 
 

@@ -225,10 +225,16 @@ class DivergencePosterior:
         self._stale[:] = False
 
     def _write_curve(self, page: int) -> None:
-        tables = self.tables
+        tables, weights = self.tables, self.posterior(page)
+        if self.recall[page] == 0.0 and self._heard[page] == 0:
+            kernels.worth_unheard(
+                self._curve, weights, tables.gain, tables.amount, self.rates, self.ages
+            )
+            self.curves[page] = self._curve
+            return
         kernels.worth(
             self._curve,
-            self.posterior(page),
+            weights,
             tables.divergence,
             tables.missed,
             tables.amount,

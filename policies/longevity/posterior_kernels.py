@@ -180,6 +180,55 @@ def normalise(weights: FloatArray, top: float) -> None:
 
 
 @compiled()
+def worth_unheard(
+    curve: FloatArray,
+    weights: FloatArray,
+    gain: FloatArray,
+    amounts: FloatArray,
+    rates: FloatArray,
+    ages: FloatArray,
+) -> None:
+    """Write what :func:`worth` does for a page without signals, from a table made for it.
+
+    Args:
+        curve: written, (T,).
+        weights: of the page's curves.
+        gain: a E[d_N] - E[sum of d_k over k < N], N ~ Poisson(a), by share, shape and a.
+        amounts: a.
+        rates: L_l, (l,).
+        ages: (T,).
+    """
+    cells = gain.reshape(-1, amounts.size)
+    places, upper = np.zeros(ages.size, np.int64), np.zeros(ages.size)
+    curve[:] = 0.0
+    least = NEGLIGIBLE * weights[: rates.size * cells.shape[0]].max()
+    for row in range(rates.size):
+        for column in range(ages.size):
+            places[column], upper[column] = between(amounts, rates[row] * ages[column])
+        for cell in range(cells.shape[0]):
+            weight = weights[row * cells.shape[0] + cell]
+            if weight <= least:
+                continue
+            own = cells[cell]
+            for column in range(ages.size):
+                place = places[column]
+                value = own[place] + upper[column] * (own[place + 1] - own[place])
+                curve[column] += weight / rates[row] * value
+
+
+@compiled()
+def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
+    """Return the row of the tables below an amount, and its share of the way to the next.
+
+    The share is below 0 where fewer updates are expected than are tabulated.
+    """
+    place = int(np.searchsorted(amounts, amount, side="right")) - 1
+    place = min(max(place, 0), amounts.size - 2)
+    share = (amount - amounts[place]) / (amounts[place + 1] - amounts[place])
+    return place, min(share, 1.0)
+
+
+@compiled()
 def law_of_told(chance: FloatArray, known: int, sure: float) -> None:
     """Write the probabilities that j of ``known`` signals tell of an update, j = 0 .. known."""
     chance[:] = 0.0
@@ -223,10 +272,7 @@ def worth(
         law_of_told(chance, known, sure)
         for column in range(ages.size):
             amount = (1.0 - recall) * rate * ages[column] + (signals - known) * sure
-            place = int(np.searchsorted(amounts, amount, side="right")) - 1
-            place = min(max(place, 0), amounts.size - 2)
-            share = (amount - amounts[place]) / (amounts[place + 1] - amounts[place])
-            share = min(share, 1.0)  # below 0 where fewer than tabulated are expected
+            place, share = between(amounts, amount)
             places[column], upper[column] = place, share
             expected[column] = known * sure + (
                 amounts[place] * (1.0 - share) + amounts[place + 1] * share

@@ -59,12 +59,15 @@ class ShapeTables(NamedTuple):
         divergence: E[D] after j updates for certain and Poisson(a) more,
             (NUM_SHARES, s, NUM_AMOUNTS, TOLD + 1).
         missed: E[sum of d_k over k < N], N = j + Poisson(a), d_k = E[D] after k updates; the same.
+        gain: a times the divergence after Poisson(a) updates less what is missed,
+            (NUM_SHARES, s, NUM_AMOUNTS).
         amount: a, (NUM_AMOUNTS,).
     """
 
     log_found: Float32Array
     divergence: FloatArray
     missed: FloatArray
+    gain: FloatArray
     amount: FloatArray
 
 
@@ -167,4 +170,5 @@ def shape_tables() -> ShapeTables:
             divergence[:, number, :, certain] = values[:, :NUM_AMOUNTS]
             missed[:, number, :, certain] = before[:, None] + areas
             before = before + values[:, -1]
-    return ShapeTables(found.astype(np.float32), divergence, missed, grid)
+    gain = grid * divergence[..., 0] - missed[..., 0]
+    return ShapeTables(found.astype(np.float32), divergence, missed, gain, grid)

@@ -191,3 +191,18 @@ def test_utility_is_the_sum_over_the_path(belief):
     expected = (strikes * divergence(4.0, 2) - area) / rate
     found = curve_of(belief, one_cell(belief, row, 1, 2), 2, recall, false_rate, np.array([4.0]))
     assert found[0] == pytest.approx(expected, rel=0.01)
+
+
+def test_what_is_worth_without_signals_is_the_general_case():
+    made, rates = tables.shape_tables(), np.exp2(np.arange(17.0) - 8.0) / 3.0
+    ages = np.exp2(np.arange(32) / 2.0 - 6.0) * 3.0
+    weights = np.random.default_rng(0).exponential(size=made.gain[..., 0].size * 17 + 1) ** 3
+    weights /= weights.sum()
+    short, long = np.zeros(32), np.zeros(32)
+    kernels.worth_unheard(short, weights, made.gain, made.amount, rates, ages)
+    told = made.divergence, made.missed, made.amount, rates, ages
+    kernels.worth(long, weights, *told, 0, 0.0, 0.3)
+    tabulated = rates.min() * ages >= made.amount[0]
+    assert tabulated.sum() == 28
+    assert short[tabulated] == pytest.approx(long[tabulated], rel=1e-9)
+    assert short == pytest.approx(long, rel=1e-3)  # below the tables both are continued
