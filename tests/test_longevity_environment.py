@@ -13,6 +13,7 @@ from crawl_envs import evaluation, instances
 from crawl_envs.contents import Contents
 from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
 from crawl_envs.regions import Regions
+from crawl_envs.sim.fragment_world import FragmentWorld
 from crawl_envs.sim.region_law import draw
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sketches import divergence as sketched
@@ -218,3 +219,29 @@ def test_evaluation_reports_divergence_of_every_policy():
     found = {row.policy: row.value for row in rows if row.metric == "divergence"}
     assert set(found) == {"RoundRobin", "Greedy"}
     assert all(0.0 < value < 1.0 for value in found.values())
+
+
+def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
+    """Crawls at the very time of a birth or a death are before it, and the loss is told right."""
+    contents = Contents.of_spells(
+        1, page=[0, 0, 0, 0], birth=[-np.inf, -np.inf, 1.0, 2.0], death=[np.inf, 1.0, 2.0, np.inf]
+    )
+    world = FragmentWorld(1, 1, base_versions=1)
+    world.set_contents(0, contents)
+    world.set_importance(0, np.ones(1))
+    world.restart(np.ones(1, np.bool_), np.array([1.0]))
+    everything = np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1, np.bool_)
+    versions = versions_of(contents)[0]
+    made = 0.0
+    for now, then in ((1.0, 2.0), (2.0, 3.0)):
+        before, made = made, now
+        world.step(*everything, np.array([then]))
+        found = world.true_divergence(0).divergence[0]
+        assert found == distance(version_at(versions, then), version_at(versions, now))
+        expected = distance(version_at(versions, now), version_at(versions, before))
+        assert world.copies(0).divergence[0, 0] == expected
+        hashes = world.sketches(0, np.zeros(1, np.int64), np.array([now])).row(0)
+        assert hashes.size == len(version_at(versions, now)) == 2
+    nothing = np.zeros((1, 1), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    world.step(*nothing, np.array([9.0]))
+    assert world.true_divergence(0).divergence[0] == 2.0 / 3.0

@@ -146,10 +146,12 @@ class CrawlLongevity(FragmentReader, CrawlEnv):
     ## Instance
 
     Drawn from the seed at every seeded reset, and kept otherwise. ``quality`` and ``random`` stand
-    for the paper's two sets of 10,000 URLs, which are not public. ``quality`` has its published
-    statistics: half of the pages are static, so are 90% of all fragments; of the others 67% are in
-    churn regions and 33% in scroll regions; 3% of all change too fast for any crawl to follow; over
-    pages, the correlation of change frequency and longevity is -0.67 as measured in section 3.2.
+    for the paper's two sets of 10,000 URLs, which are not public. ``quality`` is made to have its
+    published statistics: half of the pages are static, so are 90% of all fragments; of the others,
+    at any time, 67% are in churn regions and 33% in scroll regions (of those that come and go in 60
+    days, far more are churn; the paper does not say which it counts); 3% of all change too fast for
+    any crawl to follow; over pages, the correlation of change frequency and longevity is about
+    -0.66 as measured in section 3.2, where the paper has 0.67 without its sign.
     ``random`` has more content that moves, as the paper says, by how much is judgement
     (:mod:`crawl_envs.instances.longevity`, with all constants). Importance is 1 for all.
 
