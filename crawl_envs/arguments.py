@@ -48,10 +48,12 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 def check_known(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
     """Raise ValueError where an argument is none of the keywords of the functions."""
     keywords = tuple(
-        name
-        for function in functions
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
+        dict.fromkeys(
+            name
+            for function in functions
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        )
     )
     for name, value in given.items():
         if name not in keywords:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from crawl_envs.copies import Sketches, TrueDivergence
 from crawl_envs.episodes import InstanceGenerator
 from crawl_envs.lanes import Lanes
 from crawl_envs.observations import write_copies
+from crawl_envs.regions import MOST_FRAGMENTS
 from crawl_envs.sim.clock import clock_rows, slot_time
 from crawl_envs.sim.fragment_law import FragmentLaw
 from crawl_envs.sim.fragment_world import FragmentWorld
 from crawl_envs.sim.own_law import OwnLaw
-from crawl_envs.sim.state import CRAWLS, FRESHNESS, NUM_OUTCOMES
+from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import (
     BoolArray,
@@ -32,10 +33,8 @@ from crawl_envs.types import (
     Tracker,
 )
 
-FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
-DIVERGENCE, HOLISTIC = NUM_OUTCOMES, NUM_OUTCOMES + 1
-"""Rows of the outcomes beside those of other worlds: the mean divergence over the step, and the
-share of pages without any update since their crawl."""
+MOST_HELD = 1e8
+"""Expected events of an episode, about 15 GB."""
 
 
 class FragmentLanes(Lanes):
@@ -47,8 +46,6 @@ class FragmentLanes(Lanes):
             instance.
         form: how actions say what is crawled, without probes.
         horizon: length of an episode, in days, > 0.
-        objective: what is paid: the share of the content that is right, ``fragments``, or of the
-            pages that are, ``holistic``.
         base_versions: base versions of each page that copies are compared with, h >= 0.
         sketch_size: smallest hashes that a sketch of a copy keeps, >= 1; None for all.
         reveal: what the tracker is told, ``parameters`` or ``importance``.
@@ -69,7 +66,6 @@ class FragmentLanes(Lanes):
         form: ActionForm,
         *,
         horizon: float,
-        objective: FragmentObjective = "fragments",
         base_versions: int = 2,
         sketch_size: int | None = None,
         reveal: Reveal = "parameters",
@@ -77,14 +73,9 @@ class FragmentLanes(Lanes):
         tape: Tape | None = None,
         contents: Contents | None = None,
     ) -> None:
-        if objective not in get_args(FragmentObjective):
-            raise ValueError(
-                f"objective must be one of {get_args(FragmentObjective)}, got {objective!r}"
-            )
-        self.objective = objective
         self.base_versions = whole("base_versions", base_versions, 0)
         if sketch_size is not None:
-            whole("sketch_size", sketch_size, 1)
+            whole("sketch_size", sketch_size, 1, MOST_FRAGMENTS)
         super().__init__(
             num_lanes,
             generator,
@@ -98,7 +89,7 @@ class FragmentLanes(Lanes):
         self.reported = (
             ("crawls", CRAWLS),
             ("divergence", DIVERGENCE),
-            ("holistic_freshness", HOLISTIC),
+            ("holistic_freshness", FRESHNESS),
         )
         self._first_column = len(self.features) - len(self._further_features())
         self._fragments = FragmentWorld(
@@ -120,11 +111,35 @@ class FragmentLanes(Lanes):
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
-        if self.tape is None and not isinstance(instance, FragmentLaw):
+        drawn = isinstance(instance, FragmentLaw)
+        if self.tape is None and not drawn:
             raise ValueError(
                 "instance must have fragments, as those of crawl_envs.instances.longevity do, got "
                 f"{type(instance).__name__}"
             )
+        if self.tape is not None and drawn:
+            raise ValueError(
+                "instance must not draw fragments where recorded ones are played, got "
+                f"{type(instance).__name__}"
+            )
+        if isinstance(instance, FragmentLaw):
+            self._check_events(instance)
+
+    def _check_events(self, instance: FragmentLaw) -> None:
+        """Raise ValueError where an episode would not fit into memory."""
+        expected = instance.expected_events(self._end_of(instance))
+        if not expected <= MOST_HELD:
+            raise ValueError(
+                "rates of updates and false signals, items of regions and the horizon must give "
+                f"at most {MOST_HELD:g} events of an episode, which is held whole, got "
+                f"{expected:g}"
+            )
+
+    def _end_of(self, instance: Instance) -> float:
+        """Return when the slot past the last decision ends, or the horizon if that is later."""
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        last = self._last_slot_of(instance) + self.form.batch
+        return max(slot_time(clock, last), self.horizon)
 
     def _set_instance(self, lane: int, instance: Instance) -> None:
         super()._set_instance(lane, instance)
@@ -134,9 +149,7 @@ class FragmentLanes(Lanes):
         """Draw what happens and what pages say, up to the end of the slot past the horizon."""
         if self.tape is not None or not isinstance(instance, FragmentLaw):
             return super()._draw_tape(lane, instance, rng)
-        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-        end = slot_time(clock, int(self._last_slot[lane]) + self.form.batch)
-        tape, contents = instance.draw(rng, max(end, self.horizon))
+        tape, contents = instance.draw(rng, self._end_of(instance))
         self._fragments.set_contents(lane, contents)
         return tape
 
@@ -160,10 +173,7 @@ class FragmentLanes(Lanes):
         outcomes = super().play(actions)
         self._fragments.step(pages, counts, self.ended, self._now())
         self._show(pages, counts)
-        divergence, right = self._fragments.state.outcomes
-        paid = right if self.objective == "fragments" else outcomes[FRESHNESS]
-        before, after = outcomes[:FRESHNESS], outcomes[FRESHNESS + 1 :]
-        return (*before, paid, *after, divergence, outcomes[FRESHNESS])
+        return (*outcomes, *self._fragments.state.outcomes)
 
     def _show(self, pages: IntArray, counts: IntArray) -> None:
         """Bring the columns of copies up to date, after crawls as in :meth:`play`."""
@@ -189,7 +199,7 @@ class FragmentLanes(Lanes):
 
     def first_sketch(self, lane: int) -> Sketches:
         """Return the sketches of the copies that were held when a lane's episode began, all m."""
-        self.instance(lane)
+        self.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self._fragments.sketches(lane, np.arange(self.num_pages), np.zeros(self.num_pages))
 
     # What is true
@@ -205,7 +215,7 @@ class FragmentLanes(Lanes):
 
     def true_divergence(self, lane: int) -> TrueDivergence:
         """Return how far the held copies of a lane are from the live pages, as fresh arrays."""
-        self.instance(lane)
+        self.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self._fragments.true_divergence(lane)
 
     def ledger(self, lane: int) -> FragmentLedger:
@@ -218,7 +228,6 @@ class FragmentLanes(Lanes):
 
     def _kind(self) -> dict[str, Any]:
         own = {
-            "objective": self.objective,
             "base_versions": self.base_versions,
             "sketch_size": self._fragments.sketch_size,
         }

@@ -120,6 +120,12 @@ class Lanes(Episodes):
             )
         if self.tape is None:
             check_events(instance, self.horizon, self.requests)
+        with np.errstate(over="ignore"):
+            weight = float(instance.importance.sum() * self.horizon)
+        if not np.isfinite(weight):
+            raise ValueError(
+                f"importance must have a finite sum, times the horizon too, got {weight}"
+            )
 
     def _last_slot_of(self, instance: Instance) -> int:
         """Return the slot of the last decision of an episode, a multiple of the batch.

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from crawl_envs.arguments import real
 from crawl_envs.sim.penalties import Penalty, penalty_increments
-from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, PENALTY
+from crawl_envs.sim.state import CRAWLS, FRAGMENTS, FRESHNESS, HITS, PENALTY
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 
 Amount = TypeVar("Amount", float, FloatArray)
 
-ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": PENALTY}
+ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": PENALTY, "fragments": FRAGMENTS}
 REWARDS = tuple(ROWS)
 
 
@@ -24,7 +24,9 @@ class Objective:
         reward: ``freshness`` pays the importance-weighted share of existing pages that is fresh,
             averaged over the step, in [0, 1]; ``requests`` pays the requests served fresh;
             ``penalty`` takes off the importance-weighted mean penalty of the changes that no crawl
-            has found, averaged over the step, which the lanes must count.
+            has found, averaged over the step, which the lanes must count; ``fragments`` pays 1
+            minus the importance-weighted mean divergence of copies over the step, in [0, 1], where
+            pages have fragments.
         crawl_cost: price of a crawl, >= 0, taken off the reward.
 
     Raises:

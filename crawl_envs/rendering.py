@@ -17,7 +17,16 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Instance, IntArray, Ledger, Tracker
+from crawl_envs.types import (
+    BoolArray,
+    CrawlLog,
+    FloatArray,
+    FragmentLedger,
+    Instance,
+    IntArray,
+    Ledger,
+    Tracker,
+)
 
 PictureArray = NDArray[np.uint8]
 
@@ -113,6 +122,8 @@ def _standing(scene: Scene) -> str:
         served = f"accuracy {ledger.accuracy:.3f} ({ledger.hits} of {ledger.requests} requests)"
     fresh = "-" if math.isnan(ledger.freshness) else f"{ledger.freshness:.3f}"
     penalty = "" if math.isnan(ledger.penalty) else f"   mean penalty {ledger.penalty:.3f}"
+    if isinstance(ledger, FragmentLedger):
+        fresh = f"{fresh} of pages   mean divergence {ledger.divergence:.3f}"
     return f"so far: freshness {fresh}{penalty}   {served}"
 
 

@@ -106,6 +106,7 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
     Returns:
         Distinct and ascending, uint32.
     """
+    whole("modulus", modulus, 1, 2**32)
     if modulus > 1:
         shingles = shingles[shingles % np.uint64(modulus) == 0]
     return np.unique((shingles >> FRAGMENT_BITS).astype(np.uint32))

@@ -131,8 +131,14 @@ def sketch_of(hashes: ArrayLike, size: int | None = None) -> HashArray:
     return mixed[:count].copy() if count else mixed
 
 
-def sketch_similarity(first: ArrayLike, second: ArrayLike, size: int | None = None) -> float:
+def sketch_similarity(first: ArrayLike, second: ArrayLike, size: int | None) -> float:
     """Estimate the Jaccard similarity of two sets from their sketches; see :func:`similarity`.
+
+    Args:
+        first: sketch of the one.
+        second: sketch of the other.
+        size: hashes that both sketches keep at most, >= 1; None where they keep all. It must be
+            said, since two sketches of equal length may be whole sets or cut off.
 
     Raises:
         ValueError: a sketch is not ascending hashes, or the size is below 1.
@@ -140,8 +146,10 @@ def sketch_similarity(first: ArrayLike, second: ArrayLike, size: int | None = No
     return float(similarity(_sketch("first", first), _sketch("second", second), _size(size)))
 
 
-def sketch_divergence(first: ArrayLike, second: ArrayLike, size: int | None = None) -> float:
+def sketch_divergence(first: ArrayLike, second: ArrayLike, size: int | None) -> float:
     """Estimate the fragment staleness of two sets from their sketches, in [0, 1]; 0 of empty ones.
+
+    Arguments as for :func:`sketch_similarity`.
 
     Raises:
         ValueError: a sketch is not ascending hashes, or the size is below 1.
@@ -149,7 +157,7 @@ def sketch_divergence(first: ArrayLike, second: ArrayLike, size: int | None = No
     return float(divergence(_sketch("first", first), _sketch("second", second), _size(size)))
 
 
-def divergences(first: Sketches, second: Sketches, size: int | None = None) -> FloatArray:
+def divergences(first: Sketches, second: Sketches, size: int | None) -> FloatArray:
     """Estimate the fragment staleness of n pairs of sets from their sketches, row by row, (n,).
 
     Raises:

@@ -26,9 +26,19 @@ def updates(seed, rate, recall, horizon):
         made.append((time, stream.uniform() <= recall))
 
 
+def lowbias(word):
+    """Wellons's finaliser of 32 bits, of a word moved on by a constant."""
+    low = 2**32 - 1
+    bits = (word + 0x9E3779B9) & low
+    bits = ((bits ^ bits >> 16) * 0x7FEB352D) & low
+    bits = ((bits ^ bits >> 15) * 0x846CA68B) & low
+    return bits ^ bits >> 16
+
+
 def hash_of(key, number):
     """The hash of a fragment, 32 bits: fragment ``number`` of those with this key."""
-    return splitmix(key + GOLDEN * (number + 1) & WORD) >> 32
+    word = splitmix(key + GOLDEN * number & WORD) >> 32 if number else key & 2**32 - 1
+    return lowbias(word)
 
 
 def item(seed, number, size):

@@ -13,10 +13,12 @@ from crawl_envs import evaluation, instances
 from crawl_envs.contents import Contents
 from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
 from crawl_envs.regions import Regions
+from crawl_envs.shingling import fragments_of
 from crawl_envs.sim.fragment_world import FragmentWorld
 from crawl_envs.sim.region_law import draw
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sketches import divergence as sketched
+from crawl_envs.sketches import sketch_of
 from tests.naive_fragments import NaiveCopies, distance, histories, version_at, versions_of
 
 NAME = "CrawlLongevity-v0"
@@ -204,6 +206,57 @@ def test_instances_by_name():
     hidden = gym.make(NAME, num_pages=7, reveal="importance").unwrapped
     hidden.reset(seed=3)
     assert hidden.problem.regions is None
+
+
+def test_pages_of_regions_are_asked_for_in_other_worlds():
+    env = gym.make(
+        "CrawlNCIS-v0", num_pages=20, bandwidth=20.0, instance="quality", reward="requests"
+    ).unwrapped
+    env.reset(seed=0)
+    for step in range(150):
+        env.step(step % 20)
+    ledger = env.ledger()
+    assert ledger.requests == pytest.approx(20 * ledger.time, abs=5 * np.sqrt(20 * ledger.time))
+    assert 0 < ledger.hits < ledger.requests
+
+
+def test_what_fits_no_lane_is_refused():
+    with pytest.raises(ValueError, match="importance must have a finite sum"):
+        started(RegionPages(np.full(5, 1e308), mixed_regions(), bandwidth=2.0))
+    fast = Regions(np.ones((5, 1), int), np.ones((5, 1), int), np.full((5, 1), 1e7))
+    with pytest.raises(ValueError, match=r"at most 1e.08 events of an episode"):
+        started(RegionPages(1.0, fast, bandwidth=2.0))
+    with pytest.raises(ValueError, match=r"at most 1e.08 events of an episode"):
+        gym.make(NAME, horizon=1e9).reset(seed=0)
+    recorded = gym.make(NAME, instance="garden-handbook").unwrapped
+    recorded.reset(seed=0)
+    m = recorded.lanes.num_pages
+    with pytest.raises(ValueError, match="must not draw fragments where recorded"):
+        recorded.reset(options={"instance": mixed_pages(m)})
+    env = started(mixed_pages())
+    for read in (env.contents, env.true_divergence, env.first_sketch):
+        with pytest.raises(ValueError, match="lane must be"):
+            read(1)
+    state = env.get_state()
+    state["world"]["fragments"]["events"]["page"][:] = 10**7
+    with pytest.raises(ValueError, match="events name pages or spells"):
+        env.set_state(state)
+    state["world"]["fragments"]["age"] = state["world"]["fragments"]["age"].astype(np.float32)
+    with pytest.raises(ValueError, match="but age is"):
+        env.set_state(state)
+
+
+def test_ones_own_text_has_the_sketches_of_the_environment():
+    """Fragments of a text, as spells of recorded content, have the hashes of sketch_of."""
+    fragments = fragments_of("which page do I crawl now, with a budget and noisy hints?")
+    m = fragments.size
+    contents = Contents.of_spells(
+        1, np.zeros(m, int), np.full(m, -np.inf), np.full(m, np.inf), key=fragments
+    )
+    world = FragmentWorld(1, 1, base_versions=0, sketch_size=4)
+    world.set_contents(0, contents)
+    held = world.sketches(0, np.zeros(1, np.int64), np.ones(1)).row(0)
+    assert np.array_equal(held, sketch_of(fragments, 4))
 
 
 def test_evaluation_reports_divergence_of_every_policy():

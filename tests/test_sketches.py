@@ -144,7 +144,7 @@ def test_rows_of_sketches() -> None:
         assert found[row] == sketch_divergence(sketches[row], sketches[row + 1], 12)
     none = Sketches.of_rows([])
     assert (none.number, none.hashes.dtype) == (0, np.uint32)
-    assert divergences(none, none).shape == (0,)
+    assert divergences(none, none, None).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_bad_sketches_are_named() -> None:
     good = sketch_of([1, 2, 3])
     for bad in (good[::-1], good[[0, 0]], good.astype(np.int64), good.reshape(1, 3)):
         with pytest.raises(ValueError, match="first must be a sketch"):
-            sketch_similarity(bad, good)
+            sketch_similarity(bad, good, None)
         with pytest.raises(ValueError, match="second must be a sketch"):
-            sketch_divergence(good, bad)
+            sketch_divergence(good, bad, None)
     with pytest.raises(ValueError, match="size must be an integer >= 1, got 0"):
         sketch_divergence(good, good, 0)
     with pytest.raises(ValueError, match="second must hold 1 sketches, got 2"):
-        divergences(Sketches.of_rows([good]), Sketches.of_rows([good, good]))
+        divergences(Sketches.of_rows([good]), Sketches.of_rows([good, good]), None)

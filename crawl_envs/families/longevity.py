@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from gymnasium.vector import AutoresetMode
 
@@ -11,9 +12,10 @@ from crawl_envs.actions import action_form
 from crawl_envs.arguments import check_known
 from crawl_envs.contents import Contents
 from crawl_envs.copies import Sketches, TrueDivergence
-from crawl_envs.fragment_lanes import FragmentLanes, FragmentObjective
+from crawl_envs.fragment_lanes import FragmentLanes
+from crawl_envs.instances import traces
 from crawl_envs.instances.longevity import LAWS, LongevitySet, longevity_set
-from crawl_envs.instances.recorded import Recorded, recorded
+from crawl_envs.instances.recorded import Recorded, recorded, window_of
 from crawl_envs.objectives import Objective
 from crawl_envs.single import CrawlEnv
 from crawl_envs.types import Reveal
@@ -23,8 +25,13 @@ PAGES, DAYS = 100, 60.0
 """Pages of a drawn set, and days of its episodes, where none are given: the paper has 60 days."""
 
 
+FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
+PAID: dict[FragmentObjective, str] = {"fragments": "fragments", "holistic": "freshness"}
+"""What is paid for each objective."""
+
+
 def _recorded(
-    instance: str,
+    instance: str | Path,
     given: Mapping[str, Any],
     *,
     signals: str | None = None,
@@ -35,15 +42,19 @@ def _recorded(
     parameters: str | None = None,
 ) -> Recorded:
     """Return the recorded pages of a trace; ``given`` are arguments that only drawn pages take."""
+    shipped = traces.shipped()
+    if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
+        raise ValueError(
+            f"instance must be one of {(*LAWS, *shipped)} or the folder of a trace, got "
+            f"{instance!r}"
+        )
     for name, value in given.items():
         if value not in (None, ()):
             raise ValueError(f"{name} must not be given for a trace, {instance!r}, got {value!r}")
-    if window is not None and len(window) != 2:
-        raise ValueError(f"window must be a first and a last day, got {window!r}")
     return recorded(
-        instance,
+        str(instance),
         signals="directory" if signals is None else signals,
-        window=None if window is None else (float(window[0]), float(window[1])),
+        window=window_of(window),
         bandwidth=bandwidth,
         days_per_crawl=days_per_crawl,
         importance=importance,
@@ -61,7 +72,7 @@ def _wired(
     bandwidth: float | None = None,
     bandwidth_steps: Sequence[Sequence[float]] = (),
     horizon: float | None = None,
-    instance: str = "quality",
+    instance: str | Path = "quality",
     signals: str | None = None,
     action: str = "page",
     batch: int = 1,
@@ -73,14 +84,15 @@ def _wired(
 ) -> tuple[FragmentLanes, Objective]:
     """Wire the family's lanes and what they are paid; arguments of :class:`CrawlLongevity`."""
     generator: LongevitySet | Recorded
+    if objective not in PAID:
+        raise ValueError(f"objective must be one of {tuple(PAID)}, got {objective!r}")
     shown: dict[str, Any] = {
-        "objective": objective,
         "base_versions": base_versions,
         "sketch_size": sketch_size,
         "reveal": reveal,
         "resample": resample,
     }
-    if instance in LAWS:
+    if isinstance(instance, str) and instance in LAWS:
         if of_trace:
             name, value = next(iter(of_trace.items()))
             raise ValueError(f"{name} must not be given for instance {instance!r}, got {value!r}")
@@ -98,7 +110,7 @@ def _wired(
         shown.update(tape=generator.tape, contents=generator.contents)
     form = action_form(action, generator.num_pages, batch)
     lanes = FragmentLanes(num_lanes, generator, form, horizon=length, **shown)
-    return lanes, Objective("freshness", crawl_cost)
+    return lanes, Objective(PAID[objective], crawl_cost)
 
 
 class FragmentReader:
@@ -157,11 +169,19 @@ class CrawlLongevity(FragmentReader, CrawlEnv):
 
     Or a trace, by the name of a shipped one or the path of a folder, as in ``CrawlTrace-v0``: its
     pages with recorded fragments say what they said, whatever the model. Pages are born and die;
-    a born page is known with a copy at once. What is told of change rates and signals was fitted
-    to earlier days.
+    a born page is known with a copy at once. Fragments are recorded of pages that changed a few
+    times in all of the record, and are a sample, one in ``fragment_modulus`` (``meta.json``), so
+    that divergence is that of the sample. What is told of change rates and signals was fitted to
+    earlier days; with ``signals="both"`` columns of signals end in the number of their source.
 
     ``reset(options={"instance": instance})`` pins a
-    :class:`crawl_envs.instances.longevity.RegionPages` of as many pages.
+    :class:`crawl_envs.instances.longevity.RegionPages` of as many pages. Episodes are drawn whole,
+    at a reset: about 6 kB per page for 60 days of ``quality``.
+
+    ## Policies
+
+    :func:`policies.fragment_names` lists those that know of fragments; all others act here too, and
+    take a page for fresh or stale.
 
     ## Action Space
 
@@ -202,7 +222,9 @@ class CrawlLongevity(FragmentReader, CrawlEnv):
     With ``objective="fragments"`` one minus the importance-weighted mean divergence over pages and
     the slot, in [0, 1] (eqs. 1 and 2); with ``"holistic"`` the importance-weighted share of pages
     that were not updated since their crawl, averaged over the slot. ``crawl_cost`` is taken off per
-    crawl. ``info["divergence"]`` and ``info["holistic_freshness"]`` tell both.
+    crawl. In ``info["reward_terms"]`` the parts are ``fragments`` or ``freshness``, and
+    ``crawl_cost``; ``info["divergence"]`` and ``info["holistic_freshness"]`` tell both measures, as
+    ``ledger().divergence`` and ``ledger().freshness`` do of the episode.
 
     ## Starting State
 

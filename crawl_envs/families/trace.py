@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from crawl_envs.actions import action_form
 from crawl_envs.arguments import check_known
-from crawl_envs.instances.recorded import recorded
+from crawl_envs.instances.recorded import recorded, window_of
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective, penalty_and_reward
 from crawl_envs.sim.penalties import Penalty
@@ -45,12 +45,10 @@ def _wired(
             "reward must be 'freshness' or 'penalty', since a trace records no requests, "
             f"got {reward!r}"
         )
-    if window is not None and len(window) != 2:
-        raise ValueError(f"window must be a first and a last day, got {window!r}")
     generator = recorded(
         trace,
         signals=signals,
-        window=None if window is None else (float(window[0]), float(window[1])),
+        window=window_of(window),
         bandwidth=bandwidth,
         days_per_crawl=days_per_crawl,
         importance=importance,

@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.contents import Contents
+from crawl_envs.instances.stressed.occurrences import arrivals
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, MOST_PAGES, RECALL_BETA
 from crawl_envs.regions import Regions
+from crawl_envs.sim.events import CODE_STRIDE, REQUEST
 from crawl_envs.sim.fragment_law import FragmentLaw
 from crawl_envs.sim.region_law import draw
 from crawl_envs.sim.tape import Tape
@@ -77,9 +79,26 @@ class RegionPages(FragmentLaw):
         regions = self.regions if reveal == "parameters" else None
         return replace(super().problem(reveal), regions=regions)
 
+    def expected_events(self, horizon: float) -> float:
+        """Return about how many spells and signals an episode has."""
+        moving = self.regions.rate > 0.0
+        items = np.where(moving, self.regions.items, 1).sum()
+        with np.errstate(over="ignore"):
+            rates = self.change_rate.sum() + self.false_signal_rate.sum()
+            return float(items + 2.0 * rates * horizon)
+
     def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
         """Draw an episode; see :class:`crawl_envs.sim.fragment_law.FragmentLaw`."""
         return draw(self, self.regions, rng, horizon)
+
+    def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
+        """Draw the changes and signals of an episode, and Poisson requests, as other worlds do."""
+        tape, _ = self.draw(rng, horizon)
+        request_time, request_page = arrivals(rng, self.importance, horizon)
+        time = np.concatenate((tape.time, request_time))
+        code = np.concatenate((tape.code, request_page * CODE_STRIDE + REQUEST))
+        order = np.argsort(time, kind="stable")
+        return Tape(time[order], code[order], tape.alive)
 
 
 @dataclass(frozen=True)

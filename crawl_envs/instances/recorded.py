@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -60,6 +61,20 @@ class Recorded:
             bandwidth=self.bandwidth,
             group=self.group,
         )
+
+
+def window_of(window: Any) -> tuple[float, float] | None:
+    """Return a first and a last day, or None where none are given.
+
+    Raises:
+        ValueError: it is not two finite numbers.
+    """
+    if window is None:
+        return None
+    if not isinstance(window, Sequence) or isinstance(window, str) or len(window) != 2:
+        raise ValueError(f"window must be a first and a last day, got {window!r}")
+    first, last = (real("window", day) for day in window)
+    return first, last
 
 
 def recorded(

@@ -202,7 +202,7 @@ def _read_meta(path: Path) -> _Meta:
         raise ValueError(f"{path}: entry 'window_days' holds {days!r}, expected a number > 0")
     if modulus is not None and (type(modulus) is not int or modulus < 1):
         raise ValueError(
-            f"{path}: entry {modulus_name!r} holds {modulus!r}, expected a number >= 1"
+            f"{path}: entry {modulus_name!r} holds {modulus!r}, expected a whole number >= 1"
         )
     return _Meta(site, start, float(days), modulus)
 

@@ -27,6 +27,6 @@ class FragmentLaw(OwnLaw):
             Changes and signals, and the contents that the changes make.
         """
 
-    def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the changes and signals of an episode; see :meth:`draw`."""
-        return self.draw(rng, horizon)[0]
+    @abstractmethod
+    def expected_events(self, horizon: float) -> float:
+        """Return about how many spells and signals an episode has."""

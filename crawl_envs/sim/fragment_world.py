@@ -208,12 +208,30 @@ class FragmentWorld:
         for name, own in self.state._asdict().items():
             given = state.get(name)
             shape = (own.shape[0],) if name in GROWING else own.shape
-            if given is None or given.shape[: len(shape)] != shape:
+            same = given is not None and given.dtype == own.dtype and given.ndim == own.ndim
+            if given is None or not same or given.shape[: len(shape)] != shape:
                 raise ValueError(
                     f"state must be of {self.num_lanes} lanes of {self.num_pages} pages of "
                     f"fragments like these, but {name} is "
                     f"{None if given is None else given.shape} instead of {own.shape}"
                 )
+        self._check_rows(state)
+
+    def _check_rows(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError where what the arrays of a state say of each other does not fit."""
+        events, width = state["events"], state["spells"].shape[1]
+        within = (
+            np.all(state["start"] >= 0)
+            and np.all(state["start"] <= width)
+            and np.all(state["spells"]["earlier"] < width)
+            and np.all((events["page"] >= 0) & (events["page"] < self.num_pages))
+            and np.all(events["spell"] < max(width, 1))
+            and np.all(state["accounts"]["length"] <= events.shape[1])
+        )
+        if not within:
+            raise ValueError(
+                "state must be of get_state, but its events name pages or spells that are not in it"
+            )
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take on a copy of a state that :meth:`get_state` returned, and that was checked."""

@@ -187,6 +187,8 @@ class State(NamedTuple):
 FRESHNESS, HITS, REQUESTS, CRAWLS, PENALTY, DENIED, DECLARED = range(7)
 NUM_OUTCOMES = 7
 """Rows of the outcomes."""
+DIVERGENCE, FRAGMENTS = NUM_OUTCOMES, NUM_OUTCOMES + 1
+"""Rows beside them where pages have fragments: the mean divergence of copies, and 1 minus it."""
 
 ARRAY_DTYPES = (
     LANE,

@@ -13,6 +13,7 @@ from crawl_envs.copies import HashArray
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.streams import GOLDEN, mixed
+from crawl_envs.sketches import LOW, mixed32
 from crawl_envs.sketches import divergence as sketched_divergence
 
 SPELL = np.dtype(
@@ -79,8 +80,15 @@ def jaccard(live: int, held: int, common: int) -> float:
 
 @compiled(forceinline=True)
 def hash_of(key: np.uint64, number: int) -> np.uint32:
-    """Return the hash of a fragment of a spell: of those with its key, the one of a number."""
-    return np.uint32(mixed(key + GOLDEN * np.uint64(number + 1)) >> np.uint64(32))
+    """Return the hash of a fragment of a spell: of those with its key, the one of a number.
+
+    The first has the lower half of the key as its word, as recorded fragments have, so that the
+    hash is that of :func:`crawl_envs.sketches.sketch_of`.
+    """
+    word = key
+    if number > 0:
+        word = mixed(key + GOLDEN * np.uint64(number)) >> np.uint64(32)
+    return mixed32(int(word & LOW))
 
 
 @compiled()
@@ -107,6 +115,7 @@ def smallest_at(
     spells: Records, row: int, first: int, last: int, time: float, size: int
 ) -> HashArray:
     """Return the ``size`` smallest hashes of a version's fragments, ascending."""
+    size = min(size, size_at(spells, row, first, last, time))
     hashes, count = np.empty(size, np.uint32), 0
     for spell in range(first, last):
         if spells[row, spell].birth >= time:
