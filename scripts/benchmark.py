@@ -1,6 +1,8 @@
 """Benchmark: policies on the same events in several settings; tables, rows and pictures.
 
-Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting.
+Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting whose measure is
+one that is drawn. Pages with fragments (quality, random) are judged by the divergence of copies, on
+which less is better.
 """
 
 from __future__ import annotations
@@ -15,8 +17,16 @@ import typer
 from rich.console import Console
 
 from crawl_envs.evaluation import Row
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
 from scripts.comparing import tables
-from scripts.comparing.comparisons import Comparison, Sizes, choices, compare, policy_factories
+from scripts.comparing.comparisons import (
+    BANDWIDTH,
+    Comparison,
+    Sizes,
+    choices,
+    compare,
+    policy_factories,
+)
 from scripts.comparing.endings import plain_errors, plain_interrupt
 from scripts.comparing.made import write_made
 from scripts.comparing.rows import check_folder, write_csv
@@ -41,7 +51,13 @@ Policies = Annotated[
 ]
 Seeds = Annotated[int | None, typer.Option(help="Seeds.", show_default=f"{SEEDS}")]
 Pages = Annotated[int, typer.Option(help="Pages of a synthetic setting.")]
-Bandwidth = Annotated[float, typer.Option(help="Its crawls per unit of time.")]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(
+        help="Its crawls per unit of time.",
+        show_default=f"{BANDWIDTH:g}; {CRAWLS_PER_PAGE:g} per page of {' and '.join(LAWS)}",
+    ),
+]
 Horizon = Annotated[
     float | None, typer.Option(help="Its length in units of time.", show_default=f"{HORIZON:g}")
 ]
@@ -113,7 +129,7 @@ def main(
     policies: Policies = None,
     seeds: Seeds = None,
     num_pages: Pages = 100,
-    bandwidth: Bandwidth = 100.0,
+    bandwidth: Bandwidth = None,
     horizon: Horizon = None,
     trace: TraceFolder = None,
     signals: Signals = "directory",
@@ -131,7 +147,9 @@ def main(
     processes = workers if workers is not None else os.cpu_count() or 1
     with plain_errors():
         check_numbers(seeds=count, num_pages=num_pages, workers=processes)
-        check_numbers(bandwidth=bandwidth, horizon=length, days_per_crawl=days_per_crawl)
+        check_numbers(horizon=length, days_per_crawl=days_per_crawl)
+        if bandwidth is not None:
+            check_numbers(bandwidth=bandwidth)
         names = words(settings if settings is not None or trace else SETTINGS)
         sizes = Sizes(num_pages, bandwidth, length, days_per_crawl, signals)
         compared = comparisons(names, trace, words(policies), sizes)
@@ -149,7 +167,7 @@ def main(
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
     """Print a table and draw a picture of each setting; write rows and summary as CSV."""
-    from scripts.comparing.charts import policies_as_dots
+    from scripts.comparing.charts import METRIC_UNITS, policies_as_dots
 
     records = []
     for item in compared:
@@ -157,7 +175,8 @@ def report(compared: Sequence[Comparison], store: Store, folder: Path, console: 
         rows = [row for row in store.rows if row.setting == name]
         console.print()
         console.print(tables.comparison_table(rows, item))
-        policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
+        if item.metrics[0] in METRIC_UNITS:
+            policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
         records += tables.summary_records(rows, item.references, item.metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     write_csv(folder / "rows.csv", Row._fields, store.rows)

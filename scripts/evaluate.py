@@ -26,6 +26,7 @@ from scripts.agents.pictures import draw_standings
 from scripts.agents.rivals import SIMPLE
 from scripts.agents.standings import COLUMNS, ONE_HISTORY, TRACE, note_of, standings, table_of
 from scripts.comparing import tables
+from scripts.comparing.comparisons import LOWER, OF_FRAGMENTS, is_oracle
 from scripts.comparing.endings import plain_interrupt
 from scripts.comparing.made import write_made
 from scripts.comparing.rows import check_folder, write_csv
@@ -36,15 +37,23 @@ METRICS = {
     "accuracy": "share of requests served fresh",
     "penalty": "mean penalty of changes not found, less is better",
     "offer_freshness": "share of offers that is fresh at midnight",
+    "divergence": "mean distance of held copies from live pages, less is better",
 }
-LOWER = ("penalty",)
-USUAL_METRICS = {"CrawlHarmonic-v0": "penalty", "CrawlOffers-v0": "offer_freshness"}
+USUAL_METRICS = {
+    "CrawlHarmonic-v0": "penalty",
+    "CrawlOffers-v0": "offer_freshness",
+    OF_FRAGMENTS: "divergence",
+}
 
 
 def best_other(rows: Sequence[Row], metric: str, agent: str) -> str | None:
-    """Return the best policy in a metric that is neither the agent nor a simple one, if any."""
+    """Return the best in a metric that is no oracle, no simple policy and not the agent, if any."""
     sign = -1.0 if metric in LOWER else 1.0
-    found = [item for item in summarize(rows, metric) if item.policy not in (agent, *SIMPLE)]
+    found = [
+        item
+        for item in summarize(rows, metric)
+        if item.policy not in (agent, *SIMPLE) and not is_oracle(item.policy)
+    ]
     return max(found, key=lambda item: sign * item.mean).policy if found else None
 
 
@@ -88,7 +97,8 @@ Episodes = Annotated[int, typer.Option(help="Seeds, an episode each.")]
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Policies to compare with, Name or Name:key=value, with commas, or all.",
+        help="Policies to compare with, Name or Name:key=value, with commas, or all; oracles, "
+        "which read the truth, only by name.",
         show_default="the usual ones that can act in the environment",
     ),
 ]

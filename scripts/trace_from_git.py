@@ -39,6 +39,10 @@ from scripts.recording.trace_writing import Tables, check_target, tables, write_
 
 COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8
+NO_FRAGMENTS = (
+    "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
+    "is kept (--fragment-modulus), of pages that change three times or more"
+)
 
 
 def make_trace(
@@ -155,6 +159,8 @@ def main(
     except OSError as error:
         typer.echo(f"error: cannot write {out}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
+    if not meta["rows"]["fragments"]:
+        typer.echo(NO_FRAGMENTS.format(fragment_modulus), err=True)
     rows = ", ".join(f"{count} {table}" for table, count in meta["rows"].items())
     Console().print(
         f"{meta['site']}: {meta['window_days']:g} days from {meta['window_start']}, "

@@ -55,7 +55,7 @@ from scripts.agents.standings import (
     table_of,
 )
 from scripts.comparing import tables
-from scripts.comparing.comparisons import policy_factories
+from scripts.comparing.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
 from scripts.comparing.made import write_made
 from scripts.comparing.rows import check_folder, write_csv
 
@@ -78,9 +78,13 @@ def agent_rows(build: Builder, job: Job, episodes: int) -> list[Row]:
 def compared(
     own: Sequence[Row], others: Sequence[Row], job: Job
 ) -> tuple[list[Standing], str | None]:
-    """Return how the agent, the simple policies and the best others stand, and who is best."""
+    """Return how the agent, the simple policies and the best others stand, and who is best.
+
+    Oracles, which play where they are named, stand there too and are never the best.
+    """
     ranked = that_differ(others, best_first(others))
-    kept = {*SIMPLE, *ranked[:SHOWN]}
+    oracles = [row.policy for row in others if is_oracle(row.policy)]
+    kept = {*SIMPLE, *ranked[:SHOWN], *oracles}
     rows = [*own, *(row for row in others if row.policy in kept)]
     best = ranked[0] if ranked else None
     return standings(rows, REWARD, job.label, best), best
@@ -90,10 +94,13 @@ def measured(where: TrainArguments) -> str:
     """Say what the mean reward per step of an environment is."""
     penalised = where.env_id == "CrawlHarmonic-v0"
     paid = where.env_args.get("reward") or ("penalty" if penalised else "freshness")
+    if where.env_id == OF_FRAGMENTS and where.env_args.get("objective") != "holistic":
+        paid = "fragments"
     unit = {
         "freshness": " (share of importance that is fresh)",
         "requests": " (fresh requests)",
         "penalty": " (minus the mean penalty)",
+        "fragments": " (1 minus the mean divergence)",
     }
     return f"mean reward per step{unit.get(paid, '')}"
 
@@ -200,7 +207,7 @@ Policies = Annotated[
     typer.Option(
         help="Policies to compare with, Name or Name:key=value, with commas, beside the simple "
         "ones; the best of them is the level to reach.",
-        show_default="all that can act in the environment",
+        show_default="all that can act in the environment, but oracles",
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]

@@ -21,7 +21,8 @@ from crawl_envs.compiled_forms import CompilablePolicy
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
 from scripts.agents.options import PREFIX
-from scripts.comparing.comparisons import policy_factories
+from scripts.agents.rivals import all_names
+from scripts.comparing.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, policy_factories
 from scripts.comparing.settings import Setting
 
 FIRST_SEED = 1_000_000
@@ -62,14 +63,14 @@ def entrant_of(model: str) -> Entrant:
     if files:
         digest = hashlib.sha256(files[0].read_bytes()).hexdigest()[:16]
         label = folder.resolve().name
-        label = f"agent {label}" if label in policies.names() else label
+        label = f"agent {label}" if label in policies.names(fragments=True) else label
         return Entrant(label, partial(loaded, str(folder), digest=digest), *_trained_on(files[0]))
-    if model.partition(":")[0] in policies.names():
+    if model.partition(":")[0] in policies.names(fragments=True):
         return Entrant(model, policy_factories([model])[model], learned=False)
     shipped = ", ".join(agents.names()) or "none yet"
     raise ValueError(
         f"model must be a folder with {' or '.join(agents.AGENT_FILES)}, a shipped agent "
-        f"({shipped}) or a policy ({', '.join(policies.names())}), got {model!r}"
+        f"({shipped}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
     )
 
 
@@ -187,7 +188,8 @@ def contest_of(
             are not given are those of its training.
         env_id: id of the environment.
         env_args: its arguments.
-        specs: policies as ``Name`` or ``Name:key=value``, or ``all``; none takes the usual ones.
+        specs: policies as ``Name`` or ``Name:key=value``, or ``all`` that are no oracles; none
+            takes the usual ones.
 
     Raises:
         ValueError: what the environment objects to, an unknown policy, one that is named and
@@ -206,7 +208,8 @@ def contest_of(
     )
     chosen.check()
     free = not specs or list(specs) == ["all"]
-    wanted = list(specs) if not free else list(policies.names() if specs else USUAL)
+    usual = dict.fromkeys((*USUAL, *(ON_FRAGMENTS if name == OF_FRAGMENTS else ())))
+    wanted = list(specs) if not free else all_names(name) if specs else list(usual)
     factories = policy_factories([spec for spec in wanted if spec != entrant.label])
     if free:
         factories = _that_can_act(factories, name, arguments)

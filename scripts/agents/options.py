@@ -10,13 +10,14 @@ from typing import Any
 
 import typer
 
+from scripts.comparing.comparisons import plain_value
 from scripts.comparing.endings import INTERRUPTED
 
 PREFIX = "crawl_envs:"
 
 
 def named_values(pairs: Iterable[str], option: str = "env-arg") -> dict[str, Any]:
-    """Read ``name=value`` pairs; values are JSON where they can be, and words otherwise.
+    """Read ``name=value`` pairs; see :func:`scripts.comparing.comparisons.plain_value`.
 
     Raises:
         ValueError: a pair without ``=``, or without a name.
@@ -26,10 +27,7 @@ def named_values(pairs: Iterable[str], option: str = "env-arg") -> dict[str, Any
         name, separator, text = pair.partition("=")
         if not (name and separator):
             raise ValueError(f"{option} must be name=value, got {pair!r}")
-        try:
-            found[name] = json.loads(text)
-        except json.JSONDecodeError:
-            found[name] = text
+        found[name] = plain_value(text)
     return found
 
 

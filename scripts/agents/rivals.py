@@ -16,7 +16,7 @@ from agents.arguments import TrainArguments
 from agents.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, summarize
 from crawl_envs.types import Policy
-from scripts.comparing.comparisons import policy_factories
+from scripts.comparing.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
 from scripts.comparing.rows import read_rows, write_rows
 
 SIMPLE = ("RandomCrawl", "RoundRobin")
@@ -64,12 +64,13 @@ def rival_rows(
         arguments: which environment.
         episodes: number of seeds.
         folder: where the rows are kept.
-        specs: policies as ``Name`` or ``Name:key=value``; none takes all that can act.
+        specs: policies as ``Name`` or ``Name:key=value``; none takes all that can act and are no
+            oracles.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
     """
-    factories = policy_factories([*SIMPLE, *specs] if specs else _all_names())
+    factories = policy_factories([*SIMPLE, *specs] if specs else all_names(arguments.env_id))
     about = _about(arguments, episodes, list(factories))
     path = folder / RIVALS
     if path.exists():
@@ -92,8 +93,10 @@ def rival_rows(
     return rows
 
 
-def _all_names() -> list[str]:
-    return [*SIMPLE, *(name for name in policies.names() if name not in SIMPLE)]
+def all_names(env_id: str) -> list[str]:
+    """Return the policies for an environment, the simple ones first, without oracles."""
+    known = policies.names(fragments=env_id == OF_FRAGMENTS)
+    return [*SIMPLE, *(name for name in known if name not in SIMPLE and not is_oracle(name))]
 
 
 def _about(arguments: TrainArguments, episodes: int, labels: list[str]) -> dict[str, Any]:
@@ -118,8 +121,12 @@ def _progress() -> Progress:
 
 
 def best_first(rows: Sequence[Row]) -> list[str]:
-    """Return the labels of the policies that are not simple, by mean reward, the best first."""
-    found = [item for item in summarize(rows, REWARD) if item.policy not in SIMPLE]
+    """Return the labels of policies by mean reward, the best first, without simple and oracles."""
+    found = [
+        item
+        for item in summarize(rows, REWARD)
+        if item.policy not in SIMPLE and not is_oracle(item.policy)
+    ]
     return [item.policy for item in sorted(found, key=lambda item: -item.mean)]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from crawl_envs.evaluation import Row, summarize
+from scripts.comparing.comparisons import is_oracle
 from scripts.comparing.tables import plus_minus
 
 RANDOM = "RandomCrawl"
@@ -81,7 +82,7 @@ def table_of(found: Sequence[Standing], agent: str, measured: str, note: str) ->
     table.add_column("share of the way", justify="right")
     for item in found:
         table.add_row(
-            item.policy,
+            f"{item.policy} (oracle)" if is_oracle(item.policy) else item.policy,
             plus_minus(item.mean, item.half_width),
             "" if item.policy == agent else plus_minus(item.behind, item.behind_half_width, True),
             "-" if math.isnan(item.share) else f"{100.0 * item.share:.1f} %",

@@ -1,13 +1,15 @@
 """What the benchmark compares: named settings, the policies that differ in them, and how to judge.
 
-The synthetic settings are instances of ``CrawlNCIS-v0``. A recorded trace is one fixed history:
-seeds would all play the same, so it is cut into stretches after the days on which its parameters
-were fitted, and these stand where seeds do elsewhere.
+The synthetic settings are instances of ``CrawlNCIS-v0``; where pages have fragments, of
+``CrawlLongevity-v0``, and there the divergence of copies is what counts. A recorded trace is one
+fixed history: seeds would all play the same, so it is cut into stretches after the days on which
+its parameters were fitted, and these stand where seeds do elsewhere.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +22,7 @@ import policies
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances import names as synthetic_names
 from crawl_envs.instances import traces
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
 from crawl_envs.instances.stress import WORLDS
 from scripts.comparing.bounds import (
     BASELINE,
@@ -47,6 +50,24 @@ USING_SIGNALS = (
 )
 CONTINUOUS = ("ThresholdNCIS",)
 """It crawls at any time; where events are not as it was told, it spends another budget."""
+OF_FRAGMENTS = "CrawlLongevity-v0"
+"""The environment of pages with fragments."""
+ON_FRAGMENTS = (
+    ROUND_ROBIN,
+    "UniformRefresh",
+    "HolisticStatic",
+    "FragmentStatic",
+    "ChoGarciaMolina",
+    "CurveFitting",
+    "DivergenceBounds",
+    "LearningLongevity",
+)
+LOWER = ("penalty", "divergence")
+"""Metrics of which less is better."""
+BANDWIDTH = 100.0
+"""Crawls per unit of time where none is given, but of pages with fragments."""
+NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+"""Numbers as people write them and JSON does not."""
 WINDOW_SLOTS = 5.0
 """After a crawl, slots within which the paper discards delayed signals."""
 INSTANCES_WITH_SIGNALS = (
@@ -62,10 +83,13 @@ INSTANCES_WITH_SIGNALS = (
 
 
 class Sizes(NamedTuple):
-    """Sizes of synthetic settings (the first three) and of traces, by the names of the options."""
+    """Sizes of synthetic settings (the first three) and of traces, by the names of the options.
+
+    Without a bandwidth it is the usual one of the setting.
+    """
 
     num_pages: int
-    bandwidth: float
+    bandwidth: float | None
     horizon: float
     days_per_crawl: float
     signals: str
@@ -109,8 +133,9 @@ def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
     factories: dict[str, PolicyFactory] = {}
     for spec in specs:
         name, *given = spec.split(":")
-        if name not in policies.names():
-            raise ValueError(f"policy must be one of {', '.join(policies.names())}, got {name!r}")
+        if name not in policies.names(fragments=True):
+            known = ", ".join(policies.names(fragments=True))
+            raise ValueError(f"policy must be one of {known}, got {name!r}")
         arguments = dict(_argument(spec, text) for text in given)
         factories[spec] = partial(policies.make, name, **arguments)
     return factories
@@ -120,10 +145,21 @@ def _argument(spec: str, text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key.isidentifier() and equals and value):
         raise ValueError(f"a policy is spelled Name or Name:key=value, got {spec!r}")
+    return key, plain_value(value)
+
+
+def plain_value(text: str) -> Any:
+    """Read a value: JSON where it can be, a number also as .01, 1. or +1.5, and words otherwise."""
     try:
-        return key, json.loads(value)
+        return json.loads(text)
     except ValueError:
-        return key, value
+        return float(text) if NUMBER.fullmatch(text) else text
+
+
+def is_oracle(label: str) -> bool:
+    """Return whether a label is of a policy that reads what truly happened."""
+    name = label.partition(":")[0]
+    return name in policies.names(fragments=True) and bool(getattr(policies, name).oracle)
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
@@ -132,6 +168,8 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     Raises:
         ValueError: as for :func:`recorded`.
     """
+    if name in LAWS:
+        return of_fragments(name, specs, sizes)
     if name in synthetic_names():
         return synthetic(name, specs, sizes)
     return recorded(name, specs, sizes)
@@ -150,14 +188,15 @@ def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Compare policies on a named synthetic instance."""
     has_signals = name in INSTANCES_WITH_SIGNALS
-    chosen = specs or _that_differ(name, sizes.bandwidth)
+    bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
+    chosen = specs or _that_differ(name, bandwidth)
     setting = Setting(
         name=name,
         id="CrawlNCIS-v0",
         arguments={
             "instance": name,
             "num_pages": sizes.num_pages,
-            "bandwidth": sizes.bandwidth,
+            "bandwidth": bandwidth,
             "horizon": sizes.horizon,
         },
         policies=policy_factories(chosen),
@@ -174,7 +213,7 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     return Comparison(
         setting,
         title=(
-            f"{name}: {sizes.num_pages} pages, {sizes.bandwidth:g} crawls per unit of time, "
+            f"{name}: {sizes.num_pages} pages, {bandwidth:g} crawls per unit of time, "
             f"{sizes.horizon:g} units"
         ),
         metrics=("accuracy", "freshness"),
@@ -182,6 +221,44 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         lines=LINES,
         over="seeds",
         note=note,
+    )
+
+
+def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies, in a named set of pages with fragments, by the divergence of copies.
+
+    Round robin is always played. Oracles are only if they are named.
+    """
+    given = sizes.bandwidth
+    bandwidth = CRAWLS_PER_PAGE * sizes.num_pages if given is None else given
+    chosen = list(specs or ON_FRAGMENTS)
+    if ROUND_ROBIN not in chosen:
+        chosen.insert(0, ROUND_ROBIN)
+    setting = Setting(
+        name=name,
+        id=OF_FRAGMENTS,
+        arguments={
+            "instance": name,
+            "num_pages": sizes.num_pages,
+            "bandwidth": bandwidth,
+            "horizon": sizes.horizon,
+        },
+        policies=policy_factories(chosen),
+    )
+    return Comparison(
+        setting,
+        title=(
+            f"{name}: {sizes.num_pages} pages of fragments, {bandwidth:g} crawls per day, "
+            f"{sizes.horizon:g} days"
+        ),
+        metrics=("divergence", "freshness"),
+        references=(ROUND_ROBIN,),
+        lines={},
+        over="seeds",
+        note=(
+            "divergence: importance-weighted mean distance of held copies from live pages, less is "
+            "better; freshness: share of page time without any update since the crawl."
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from crawl_envs.evaluation import Row, Summary, summarize
-from scripts.comparing.comparisons import Comparison
+from scripts.comparing.comparisons import LOWER, Comparison, is_oracle
 from scripts.comparing.verdicts import Verdict
 
 SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
@@ -51,7 +51,8 @@ def summary_records(
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
     """Means and paired differences in a setting with 95% intervals; best on top, in bold.
 
-    Where there are several metrics, differences are those to the first reference only.
+    Oracles are marked and are never the best. Where there are several metrics, differences are
+    those to the first reference only.
     """
     references = compared.references[: 1 if len(compared.metrics) > 1 else None]
     found = {
@@ -60,9 +61,11 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
         for reference in references
     }
     first = found[compared.metrics[0], references[0]]
-    ranked = sorted(compared.setting.labels, key=lambda label: first[label].mean, reverse=True)
+    sign = 1.0 if compared.metrics[0] in LOWER else -1.0
+    ranked = sorted(compared.setting.labels, key=lambda label: sign * first[label].mean)
     bounds = compared.setting.bounds
-    best = next(label for label in ranked if label not in bounds)
+    told = [label for label in ranked if is_oracle(label)]
+    best = next((label for label in ranked if label not in (*bounds, *told)), None)
     count = max(item.seeds for item in first.values())
     table = Table(
         title=f"{compared.title}; {count} {compared.over}",
@@ -76,13 +79,13 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
         for reference in references:
             table.add_column(f"- {reference}", justify="right")
     for label in ranked:
-        cells = [label]
+        cells = [f"{label} (oracle)" if label in told else label]
         for metric in compared.metrics:
             alone = found[metric, references[0]][label]
             cells.append(plus_minus(alone.mean, alone.half_width))
             for reference in references:
                 cells.append(_difference(found[metric, reference][label], reference))
-        style = "bold" if label == best else "italic" if label in bounds else ""
+        style = "bold" if label == best else "italic" if label in (*bounds, *told) else ""
         table.add_row(*cells, style=style)
     return table
 
