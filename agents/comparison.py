@@ -31,7 +31,8 @@ def mean_rewards(
     fresh, and estimates the share of requests served fresh.
 
     Args:
-        build: makes the policy from its environment, ``lambda env: policies.make(name, env)``.
+        build: makes the policy from its environment, ``lambda env: policies.make(name, env)``: the
+            vector environment of the lanes, with all that policies for one of its kind read.
         arguments: which environment; its seed is not used.
         episodes: number of seeds, ``seed``, ``seed + 1``, ...; >= 1.
         seed: the first of them.
@@ -41,7 +42,7 @@ def mean_rewards(
         ValueError: what the environment or the policy objects to.
     """
     env = make_lanes(arguments, episodes, training=False)
-    policy = build(env)
+    policy = build(env.vector)
     env.seed(seed)
     returns, lengths = evaluate_policy(
         policy,

@@ -41,6 +41,7 @@ from policies.longevity import (
     LearningLongevity,
     UniformRefresh,
 )
+from policies.longevity.refreshing import RefreshPolicy
 from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
 from policies.staleness import BeliefNCIS
 from policies.strategy_bandits import Exp3, Exp3IX, Exp3PlusPlus
@@ -109,13 +110,19 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         BinaryLambdaCrawl,
         ChangeRateCrawl,
         ChangeWeightedCrawl,
+        ChoGarciaMolina,
         ClickWeightedCrawl,
         ContextualBandit,
+        CurrentDivergence,
+        CurveFitting,
         DiscreteLambdaCrawl,
+        DivergenceBounds,
         Exp3,
         Exp3IX,
         Exp3PlusPlus,
         ExploreThenCommit,
+        FragmentDynamic,
+        FragmentStatic,
         Greedy,
         GreedyCIS,
         GreedyCISPlus,
@@ -123,6 +130,8 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         GreedyNCIS,
         GreedyNCISApprox,
         GreedyNCISDelayed,
+        HolisticDynamic,
+        HolisticStatic,
         ImpressionWeightedCrawl,
         LambdaCrawl,
         LambdaCrawlApprox,
@@ -130,6 +139,7 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         LambdaLearnAndCrawlApprox,
         LambdaLearnAndCrawlBinary,
         LearningGreedyNCIS,
+        LearningLongevity,
         LowDiscrepancy,
         MirrorSync,
         NutchAdaptive,
@@ -138,44 +148,40 @@ _POLICIES: dict[str, type[ActingPolicy[Any]]] = {
         StormCrawlerAdaptive,
         ThresholdNCIS,
         UniformCrawl,
-    )
-}
-
-_FRAGMENT_POLICIES: dict[str, type[ActingPolicy[Any]]] = {
-    policy.__name__: policy
-    for policy in (
-        ChoGarciaMolina,
-        CurrentDivergence,
-        CurveFitting,
-        DivergenceBounds,
-        FragmentDynamic,
-        FragmentStatic,
-        HolisticDynamic,
-        HolisticStatic,
-        LearningLongevity,
         UniformRefresh,
     )
 }
-"""Policies for pages with fragments; in the form ``refresh`` they want a threshold, or interval."""
+_OF_FRAGMENTS = tuple(
+    sorted(name for name, policy in _POLICIES.items() if issubclass(policy, RefreshPolicy))
+)
 
 
 def fragment_names() -> tuple[str, ...]:
-    """The names, known to :func:`make`, of policies for pages with fragments, in order.
+    """The names, known to :func:`make`, of policies that are meant for pages with fragments.
 
     All act in the forms ``page``, ``scores`` and ``refresh``, and in the last one want to be told
-    the ``threshold`` (:class:`UniformRefresh` the ``interval``) at which they refresh.
+    the ``threshold`` (:class:`UniformRefresh` the ``interval``) at which they refresh. The
+    ``oracle`` of :class:`FragmentDynamic` and :class:`HolisticDynamic` is True: they read what
+    truly happened, as :class:`CurrentDivergence` does with ``dynamic=True``.
     """
-    return tuple(sorted(_FRAGMENT_POLICIES))
+    return _OF_FRAGMENTS
 
 
-def names(action: str | None = None) -> tuple[str, ...]:
-    """The names of policies for every environment that :func:`make` knows, in alphabetical order.
+def names(action: str | None = None, *, fragments: bool = False) -> tuple[str, ...]:
+    """The names of policies that :func:`make` knows, in alphabetical order.
 
-    With ``action``, a form of action, those of the policies that act in it; ``probe`` stands for
-    the form ``page`` where pages can be probed.
+    Args:
+        action: a form of action, to leave out those that do not act in it; ``probe`` stands for
+            the form ``page`` where pages can be probed.
+        fragments: whether pages have fragments, which adds :func:`fragment_names`. Without them
+            it is the policies for every environment.
     """
     return tuple(
-        sorted(name for name, policy in _POLICIES.items() if action in (None, *policy.acts))
+        sorted(
+            name
+            for name, policy in _POLICIES.items()
+            if action in (None, *policy.acts) and (fragments or name not in _OF_FRAGMENTS)
+        )
     )
 
 
@@ -183,16 +189,13 @@ def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy[Any]:
     """Build the policy of that name.
 
     Args:
-        name: one of :func:`names` or :func:`fragment_names`.
+        name: one of ``names(fragments=True)``.
         env: a crawl environment, single or vector, wrapped or not.
         **arguments: arguments of the policy's class.
 
     Raises:
         ValueError: unknown name, or what the policy's class objects to.
     """
-    known = {**_POLICIES, **_FRAGMENT_POLICIES}
-    if name not in known:
-        raise ValueError(
-            f"policy must be one of {', '.join(names() + fragment_names())}, got {name!r}"
-        )
-    return known[name](env, **arguments)
+    if name not in _POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(_POLICIES)}, got {name!r}")
+    return _POLICIES[name](env, **arguments)

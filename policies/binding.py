@@ -86,6 +86,8 @@ class ActingPolicy(ABC, Generic[Seat]):
 
     acts: ClassVar[tuple[str, ...]] = PAGE_FORMS
     """The forms of action that it can act in."""
+    oracle: ClassVar[bool] = False
+    """Whether it reads what truly happened, which no tracker can know."""
 
     def __init__(
         self,

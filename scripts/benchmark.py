@@ -1,8 +1,8 @@
 """Benchmark: policies on the same events in several settings; tables, rows and pictures.
 
-Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting whose measure is
-one that is drawn. Pages with fragments (quality, random) are judged by the divergence of copies, on
-which less is better.
+Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting. Pages with
+fragments (quality, random) are played in CrawlLongevity-v0 and judged by the divergence of copies,
+of which less is better; there is no picture of them.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.arguments import real, whole
+from crawl_envs.arguments import flag, real, whole
 from crawl_envs.kernels import compiled
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from policies.longevity.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
 from policies.longevity.refreshing import (
     Footprint,
@@ -23,6 +23,7 @@ from policies.longevity.refreshing import (
     fragment_core,
 )
 from policies.longevity.step_bounds import MOST, bounds_of_page
+from policies.longevity.warm_up import at_first_copy, first_turns
 
 FIRST_SHARE = 0.1
 """With a budget, the first threshold is what a page loses by this divergence in a mean interval."""
@@ -34,7 +35,8 @@ GAIN = 0.3
 class BoundsSeat(RefreshSeat):
     """One lane's episode; ``reference`` (t_R) and ``period`` (phi) are (m,).
 
-    The reference time of a page that does not exist yet is NaN.
+    The reference time of a page that does not exist yet is NaN. ``cut_short`` (m,) tells whose
+    first wait is to be cut short.
 
     ``threshold`` is T, which moves where there is a budget.
     """
@@ -43,6 +45,7 @@ class BoundsSeat(RefreshSeat):
     reference: FloatArray
     period: FloatArray
     threshold: float
+    cut_short: BoolArray
 
 
 class DivergenceBounds(RefreshPolicy[BoundsSeat]):
@@ -53,8 +56,11 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
     one is below the threshold, the period becomes 2 s; if the lower one has reached it, the period
     is halved and the reference time is now; else the period stays. Utility counts times importance,
     and the period is never longer than risk * threshold / importance, as a divergence is at most 1
-    (section 4.5). It starts from threshold / importance, before which no utility can reach the
-    threshold.
+    (section 4.5). So a static page is refreshed every risk * threshold / importance, as the paper
+    has it: with its risk of 10 and threshold T every 10 T, which costs the most where T is small.
+
+    The period starts from threshold / importance, before which no utility can reach the threshold.
+    With ``stagger`` a page's first refresh may come before that, and leaves the period as it is.
 
     With a budget there is no threshold. Pages come by the share of their period that has passed,
     and the threshold follows the budget. It rises while the periods of all pages ask for more
@@ -68,6 +74,8 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         length: observations of each profile, >= 1.
         risk: rho >= 1.
         sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
+        stagger: whether the first waits of pages end one after the other, see
+            :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
         ValueError: ``env`` has no fragments; an argument out of its range.
@@ -82,6 +90,7 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         length: int = 12,
         risk: float = 10.0,
         sketch_size: int | None = None,
+        stagger: bool = True,
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.fragments = fragment_core(self.name, self.core)
@@ -91,12 +100,14 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         self.sketch_size = sketch_size
         if sketch_size is not None:
             whole("sketch_size", sketch_size, 1)
+        self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
         seat = self._seated(lane)
         profiles = seat.profiles.footprint()
-        own = (seat.reference.nbytes + seat.period.nbytes) / seat.period.size
+        arrays = seat.reference, seat.period, seat.cut_short
+        own = sum(array.nbytes for array in arrays) / seat.period.size
         return Footprint(profiles.stored + own, profiles.counted)
 
     def periods(self, lane: int = 0) -> FloatArray:
@@ -120,7 +131,10 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         with np.errstate(divide="ignore"):
             period = threshold / importance
         reference = np.where(tracker.alive, tracker.time - tracker.elapsed, np.nan)
-        return BoundsSeat(tracker.episode, tracker.time, profiles, reference, period, threshold)
+        early = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
+        return BoundsSeat(
+            tracker.episode, tracker.time, profiles, reference, period, threshold, early
+        )
 
     def _learn(self, seat: BoundsSeat, log: CrawlLog, tracker: Tracker) -> None:
         pages = seat.profiles.learn(log)
@@ -129,7 +143,7 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         kept, threshold = seat.profiles.kept, seat.threshold
         reset_periods(
             *(pages, times, elapsed, kept, threshold, self.risk, importance),
-            *(seat.reference, seat.period),
+            *(seat.reference, seat.period, seat.cut_short),
         )
         if self.action_form != "refresh" and pages.size:
             demand = float((1.0 / seat.period[tracker.alive]).sum())
@@ -139,7 +153,8 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
                 seat.threshold *= math.exp(share * min(max(strain, -1.0), 1.0))
 
     def _urgency(self, seat: BoundsSeat, tracker: Tracker, lane: int) -> Urgency:
-        passed = tracker.elapsed / seat.period
+        turns = first_turns(tracker) if self.stagger else 1.0
+        passed = tracker.elapsed / (turns * seat.period)
         nothing = np.zeros(passed.size)
         if self.action_form == "refresh":
             return Urgency(nothing, passed)
@@ -157,8 +172,12 @@ def reset_periods(
     importance: FloatArray,
     reference: FloatArray,
     period: FloatArray,
+    cut_short: BoolArray,
 ) -> None:
-    """Set the periods, and reference times, of pages just refreshed, (n,), in that order."""
+    """Set the periods, and reference times, of pages just refreshed, (n,), in that order.
+
+    A page that is ``cut_short``, (m,), which ends here, keeps its period if that was not over.
+    """
     for k in range(pages.size):
         page = pages[k]
         if np.isnan(reference[page]):  # born since
@@ -167,6 +186,10 @@ def reset_periods(
         if importance[page] <= 0.0 or since <= 0.0:
             continue
         wanted = threshold / importance[page]
+        early = cut_short[page] and since < period[page] * (1.0 - SAME_AGE)
+        cut_short[page] = False
+        if early:
+            continue
         _, _, least, most = bounds_of_page(kept, page, since)
         if most < wanted:
             period[page] = 2.0 * since

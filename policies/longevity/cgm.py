@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from crawl_envs.arguments import flag
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from policies.estimators.change_rates import fit_change_rates, improved_rate
 from policies.longevity.crawl_counts import CrawlCounts
 from policies.longevity.curves import HolisticCurves
 from policies.longevity.refreshing import Footprint, RefreshPolicy, RefreshSeat, Urgency
-from policies.longevity.warm_up import check_warm_up, learning_period
+from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 
 Estimator: TypeAlias = Literal["improved", "mle"]
 FEWEST = 2
@@ -56,6 +57,8 @@ class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
         learning: l > 0, in units of time; None as in :class:`.CurveFitting`.
         warm_up: in units of time, > 0; None: estimates count from the third refresh of a page on.
         estimator: ``improved`` or ``mle``.
+        stagger: whether the first waits of pages end one after the other, see
+            :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
         ValueError: ``env`` is no crawl environment; an argument out of its range.
@@ -69,12 +72,14 @@ class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
         learning: float | None = None,
         warm_up: float | None = None,
         estimator: Estimator = "improved",
+        stagger: bool = True,
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.learning, self.warm_up = check_warm_up(learning, warm_up)
         if estimator not in get_args(Estimator):
             raise ValueError(f"estimator must be one of {get_args(Estimator)}, got {estimator!r}")
         self.estimator = estimator
+        self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane; two counts and a time count as 12."""
@@ -107,9 +112,10 @@ class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
         seat.rate[pages] = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
 
     def _urgency(self, seat: CountingSeat, tracker: Tracker, lane: int) -> Urgency:
-        learning = tracker.elapsed / learning_period(
+        wait = learning_period(
             self.learning, 1 + seat.counts.crawls, tracker.problem, self.action_form
         )
+        learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)
         utility = HolisticCurves(seat.rate).utility(tracker.elapsed)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.arguments import real, whole
+from crawl_envs.arguments import flag, real, whole
 from crawl_envs.kernels import compiled
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from policies.longevity.fitting import Shapes, fit_observations, shapes
@@ -25,7 +25,7 @@ from policies.longevity.refreshing import (
     fragment_core,
     longest_wait,
 )
-from policies.longevity.warm_up import check_warm_up, learning_period
+from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 
 FEWEST = 4
 """With fewer observations than this, a fit to more of them stands."""
@@ -76,6 +76,8 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
         risk: rho >= 1; None for no bound. It needs a threshold.
         warm_up: in units of time, > 0; None for the paper's own rule at all times.
         sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
+        stagger: whether the first waits of pages end one after the other, see
+            :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
         ValueError: ``env`` has no fragments; an argument out of its range.
@@ -92,6 +94,7 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
         risk: float | None = None,
         warm_up: float | None = None,
         sketch_size: int | None = None,
+        stagger: bool = True,
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.fragments = fragment_core(self.name, self.core)
@@ -104,6 +107,7 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
         self.sketch_size = sketch_size
         if sketch_size is not None:
             whole("sketch_size", sketch_size, 1)
+        self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane; as in the paper, the fitted curve is not counted.
@@ -144,11 +148,13 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
     def _urgency(self, seat: FittingSeat, tracker: Tracker, lane: int) -> Urgency:
         learning = learning_period(self.learning, seat.crawls, tracker.problem, self.action_form)
         worth = np.zeros(tracker.elapsed.size)
+        turns = first_turns(tracker) if self.stagger else np.ones(worth.size)
         if self.warm_up is not None and tracker.time <= self.warm_up:
-            return Urgency(worth, tracker.elapsed / learning)
-        wait = longest_wait(learning if self.warm_up is None else math.inf, self._riskless(tracker))
+            return Urgency(worth, tracker.elapsed / (learning * turns))
+        bound = learning if self.warm_up is None else math.inf
+        wait = turns * longest_wait(bound, self._riskless(tracker))
         if self.threshold is not None and self.action_form == "refresh":
-            return Urgency(worth, tracker.elapsed / longest_wait(wait, seat.period))
+            return Urgency(worth, tracker.elapsed / longest_wait(wait, turns * seat.period))
         region_utilities(seat.items, seat.share, seat.rate, tracker.elapsed, worth)
         return Urgency(tracker.problem.importance * worth, tracker.elapsed / wait)
 

@@ -10,6 +10,12 @@ D(inf) stand in a table over log2(l t / K), whose entries are as far apart as th
 best scale follows from two sums. From the best rung, Levenberg and Marquardt's method goes on
 over share and log rate with the exact curve; for scroll, also with the next smaller and larger K as
 long as they are closer.
+
+Observations that all come later than the page takes to turn over cannot tell how fast it does, and
+a page that seems to change too fast is given up for good. So the curve that was chosen is fitted
+again with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the
+region may have been replaced, whatever K (:func:`equally_saturated`). The choice comes before the
+bound, under which other K would serve better than that of the page.
 """
 
 from __future__ import annotations
@@ -32,7 +38,9 @@ STARTS = 2
 STEPS = 20
 """Most steps of an exact fit."""
 TIE = 1e-12
-"""Sums of squares that differ by no more than this, absolutely and relatively, are equal."""
+"""Sums of squares of scroll that are no greater are 0."""
+CLOSE, CLOSE_SHARE = 1e-6, 1e-3
+"""Scroll is chosen where its sum of squares is smaller by more than this, and by this share."""
 
 ENOUGH, NOTHING = 1e-8, 1e-20
 """An exact fit ends where a step gains so small a share of the sum of squares, or where that is 0
@@ -41,11 +49,10 @@ but for rounding."""
 SHARES = (0.1, 0.4, 1.0)
 LOWEST, HIGHEST, PER_OCTAVE = -9, 4, 2
 FEWEST_UPDATES, MOST_UPDATES = 2.0**-6, 2.0
-"""Ladder of rates: l t / K of the last observation at its foot, and of the first at its top.
-
-Observations that all come later than the page takes to turn over cannot tell how fast it does. The
-slowest of such rates is then taken, so that the page is not given up for good.
-"""
+"""Ladder of rates: l t / K of the last observation at its foot, and of the first at its top. The
+latter is also the bound on the rate of churn."""
+TURNED_OVER = 16.0
+"""Where there is no bound yet, l t / K of the first observation stays below this."""
 WIDENED = math.log(2.0**14)
 """How far, in the logarithm, the exact fit may go below the foot of the ladder."""
 
@@ -67,10 +74,17 @@ class FittedCurve(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """What the coarse search reads: K (nK,), and D / D(inf) by share, K and entry of log2 l t."""
+    """What fits read.
+
+    Attributes:
+        items: K, (nK,).
+        table: D / D(inf) by share, K and entry of log2 l t.
+        most: bounds on l t of the first observation, (nK,).
+    """
 
     items: IntArray
     table: FloatArray
+    most: FloatArray
 
 
 @cache
@@ -84,7 +98,28 @@ def shapes() -> Shapes:
             ceiling = 2.0 * share / (1.0 + share)
             values = [region_divergence(count, share, level * count) for level in levels]
             table[row, column] = np.array(values) / ceiling
-    return Shapes(items, table)
+    most = np.array([equally_saturated(count) for count in ITEMS])
+    return Shapes(items, table, most)
+
+
+def equally_saturated(items: int) -> float:
+    """The y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+
+    That is the part of K items that y updates replace, and the share of its limit that the
+    divergence of a small region has reached. With K = 1, y = MOST_UPDATES.
+    """
+    low, high = 0.0, MOST_UPDATES * items
+    while high - low > 1e-14 * high:
+        middle = 0.5 * (low + high)
+        kept = sum(
+            (items - k) * math.exp(k * math.log(middle) - middle - math.lgamma(k + 1))
+            for k in range(items)
+        )
+        if kept > items * math.exp(-MOST_UPDATES):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
@@ -95,8 +130,8 @@ def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
         divergence: in [0, 1], (k,).
 
     Returns:
-        The closest churn or scroll curve, churn where both are equally close; a static page where
-        there is no divergence, or no observation.
+        The closest churn or scroll curve, churn where both are about equally close; a static page
+        where there is no divergence, or no observation.
 
     Raises:
         ValueError: shapes disagree, or a number is outside its range.
@@ -125,7 +160,7 @@ def fit_observations(
     if most == 0.0:
         return 1, 0.0, 0.0, 0.0
     coarse, rates, shares = _search(ages, divergence, count, most, shapes)
-    churn = _refined(ages, divergence, count, 1, shares[0], rates[0])
+    churn = _refined(ages, divergence, count, 1, shares[0], rates[0], TURNED_OVER)
     items, scroll = 1, (0.0, 0.0, np.inf)
     for _ in range(STARTS):
         row = int(1 + np.argmin(coarse[1:]))
@@ -135,9 +170,14 @@ def fit_observations(
         found, closest = _climbed(ages, divergence, count, shapes.items, row, start)
         if closest[2] < scroll[2]:
             items, scroll = found, closest
-    if scroll[2] < (1.0 - TIE) * churn[2] - TIE:
-        return items, scroll[0], scroll[1], scroll[2]
-    return 1, churn[0], churn[1], churn[2]
+    if scroll[2] < min((1.0 - CLOSE_SHARE) * churn[2], churn[2] - CLOSE):
+        chosen = scroll
+    else:
+        items, chosen = 1, churn
+    most = shapes.most[np.searchsorted(shapes.items, items)]
+    if chosen[1] * ages[:count].min() > most:
+        chosen = _refined(ages, divergence, count, items, chosen[0], chosen[1], most)
+    return items, chosen[0], chosen[1], chosen[2]
 
 
 @compiled()
@@ -152,14 +192,16 @@ def _climbed(
     """K, and share, rate and sum of squares, where no next K is closer; crosses off the K tried."""
     share, rate, open_rows = start
     items = ladder[row]
-    scroll = _refined(ages, divergence, count, items, share, rate)
+    scroll = _refined(ages, divergence, count, items, share, rate, TURNED_OVER * items)
     open_rows[row] = np.inf
     for side in (-1, 1):
         while 1 <= row + side < ladder.size and scroll[2] > TIE:
             other = ladder[row + side]
             open_rows[row + side] = np.inf
             pace = scroll[1] * other / items
-            next_one = _refined(ages, divergence, count, other, scroll[0], pace)
+            next_one = _refined(
+                ages, divergence, count, other, scroll[0], pace, TURNED_OVER * other
+            )
             if not next_one[2] < scroll[2]:
                 break
             row, items, scroll = row + side, other, next_one
@@ -233,17 +275,23 @@ def _sums(
 
 @compiled()
 def _refined(
-    ages: FloatArray, divergence: FloatArray, count: int, items: int, share: float, rate: float
+    ages: FloatArray,
+    divergence: FloatArray,
+    count: int,
+    items: int,
+    share: float,
+    rate: float,
+    most: float,
 ) -> tuple[float, float, float]:
-    """Share, rate and sum of squares at the minimum next to a start, within their bounds."""
-    first, last = np.inf, 0.0
-    for k in range(count):
-        first, last = min(first, ages[k]), max(last, ages[k])
-    low = math.log(FEWEST_UPDATES * items / last) - WIDENED
-    high = math.log(MOST_UPDATES * items / first)
-    log_rate = math.log(rate)
+    """Share, rate and sum of squares at the minimum next to a start, within their bounds.
+
+    The rate is at most that of ``most`` updates till the first observation.
+    """
+    low = math.log(FEWEST_UPDATES * items / ages[:count].max()) - WIDENED
+    high = math.log(most / ages[:count].min())
+    log_rate = min(math.log(rate), high)
     damping = 1e-3
-    sums = _sums(ages, divergence, count, items, share, rate)
+    sums = _sums(ages, divergence, count, items, share, math.exp(log_rate))
     for _ in range(STEPS):
         total, to_share, to_rate, by_share, by_rate, both = sums
         a, b = by_share * (1.0 + damping), by_rate * (1.0 + damping)

@@ -38,7 +38,13 @@ class LearningLongevity(RefreshPolicy[BeliefSeat]):
     averages the utility over all curves of their model that could have led to what was seen
     (:class:`policies.longevity.posterior.DivergencePosterior`) instead of fitting one, and learns
     from all pages how likely each curve is. So a page is explored as long as curves of much utility
-    are left to it, and there is no parameter for learning.
+    are left to it, and no argument says how much is invested in learning. What stands in its place
+    are the constants of the prior and the likelihood: ``STATIC``, ``SINGLE``, ``SHARE_POWER`` and
+    ``OLDER`` of :mod:`.posterior`, ``SMEAR`` of :mod:`.shape_tables`. ``OLDER`` and ``SMEAR`` were
+    compared at 0.1 crawls per page and day on simulated pages that resemble those of the sets
+    ``quality`` and ``random``, ``STATIC`` and ``SHARE_POWER`` on ``random`` itself; three of
+    these were tried on recorded pages too. No comparison of ``SINGLE`` is known. So what this
+    policy shows on these sets is not independent of them.
 
     With signals: of the updates of a page at the rate L each is signalled with probability r, its
     recall, and a signal is true with probability p = r L / (r L + nu). After time t and n signals N
@@ -46,6 +52,11 @@ class LearningLongevity(RefreshPolicy[BeliefSeat]):
     k updates, a crawl is worth
 
         U = (E[N] E[d_N] - E[sum of d_k over k < N]) / L.
+
+    It is exact up to 4 signals (``TOLD``). Each signal beyond these is taken to tell of Poisson(p)
+    updates, which is too little certain: where every update is signalled, the utility after 7
+    signals comes out up to 13% too low (a scroll of 8 items), after 16 up to 19% (one of 16), and
+    3% on average over the shapes and shares that are considered.
 
     Without signals that is eq. 4; where every update is signalled, it is n d_n / L less the area
     that n updates make on average; and of a page that is stale or fresh it is that of

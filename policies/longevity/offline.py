@@ -8,6 +8,8 @@
 :class:`HolisticDynamic`    HS-D: the same of holistic staleness
 :class:`CurrentDivergence`  U = D, the naive form of section 2.3
 ==========================  =====================================================================
+
+FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read what truly happened.
 """
 
 from __future__ import annotations
@@ -113,13 +115,28 @@ class UniformRefresh(RefreshPolicy[UniformSeat]):
 
 @dataclass
 class CurvesSeat(RefreshSeat):
-    """One lane's episode, with the curves of its pages."""
+    """One lane's episode, with the curves of its pages; without any where the truth counts."""
 
-    curves: DivergenceCurves
+    curves: DivergenceCurves | None
+
+
+def check_curves(curves: Any) -> DivergenceCurves | None:
+    """Divergence curves, or None; ValueError for anything else."""
+    wanted = ("num_pages", "ceiling", "divergence", "area", "utility", "period")
+    if curves is not None and not all(hasattr(curves, name) for name in wanted):
+        raise ValueError(
+            "curves must be divergence curves, as those of policies.longevity.tabulated are, got "
+            f"{curves!r}"
+        )
+    return curves  # type: ignore[no-any-return]
 
 
 class KnownCurves(RefreshPolicy[CurvesSeat]):
     """Refreshes pages by known divergence curves that depend on the time since the refresh alone.
+
+    What the environment reveals gives the curves, or they are told. Recorded pages have no regions:
+    curves of them are measured
+    (:meth:`policies.longevity.tabulated.TabulatedCurves.of_contents`).
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -127,9 +144,12 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
         curves: those of all pages, where they were measured; None for what the environment reveals.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0; there
-            are not as many curves as pages; nothing is given or revealed.
+        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0;
+            ``curves`` are none, or not as many as pages; nothing is given or revealed.
     """
+
+    of_regions = True
+    """Whether it is regions that give the curves where none are told, or change rates."""
 
     def __init__(
         self,
@@ -139,19 +159,43 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
         curves: DivergenceCurves | None = None,
     ) -> None:
         super().__init__(env, threshold=threshold)
-        self.curves = curves
+        self.curves = check_curves(curves)
+        if self._goes_by_curves() and self.curves is None:
+            self._check_revealed()
 
     @abstractmethod
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         """The curves that follow from what is revealed; None if it is not."""
 
+    def _goes_by_curves(self) -> bool:
+        """Whether it needs curves at all."""
+        return True
+
+    def _check_revealed(self) -> None:
+        """Raise ValueError where it is plain before an episode that nothing gives the curves."""
+        assert self.core is not None
+        told = "change_rate" in self.core.features
+        recorded = getattr(getattr(self.core, "lanes", None), "tape", None) is not None
+        if not told or (recorded and self.of_regions):
+            raise self._nothing_known(told)
+
+    def _nothing_known(self, told: bool) -> ValueError:
+        """The error where nothing gives the curves; ``told``: though parameters are revealed."""
+        if told and self.of_regions:
+            return ValueError(
+                f"curves must be given to {self.name}, as there are no regions to give them: "
+                "recorded pages have none; measure them by "
+                "policies.longevity.tabulated.TabulatedCurves.of_contents"
+            )
+        return ValueError(
+            f"curves must be given to {self.name} where the environment reveals none; or make it "
+            "with reveal='parameters'"
+        )
+
     def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
-            raise ValueError(
-                f"curves must be given to {self.name} where the environment reveals none; or make "
-                "it with reveal='parameters'"
-            )
+            raise self._nothing_known(tracker.problem.change_rate is not None)
         if curves.num_pages != tracker.elapsed.size:
             raise ValueError(
                 f"curves must be of {tracker.elapsed.size} pages, got {curves.num_pages}"
@@ -159,7 +203,13 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
         return CurvesSeat(tracker.episode, tracker.time, curves)
 
     def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
+        assert seat.curves is not None
         return Urgency(tracker.problem.importance * seat.curves.utility(tracker.elapsed))
+
+
+def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
+    """The divergence curves of revealed regions; None if there are none."""
+    return None if problem.regions is None else RegionCurves(problem.regions)
 
 
 class FragmentStatic(KnownCurves):
@@ -169,7 +219,7 @@ class FragmentStatic(KnownCurves):
     """
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        return None if problem.regions is None else RegionCurves(problem.regions)
+        return curves_of_regions(problem)
 
 
 class HolisticStatic(KnownCurves):
@@ -179,6 +229,8 @@ class HolisticStatic(KnownCurves):
 
     Arguments and errors as for :class:`KnownCurves`; revealed change rates give the curves.
     """
+
+    of_regions = False
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
@@ -211,6 +263,8 @@ class TruePolicy(RefreshPolicy[RefreshSeat]):
     Raises:
         ValueError: ``env`` has no fragments; the threshold is missing, or not > 0.
     """
+
+    oracle = True
 
     def __init__(self, env: Any, *, threshold: float | None = None) -> None:
         super().__init__(env, threshold=threshold)
@@ -251,21 +305,23 @@ class HolisticDynamic(TruePolicy):
         return np.where(truth.changed, truth.first_change, 0.0)
 
 
-class CurrentDivergence(RefreshPolicy[CurvesSeat]):
+class CurrentDivergence(KnownCurves):
     """The naive form U = D: refreshes the pages that are furthest from their copies (section 2.3).
 
-    The paper finds it worse than uniform refreshing. The threshold is importance times divergence,
-    without a time.
+    The paper finds it worse than uniform refreshing. Its threshold is one of importance times
+    divergence, without a time, and so not to be compared with those of other policies.
 
     Args:
-        env: an environment of pages with fragments, single or vector, wrapped or not.
-        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        env: a crawl environment, single or vector, wrapped or not.
+        threshold: importance times divergence at which a page is refreshed, > 0; it is needed in
+            the form ``refresh`` and not used in the others.
         curves: expected divergence of all pages; None for that of revealed regions.
-        dynamic: whether the true divergence counts, not the expected one.
+        dynamic: whether the true divergence counts, not the expected one: an oracle, for pages with
+            fragments.
 
     Raises:
-        ValueError: as for :class:`FragmentStatic`, and with ``dynamic`` where ``env`` has no
-            fragments.
+        ValueError: as for :class:`KnownCurves`; with ``dynamic`` where ``env`` has no fragments, or
+            curves are given.
     """
 
     def __init__(
@@ -276,19 +332,27 @@ class CurrentDivergence(RefreshPolicy[CurvesSeat]):
         curves: DivergenceCurves | None = None,
         dynamic: bool = False,
     ) -> None:
-        super().__init__(env, threshold=threshold)
-        self.truth = true_core(self.name, self.core) if flag("dynamic", dynamic) else None
-        self.curves = curves
+        self.dynamic = flag("dynamic", dynamic)
+        super().__init__(env, threshold=threshold, curves=curves)
+        if self.dynamic and curves is not None:
+            raise ValueError(f"curves must be None with dynamic=True, got {curves!r}")
+        self.truth = true_core(self.name, self.core) if self.dynamic else None
+
+    def _goes_by_curves(self) -> bool:
+        return not self.dynamic
+
+    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
+        return curves_of_regions(problem)
 
     def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
         if self.truth is not None:
-            return CurvesSeat(tracker.episode, tracker.time, HolisticCurves(0.0))
-        known = FragmentStatic(self.core, threshold=self.threshold, curves=self.curves)
-        return known._begin(tracker, lane)
+            return CurvesSeat(tracker.episode, tracker.time, None)
+        return super()._begin(tracker, lane)
 
     def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
         if self.truth is not None:
             divergence = self.truth.true_divergence(lane).divergence
         else:
+            assert seat.curves is not None
             divergence = seat.curves.divergence(tracker.elapsed)
         return Urgency(tracker.problem.importance * divergence)

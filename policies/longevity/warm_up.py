@@ -3,6 +3,9 @@
 Olston and Pandey (2008), section 4.2: at first the refresh period of a page is bounded by l n, with
 n its refreshes so far. Here n counts the copies of the page, so that it is 1 from the start.
 Section 5.3 lets policies that have no such rule warm up on that schedule.
+
+Pages whose copies were all made at one time would be refreshed together ever after. So the first
+wait of each may be cut short, as if they had been met one after the other before the start.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.arguments import real
-from crawl_envs.types import FloatArray, IntArray, Problem
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
 
 FIRST_SHARE = 0.5
 """With a budget, l is such a share of the mean interval between refreshes of a page."""
+SAME_TIME = 1e-9
+"""Times that differ by less, relatively, are one time."""
 
 
 def check_warm_up(
@@ -32,3 +37,22 @@ def learning_period(
         mean_interval = problem.num_pages / problem.bandwidth
         learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
     return learning * crawls.astype(np.float64)
+
+
+def at_first_copy(tracker: Tracker) -> BoolArray:
+    """Which pages exist, and still have the copy of time 0, (m,)."""
+    first = (tracker.changed < 0) & tracker.alive
+    first &= tracker.elapsed >= tracker.time * (1.0 - SAME_TIME)
+    return first
+
+
+def first_turns(tracker: Tracker) -> FloatArray:
+    """Share of its wait after which the first refresh of each page is due, (m,).
+
+    Page k of m, from 0, has (k + 1) / m, as in
+    :class:`policies.longevity.offline.UniformRefresh`: equal waits end evenly spread over one wait.
+    It is 1 for pages whose copy is not that of time 0.
+    """
+    num_pages = tracker.elapsed.size
+    turns = np.arange(1, num_pages + 1) / num_pages
+    return np.where(at_first_copy(tracker), turns, 1.0)

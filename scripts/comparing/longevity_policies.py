@@ -179,7 +179,7 @@ ONLINE: dict[str, Contestant] = {
     BOUNDS: Contestant(
         "DivergenceBounds", _steps(0.25, 20.0, FINE), {"histories": HISTORIES, "risk": RISK}
     ),
-    OURS: Contestant("LearningLongevity", _steps(0.008, 1.5, 8), base_versions=HISTORIES),
+    OURS: Contestant("LearningLongevity", _steps(0.008, 1.5, 12), base_versions=HISTORIES),
 }
 """Section 5.1, uniform refreshing that is not told which pages are static, and ours."""
 

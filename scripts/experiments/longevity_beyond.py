@@ -14,6 +14,7 @@ from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
 from policies.longevity.learning_longevity import LearningLongevity
 from policies.longevity.offline import (
+    CurrentDivergence,
     FragmentDynamic,
     FragmentStatic,
     HolisticStatic,
@@ -27,6 +28,7 @@ from scripts.comparing.longevity_policies import (
     FS_S,
     HISTORIES,
     HS_S,
+    NAIVE_STATIC,
     OURS,
     UNIFORM,
     UNTOLD,
@@ -66,6 +68,7 @@ TOLD: dict[str, Any] = {
     FS_S: FragmentStatic,
     HS_S: HolisticStatic,
     NCIS: partial(named, name="GreedyNCIS"),
+    NAIVE_STATIC: CurrentDivergence,
     FS_D: FragmentDynamic,
 }
 """They know the pages' regions, rates and signals; FS-D the truth."""
@@ -110,6 +113,7 @@ EXPECTED = (
     Trend(UNIFORM, "above", OURS, _where(), "told which pages are static"),
     *(Trend(UNTOLD, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
     Trend(FITTING, "above", OURS, _where(), "ours", metric=LATE),
+    Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D does not pay"),
     Trend(NCIS, "above", OURS, _where(("noisy",)), "told of rates and signals, not of regions"),
     Trend(FS_S, "above", OURS, _where(("noisy",)), "told of regions, deaf to signals"),
 )

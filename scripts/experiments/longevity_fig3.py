@@ -52,7 +52,7 @@ CLAIMS = (
         SECTION,
         (Level("quality", SNAPSHOT, PAPER, 0.03, SECTION),),
         note="The sign was lost in the paper's text, as were others. Lifetimes are K updates, K "
-        "over the rate on average, so that only -.67 is possible in its model. The constants of "
+        "over the rate on average, so that a negative sign is to be expected. The constants of "
         "`quality` were chosen so that it measures about that: this says that they agree, and no "
         "more. Margin ours. Recorded pages are no such choice, and on them the two are less "
         "correlated, or not at all.",

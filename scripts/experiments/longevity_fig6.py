@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from crawl_envs.evaluation import Row
 from scripts.comparing.longevity_curves import WHOLE, cost_ratios, points_of, stalenesses
@@ -30,6 +32,10 @@ CLAIM = (
     "for holistic staleness, and dynamic ones less stale than static ones."
 )
 METRIC = "staleness"
+TWICE = "saved beyond twice what HS-S saves"
+"""Of uniform refreshing's staleness, at equal cost."""
+FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
+"""And the policy for holistic staleness that each is compared with."""
 REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
@@ -55,9 +61,11 @@ CLAIMS = (
         "slower than they are.",
     ),
     Claim(
-        "With uniform refreshing as the baseline the difference is larger still.",
+        "FS-S performs significantly better especially if uniform refreshing is the baseline.",
         SECTION_34,
-        (_staler(UNIFORM, FS_S), _staler(UNIFORM, FS_S_MEASURED)),
+        tuple(Range(label, 0.0, np.inf, AT, "twice: ours", TWICE) for label in FRAGMENT_BASED),
+        "Read as: of what uniform refreshing leaves stale FS-S saves more than twice as much as "
+        "HS-S does at that cost. HS-S itself is no better than uniform refreshing at 0.2.",
     ),
     Claim(
         "The fragment-based dynamic policy, FS-D, performs better than HS-D.",
@@ -68,6 +76,7 @@ CLAIMS = (
         "Dynamic policies vastly outperform their static counterparts.",
         SECTION_34,
         (_staler(FS_S, FS_D), _staler(HS_S, HS_D)),
+        "At 0.4 FS-D is ahead of FS-S by 0.0002 only: there all do what can be done. "
         "Dynamic policies know which pages have not changed, and find no use for a cost of more "
         "than about 0.27. HS-D never refreshes a page again that changed right after a "
         "refresh, as eq. 4 takes it that the next cycle would go as this one.",
@@ -99,10 +108,11 @@ CLAIMS = (
             _staler(NAIVE_STATIC, UNIFORM, SECTION_23),
             _staler(NAIVE_DYNAMIC, UNIFORM, SECTION_23),
         ),
-        "Here it is so only where refreshes are scarce and the form is static. By U = D pages that "
-        "are all advertisements are refreshed at every tick, but pages of which little can change "
-        "never; uniform refreshing spends as much on each of these, and they are most of the pages "
-        "that change in this set. What the paper's pages had instead is not known.",
+        "Of the eight comparisons one holds, barely, at the least cost; seven say the opposite. "
+        "With ticks of two days nothing can be refreshed more often than that, which keeps U = D "
+        "from spending its crawls on pages that change by the hour, and pages of which little can "
+        "change, the most of this set, it never refreshes. Where any page may be crawled at any "
+        "time the sentence holds at every budget of the static form: see `beyond`.",
     ),
     Claim(
         "Under holistic staleness the HS policies outperform the FS policies.",
@@ -129,6 +139,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         *stalenesses(points_of(rows, WHOLE, "holistic"), HOLISTIC),
         *cost_ratios(curves, UNIFORM),
     ]
+    derived += [row for row in twice_saved(derived) if row.value == row.value]
     for seed, points in curves.get(SET, {}).get(UNIFORM, {}).items():
         for name, value in (
             ("cost of all that is not static", points.cost[0]),
@@ -136,6 +147,17 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         ):
             derived.append(Row(ID, SET, UNIFORM, seed, name, float(value)))
     return derived
+
+
+def twice_saved(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield what each of FRAGMENT_BASED saves beyond twice what its rival does, seed by seed."""
+    stale = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    for (setting, label, seed), value in stale.items():
+        rival = stale.get((setting, FRAGMENT_BASED.get(label, ""), seed))
+        base = stale.get((setting, UNIFORM, seed))
+        if rival is not None and base is not None:
+            saved = (base - value) - 2.0 * (base - rival)
+            yield Row(ID, setting, label, seed, TWICE, saved)
 
 
 def _fragments(rows: Sequence[Row], path: Path) -> None:

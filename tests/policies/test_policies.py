@@ -142,6 +142,27 @@ def test_every_policy_is_made_by_name_and_can_be_compiled():
             assert compiled.parameters.shape[0] == 4
 
 
+def test_policies_for_pages_with_fragments_are_in_the_registry():
+    of_fragments = policies.fragment_names()
+    assert {"CurveFitting", "FragmentDynamic", "FragmentStatic", "UniformRefresh"} <= {
+        *of_fragments
+    }
+    for form in (None, "page", "scores", "refresh", "rates"):
+        usual, everyone = policies.names(form), policies.names(form, fragments=True)
+        added = () if form == "rates" else of_fragments
+        assert not {*usual} & {*of_fragments}
+        assert everyone == tuple(sorted((*usual, *added)))
+    with pytest.raises(ValueError, match=r"policy must be one of .*, got 'Nobody'") as error:
+        policies.make("Nobody")
+    assert all(name in str(error.value) for name in policies.names(fragments=True))
+
+
+def test_those_that_read_the_truth_are_marked():
+    known = policies.names(fragments=True)
+    oracles = {name for name in known if getattr(policies, name).oracle}
+    assert oracles == {"FragmentDynamic", "HolisticDynamic"}
+
+
 def test_arguments_reach_the_policy():
     core = ReplayCore(random_lane(3, 0))
     assert policies.make("GreedyNCISApprox", core, terms=3).terms == 3

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from crawl_envs.evaluation import summarize
 from scripts.benchmark import app
-from scripts.comparing.comparisons import WINDOWS, Sizes, compare
+from scripts.comparing.comparisons import WINDOWS, Sizes, compare, plain_value
 from scripts.comparing.rows import read_rows
 
 TINY = ["--num-pages", "5", "--bandwidth", "5", "--horizon", "4", "--seeds", "3", "--workers", "1"]
@@ -68,6 +69,47 @@ def test_a_trace_is_tested_after_the_days_it_was_fitted_on() -> None:
     assert all(0.0 < row.value < 1.0 for row in bounds)
 
 
+def test_pages_with_fragments_are_judged_by_divergence(tmp_path: Path) -> None:
+    sizes = ["--num-pages", "10", "--horizon", "30", "--seeds", "2", "--workers", "1"]
+    named = ["--policies", "CurveFitting,FragmentStatic,FragmentDynamic"]
+    arguments = [*sizes, *named, "--settings", "random", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    rows, about = read_rows(tmp_path / "rows.parquet")
+    assert about["settings"]["random"]["id"] == "CrawlLongevity-v0"
+    assert about["settings"]["random"]["arguments"]["bandwidth"] == pytest.approx(1.0)
+    played = {"RoundRobin", "CurveFitting", "FragmentStatic", "FragmentDynamic"}
+    assert {row.policy for row in rows} == played
+    means = {item.policy: item.mean for item in summarize(rows, "divergence")}
+    told = [line.split("│")[1].strip() for line in result.output.splitlines() if "│" in line]
+    assert [name.removesuffix(" (oracle)") for name in told] == sorted(played, key=means.get)
+    assert {name for name in told if "oracle" in name} == {"FragmentDynamic (oracle)"}
+
+
+def test_oracles_are_played_where_they_are_named() -> None:
+    by_default = compare("quality", [], SIZES).setting
+    assert {"RoundRobin", "CurveFitting", "LearningLongevity"} <= {*by_default.labels}
+    assert not {"FragmentDynamic", "HolisticDynamic"} & {*by_default.labels}
+    assert by_default.arguments["bandwidth"] == 5.0
+    usual = compare("quality", [], SIZES._replace(bandwidth=None)).setting
+    assert usual.arguments["bandwidth"] == pytest.approx(0.5)
+    assert (
+        compare("noisy", [], SIZES._replace(bandwidth=None)).setting.arguments["bandwidth"] == 100
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *((".01", 0.01), ("1.", 1.0), ("+2.5e-1", 0.25), ("-.5", -0.5), ("3", 3), ("true", True)),
+        *((".", "."), ("e5", "e5"), ("1.2.3", "1.2.3"), ("noisy", "noisy"), ("[1, 2]", [1, 2])),
+    ],
+)
+def test_values_are_read_as_people_write_them(text: str, value: object) -> None:
+    assert plain_value(text) == value
+    assert type(plain_value(text)) is type(value)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -77,6 +119,8 @@ def test_a_trace_is_tested_after_the_days_it_was_fitted_on() -> None:
         (["--policies", "Greedy:terms"], "spelled Name or Name:key=value, got 'Greedy:terms'"),
         (["--policies", "GreedyNCISApprox:terms=0"], "setting uniform: terms must be"),
         (["--policies", "Greedy:color=1"], "setting uniform: .*unexpected keyword"),
+        (["--policies", "CurveFitting"], "setting uniform: env must be .* with fragments"),
+        (["--bandwidth", "0"], "--bandwidth must be finite and > 0, got 0"),
         (["--seeds", "0"], "--seeds must be >= 1, got 0"),
         (["--workers", "-1"], "--workers must be >= 1, got -1"),
         (["--num-pages", "0"], "--num-pages must be >= 1, got 0"),

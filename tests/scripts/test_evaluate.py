@@ -146,6 +146,42 @@ def test_penalties_are_better_when_less(tmp_path):
     assert min(means) > 0.0
 
 
+FRAGMENTS = ["CrawlLongevity-v0", "--env-arg", "num_pages=12", "--env-arg", "horizon=20"]
+
+
+def test_pages_with_fragments_are_judged_by_divergence(tmp_path):
+    named = "RoundRobin,FragmentStatic,FragmentDynamic,RandomCrawl"
+    options = [*FRAGMENTS, *FEW, "--env-arg", "crawl_cost=.01", "--policies", named]
+    result = done(run("CurveFitting", *options, out=tmp_path))
+    found = standings_in(tmp_path)
+    means = {name: float(row["mean"]) for name, row in found.items()}
+    assert list(means.values()) == sorted(means.values())
+    factories = {name: lambda env, name=name: make(name, env) for name in means}
+    values = {}
+    given = {"num_pages": 12, "horizon": 20}
+    for row in evaluate("CrawlLongevity-v0", factories, range(FIRST_SEED, FIRST_SEED + 3), **given):
+        if row.metric == "divergence":
+            values.setdefault(row.policy, []).append(row.value)
+    assert means == {name: pytest.approx(sum(of) / 3) for name, of in values.items()}
+    assert "crawl_cost=0.01" in result.stdout
+    assert "FragmentDynamic (oracle)" in result.stdout
+    assert float(found["FragmentStatic"]["share_of_way"]) == pytest.approx(1.0)
+
+
+def test_policies_of_fragments_are_among_those_that_can_act():
+    arguments = {"num_pages": 12, "horizon": 20}
+    usual = contest_of(entrant_of("CurveFitting"), "CrawlLongevity-v0", arguments, [])
+    assert {"RoundRobin", "GreedyNCIS", "FragmentStatic", "LearningLongevity"} <= {*usual.labels}
+    whole = contest_of(entrant_of("RoundRobin"), "CrawlLongevity-v0", arguments, ["all"])
+    assert {*usual.labels, "CurrentDivergence", "Exp3"} <= {*whole.labels}
+    assert not {"FragmentDynamic", "HolisticDynamic"} & {*whole.labels}
+    ticks = {**arguments, "action": "refresh", "bandwidth": 1.0}
+    found = contest_of(entrant_of("CurveFitting:threshold=.2"), "CrawlLongevity-v0", ticks, [])
+    assert not {"CurveFitting", "FragmentStatic", "UniformRefresh"} & {*found.labels}
+    elsewhere = contest_of(entrant_of("RoundRobin"), "CrawlNCIS-v0", TOLD, ["all"])
+    assert not {"UniformRefresh", "HolisticStatic"} & {*elsewhere.labels}
+
+
 def test_all_means_all_that_can_act():
     entrant = entrant_of("GreedyNCIS")
     found = contest_of(entrant, "CrawlNCIS-v0", TOLD, ["all"])
@@ -170,6 +206,7 @@ def test_only_policies_that_can_act_are_taken():
         (["Greedy:delay=1", "CrawlNCIS-v0"], ["delay"]),
         (["Greedy", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'"]),
         (["Greedy", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
+        (["CurveFitting", "CrawlNCIS-v0"], ["CurveFitting", "fragments"]),
         (["Greedy", "CrawlNCIS-v0", "--env-arg", "pages"], ["env-arg", "'pages'"]),
         (["Greedy", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
         (["Greedy", "CrawlNCIS-v0", "--workers", "0"], ["workers", ">= 1", "got 0"]),

@@ -356,6 +356,24 @@ def test_the_command_writes_a_trace_and_says_so(scratch: Scratch, tmp_path: Path
     assert {path.name for path in tmp_path.iterdir()} == {"site", "trace"}
 
 
+@pytest.mark.parametrize("modulus", ["1", "4000000000"])
+def test_it_warns_where_no_fragment_was_sampled(
+    scratch: Scratch, tmp_path: Path, modulus: str
+) -> None:
+    for day in range(5):
+        scratch.write("docs/a.md", prose("a") + f"and line {day} of several\n" * (day + 1))
+        scratch.commit(day + 0.5)
+    out = tmp_path / "trace"
+    more = ["--start", "2024-01-01", "--fragment-modulus", modulus]
+    result = CliRunner().invoke(app, [str(scratch.folder), "--out", str(out), *more])
+    assert result.exit_code == 0, result.stderr
+    sampled = pq.read_table(out / "fragments.parquet").num_rows
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert (sampled > 0) == (modulus == "1")
+    assert len(warnings) == (0 if sampled else 1)
+    assert all("no fragment was sampled" in line and modulus in line for line in warnings)
+
+
 def test_bad_input_is_one_clear_line(scratch: Scratch, tmp_path: Path) -> None:
     out = tmp_path / "trace"
     plain = tmp_path / "plain"

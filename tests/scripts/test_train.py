@@ -11,16 +11,16 @@ import pytest
 
 import agents
 from agents.arguments import TrainArguments, make_lanes
-from agents.comparison import mean_rewards
+from agents.comparison import FIRST_SEED, mean_rewards
 from agents.index.arguments import EvolutionArguments
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.agents import jobs, rivals
 from scripts.agents.options import named_values
 from scripts.agents.recipes import Wanted, job_of
 from scripts.agents.rivals import RIVALS, best_first, rival_rows, that_differ
 from scripts.agents.standings import standings
-from scripts.train import app
+from scripts.train import app, measured
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -111,6 +111,46 @@ def test_a_run_on_one_instance_from_a_file(tmp_path):
     options = [*SMALL, *SHORT[:-2], "--instance", instance, "--env-arg", "reveal=importance"]
     done(run("a2c", "crawl_envs:CrawlNCIS-v0", *options, "--policies", "UniformCrawl", out=out))
     assert agents.load(out).arguments.instance["bandwidth"] == 2.0
+
+
+def test_an_agent_among_policies_of_fragments(tmp_path):
+    small = ["--env-arg", "num_pages=6", "--env-arg", "horizon=20", *SHORT[:-2]]
+    named = ["--policies", "FragmentStatic,FragmentDynamic,CurveFitting"]
+    result = done(run("ppo", "CrawlLongevity-v0", *small, *named, out=tmp_path))
+    assert "(1 minus the mean divergence)" in result.stdout
+    assert "FragmentDynamic (oracle)" in result.stdout
+    assert "best analytic FragmentDynamic" not in result.stderr
+
+
+def test_rivals_on_pages_with_fragments_have_no_oracles(tmp_path):
+    told = {"num_pages": 6, "horizon": 10}
+    where = TrainArguments(env_id="CrawlLongevity-v0", env_args=told)
+    rows = rival_rows(where, 1, tmp_path)
+    found = {row.policy for row in rows}
+    assert {"RoundRobin", "Greedy", "CurveFitting", "LearningLongevity"} <= found
+    assert not {"FragmentDynamic", "HolisticDynamic"} & found
+    values = [row.value for row in rows if row.policy == "FragmentStatic"]
+    play = {"FragmentStatic": lambda env: make("FragmentStatic", env)}
+    [twin] = [
+        row.value
+        for row in evaluate("CrawlLongevity-v0", play, [FIRST_SEED], **told)
+        if row.metric == "divergence"
+    ]
+    assert values == pytest.approx([1.0 - twin], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "given", "unit"),
+    [
+        ("CrawlNCIS-v0", {}, "share of importance that is fresh"),
+        ("CrawlHarmonic-v0", {}, "minus the mean penalty"),
+        ("CrawlLongevity-v0", {}, "1 minus the mean divergence"),
+        ("CrawlLongevity-v0", {"objective": "holistic"}, "share of importance that is fresh"),
+    ],
+)
+def test_what_is_paid_is_said(env_id, given, unit):
+    words = measured(TrainArguments(env_id=env_id, env_args=given))
+    assert words == f"mean reward per step ({unit})"
 
 
 def test_a_clone_and_what_is_learned_from_it(tmp_path):

@@ -117,9 +117,24 @@ def test_periods(threshold, risk, reference, period, importance):
         np.array([importance]),
         references,
         periods,
+        np.array([False]),
     )
     assert references.tolist() == [reference]
     assert periods == pytest.approx([period])
+
+
+@pytest.mark.parametrize(("period", "after"), [(13.1, 13.1), (13.0, 26.0), (8.0, 26.0)])
+def test_a_first_wait_that_was_cut_short_leaves_the_period(period, after):
+    references, periods, cut_short = np.array([10.0]), np.array([period]), np.array([True])
+    crawl = np.array([0]), np.array([23.0]), np.array([13.0])
+    later = np.array([0]), np.array([24.0]), np.array([1.0])
+    given = held(FIGURE_7), 20.0, 100.0, np.ones(1), references, periods, cut_short
+    reset_periods(*crawl, *given)
+    assert references.tolist() == [10.0]
+    assert periods.tolist() == [after]
+    assert not cut_short[0]
+    reset_periods(*later, *given)
+    assert periods.tolist() == [28.0]  # 14 days with nothing known of the last of them: U < T
 
 
 def test_the_reference_time_of_a_page_born_later_is_its_birth():
@@ -127,7 +142,8 @@ def test_the_reference_time_of_a_page_born_later_is_its_birth():
     references, periods = np.array([np.nan]), np.array([4.0])
     crawl = np.array([0]), np.array([23.0]), np.array([5.0])
     empty = held(([], []), FIGURE_7)._replace(base=np.full((1, 2), np.nan))
-    reset_periods(*crawl, empty, 6.0, 100.0, np.ones(1), references, periods)
+    never = np.array([False])
+    reset_periods(*crawl, empty, 6.0, 100.0, np.ones(1), references, periods, never)
     assert references.tolist() == [18.0]
     assert periods.tolist() == [10.0]
 

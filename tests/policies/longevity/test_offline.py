@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import policies
+from crawl_envs.copies import TrueDivergence
 from policies.longevity.curves import HolisticCurves
 from policies.longevity.offline import (
     CurrentDivergence,
@@ -145,6 +146,14 @@ def test_dynamic_policies_refresh_what_has_reached_the_threshold(policy):
         count += int(action.sum())
         observation, *_ = env.step(action)
     assert count > 10
+
+
+def test_holistic_utility_is_the_time_to_the_first_change():
+    """Of a page that changed 1 after its refresh, 5 ago, that is 1, and is then due at w >= T."""
+    changed, nan = np.array([True, True, False]), np.nan
+    truth = TrueDivergence(np.ones(3), np.zeros(3), changed, np.array([1.0, 4.0, nan]))
+    policy = HolisticDynamic(fragments(m=3), threshold=1.0)
+    assert policy._utility(truth, np.array([6.0, 5.0, 7.0])).tolist() == [1.0, 4.0, 0.0]
 
 
 def test_who_beats_whom_with_a_budget():

@@ -88,7 +88,7 @@ def test_with_a_budget_pages_that_have_to_be_learned_come_first():
 @pytest.mark.parametrize("policy", [CurveFitting, ChoGarciaMolina])
 def test_both_warm_up_on_the_same_schedule(policy):
     env = fragments(horizon=20.0, **HIDDEN)
-    made = policy(env, threshold=1e-3, learning=2.0, warm_up=15.0)
+    made = policy(env, threshold=1e-3, learning=2.0, warm_up=15.0, stagger=False)
     found = crawls(env, made)
     early = [(page, when) for page, when in found if when <= 15.0]
     expected = [(page, when) for when in (2.0, 6.0, 12.0) for page in range(40)]
@@ -109,17 +109,17 @@ def test_a_short_new_profile_does_not_replace_a_long_one():
             fitted.setdefault(page, []).append((count, int(policy._seats[0].fitted[page])))
 
     play(env, policy, 0, each)
-    long = [pairs for pairs in fitted.values() if len(pairs) > 9]
+    long = [pairs for pairs in fitted.values() if len(pairs) > 11]
     assert len(long) > 3
     for pairs in long:
-        assert pairs[:9] == [
-            *((k, k) for k in range(1, 7)), (0, 6), (1, 6), (2, 6)
+        assert pairs[:11] == [
+            *((k, k) for k in range(1, 7)), (0, 6), (1, 6), (2, 6), (3, 6), (4, 4)
         ]  # fmt: skip
 
 
 def test_pages_without_divergence_are_left_to_learning():
     env = fragments(horizon=30.0, **HIDDEN)
-    policy = CurveFitting(env, threshold=0.3, learning=1.0)
+    policy = CurveFitting(env, threshold=0.3, learning=1.0, stagger=False)
     waits = []
     static = []
 
@@ -135,9 +135,10 @@ def test_pages_without_divergence_are_left_to_learning():
     assert sorted(set(waits)) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_bounds_start_from_the_threshold_and_keep_to_the_risk():
+@pytest.mark.parametrize("stagger", [False, True])
+def test_bounds_start_from_the_threshold_and_keep_to_the_risk(stagger):
     env = fragments(horizon=60.0, **HIDDEN)
-    policy = DivergenceBounds(env, threshold=1.5, risk=4.0)
+    policy = DivergenceBounds(env, threshold=1.5, risk=4.0, stagger=stagger)
     first, longest = {}, 0.0
 
     def each(log, tracker):
@@ -151,7 +152,8 @@ def test_bounds_start_from_the_threshold_and_keep_to_the_risk():
     play(env, policy, 0, each)
     importance = env.unwrapped.instance.importance
     for page, wait in first.items():
-        assert wait == pytest.approx(up_to_tick(1.5 / importance[page]))
+        turn = (page + 1) / 40 if stagger else 1.0
+        assert wait == pytest.approx(up_to_tick(turn * 1.5 / importance[page]))
     assert 5.0 < longest <= 6.0 + TICK * importance.max()
 
 
@@ -232,7 +234,7 @@ def test_curve_fitting_beats_uniform_and_holistic_learning():
     """Figures 9 and 11: less divergence than either at no more refreshes, after the warm-up."""
     env = fragments(m=200, bandwidth=1.0, horizon=60.0, **HIDDEN)
     warm = {"learning": 1.5, "warm_up": 30.0}
-    fitting = steady(env, CurveFitting(env, threshold=0.2, **warm), range(3), 30.0)
+    fitting = steady(env, CurveFitting(env, threshold=0.25, **warm), range(3), 30.0)
     holistic = steady(env, ChoGarciaMolina(env, threshold=1.7, **warm), range(3), 30.0)
     told = fragments(m=200, bandwidth=1.0, horizon=60.0)
     uniform = steady(told, UniformRefresh(told, interval=9.0), range(3), 30.0)
@@ -261,10 +263,10 @@ class ManyPages:
     num_lanes, batch, features = 1, 1, ("elapsed",)
     coins = num_slots = None
 
-    def __init__(self, m, action_form):
-        self.action_form = action_form
+    def __init__(self, m, action_form, importance=1.0):
+        self.unwrapped, self.action_form = self, action_form
         self.m, self.now = m, 1.0
-        self.problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.ones(m))
+        self.problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.full(m, importance))
         rows = [sketch_of([page, page + 1, page + 2]) for page in range(m)]
         self.sketches = Sketches.of_rows(rows)
         self.pages = np.zeros(0, np.int64)
@@ -294,7 +296,6 @@ class ManyPages:
 @pytest.mark.parametrize("form", ["page", "refresh"])
 def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
     core = ManyPages(10_000, form)
-    core.unwrapped = core
     made = policy(core, **({"threshold": 5.0} if form == "refresh" else {}))
     observation = np.zeros((10_000, 1), np.float32)
     made.predict(observation)
@@ -310,3 +311,113 @@ def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
         laps.append(time.perf_counter() - start)
     print(policy.__name__, form, f"{1e3 * min(laps):.2f} ms")
     assert min(laps) < 0.02
+
+
+def chosen(policy, m):
+    """Pages of the next decision of a policy."""
+    action, _ = policy.predict(np.zeros((m, 1), np.float32))
+    return [int(action)] if policy.action_form == "page" else np.flatnonzero(action).tolist()
+
+
+def test_change_rates_count_by_importance():
+    """Of two pages of one history the one of importance 2 is due at half the utility."""
+    importance, rate, now = np.array([1.0, 2.0]), 0.7, 3.0
+    worth = (1 - (1 + rate * now) * np.exp(-rate * now)) / rate
+    due = {0.9: [0, 1], 1.1: [1], 1.9: [1], 2.1: []}
+    for part, expected in due.items():
+        core = ManyPages(2, "refresh", importance)
+        policy = ChoGarciaMolina(core, threshold=part * worth, learning=100.0)
+        assert chosen(policy, 2) == []
+        policy._seats[0].counts.crawls[:], policy._seats[0].rate[:] = 5, rate
+        core.now = now
+        assert chosen(policy, 2) == expected
+    for order in ([1.0, 2.0], [2.0, 1.0]):
+        core = ManyPages(2, "page", np.array(order))
+        policy = ChoGarciaMolina(core, learning=100.0)
+        chosen(policy, 2)
+        policy._seats[0].counts.crawls[:], policy._seats[0].rate[:] = 5, rate
+        core.now = now
+        assert chosen(policy, 2) == [int(np.argmax(order))]
+
+
+def test_change_rates_count_from_the_third_refresh_on():
+    core = ManyPages(4, "refresh")
+    policy = ChoGarciaMolina(core, threshold=1.0, learning=1.0, stagger=False)
+    chosen(policy, 4)
+    policy._seats[0].counts.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
+    for now, expected in ((1.9, [0]), (2.0, [0, 1]), (9.0, [0, 1])):
+        core.now = now
+        assert chosen(policy, 4) == expected
+
+
+def test_profiles_retire_after_so_many_observations():
+    for policy, threshold in ((CurveFitting, 0.05), (DivergenceBounds, 0.5)):
+        env = fragments(horizon=30.0, **HIDDEN)
+        made = policy(env, threshold=threshold, histories=2, length=3)
+        filled = []
+
+        def each(log, _, made=made, filled=filled):
+            made.observe(log)
+            filled.append(made._seats[0].profiles.kept.filled.copy())
+
+        play(env, made, 0, each)
+        assert filled[-1].shape == (40, 2)
+        assert np.max(filled) == 3
+        before, after = np.array(filled[:-1]), np.array(filled[1:])
+        retired = after < before
+        assert retired.sum() > 20
+        assert np.all(before[retired] == 3)
+
+
+ONLINE = pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
+
+
+@ONLINE
+@pytest.mark.parametrize("m", [40, 7])
+def test_first_refreshes_are_spread_evenly_over_the_first_wait(policy, m):
+    """Of 8 days, in ticks of half a day; without that all come at its end."""
+    given = (
+        {"threshold": 8.0} if policy is DivergenceBounds else {"threshold": 1e9, "learning": 8.0}
+    )
+    for stagger in (True, False):
+        core = ManyPages(m, "refresh")
+        made = policy(core, stagger=stagger, **given)
+        held_since, counts = np.zeros(m), []
+        first = np.full(m, -1, np.int8)
+        core.tracker = lambda lane=0, held_since=held_since, first=first, core=core: Tracker(
+            core.problem, 1, core.now, core.now - held_since, np.zeros(m, np.int64), first,
+            np.ones(m, bool), np.zeros(m, np.int8),
+        )  # fmt: skip
+        for tick in range(1, 17):
+            core.now = tick * TICK
+            pages = chosen(made, m)
+            core.pages = np.array(pages, np.int64)
+            held_since[pages], first[pages] = core.now, 0
+            counts.append(len(pages))
+        assert sum(counts) == m
+        if stagger:
+            assert max(counts) - min(counts) <= 1
+        else:
+            assert counts == [0] * 15 + [m]
+
+
+@ONLINE
+@pytest.mark.parametrize("action", ["page", "scores", "refresh"])
+def test_only_first_waits_are_cut_short(policy, action):
+    """By (k + 1) / m, in all forms."""
+    env = fragments(action, m=10, horizon=30.0, **HIDDEN)
+    env.reset(seed=0)
+    found = []
+    for stagger in (True, False):
+        made = policy(env, threshold=4.0, stagger=stagger)
+        made.predict(np.zeros(env.observation_space.shape, np.float32))
+        tracker = env.unwrapped.tracker(0)
+        changed = np.where(np.arange(10) == 3, 0, -1).astype(np.int8)
+        elapsed = np.where(np.arange(10) == 5, 0.5, 1.0) * tracker.time  # born later
+        tracker = tracker._replace(changed=changed, elapsed=elapsed)
+        urgency = made._urgency(made._seats[0], tracker, 0)
+        found.append(urgency.worth if urgency.overdue is None else urgency.overdue)
+    assert np.all(found[1] > 0.0)
+    expected = 10 / np.arange(1.0, 11.0)
+    expected[[3, 5]] = 1.0
+    assert found[0] / found[1] == pytest.approx(expected, rel=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.regions import Regions
+from policies.longevity import posterior_kernels as kernels
 from policies.longevity.posterior import DivergencePosterior
 from policies.longevity.region_curves import RegionCurves
 
@@ -107,6 +108,23 @@ def test_quality_is_not_learned_where_it_is_told():
     belief.hear(np.array([1, 0]))
     belief.learn(0, 1.0, 1, True, np.zeros(0), np.zeros(0))
     assert belief.recall.tolist() == [0.5, 0.0]
+
+
+def test_comparisons_with_older_copies_count_three_tenths():
+    belief = DivergencePosterior(1, 4.0, copies=COPIES, memory=4)
+    belief.tell_quality([0.0], [0.0])
+    for found in ((0.3, np.nan), (0.2, 0.4), (0.25, 0.35)):
+        belief.learn(0, 4.0, 0, True, np.array(found), np.array([4.0, 8.0]))
+    past, weights = belief.histories, {}
+    told = past.elapsed[0, :3], past.signals[0, :3], past.changed[0, :3]
+    for older in (0.3, 1.0):
+        weights[older] = np.zeros(belief.first.size)
+        kernels.weigh(
+            *(weights[older], belief.log_prior, belief.tables.log_found, belief.rates, *told),
+            *(past.age[0, :3], past.found[0, :3], 0.0, 0.0, older),
+        )
+    assert belief.posterior(0).tolist() == weights[0.3].tolist()
+    assert np.abs(weights[0.3] - weights[1.0]).sum() > 0.1
 
 
 def test_no_signal_ever_is_no_evidence():
