@@ -2,7 +2,7 @@
 
 Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting. Pages with
 fragments (quality, random) are played in CrawlLongevity-v0 and judged by the divergence of copies,
-of which less is better; there is no picture of them.
+of which less is better.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def main(
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
     """Print a table and draw a picture of each setting; write rows and summary as CSV."""
-    from scripts.comparing.charts import METRIC_UNITS, policies_as_dots
+    from scripts.comparing.charts import policies_as_dots
 
     records = []
     for item in compared:
@@ -175,8 +175,7 @@ def report(compared: Sequence[Comparison], store: Store, folder: Path, console: 
         rows = [row for row in store.rows if row.setting == name]
         console.print()
         console.print(tables.comparison_table(rows, item))
-        if item.metrics[0] in METRIC_UNITS:
-            policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
+        policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
         records += tables.summary_records(rows, item.references, item.metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     write_csv(folder / "rows.csv", Row._fields, store.rows)

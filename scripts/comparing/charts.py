@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLoc
 from crawl_envs.evaluation import Row, Summary, summarize
 from crawl_envs.types import FloatArray
 from scripts.comparing.bounds import OPTIMUM
-from scripts.comparing.comparisons import Comparison
+from scripts.comparing.comparisons import LOWER, Comparison
 from scripts.comparing.rows import replacing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -29,6 +29,7 @@ DPI = 130
 METRIC_UNITS = {
     "accuracy": "share of requests served fresh",
     "freshness": "importance-weighted share of page time fresh",
+    "divergence": "importance-weighted mean distance of copies from live pages",
 }
 
 
@@ -151,7 +152,8 @@ def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> N
     """
     metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
     found = {item.policy: item for item in summarize(rows, metric, reference)}
-    dots = sorted((found[label] for label in compared.setting.policies), key=attrgetter("mean"))
+    named = [found[label] for label in compared.setting.policies]
+    dots = sorted(named, key=attrgetter("mean"), reverse=metric in LOWER)
     count = max(item.seeds for item in dots)
     figure = Figure(figsize=(10.5, 1.9 + 0.34 * len(dots)), layout="constrained")
     level, difference = figure.subplots(1, 2, sharey=True)
