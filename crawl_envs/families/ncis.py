@@ -165,7 +165,8 @@ class CrawlNCIS(CrawlEnv):
     - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources``,
       ``bing-like``, ``late``, ``bursty``, ``periodic``, ``deploys``, ``shifting``, ``misled`` or
       ``cold``; those of ``CrawlHarmonic-v0`` serve too: ``mixed``, ``lambdacrawl``, and the
-      path of an imported table of URLs, which ends in ``.parquet``.
+      path of an imported table of URLs, which ends in ``.parquet``; and ``quality`` and ``random``
+      of ``CrawlLongevity-v0``, whose pages are fresh or stale here.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
       ``probe`` (False): whether pages can be probed.
     - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from crawl_envs.evaluation import Row
-from scripts.comparing.longevity_curves import COSTS, Curves, at_cost, staleness_at
+from scripts.comparing.longevity_curves import COSTS, at_cost
 from scripts.comparing.longevity_policies import Contestant, contest
 from scripts.comparing.longevity_runs import ID, PAGES, QUICK_PAGES
 from scripts.comparing.settings import Measurement
@@ -60,15 +59,3 @@ def within(
 ) -> tuple[Trend, ...]:
     """The two differ by a margin at most, one way or the other."""
     return (Trend(first, "about", second, tuple(where), source, margin, metric),)
-
-
-def gaps(curves: Curves, first: str, second: str, metric: str) -> Iterator[Row]:
-    """Yield by how much the first is staler than the second, a policy ``at <cost>`` per cost."""
-    for setting, by_label in curves.items():
-        for seed in by_label.get(first, {}).keys() & by_label.get(second, {}).keys():
-            for cost in COSTS:
-                staler_by = staleness_at(by_label[first][seed], cost) - staleness_at(
-                    by_label[second][seed], cost
-                )
-                if staler_by == staler_by:
-                    yield Row(ID, setting, f"at {cost:g}", seed, metric, staler_by)

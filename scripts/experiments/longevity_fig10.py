@@ -24,7 +24,7 @@ TITLE = "Online policies with less memory"
 CLAIM = "Neither shorter histories nor summaries of few hashes make the online policies much worse."
 METRIC = "staleness"
 REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+REPETITIONS, QUICK_REPETITIONS = 5, 2
 
 SET = "quality"
 AT = settings_at(SET, COSTS[1:])

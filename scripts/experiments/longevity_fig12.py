@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,14 +20,12 @@ from scripts.comparing.longevity_policies import (
     CGM_LIKELIHOOD,
     FITTING,
     OFFLINE,
-    ONLINE,
-    OURS,
     UNIFORM,
     WARMED,
 )
 from scripts.comparing.longevity_runs import ID, STEADY
 from scripts.comparing.settings import Measurement
-from scripts.comparing.verdicts import Claim, Trend
+from scripts.comparing.verdicts import Claim, Range
 
 TITLE = "Comparison with the policy for holistic staleness, random set"
 CLAIM = (
@@ -40,10 +39,11 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET, OTHER = "random", "quality"
 AT = settings_at(SET)
-CONTESTANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED, OURS: ONLINE[OURS]}
+CONTESTANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
 LABELS = tuple(CONTESTANTS)
 SECTION = "section 5.3, figure 12"
-LEAST = "least staleness"
+LEAST = "least staleness less that of quality"
+MARGIN = 0.03
 
 CLAIMS = (
     Claim(
@@ -55,11 +55,11 @@ CLAIMS = (
     Claim(
         "The least staleness that can be had is much higher than on the high-quality set.",
         SECTION,
-        (Trend(SET, "above", OTHER, (LEAST,), SECTION),),
-        "With every page that is not static refreshed at every tick.",
+        (Range(UNIFORM, MARGIN, math.inf, (SET,), "margin ours", LEAST),),
+        "With every page that is not static refreshed at every tick; higher by 0.03 is much.",
     ),
 )
-EXPECTED = (staler(CGM, OURS, AT, "ours"), staler(FITTING, OURS, AT, "ours"))
+EXPECTED = ()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
@@ -71,10 +71,16 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
     curves = points_of(rows, STEADY)
+    least = {
+        name: {
+            seed: float(frontier(points).staleness[-1])
+            for seed, points in curves.get(name, {}).get(UNIFORM, {}).items()
+        }
+        for name in (SET, OTHER)
+    }
     derived = [
-        Row(ID, LEAST, name, seed, METRIC, float(frontier(points).staleness[-1]))
-        for name, by_label in curves.items()
-        for seed, points in by_label.get(UNIFORM, {}).items()
+        Row(ID, SET, UNIFORM, seed, LEAST, least[SET][seed] - least[OTHER][seed])
+        for seed in least[SET].keys() & least[OTHER].keys()
     ]
     kept = {SET: curves.get(SET, {})}
     return [*stalenesses(kept), *cost_ratios(kept, CGM, COSTS), *derived]
@@ -87,7 +93,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     curves_by_cost(
         {"": {SET: points_of(rows, STEADY)[SET]}},
         path,
-        title=f"{TITLE}\nafter the warm-up, days 32 to 62; ours has a warm-up of its own",
+        title=f"{TITLE}\nafter the warm-up, days 32 to 62",
         labels=LABELS,
         black=(UNIFORM,),
     )
@@ -97,7 +103,7 @@ def _ratios(rows: Sequence[Row], path: Path) -> None:
     """Draw what others cost to be as stale as CGM."""
     from scripts.comparing.longevity_charts import ratios
 
-    labels = (FITTING, OURS, UNIFORM)
+    labels = (FITTING, UNIFORM)
     ratios(rows, path, title="Refresh cost to be as stale as CGM", labels=labels)
 
 

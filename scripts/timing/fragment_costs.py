@@ -155,7 +155,6 @@ def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
 
 PARTS = {
     "spells and events": ("spells", "events", "start", "tape"),
-    "contents for oracles": ("contents",),
     "copies": ("copies",),
     "base versions": ("base", "divergence", "age"),
 }
@@ -166,7 +165,7 @@ def _bytes(num_pages: int, lanes: int, variant: str, env: Any) -> Iterator[Cost]
     found: dict[str, int] = dict.fromkeys((*PARTS, "all else"), 0)
     for path, size in array_bytes(env.unwrapped.get_state(), ()):
         parts = [part for part, names in PARTS.items() if set(names) & set(path)]
-        found["contents for oracles" if "contents" in path else (*parts, "all else")[0]] += size
+        found[(*parts, "all else")[0]] += size
     for part, size in found.items():
         each = size / (num_pages * lanes)
         yield Cost(num_pages, lanes, variant, part, "bytes per page", Spread(each, each, each))

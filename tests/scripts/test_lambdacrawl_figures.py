@@ -586,4 +586,6 @@ def test_pictures_are_drawn_of_quick_rows(name: str, tmp_path: Path) -> None:
 def test_a_number_that_papers_share_is_a_figure_of_the_first() -> None:
     assert experiments.find("fig3") is experiments.find("ncis_fig3")
     assert experiments.find("lambdacrawl_fig3") is lambdacrawl_fig3
-    assert experiments.find("fig1") is lambdacrawl_fig1
+    assert experiments.find("lambdacrawl_fig1") is lambdacrawl_fig1
+    with pytest.raises(ValueError, match="got 'fig1'"):  # of two other papers
+        experiments.find("fig1")

@@ -19,7 +19,6 @@ from crawl_envs.ledgers import FragmentLedger
 from policies.longevity.offline import FragmentStatic, UniformRefresh
 from scripts.comparing import longevity_curves, longevity_policies, longevity_sites
 from scripts.comparing.longevity_curves import Points, cost_at, frontier, staleness_at
-from scripts.comparing.longevity_experiments import gaps
 from scripts.comparing.longevity_runs import (
     STEADY,
     STRETCHES,
@@ -218,7 +217,7 @@ def test_curves_are_straight_between_points() -> None:
         assert cost_at(points, staleness_at(points, cost)) == pytest.approx(cost)
 
 
-def test_ratios_gaps_and_stalenesses_are_paired_by_seed() -> None:
+def test_ratios_leads_and_stalenesses_are_paired_by_seed() -> None:
     rows = []
     for seed, shift in enumerate((0.0, 0.01)):
         rows += rows_of("CGM", [(0.0, 0.1 + shift), (0.4, 0.06 + shift)], seed)
@@ -228,9 +227,10 @@ def test_ratios_gaps_and_stalenesses_are_paired_by_seed() -> None:
     assert len(ratios) == 4
     for row in ratios.values():
         assert row.value == pytest.approx(0.5)
-    found = list(gaps(curves, "CGM", "ours", "gap"))
-    assert [row.policy for row in found[:4]] == ["at 0.05", "at 0.1", "at 0.2", "at 0.4"]
-    assert [row.value for row in found[:4]] == pytest.approx([0.005, 0.01, 0.02, 0.0])
+    named = {longevity_fig11.SET: {longevity_fig11.FITTING: curves["set"]["ours"]}}
+    named[longevity_fig11.SET][longevity_fig11.CGM] = curves["set"]["CGM"]
+    grown = list(longevity_fig11.growth(named))
+    assert [row.value for row in grown] == pytest.approx([0.02 - 0.005] * 2)
     stale = [row for row in longevity_curves.stalenesses(curves) if row.policy == "ours"]
     assert [row.value for row in stale[:4]] == pytest.approx([0.09, 0.08, 0.06, 0.06])
 

@@ -28,13 +28,9 @@ def test_pages_are_updated_and_crawled_as_often() -> None:
 def test_bytes_are_those_of_all_arrays() -> None:
     env = fragment_costs.made(30, 1, Variant(base_versions=3))
     paths = dict(fragment_costs.array_bytes(env.get_state(), ()))
-    contents = env.contents()
-    spells = sum(
-        getattr(contents, name).nbytes for name in ("birth", "death", "size", "key", "earlier")
-    )
     told = {cost.what: 30.0 * cost.spread.median for cost in fragment_costs._bytes(30, 1, "", env)}
     assert sum(told.values()) == pytest.approx(sum(paths.values()))
-    assert told["contents for oracles"] == pytest.approx(spells + contents.start.nbytes)
+    assert told["spells and events"] > 32 * env.contents().birth.size
     assert told["base versions"] == pytest.approx(3 * 30 * 3 * 8)
     nested: dict[str, Any] = {"a": [np.zeros(2), {"b": np.zeros(3, np.int8)}], "c": 4}
     found = dict(fragment_costs.array_bytes(nested, ()))

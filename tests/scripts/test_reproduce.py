@@ -143,7 +143,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
     [
         (
             ["fig99"],
-            "one of .*, lambdacrawl_fig3, .*, ncis_fig3, .*, fig6, .*, got 'fig99'",
+            "one of .*, lambdacrawl_fig3, .*, ncis_fig3, .*, ncis_fig6, .*, got 'fig99'",
         ),
         (["fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
         (["fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
