@@ -24,6 +24,7 @@ def test_code_runs_from_top_to_bottom():
     assert names["crawl"].core.ledger().cost > 0.0
     assert names["strategy"].core.ledger().accuracy > 0.9
     assert names["fresh"] > 0.9
+    assert 0.0 < names["spent"].divergence < 0.2
     assert names["mean"] > 0.8 * names["policy"].core.num_slots()
 
 
