@@ -67,12 +67,14 @@ CLAIMS = (
         (staler(FITTING, FS_D, AT, SECTION), staler(BOUNDS, FS_D, AT, SECTION)),
     ),
 )
+FROM = AT[1:]
+"""At lower costs first waits of ours, which are not staggered, all end with the warm-up."""
 EXPECTED = (
-    staler(FITTING, OURS, AT, "ours"),
-    staler(BOUNDS, OURS, AT, "ours"),
-    staler(UNIFORM, OURS, AT, "ours"),
+    staler(FITTING, OURS, FROM, "ours"),
+    staler(BOUNDS, OURS, FROM, "ours"),
+    staler(UNIFORM, OURS, FROM, "ours"),
     *(
-        staler(UNTOLD, label, AT, "not told which pages are static either")
+        staler(UNTOLD, label, FROM, "not told which pages are static either")
         for label in (FITTING, BOUNDS, OURS)
     ),
 )
