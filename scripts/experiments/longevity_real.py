@@ -255,7 +255,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     sites = traces.shipped() if quick else longevity_sites.with_fragments()
     settings = [
         Measurement(name_of(site, days), measures(days), {"site": site, "days": days}, ID, most=1)
-        for days in (BUDGETS[-1:] if quick else BUDGETS)
+        for days in (HEARD[-1:] if quick else BUDGETS)
         for site in sites
     ]
     if quick:
