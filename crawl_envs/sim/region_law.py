@@ -95,6 +95,14 @@ def draw_updates(
 
 
 @compiled()
+def sort_by_birth(births: FloatArray, deaths: FloatArray, sizes: IntArray, keys: UintArray) -> None:
+    """Put the spells of a page in order of birth, in their place."""
+    order = np.argsort(births, kind="mergesort")
+    births[:], deaths[:] = births[order], deaths[order]
+    sizes[:], keys[:] = sizes[order], keys[order]
+
+
+@compiled()
 def draw_spells(
     items: IntArray,
     size: IntArray,
@@ -149,9 +157,7 @@ def draw_spells(
                 keys[spell] = mixed(seeds[page, number] + GOLDEN * np.uint64(item + 1))
                 spell += 1
         own = slice(first[page], first[page + 1])
-        order = np.argsort(births[own], kind="mergesort")
-        births[own], deaths[own] = births[own][order], deaths[own][order]
-        sizes[own], keys[own] = sizes[own][order], keys[own][order]
+        sort_by_birth(births[own], deaths[own], sizes[own], keys[own])
     return first, births, deaths, sizes, keys
 
 

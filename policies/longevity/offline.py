@@ -128,7 +128,7 @@ def check_curves(curves: Any) -> DivergenceCurves | None:
             "curves must be divergence curves, as those of policies.longevity.tabulated are, got "
             f"{curves!r}"
         )
-    return curves  # type: ignore[no-any-return]
+    return curves  # type: ignore[no-any-return]  # has what curves have
 
 
 class KnownCurves(RefreshPolicy[CurvesSeat]):
@@ -250,7 +250,7 @@ def true_core(name: str, core: Any) -> TrueCore:
             f"env must be an environment of pages with fragments for {name}, got "
             f"{type(core).__name__}"
         )
-    return core  # type: ignore[no-any-return]
+    return core  # type: ignore[no-any-return]  # has what is read of it
 
 
 class TruePolicy(RefreshPolicy[RefreshSeat]):

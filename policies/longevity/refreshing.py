@@ -171,7 +171,7 @@ def fragment_core(name: str, core: Any) -> FragmentCore:
             f"env must be an environment of pages with fragments for {name}, got "
             f"{type(core).__name__}"
         )
-    return core  # type: ignore[no-any-return]
+    return core  # type: ignore[no-any-return]  # has what is read of it
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:

@@ -44,11 +44,6 @@ def staler(first: str, second: str, where: Sequence[str], source: str, metric: s
     return Trend(first, "above", second, tuple(where), source, metric=metric)
 
 
-def no_staler(first: str, second: str, where: Sequence[str], source: str) -> Trend:
-    """The first is not staler than the second beyond chance."""
-    return Trend(second, "not below", first, tuple(where), source)
-
-
 def within(
     first: str,
     second: str,

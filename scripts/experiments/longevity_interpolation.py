@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import crawl_envs  # noqa: F401
+import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.contents import Contents
 from crawl_envs.evaluation import Row
 from scripts.comparing.fragment_interpolation import interpolated_means

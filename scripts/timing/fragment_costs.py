@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-import crawl_envs  # noqa: F401
+import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS, RegionPages, draw_regions
 from crawl_envs.types import Instance
 from scripts.timing.turns import Spread, Task, spread, take_turns

@@ -13,6 +13,7 @@ import pytest
 from crawl_envs.contents import Contents
 from crawl_envs.instances import traces
 from crawl_envs.instances.recorded_fragments import window_contents, window_tape
+from crawl_envs.instances.trace_windows import RecordedFragments
 from crawl_envs.sim.events import BIRTH, CHANGE, CODE_STRIDE, DEATH
 from tests.instances.recorded import META, tiny_tables, write
 from tests.instances.test_traces import SHARED, SITES, Event, events, naive_events
@@ -271,3 +272,19 @@ def test_the_recorded_sites_agree_with_sets_built_row_by_row(site: str) -> None:
     assert trace.fragments.page.size == pq.read_metadata(folder / "fragments.parquet").num_rows
     assert trace.fragments.modulus == (64 if site == "nyc-covid" else 8)
     check_window(trace, trace.days / 2.0, trace.days, random.Random(2))
+
+
+def test_fragments_of_some_pages_are_numbered_anew() -> None:
+    whole = RecordedFragments(
+        np.array([0, 1, 1, 3]),
+        np.array([7, 8, 9, 7], np.uint32),
+        np.array([-np.inf, 1.0, 2.0, 3.0]),
+        np.array([np.inf, 4.0, 5.0, 6.0]),
+        8,
+    )
+    some = whole.of_pages(np.array([False, True, False, True]))
+    assert some.page.tolist() == [0, 0, 1]
+    assert some.fragment.tolist() == [8, 9, 7]
+    assert some.birth.tolist() == [1.0, 2.0, 3.0]
+    assert some.death.tolist() == [4.0, 5.0, 6.0]
+    assert some.modulus == 8

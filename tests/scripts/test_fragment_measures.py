@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import crawl_envs  # noqa: F401
+import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.contents import Contents
 from scripts.comparing import fragment_groups
 from scripts.comparing.fragment_curves import at, distances, occurred, utility, versions

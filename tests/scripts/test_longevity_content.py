@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import crawl_envs  # noqa: F401
+import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.evaluation import Row
 from policies.longevity.region_curves import RegionCurves
 from scripts import experiments

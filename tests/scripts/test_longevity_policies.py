@@ -272,7 +272,7 @@ def fragments_at(contents: Contents, page: int, time: float) -> dict[int, int]:
 def test_changed_snapshots_are_those_with_other_fragments() -> None:
     env = ticking("quality", NUM_PAGES)
     env.reset(seed=SEED)
-    contents = env.unwrapped.contents()  # type: ignore[attr-defined]
+    contents = env.unwrapped.contents()  # type: ignore[attr-defined]  # of fragments
     times = np.arange(2.0, 61.0, 2.0, dtype=np.float64)
     found = longevity_policies.changed_snapshots(contents, times)
     for page in range(NUM_PAGES):
