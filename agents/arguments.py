@@ -275,6 +275,8 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         raise ValueError(
             f"env_id must be a registered id, got {arguments.env_id}: {_first_line(error)}"
         ) from None
+    except TypeError as error:
+        raise ValueError(f"env_args do not fit {arguments.env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)

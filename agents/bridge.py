@@ -7,7 +7,7 @@ what comes out is what DummyVecEnv gives for single environments on the same see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import gymnasium as gym
@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from crawl_envs.rendering import PictureArray
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
 from crawl_envs.vector import CrawlVectorEnv
 
@@ -52,11 +53,10 @@ class Lane:
     Attributes set on it stay with it, as those set on DummyVecEnv's outermost wrappers do.
     """
 
-    render_mode = None
-
     def __init__(self, vector: CrawlVectorEnv, number: int) -> None:
         self._vector, self._number = vector, number
         self.features, self.spec = vector.features, vector.spec
+        self.render_mode = vector.render_mode
         self.action_form, self.batch, self.num_lanes = vector.action_form, vector.batch, 1
         self.epoch = vector.epoch
         self.observation_space = vector.single_observation_space
@@ -107,6 +107,10 @@ class Lane:
         masks: BoolArray = self._vector.action_masks()[self._number]
         return masks
 
+    def render(self) -> str | PictureArray | None:
+        """Return the lane as the render mode says: a text, or a picture (H, W, 3) uint8."""
+        return self._vector.frame(self._number)
+
     def get_wrapper_attr(self, name: str) -> Any:
         """Return an attribute, as ``gymnasium.Env`` does."""
         return getattr(self, name)
@@ -153,6 +157,7 @@ class CrawlVecEnv(VecEnv):
         self._actions: Any = None
         self._bits = isinstance(core.single_action_space, gym.spaces.MultiBinary)
         super().__init__(core.num_envs, core.single_observation_space, core.single_action_space)
+        self.metadata = core.metadata  # for recorders, as DummyVecEnv has it
 
     # Episodes
 
@@ -228,6 +233,17 @@ class CrawlVecEnv(VecEnv):
     def close(self) -> None:
         """Close the vector environment."""
         self.vector.close()
+
+    def get_images(self) -> Sequence[PictureArray | None]:
+        """Return a picture (H, W, 3) uint8 of each lane, with the render mode ``rgb_array``.
+
+        ``render`` puts them into one picture, which VecVideoRecorder records. In another mode there
+        is a warning, and None of each lane.
+        """
+        if self.render_mode != "rgb_array":
+            gym.logger.warn(f"render_mode must be 'rgb_array' for images, got {self.render_mode!r}")
+            return [None] * self.num_envs
+        return list(self.vector.render() or ())
 
     # What Stable-Baselines3 asks of single environments
 

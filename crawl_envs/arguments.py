@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -43,21 +42,6 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
         bound = f">= {least}" if most is None else f"in [{least}, {most}]"
         raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
     return int(value)
-
-
-def check_known(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
-    """Raise ValueError where an argument is none of the keywords of the functions."""
-    keywords = tuple(
-        dict.fromkeys(
-            name
-            for function in functions
-            for name, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        )
-    )
-    for name, value in given.items():
-        if name not in keywords:
-            raise ValueError(f"{name} must be one of the arguments {keywords}, got {value!r}")
 
 
 def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:

@@ -225,6 +225,24 @@ class Episodes(ABC):
         self._count_steps_left()
         return ended
 
+    def steps_per_episode(self) -> int | None:
+        """Return the number of steps of an episode at the bandwidth of the generator.
+
+        None where the generator has no bandwidth, or where no step fits and a reset will say so.
+        """
+        bandwidth = getattr(self._generator, "bandwidth", None)
+        if bandwidth is None:
+            return None
+        steps = getattr(self._generator, "bandwidth_steps", ())
+        try:
+            return self._steps_of(Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps))
+        except ValueError:
+            return None
+
+    def _steps_of(self, instance: Instance) -> int:
+        """Return the number of steps of an episode; ValueError as :meth:`_last_slot_of`."""
+        return self._last_slot_of(instance) + 1
+
     # What a world must have
 
     @abstractmethod

@@ -144,6 +144,9 @@ class EpochLanes(Lanes):
             )
         return epochs - 1
 
+    def _steps_of(self, instance: Instance) -> int:
+        return self._last_slot_of(instance) + 1
+
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
         steps = (rate for _, rate in instance.bandwidth_steps)

@@ -142,6 +142,9 @@ class Lanes(Episodes):
             )
         return slots // batch * batch
 
+    def _steps_of(self, instance: Instance) -> int:
+        return self._last_slot_of(instance) // self.form.batch
+
     def _decisions_left(self) -> IntArray:
         left: IntArray = (self._last_slot - self._world.state.lanes["slot"]) // self.form.batch + 1
         return left

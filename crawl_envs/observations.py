@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from gymnasium.spaces import Box, Space
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from crawl_envs.kernels import compiled
@@ -77,7 +78,8 @@ def observation_space(
 ) -> Space[ObservationArray]:
     """Return the box of observations, (m, F) float32, with finite bounds.
 
-    Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP.
+    Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP. Printed, it shows
+    the bounds of one page, which are those of all.
     """
     highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
     shares = ("changed", "probed", "alive", "complete", "recall", "divergence")
@@ -89,6 +91,14 @@ def observation_space(
     high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
     shape = (num_pages, len(features))
     box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+    box.low_repr, box.high_repr = (f"[{' '.join(f'{x:g}' for x in row)}]" for row in (low, high))
+    return cast(Space[ObservationArray], box)
+
+
+def batched(space: Any, num_lanes: int) -> Space[ObservationArray]:
+    """Return the box of observations of N lanes, (N, m, F), printed as that of one lane."""
+    box: Any = batch_space(space, num_lanes)
+    box.low_repr, box.high_repr = space.low_repr, space.high_repr
     return cast(Space[ObservationArray], box)
 
 

@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from gymnasium import logger
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import ArrayLike
 
 from crawl_envs.episodes import Episodes
+from crawl_envs.objectives import Objective
+from crawl_envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
 from crawl_envs.types import CrawlLog, Ledger, Tracker
 
 
 class LaneReader:
-    """The part of an environment that reads its lanes; ``lanes`` is the batch.
+    """The part of an environment that reads its lanes.
 
     Policies that are bound to an environment use nothing else of it.
+
+    Args:
+        lanes: the batch.
+        objective: what is paid.
+        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture), of each lane.
+
+    Raises:
+        ValueError: an unknown render mode.
     """
 
-    lanes: Episodes
     np_random: np.random.Generator
+    render_mode: str | None
+    _spec: EnvSpec | None = None
+
+    def __init__(self, lanes: Episodes, objective: Objective, render_mode: str | None) -> None:
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(f"render_mode must be one of {RENDER_MODES}, got {render_mode!r}")
+        self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
+        self._histories: defaultdict[int, History] = defaultdict(History)
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The specification from which Gymnasium made the environment, or None.
+
+        Its ``max_episode_steps`` is the number of steps of an episode at the bandwidth of the
+        arguments. A pinned instance with another bandwidth has episodes of another length.
+        """
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and spec.max_episode_steps is None:
+            spec = replace(spec, max_episode_steps=self.lanes.steps_per_episode())
+        self._spec = spec
 
     @property
     def num_lanes(self) -> int:
@@ -95,3 +131,34 @@ class LaneReader:
         state = dict(state)
         self.np_random.bit_generator.state = state.pop("np_random")
         self.lanes.set_state(state)
+
+    # Rendering
+
+    def frame(self, lane: int = 0) -> str | PictureArray | None:
+        """Return a lane as the render mode says: a text, or a picture (H, W, 3) uint8.
+
+        Both show the truth. The picture's curve of freshness has a step per call. Without a render
+        mode there is a warning, and None.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.DependencyNotInstalled: matplotlib is missing, for ``rgb_array``.
+        """
+        if self.render_mode is None:
+            logger.warn("render does nothing: give make a render_mode, 'ansi' or 'rgb_array'")
+            return None
+        lanes = self.lanes
+        scene = Scene(
+            tracker=lanes.tracker(lane),
+            instance=lanes.instance(lane),
+            ledger=lanes.ledger(lane),
+            log=lanes.last_log(lane),
+            fresh=lanes.fresh(lane),
+            horizon=lanes.horizon,
+            budget=lanes.crawls_allowed(lane),
+        )
+        if self.render_mode == "ansi":
+            return text(scene)
+        history = self._histories[lane]
+        history.record(scene.tracker.episode, scene.ledger)
+        return picture(scene, history)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
@@ -29,6 +29,11 @@ from crawl_envs.types import (
 )
 
 PictureArray = NDArray[np.uint8]
+
+RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
+RENDER_MODES: tuple[RenderMode, ...] = get_args(RenderMode)
+RENDERING: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}
+"""What the metadata of an environment say of rendering."""
 
 TOP_PAGES = 5
 """Stale pages that the text lists."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
-from gymnasium import Env, logger
+from gymnasium import Env
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.arguments import whole
@@ -14,11 +14,14 @@ from crawl_envs.episodes import Episodes
 from crawl_envs.objectives import Objective
 from crawl_envs.observations import ObservationArray, observation_space
 from crawl_envs.reading import LaneReader
-from crawl_envs.rendering import History, PictureArray, Scene, picture, text
+from crawl_envs.rendering import RENDERING, PictureArray
 from crawl_envs.types import BoolArray, Instance, Problem
 
+SingleEnv: TypeAlias = Env[ObservationArray, Any]
+"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
 
-class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
+
+class CrawlEnv(LaneReader, SingleEnv):
     """One crawling environment.
 
     Args:
@@ -26,25 +29,21 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         objective: what is paid.
         render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
 
+    Attributes:
+        make_lanes: makes a batch of any number of such lanes; in the families' environments.
+
     Raises:
         ValueError: an unknown render mode.
     """
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["ansi", "rgb_array"],
-        "render_fps": 10,
-    }
-    _history: History | None = None
+    metadata: dict[str, Any] = {**RENDERING}  # noqa: RUF012
+    make_lanes: Callable[[int], Episodes]
 
     def __init__(
         self, lanes: Episodes, objective: Objective, *, render_mode: str | None = None
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(
-                f"render_mode must be one of {self.metadata['render_modes']}, got {render_mode!r}"
-            )
-        self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
+        super().__init__(lanes, objective, render_mode)
         self.action_space = lanes.form.space()
         self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)
 
@@ -99,33 +98,8 @@ class CrawlEnv(LaneReader, Env[ObservationArray, Any]):
         return info
 
     def render(self) -> str | PictureArray | None:
-        """Return what the render mode says: a text, or a picture (H, W, 3) uint8.
-
-        Both show the truth. The picture's curve of freshness has a step per call.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-            gymnasium.error.DependencyNotInstalled: matplotlib is missing, for ``rgb_array``.
-        """
-        if self.render_mode is None:
-            logger.warn("render does nothing: give make a render_mode, 'ansi' or 'rgb_array'")
-            return None
-        lanes = self.lanes
-        scene = Scene(
-            tracker=lanes.tracker(0),
-            instance=lanes.instance(0),
-            ledger=lanes.ledger(0),
-            log=lanes.last_log(0),
-            fresh=lanes.fresh(0),
-            horizon=lanes.horizon,
-            budget=lanes.crawls_allowed(0),
-        )
-        if self.render_mode == "ansi":
-            return text(scene)
-        if self._history is None:
-            self._history = History()
-        self._history.record(scene.tracker.episode, scene.ledger)
-        return picture(scene, self._history)
+        """Return the environment as the render mode says; see :meth:`LaneReader.frame`."""
+        return self.frame()
 
     # What policies, oracles and tests read
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -14,12 +15,17 @@ from numpy.typing import NDArray
 from crawl_envs.arguments import whole
 from crawl_envs.episodes import Episodes
 from crawl_envs.objectives import Objective
-from crawl_envs.observations import ObservationArray, observation_space
+from crawl_envs.observations import ObservationArray, batched, observation_space
 from crawl_envs.reading import LaneReader
+from crawl_envs.rendering import RENDERING, RenderMode
+from crawl_envs.single import CrawlEnv
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
+NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
+"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
 
-class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
+
+class CrawlVectorEnv(LaneReader, NativeVectorEnv):
     """N crawling environments that step together.
 
     Args:
@@ -28,14 +34,15 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         autoreset_mode: one of Gymnasium's three modes, or its value as a string.
         copy: return observations that stay valid; False returns the buffer that the next step
             overwrites, which is faster.
+        render_mode: None, ``ansi`` (a text per lane) or ``rgb_array`` (a picture per lane).
 
     Raises:
-        ValueError: an unknown autoreset mode.
+        ValueError: an unknown autoreset mode or render mode.
     """
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": [],
+        **RENDERING,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -46,8 +53,10 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        render_mode: str | None = None,
     ) -> None:
-        self.lanes, self.objective, self.copy = lanes, objective, copy
+        super().__init__(lanes, objective, render_mode)
+        self.copy = copy
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = lanes.num_lanes
@@ -59,7 +68,7 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         self.single_observation_space = observation_space(
             lanes.features, lanes.num_pages, lanes.horizon
         )
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.observation_space = batched(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def reset(
@@ -157,6 +166,13 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
         info["_final_info"] = ended
         return info
 
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a text or a picture per lane; see :meth:`LaneReader.frame`."""
+        if self.render_mode is None:
+            self.frame()  # warns
+            return None
+        return tuple(self.frame(lane) for lane in range(self.num_envs))
+
     # Arguments of reset
 
     def _reset_mask(self, mask: Any) -> BoolArray:
@@ -201,3 +217,62 @@ class CrawlVectorEnv(LaneReader, VectorEnv[ObservationArray, Any, FloatArray]):
     def action_masks(self) -> BoolArray:
         """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
         return self.lanes.action_masks()
+
+
+class FamilyVectorEnv(CrawlVectorEnv):
+    """Base of the families' vector environments: lanes like a family's single environment.
+
+    A subclass sets ``single``, the class of the single environment, and takes all of its keywords
+    beside those below.
+
+    Args:
+        num_envs: number of lanes, N.
+        autoreset_mode: of :class:`CrawlVectorEnv`: ``NextStep``, ``SameStep`` or ``Disabled``.
+        copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
+        render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
+        max_episode_steps: None, or the number of steps of an episode, which ``gymnasium.make_vec``
+            passes on from the specification of an environment.
+        **arguments: of the single environment.
+
+    Raises:
+        ValueError: an argument outside its range.
+        TypeError: an argument that does not exist.
+    """
+
+    single: ClassVar[type[CrawlEnv]]
+    __signature__: ClassVar[inspect.Signature | None]
+
+    def __init_subclass__(cls) -> None:
+        """Show the keywords of the single environment in the signature of the class."""
+        super().__init_subclass__()
+        own = dict(inspect.signature(FamilyVectorEnv.__init__).parameters)
+        del own["self"], own["arguments"]
+        keywords = {**own, **inspect.signature(cls.single).parameters}
+        overridden = "__init__" in vars(cls)
+        cls.__signature__ = None if overridden else inspect.Signature(list(keywords.values()))
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: RenderMode | None = None,
+        max_episode_steps: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        one = self.single(**arguments)
+        lanes = one.make_lanes(num_envs)
+        steps = lanes.steps_per_episode()
+        if max_episode_steps not in (None, steps):
+            raise ValueError(
+                f"max_episode_steps must be None or {steps}, the number of steps of an episode, "
+                f"got {max_episode_steps!r}"
+            )
+        super().__init__(
+            lanes,
+            one.objective,
+            autoreset_mode=autoreset_mode,
+            copy=copy,
+            render_mode=render_mode,
+        )

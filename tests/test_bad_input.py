@@ -246,12 +246,6 @@ def test_render_modes(name):
     complains(lambda: CrawlNCIS(render_mode=name), "render_mode", repr(name), "ansi")
 
 
-def test_an_unknown_argument_is_named():
-    known = ("'bandwidth'", "'reward'", "'render_mode'")
-    complains(lambda: gym.make(NCIS, bandwith=3.0), "bandwith", "3.0", *known)
-    complains(lambda: gym.make_vec(NCIS, bandwith=3.0), "bandwith", "3.0", "'bandwidth'")
-
-
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_vector_has_a_lane(value):
     complains(lambda: lanes_of(instance(), value), "num_envs", value)

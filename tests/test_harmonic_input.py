@@ -67,7 +67,6 @@ def test_arguments(name, value):
 
 
 MORE_BAD_ARGUMENTS = {
-    "an unknown one": ({"epochs": 3}, "epochs", "'epoch'"),
     "a step at time 0": ({"bandwidth_steps": [(0.0, 2.0)]}, "bandwidth_steps", "0.0"),
     "a delay without a mean": ({"delay": {"kind": "constant"}}, "delay", "mean"),
     "no table": ({"objective": [0.0, 1.0, 3.0]}, "objective", "concave"),

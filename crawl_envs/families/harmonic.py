@@ -2,92 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from gymnasium.vector import AutoresetMode
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 from crawl_envs.actions import ACTION_FORMS, SLOT_FORMS, action_form
-from crawl_envs.arguments import check_known
 from crawl_envs.epochs import EpochLanes, Overspend
 from crawl_envs.instances import generator_of
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective
+from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Reveal
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
 
-REWARDS = ("penalty", "freshness")
+HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
+REWARDS: tuple[HarmonicReward, ...] = get_args(HarmonicReward)
 
 
-def _wired(
-    num_lanes: int,
-    *,
-    objective: Penalty = "harmonic",
-    reward: str | None = None,
-    crawl_cost: float = 0.0,
-    num_pages: int = 100,
-    bandwidth: float | None = None,
-    bandwidth_steps: Sequence[Sequence[float]] = (),
-    horizon: float = 30.0,
-    instance: str = "mixed",
-    action: str = "rates",
-    epoch: float | None = None,
-    overspend: Overspend | None = None,
-    bucket: float | None = None,
-    batch: int | None = None,
-    probe: bool | None = None,
-    reveal: Reveal = "parameters",
-    delay: Mapping[str, Any] | None = None,
-    num_sources: int | None = None,
-    resample: bool = False,
-) -> tuple[Lanes, Objective]:
-    """Wire the family's lanes and what they are paid; the arguments are of CrawlHarmonic."""
-    if reward not in (None, *REWARDS):
-        raise ValueError(f"reward must be one of {REWARDS} or None, got {reward!r}")
-    generator = generator_of(
-        instance,
-        num_pages=num_pages,
-        bandwidth=bandwidth,
-        bandwidth_steps=bandwidth_steps,
-        delay=delay,
-        num_sources=num_sources,
-    )
-    told: dict[str, Any] = {
-        "horizon": horizon,
-        "reveal": reveal,
-        "resample": resample,
-        "penalty": objective,
-        "requests": False,
-        "show_complete": True,
-    }
-    epochs = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-    slots = {"batch": batch, "probe": probe}
-    lanes: Lanes
+def _deciding(
+    action: str, generator: Any, epochs: Mapping[str, Any], slots: Mapping[str, Any]
+) -> Callable[..., Lanes]:
+    """Return the class of lanes of an action form, with the arguments of that form.
+
+    Args:
+        action: name of the form.
+        generator: of instances.
+        epochs: arguments of the form ``rates``, None where not given.
+        slots: arguments of the other forms, likewise.
+
+    Raises:
+        ValueError: an unknown form, or an argument of another form.
+    """
     if action == "rates":
+        _refuse(slots, "actions of slots", action)
         highest = max(generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps), 0.0)
-        given = _given(epochs, slots, "actions of slots", action)
-        lanes = EpochLanes(num_lanes, generator, highest=highest, **given, **told)
-    elif action in SLOT_FORMS:
-        form = action_form(action, num_pages, **_given(slots, epochs, "action 'rates'", action))
-        lanes = Lanes(num_lanes, generator, form, **told)
-    else:
-        raise ValueError(f"action must be one of {ACTION_FORMS}, got {action!r}")
-    return lanes, Objective(reward or "penalty", crawl_cost)
+        return partial(EpochLanes, highest=highest, **_given(epochs))
+    if action in SLOT_FORMS:
+        _refuse(epochs, "action 'rates'", action)
+        return partial(Lanes, form=action_form(action, generator.num_pages, **_given(slots)))
+    raise ValueError(f"action must be one of {ACTION_FORMS}, got {action!r}")
 
 
-def _given(
-    own: Mapping[str, Any], others: Mapping[str, Any], whose: str, action: str
-) -> dict[str, Any]:
-    """Return the arguments of an action form that were given, none of the others among them."""
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(f"{name} is for {whose}, got {value!r} with action {action!r}")
-    return {name: value for name, value in own.items() if value is not None}
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
-class CrawlHarmonic(CrawlEnv):
+def _refuse(others: Mapping[str, Any], whose: str, action: str) -> None:
+    """Raise ValueError where an argument of another action form was given."""
+    for name, value in _given(others).items():
+        raise ValueError(f"{name} is for {whose}, got {value!r} with action {action!r}")
+
+
+class CrawlHarmonic(CrawlEnv, SingleEnv):
     """Harmonic staleness under mixed observability: the set-up of Kolobov et al. (2019).
 
     ## Description
@@ -186,24 +153,59 @@ class CrawlHarmonic(CrawlEnv):
     - v0: first version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
-
-
-class CrawlHarmonicVector(CrawlVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together, with the same arguments.
-
-    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
-    """
-
     def __init__(
         self,
-        num_envs: int = 1,
         *,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        **arguments: Any,
+        num_pages: int = 100,
+        bandwidth: float | None = None,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+        horizon: float = 30.0,
+        instance: str = "mixed",
+        action: Literal["rates", "page", "scores", "refresh"] = "rates",
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        batch: int | None = None,
+        probe: bool | None = None,
+        objective: Penalty = "harmonic",
+        reward: HarmonicReward | None = None,
+        crawl_cost: float = 0.0,
+        reveal: Literal["parameters", "importance"] = "parameters",
+        delay: Mapping[str, Any] | None = None,
+        num_sources: int | None = None,
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)
+        if reward not in (None, *REWARDS):
+            raise ValueError(f"reward must be one of {REWARDS} or None, got {reward!r}")
+        generator = generator_of(
+            instance,
+            num_pages=num_pages,
+            bandwidth=bandwidth,
+            bandwidth_steps=bandwidth_steps,
+            delay=delay,
+            num_sources=num_sources,
+        )
+        epochs = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+        slots = {"batch": batch, "probe": probe}
+        self.make_lanes = partial(
+            _deciding(action, generator, epochs, slots),
+            generator=generator,
+            horizon=horizon,
+            reveal=reveal,
+            resample=resample,
+            penalty=objective,
+            requests=False,
+            show_complete=True,
+        )
+        paid = Objective(reward or "penalty", crawl_cost)
+        super().__init__(self.make_lanes(1), paid, render_mode=render_mode)
+
+
+class CrawlHarmonicVector(FamilyVectorEnv, NativeVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together, with the same arguments.
+
+    Besides: those of :class:`FamilyVectorEnv`.
+    """
+
+    single = CrawlHarmonic

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from gymnasium.vector import AutoresetMode
-
 from crawl_envs.actions import action_form
-from crawl_envs.arguments import check_known
 from crawl_envs.contents import Contents
 from crawl_envs.copies import Sketches, TrueDivergence
 from crawl_envs.fragment_lanes import FragmentLanes
 from crawl_envs.instances import traces
-from crawl_envs.instances.longevity import LAWS, LongevitySet, longevity_set
-from crawl_envs.instances.recorded import Recorded, recorded, window_of
+from crawl_envs.instances.longevity import LAWS, longevity_set
+from crawl_envs.instances.recorded import recorded, window_of
 from crawl_envs.objectives import Objective
-from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Reveal
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.rendering import RenderMode
+from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
 
 PAGES, DAYS = 100, 60.0
 """Pages of a drawn set, and days of its episodes, where none are given: the paper has 60 days."""
@@ -29,88 +27,62 @@ FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
 PAID: dict[FragmentObjective, str] = {"fragments": "fragments", "holistic": "freshness"}
 """What is paid for each objective."""
 
+OF_TRACES = {"window": None, "days_per_crawl": 30.0, "importance": "uniform", "parameters": None}
+OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
+"""Arguments that only traces, or only drawn pages, take, with their defaults."""
 
-def _recorded(
+
+def _refuse(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError where an argument differs from its default."""
+    for name, value in given.items():
+        if value != defaults[name]:
+            raise ValueError(f"{name} must not be given for {where}, got {value!r}")
+
+
+def _playing(
     instance: str | Path,
-    given: Mapping[str, Any],
-    *,
-    signals: str | None = None,
-    bandwidth: float | None = None,
-    window: Sequence[float] | None = None,
-    days_per_crawl: float = 30.0,
-    importance: str = "uniform",
-    parameters: str | None = None,
-) -> Recorded:
-    """Return the recorded pages of a trace; ``given`` are arguments that only drawn pages take."""
+    signals: str | None,
+    bandwidth: float | None,
+    of_traces: dict[str, Any],
+    of_drawn: dict[str, Any],
+) -> tuple[Callable[..., FragmentLanes], int]:
+    """Return what makes lanes of drawn or of recorded pages, and the number of pages.
+
+    Args:
+        instance: name of a law or a trace, or the folder of a trace.
+        signals: kind of signals, None for the default.
+        bandwidth: crawls per day, None for the default.
+        of_traces: arguments for traces alone.
+        of_drawn: arguments for drawn pages alone.
+
+    Raises:
+        ValueError: an unknown instance, or an argument that is not for it or out of its range.
+    """
+    if isinstance(instance, str) and instance in LAWS:
+        _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
+        num_pages = PAGES if of_drawn["num_pages"] is None else of_drawn["num_pages"]
+        horizon = DAYS if of_drawn["horizon"] is None else of_drawn["horizon"]
+        law = longevity_set(instance, num_pages, bandwidth, of_drawn["bandwidth_steps"], signals)
+        return partial(FragmentLanes, generator=law, horizon=horizon), law.num_pages
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         raise ValueError(
             f"instance must be one of {(*LAWS, *shipped)} or the folder of a trace, got "
             f"{instance!r}"
         )
-    for name, value in given.items():
-        if value not in (None, ()):
-            raise ValueError(f"{name} must not be given for a trace, {instance!r}, got {value!r}")
-    return recorded(
-        str(instance),
-        signals="directory" if signals is None else signals,
-        window=window_of(window),
-        bandwidth=bandwidth,
-        days_per_crawl=days_per_crawl,
-        importance=importance,
-        parameters=parameters,
-        fragments=True,
+    of_drawn = {**of_drawn, "bandwidth_steps": tuple(of_drawn["bandwidth_steps"])}
+    _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
+    given = {**of_traces, "window": window_of(of_traces["window"])}
+    kind = "directory" if signals is None else signals
+    site = recorded(str(instance), signals=kind, bandwidth=bandwidth, fragments=True, **given)
+    lanes = partial(
+        FragmentLanes,
+        generator=site,
+        horizon=site.duration,
+        tape=site.tape,
+        contents=site.contents,
     )
-
-
-def _wired(
-    num_lanes: int,
-    *,
-    objective: FragmentObjective = "fragments",
-    crawl_cost: float = 0.0,
-    num_pages: int | None = None,
-    bandwidth: float | None = None,
-    bandwidth_steps: Sequence[Sequence[float]] = (),
-    horizon: float | None = None,
-    instance: str | Path = "quality",
-    signals: str | None = None,
-    action: str = "page",
-    batch: int = 1,
-    base_versions: int = 2,
-    sketch_size: int | None = None,
-    reveal: Reveal = "parameters",
-    resample: bool = False,
-    **of_trace: Any,
-) -> tuple[FragmentLanes, Objective]:
-    """Wire the family's lanes and what they are paid; arguments of :class:`CrawlLongevity`."""
-    generator: LongevitySet | Recorded
-    if objective not in PAID:
-        raise ValueError(f"objective must be one of {tuple(PAID)}, got {objective!r}")
-    shown: dict[str, Any] = {
-        "base_versions": base_versions,
-        "sketch_size": sketch_size,
-        "reveal": reveal,
-        "resample": resample,
-    }
-    if isinstance(instance, str) and instance in LAWS:
-        if of_trace:
-            name, value = next(iter(of_trace.items()))
-            raise ValueError(f"{name} must not be given for instance {instance!r}, got {value!r}")
-        pages = PAGES if num_pages is None else num_pages
-        generator = longevity_set(instance, pages, bandwidth, bandwidth_steps, signals)
-        length = DAYS if horizon is None else horizon
-    else:
-        given = {
-            "num_pages": num_pages,
-            "bandwidth_steps": tuple(bandwidth_steps),
-            "horizon": horizon,
-        }
-        generator = _recorded(instance, given, signals=signals, bandwidth=bandwidth, **of_trace)
-        length = generator.duration
-        shown.update(tape=generator.tape, contents=generator.contents)
-    form = action_form(action, generator.num_pages, batch)
-    lanes = FragmentLanes(num_lanes, generator, form, horizon=length, **shown)
-    return lanes, Objective(PAID[objective], crawl_cost)
+    return lanes, site.num_pages
 
 
 class FragmentReader:
@@ -140,7 +112,7 @@ class FragmentReader:
         return sketches
 
 
-class CrawlLongevity(FragmentReader, CrawlEnv):
+class CrawlLongevity(FragmentReader, CrawlEnv, SingleEnv):
     """Pages made of fragments: the set-up of Olston and Pandey (2008).
 
     ## Description
@@ -252,8 +224,8 @@ class CrawlLongevity(FragmentReader, CrawlEnv):
       hashes, in place of all; divergences from base versions are then estimates (section 5.2).
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
-    - ``window``, ``days_per_crawl`` (30.0), ``importance`` ("uniform"), ``parameters``: of traces,
-      as in ``CrawlTrace-v0``.
+    - ``window`` (None), ``days_per_crawl`` (30.0), ``importance`` ("uniform"), ``parameters``
+      (None): of traces, as in ``CrawlTrace-v0``.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``; fresh stands for not updated.
 
     ## Version History
@@ -261,24 +233,55 @@ class CrawlLongevity(FragmentReader, CrawlEnv):
     - v0: first version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        check_known(arguments, _wired, _recorded, type(self).__init__)
-        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
-
-
-class CrawlLongevityVector(FragmentReader, CrawlVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlLongevity` that step together, with the same arguments.
-
-    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
-    """
-
     def __init__(
         self,
-        num_envs: int = 1,
         *,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        **arguments: Any,
+        num_pages: int | None = None,
+        bandwidth: float | None = None,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+        horizon: float | None = None,
+        instance: str | Path = "quality",
+        signals: Literal["none", "partial", "noisy", "directory", "mentions", "both"] | None = None,
+        window: Sequence[float] | None = None,
+        days_per_crawl: float = 30.0,
+        importance: Literal["uniform", "zipf"] = "uniform",
+        parameters: str | None = None,
+        action: Literal["page", "scores", "refresh"] = "page",
+        batch: int = 1,
+        objective: FragmentObjective = "fragments",
+        crawl_cost: float = 0.0,
+        base_versions: int = 2,
+        sketch_size: int | None = None,
+        reveal: Literal["parameters", "importance"] = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
-        check_known(arguments, _wired, _recorded, type(self).__init__)
-        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)
+        if objective not in PAID:
+            raise ValueError(f"objective must be one of {tuple(PAID)}, got {objective!r}")
+        of_traces = {
+            "window": window,
+            "days_per_crawl": days_per_crawl,
+            "importance": importance,
+            "parameters": parameters,
+        }
+        of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
+        make, num_pages = _playing(instance, signals, bandwidth, of_traces, of_drawn)
+        self.make_lanes = partial(
+            make,
+            form=action_form(action, num_pages, batch),
+            base_versions=base_versions,
+            sketch_size=sketch_size,
+            reveal=reveal,
+            resample=resample,
+        )
+        paid = Objective(PAID[objective], crawl_cost)
+        super().__init__(self.make_lanes(1), paid, render_mode=render_mode)
+
+
+class CrawlLongevityVector(FragmentReader, FamilyVectorEnv, NativeVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlLongevity` that step together, with the same arguments.
+
+    Besides: those of :class:`FamilyVectorEnv`.
+    """
+
+    single = CrawlLongevity

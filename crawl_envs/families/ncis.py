@@ -3,65 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from gymnasium.vector import AutoresetMode
+from functools import partial
+from typing import Any, Literal
 
 from crawl_envs.actions import action_form
-from crawl_envs.arguments import check_known
 from crawl_envs.instances import generator_of
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Reveal
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
 
 
-def _wired(
-    num_lanes: int,
-    *,
-    objective: Penalty = "binary",
-    reward: str | None = None,
-    crawl_cost: float = 0.0,
-    num_pages: int = 100,
-    bandwidth: float = 100.0,
-    bandwidth_steps: Sequence[Sequence[float]] = (),
-    horizon: float = 10.0,
-    instance: str = "uniform",
-    action: str = "page",
-    batch: int = 1,
-    reveal: Reveal = "parameters",
-    delay: Mapping[str, Any] | None = None,
-    num_sources: int | None = None,
-    corruption: float | None = None,
-    resample: bool = False,
-    probe: bool = False,
-) -> tuple[Lanes, Objective]:
-    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlNCIS`."""
-    generator = generator_of(
-        instance,
-        num_pages=num_pages,
-        bandwidth=bandwidth,
-        bandwidth_steps=bandwidth_steps,
-        delay=delay,
-        num_sources=num_sources,
-        corruption=corruption,
-    )
-    penalty, paid = penalty_and_reward(objective, reward)
-    lanes = Lanes(
-        num_lanes,
-        generator,
-        action_form(action, num_pages, batch, probe),
-        horizon=horizon,
-        reveal=reveal,
-        resample=resample,
-        penalty=penalty,
-    )
-    return lanes, Objective(paid, crawl_cost)
-
-
-class CrawlNCIS(CrawlEnv):
+class CrawlNCIS(CrawlEnv, SingleEnv):
     """Noisy change-indicating signals: the set-up of Busa-Fekete et al. (2025).
 
     ## Description
@@ -154,7 +109,10 @@ class CrawlNCIS(CrawlEnv):
     ## Episode End
 
     Truncated after the last crawl within the horizon and the slot that follows it; never
-    terminated.
+    terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
+    arguments, so that Gymnasium's ``TimeAwareObservation`` works; a pinned instance with another
+    bandwidth has episodes of another length. An environment made again from ``env.spec`` has a
+    ``TimeLimit`` of that many steps.
 
     ## Arguments
 
@@ -191,27 +149,50 @@ class CrawlNCIS(CrawlEnv):
     def __init__(
         self,
         *,
-        render_mode: str | None = None,
-        **arguments: Any,
+        num_pages: int = 100,
+        bandwidth: float = 100.0,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+        horizon: float = 10.0,
+        instance: str = "uniform",
+        action: Literal["page", "scores", "refresh"] = "page",
+        batch: int = 1,
+        probe: bool = False,
+        objective: Penalty = "binary",
+        reward: Literal["freshness", "requests", "penalty"] | None = None,
+        crawl_cost: float = 0.0,
+        reveal: Literal["parameters", "importance"] = "parameters",
+        delay: Mapping[str, Any] | None = None,
+        num_sources: int | None = None,
+        corruption: float | None = None,
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
+        generator = generator_of(
+            instance,
+            num_pages=num_pages,
+            bandwidth=bandwidth,
+            bandwidth_steps=bandwidth_steps,
+            delay=delay,
+            num_sources=num_sources,
+            corruption=corruption,
+        )
+        penalty, paid = penalty_and_reward(objective, reward)
+        self.make_lanes = partial(
+            Lanes,
+            generator=generator,
+            form=action_form(action, num_pages, batch, probe),
+            horizon=horizon,
+            reveal=reveal,
+            resample=resample,
+            penalty=penalty,
+        )
+        super().__init__(self.make_lanes(1), Objective(paid, crawl_cost), render_mode=render_mode)
 
 
-class CrawlNCISVector(CrawlVectorEnv):
+class CrawlNCISVector(FamilyVectorEnv, NativeVectorEnv):
     """``num_envs`` lanes of :class:`CrawlNCIS` that step together, with the same arguments.
 
-    Besides: ``autoreset_mode`` (``NextStep`` by default, ``SameStep``, ``Disabled``) and ``copy``
-    (False returns the observation buffer itself, which the next step overwrites).
+    Besides: those of :class:`FamilyVectorEnv`.
     """
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        *,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        **arguments: Any,
-    ) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)
+    single = CrawlNCIS

@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
-from gymnasium.vector import AutoresetMode
-
-from crawl_envs.arguments import check_known, whole
+from crawl_envs.arguments import whole
 from crawl_envs.epochs import Overspend
 from crawl_envs.instances.market import Shopping
 from crawl_envs.objectives import Objective
 from crawl_envs.offer_lanes import OfferLanes
 from crawl_envs.offer_room import OfferObjective, PriceHistory
+from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.market_law import DayEvents
 from crawl_envs.sim.offer_world import OfferDay
-from crawl_envs.single import CrawlEnv
-from crawl_envs.types import IntArray, Reveal
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.types import IntArray
+from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
 
-REWARDS = ("freshness", "requests")
+OfferReward: TypeAlias = Literal["freshness", "requests"]
+REWARDS: tuple[OfferReward, ...] = get_args(OfferReward)
 CRAWLS_PER_OFFER = 0.1
 """Crawls per day and offer where no bandwidth is given: the least budget of the paper's tables."""
-
-
-def _wired(
-    num_lanes: int,
-    *,
-    objective: OfferObjective = "clicks",
-    reward: str = "freshness",
-    crawl_cost: float = 0.0,
-    num_pages: int = 1000,
-    bandwidth: float | None = None,
-    horizon: float = 7.0,
-    first_day: int = 9,
-    world: int = 0,
-    action: str = "rates",
-    overspend: Overspend = "scale",
-    price_history: PriceHistory = "log",
-    reveal: Reveal = "history",
-    resample: bool = False,
-) -> tuple[OfferLanes, Objective]:
-    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlOffers`."""
-    if reward not in REWARDS:
-        raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
-    if bandwidth is None:
-        bandwidth = CRAWLS_PER_OFFER * whole("num_pages", num_pages, 1)
-    lanes = OfferLanes(
-        num_lanes,
-        Shopping(num_pages, bandwidth, first_day=first_day, world=world),
-        action=action,
-        horizon=horizon,
-        reveal=reveal,
-        resample=resample,
-        objective=objective,
-        price_history=price_history,
-        overspend=overspend,
-    )
-    return lanes, Objective(reward, crawl_cost)
 
 
 class OfferReader:
@@ -88,7 +53,7 @@ class OfferReader:
         return events
 
 
-class CrawlOffers(OfferReader, CrawlEnv):
+class CrawlOffers(OfferReader, CrawlEnv, SingleEnv):
     """Shopping offers: the set-up of Han et al. (2020), with a market that is drawn.
 
     ## Description
@@ -185,24 +150,46 @@ class CrawlOffers(OfferReader, CrawlEnv):
     - v0: first version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
-
-
-class CrawlOffersVector(OfferReader, CrawlVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlOffers` that step one after the other, same arguments.
-
-    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
-    """
-
     def __init__(
         self,
-        num_envs: int = 1,
         *,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        **arguments: Any,
+        num_pages: int = 1000,
+        bandwidth: float | None = None,
+        horizon: float = 7.0,
+        first_day: int = 9,
+        world: int = 0,
+        action: Literal["rates", "scores"] = "rates",
+        overspend: Overspend = "scale",
+        objective: OfferObjective = "clicks",
+        reward: OfferReward = "freshness",
+        crawl_cost: float = 0.0,
+        price_history: PriceHistory = "log",
+        reveal: Literal["history", "importance", "parameters"] = "history",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)
+        if reward not in REWARDS:
+            raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+        if bandwidth is None:
+            bandwidth = CRAWLS_PER_OFFER * whole("num_pages", num_pages, 1)
+        self.make_lanes = partial(
+            OfferLanes,
+            generator=Shopping(num_pages, bandwidth, first_day=first_day, world=world),
+            action=action,
+            horizon=horizon,
+            reveal=reveal,
+            resample=resample,
+            objective=objective,
+            price_history=price_history,
+            overspend=overspend,
+        )
+        super().__init__(self.make_lanes(1), Objective(reward, crawl_cost), render_mode=render_mode)
+
+
+class CrawlOffersVector(OfferReader, FamilyVectorEnv, NativeVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlOffers` that step one after the other, same arguments.
+
+    Besides: those of :class:`FamilyVectorEnv`.
+    """
+
+    single = CrawlOffers

@@ -3,72 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from gymnasium.vector import AutoresetMode
+from functools import partial
+from typing import Literal
 
 from crawl_envs.actions import action_form
-from crawl_envs.arguments import check_known
 from crawl_envs.instances.recorded import recorded, window_of
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import Objective, penalty_and_reward
+from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv
-from crawl_envs.types import Reveal
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
 
 DEFAULT_TRACE = "garden-handbook"
 
 
-def _wired(
-    num_lanes: int,
-    *,
-    objective: Penalty = "binary",
-    reward: str | None = None,
-    crawl_cost: float = 0.0,
-    trace: str = DEFAULT_TRACE,
-    signals: str = "directory",
-    window: Sequence[float] | None = None,
-    bandwidth: float | None = None,
-    days_per_crawl: float = 30.0,
-    importance: str = "uniform",
-    parameters: str | None = None,
-    action: str = "page",
-    batch: int = 1,
-    reveal: Reveal = "parameters",
-    resample: bool = False,
-    probe: bool = False,
-) -> tuple[Lanes, Objective]:
-    """Wire the family's lanes and what they are paid; the arguments are of :class:`CrawlTrace`."""
-    if reward == "requests":
-        raise ValueError(
-            "reward must be 'freshness' or 'penalty', since a trace records no requests, "
-            f"got {reward!r}"
-        )
-    generator = recorded(
-        trace,
-        signals=signals,
-        window=window_of(window),
-        bandwidth=bandwidth,
-        days_per_crawl=days_per_crawl,
-        importance=importance,
-        parameters=parameters,
-    )
-    penalty, paid = penalty_and_reward(objective, reward)
-    lanes = Lanes(
-        num_lanes,
-        generator,
-        action_form(action, generator.num_pages, batch, probe),
-        horizon=generator.duration,
-        reveal=reveal,
-        resample=resample,
-        tape=generator.tape,
-        penalty=penalty,
-    )
-    return lanes, Objective(paid, crawl_cost)
-
-
-class CrawlTrace(CrawlEnv):
+class CrawlTrace(CrawlEnv, SingleEnv):
     """A recorded history, replayed: the pages of a real site that change, are born and die.
 
     ## Description
@@ -116,42 +66,79 @@ class CrawlTrace(CrawlEnv):
 
     ## Arguments
 
-    - ``trace``: name of a shipped trace, or path of a folder (``python -m scripts.trace_from_git``
-      makes one of any git repository).
-    - ``signals``: ``directory`` (each touches all pages of its directory), ``mentions`` (the
-      commit's subject names the page), ``both`` or ``none``. With ``both`` they are two sources:
-      source 0 is the directory, source 1 mentions.
-    - ``window``: first and last day; by default the second half of the trace.
-    - ``bandwidth``: crawls per day; by default the mean number of pages alive divided by
-      ``days_per_crawl`` (30).
-    - ``importance``: ``uniform`` or ``zipf`` (1 / rank, in an order that the seed draws).
-    - ``parameters``: path of the fitted parameters, if not beside the trace.
-    - ``action``, ``batch``, ``probe``, ``reveal``, ``resample``, ``objective``, ``reward`` (but for
-      ``requests``), ``crawl_cost``, ``render_mode``: as in ``CrawlNCIS-v0``.
+    - ``trace`` ("garden-handbook"): name of a shipped trace, or path of a folder
+      (``python -m scripts.trace_from_git`` makes one of any git repository).
+    - ``signals`` ("directory"): ``directory`` (each touches all pages of its directory),
+      ``mentions`` (the commit's subject names the page), ``both`` or ``none``. With ``both`` they
+      are two sources: source 0 is the directory, source 1 mentions.
+    - ``window`` (None): first and last day; by default the second half of the trace.
+    - ``bandwidth`` (None): crawls per day; by default the mean number of pages alive divided by
+      ``days_per_crawl`` (30.0).
+    - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order that the seed
+      draws).
+    - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
+    - ``reward`` (None): ``freshness`` or ``penalty``.
+    - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``objective`` ("binary"),
+      ``crawl_cost`` (0.0), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None):
+      as in ``CrawlNCIS-v0``.
 
     ## Version History
 
     - v0: first version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(1, **arguments), render_mode=render_mode)
-
-
-class CrawlTraceVector(CrawlVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlTrace` that step together, with the same arguments.
-
-    Besides: ``autoreset_mode`` and ``copy``, as in :class:`CrawlVectorEnv`.
-    """
-
     def __init__(
         self,
-        num_envs: int = 1,
         *,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        **arguments: Any,
+        trace: str = DEFAULT_TRACE,
+        signals: Literal["directory", "mentions", "both", "none"] = "directory",
+        window: Sequence[float] | None = None,
+        bandwidth: float | None = None,
+        days_per_crawl: float = 30.0,
+        importance: Literal["uniform", "zipf"] = "uniform",
+        parameters: str | None = None,
+        action: Literal["page", "scores", "refresh"] = "page",
+        batch: int = 1,
+        probe: bool = False,
+        objective: Penalty = "binary",
+        reward: Literal["freshness", "penalty"] | None = None,
+        crawl_cost: float = 0.0,
+        reveal: Literal["parameters", "importance"] = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
-        check_known(arguments, _wired, type(self).__init__)
-        super().__init__(*_wired(num_envs, **arguments), autoreset_mode=autoreset_mode, copy=copy)
+        if reward not in (None, "freshness", "penalty"):
+            raise ValueError(
+                "reward must be 'freshness' or 'penalty', since a trace records no requests, "
+                f"got {reward!r}"
+            )
+        generator = recorded(
+            trace,
+            signals=signals,
+            window=window_of(window),
+            bandwidth=bandwidth,
+            days_per_crawl=days_per_crawl,
+            importance=importance,
+            parameters=parameters,
+        )
+        penalty, paid = penalty_and_reward(objective, reward)
+        self.make_lanes = partial(
+            Lanes,
+            generator=generator,
+            form=action_form(action, generator.num_pages, batch, probe),
+            horizon=generator.duration,
+            reveal=reveal,
+            resample=resample,
+            tape=generator.tape,
+            penalty=penalty,
+        )
+        super().__init__(self.make_lanes(1), Objective(paid, crawl_cost), render_mode=render_mode)
+
+
+class CrawlTraceVector(FamilyVectorEnv, NativeVectorEnv):
+    """``num_envs`` lanes of :class:`CrawlTrace` that step together, with the same arguments.
+
+    Besides: those of :class:`FamilyVectorEnv`.
+    """
+
+    single = CrawlTrace

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+import types
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
 import policies
 from agents.bridge import CrawlVecEnv
@@ -295,3 +297,62 @@ def test_policies_of_rates_act_through_the_bridge_as_in_single_environments():
         theirs, expected, expected_dones, _ = dummy.step(actions)
         assert np.array_equal(rewards, expected)
         assert np.array_equal(dones, expected_dones)
+
+
+def test_pictures_are_those_of_dummy_vec_env():
+    ours, theirs = (make(3, render_mode="rgb_array") for make in (bridge, dummy))
+    for env in (ours, theirs):
+        env.seed(2)
+        env.reset()
+        env.step(np.arange(3))
+    assert ours.render_mode == theirs.render_mode == "rgb_array"
+    assert ours.metadata["render_fps"] == theirs.get_attr("metadata")[0]["render_fps"]
+    assert ours.metadata["render_modes"] == theirs.metadata["render_modes"]
+    for mine, yours in zip(ours.get_images(), theirs.get_images(), strict=True):
+        np.testing.assert_array_equal(mine, yours)
+    assert ours.render().shape == (1200, 1600, 3)
+    np.testing.assert_array_equal(ours.render(), theirs.render())
+    np.testing.assert_array_equal(ours.env_method("render", indices=1)[0], ours.get_images()[1])
+
+
+def test_texts_are_those_of_dummy_vec_env():
+    ours, theirs = (make(2, render_mode="ansi") for make in (bridge, dummy))
+    for env in (ours, theirs):
+        env.seed(2)
+        env.reset()
+    assert ours.env_method("render") == theirs.env_method("render")
+    with pytest.warns(UserWarning, match="render_mode must be 'rgb_array'"):
+        assert ours.get_images() == [None, None]
+
+
+def test_without_a_render_mode_there_is_no_picture():
+    env = bridge(2)
+    env.reset()
+    assert env.render_mode is None
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+def test_videos_are_recorded(tmp_path, monkeypatch):
+    written = {}
+
+    class Clip:
+        def __init__(self, frames, fps):
+            written["frames"], written["fps"] = list(frames), fps
+
+        def write_videofile(self, path):
+            written["path"] = path
+
+    places = ("moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ImageSequenceClip")
+    for place in places:
+        monkeypatch.setitem(sys.modules, place, types.ModuleType(place))
+    sys.modules[places[-1]].ImageSequenceClip = Clip
+    env = VecVideoRecorder(
+        bridge(2, render_mode="rgb_array"), tmp_path, lambda step: step == 0, video_length=2
+    )
+    env.reset()
+    for page in range(3):
+        env.step(np.full(2, page))
+    assert written["fps"] == 10
+    assert [frame.shape for frame in written["frames"]] == [(1200, 800, 3)] * 3
+    assert not np.array_equal(written["frames"][0], written["frames"][2])

@@ -311,7 +311,7 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"env_args": {"pages": 3}}, "pages must be one of the arguments .*, got 3"),
+        ({"env_args": {"pages": 3}}, "env_args do not fit .*unexpected keyword argument 'pages'"),
         ({"env_args": {"num_pages": 0}}, "num_pages must be an integer in .*, got 0"),
         (
             {"algorithm": "dqn", "env_args": {"action": "scores"}},

@@ -210,7 +210,7 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", ">= 1", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages"], ["name=value", "'num_pages'"]),
-        (["ppo", "CrawlNCIS-v0", "--env-arg", "pages=3"], ["pages", "'num_pages'", "3"]),
+        (["ppo", "CrawlNCIS-v0", "--env-arg", "pages=3"], ["env_args", "'pages'"]),
         (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
         (["dqn", "CrawlNCIS-v0", "--env-arg", "action=scores"], ["dqn", "page"]),
         (["ppo", "CrawlNCIS-v0", "--instance", "/nowhere.json"], ["/nowhere.json"]),
