@@ -184,6 +184,12 @@ class TrainArguments:
         if self.algorithm not in ALGORITHMS:
             algorithm_class(self.algorithm)
         check_network(self.algorithm, self.network)
+        if not isinstance(self.env_id, str):
+            raise ValueError(f"env_id must be the id of an environment, got {self.env_id!r}")
+        for name in ("env_args", "model_args", "instance"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping) and not (name == "instance" and value is None):
+                raise ValueError(f"{name} must be arguments by name, got {value!r}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
         if self.env_id not in crawl_envs.FAMILIES:
             known = ", ".join(crawl_envs.FAMILIES)
