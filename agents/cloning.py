@@ -27,7 +27,8 @@ from agents.arguments import TrainArguments, make_lanes, pin
 from agents.bridge import CrawlVecEnv
 from agents.cloning_examples import Examples
 from agents.curve import replace_text
-from agents.loading import MODEL, Agent, load_model, read_arguments, save_model
+from agents.loading import MODEL, Agent
+from agents.model_file import load_model, read_arguments, save_model
 from agents.torch_threads import threads
 from agents.training import CONFIG, fresh_model
 from crawl_envs.types import Policy

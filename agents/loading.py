@@ -1,14 +1,13 @@
 """Trained agents, as they are saved and loaded.
 
-``model.zip`` is Stable-Baselines3's file with one more member, the arguments of the run, by which
-it is recognised. Loading it unpickles Python objects, as Stable-Baselines3 does: load only files
-whose origin you trust. ``scorer.npz`` (:mod:`agents.page_scorer`) holds no pickles.
+``model.zip`` (:mod:`agents.model_file`), ``scorer.npz`` (:mod:`agents.page_scorer`) and
+``index.json`` (:mod:`agents.index.stored`) hold plain values and arrays. None is unpickled, so
+loading an agent of unknown origin runs no code of its author.
 """
 
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,15 +17,15 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents import AGENT_FILES, SHIPPED, names
-from agents.algorithms import algorithm_class
 from agents.arguments import TrainArguments
+from agents.building import ModelTraits
 from agents.extraction import extract_scorer, page_network
+from agents.model_file import load_model
 from agents.page_scorer import PageScorer, ScoringAgent, check_columns, cycle_of
 from agents.scaled_columns import check_cycle
 from crawl_envs.types import BoolArray, Policy
 
 MODEL, INDEX, SCORER = AGENT_FILES
-ARGUMENTS_MEMBER = "crawl_envs_agent.json"
 
 
 class Agent:
@@ -178,55 +177,6 @@ AnyAgent: TypeAlias = Agent | ScoringAgent | Policy
 """What :func:`load` returns: all have ``predict``; see :class:`crawl_envs.types.Policy`."""
 
 
-def save_model(model: BaseAlgorithm, arguments: TrainArguments, path: Path) -> None:
-    """Replace a model file at once.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    partial = path.with_name(f".{path.stem}.partial.zip")
-    model.save(partial)
-    with zipfile.ZipFile(partial, "a") as archive:
-        archive.writestr(ARGUMENTS_MEMBER, arguments.to_json())
-    os.replace(partial, path)
-
-
-def read_arguments(path: Path) -> TrainArguments:
-    """Return the arguments in a model file, after checking that the file is whole.
-
-    Raises:
-        ValueError: there is no such file, or it is damaged or foreign.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if ARGUMENTS_MEMBER not in archive.namelist():
-                raise ValueError(f"{path} is not an agent of this suite")
-            damaged = archive.testzip()
-            if damaged is not None:
-                raise ValueError(f"{path} is damaged in {damaged}")
-            text = archive.read(ARGUMENTS_MEMBER).decode()
-    except FileNotFoundError:
-        raise ValueError(f"there is no agent at {path}") from None
-    except (zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{path} is not an agent of this suite: {error}") from None
-    return TrainArguments.from_json(text)
-
-
-def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArguments]:
-    """Return a saved model, to go on training in ``env`` if given, and the arguments of its run.
-
-    Raises:
-        ValueError: there is no such file, it is damaged or foreign, or does not fit ``env``.
-    """
-    arguments = read_arguments(path)
-    kind = algorithm_class(arguments.algorithm)
-    try:
-        return kind.load(path, env=env, device="cpu"), arguments
-    except Exception as error:  # unpickling a foreign file can raise anything
-        first = (str(error) or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} cannot be loaded: {first}") from None
-
-
 def start_file(folder: str | Path) -> Path:
     """Return the model in a folder that a run is to start from.
 
@@ -250,7 +200,7 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
     so may the algorithm, among those with an actor and a critic. The optimiser starts anew.
 
     Args:
-        model: the one to be trained, with the attribute ``crawl_features``.
+        model: the one to be trained, of :func:`agents.building.build_model`.
         folder: where the trained one is.
 
     Raises:
@@ -258,8 +208,8 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
     """
     path = start_file(folder)
     other, _ = load_model(path)
-    mine, theirs = model.crawl_features, other.crawl_features  # type: ignore[attr-defined]  # ours
-    if tuple(mine) != tuple(theirs):
+    mine, theirs = _features(model), _features(other)
+    if mine != theirs:
         raise ValueError(
             f"start must be an agent that sees {', '.join(mine)}, {path} sees {', '.join(theirs)}"
         )
@@ -304,8 +254,13 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
     if found[0] == SCORER:
         return ScoringAgent(PageScorer.load(folder / SCORER), env, cycle=cycle)
     model, arguments = load_model(folder / MODEL)
-    features = tuple(model.crawl_features)  # type: ignore[attr-defined]  # ours
-    return Agent(model, arguments, features, env, cycle=cycle)
+    return Agent(model, arguments, _features(model), env, cycle=cycle)
+
+
+def _features(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model sees."""
+    traits: ModelTraits = model.crawl_traits
+    return traits.features
 
 
 def _load_index(folder: Path, env: Any) -> Policy:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
-from agents.algorithms import algorithm_class, network_arguments, schedule_arguments
 from agents.arguments import TrainArguments, make_lanes, pin
 from agents.bridge import CrawlVecEnv
+from agents.building import ModelTraits, build_model
 from agents.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
-from agents.loading import MODEL, Agent, load_model, read_arguments, save_model, start_from
+from agents.loading import MODEL, Agent, start_from
+from agents.model_file import load_model, read_arguments, save_model
 from agents.torch_threads import threads
 
 CONFIG, CURVE = "config.json", "curve.csv"
@@ -90,30 +90,8 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
     env.reset()
     problem = env.get_attr("problem", 0)[0]
     pin(env, arguments)
-    kwargs: dict[str, Any] = {
-        **network_arguments(
-            arguments.algorithm,
-            arguments.network,
-            env.features,
-            problem.num_pages / problem.bandwidth,
-            arguments.width,
-            env.batch if env.action_form == "scores" else None,
-        ),
-        **schedule_arguments(
-            arguments.algorithm,
-            arguments.env_id,
-            lanes=arguments.lanes,
-            steps=arguments.steps,
-            rollout=arguments.rollout,
-            observation_bytes=4 * int(np.prod(env.observation_space.shape or (1,))),
-        ),
-        "learning_rate": arguments.learning_rate,
-        "gamma": arguments.gamma,
-        **arguments.model_args,
-    }
-    kind = algorithm_class(arguments.algorithm)
-    model = kind(env=VecMonitor(env), seed=arguments.seed, device="cpu", **kwargs)
-    model.crawl_features = env.features  # type: ignore[attr-defined]  # saved with it
+    traits = ModelTraits.of(env, problem.num_pages / problem.bandwidth)
+    model = build_model(arguments, traits, VecMonitor(env))
     if arguments.start is not None:
         start_from(model, arguments.start)
     return model

@@ -77,7 +77,7 @@ def entrant_of(model: str) -> Entrant:
 def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
     """Return the environment of a training run and its arguments, as far as its file tells."""
     if file.name == "model.zip":
-        from agents.loading import read_arguments
+        from agents.model_file import read_arguments
 
         told: TrainArguments = read_arguments(file)
         return told.env_id, dict(told.env_args)

@@ -14,7 +14,8 @@ from agents.curve import read_curve
 from agents.index import evolution, load_index
 from agents.index.arguments import EvolutionArguments
 from agents.index.stored import INDEX
-from agents.loading import MODEL, read_arguments, start_file
+from agents.loading import MODEL, start_file
+from agents.model_file import read_arguments
 from agents.training import CURVE, train
 from crawl_envs.types import Policy
 from scripts.agents.options import at_least

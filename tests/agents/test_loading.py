@@ -15,7 +15,8 @@ import torch
 import agents
 from agents.arguments import TrainArguments, make_lanes
 from agents.extraction import extract_scorer
-from agents.loading import Agent, load_model, save_model, start_from
+from agents.loading import Agent, start_from
+from agents.model_file import load_model, save_model
 from agents.page_scorer import CHUNK, PageScorer, ScorerTraits, ScoringAgent, encode_scores
 from agents.training import fresh_model, train
 
