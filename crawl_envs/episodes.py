@@ -158,8 +158,9 @@ class Episodes(ABC):
 
     def begin_next(self, chosen: BoolArray) -> None:
         """Begin the next episode of the chosen lanes, which have had one."""
-        for lane in map(int, np.flatnonzero(chosen)) if self.resample else ():
-            self._prepare(self._plan(lane, None, None))
+        lanes = map(int, np.flatnonzero(chosen)) if self.resample else ()
+        for plan in [self._plan(lane, None, None) for lane in lanes]:
+            self._prepare(plan)
         if not self.resample:
             self._go_on(chosen)
         self._restart(chosen)

@@ -20,14 +20,15 @@ from crawl_envs.arguments import per_page, real, whole
 from crawl_envs.compiled_forms import CompiledRates
 from crawl_envs.episodes import InstanceGenerator, Plan
 from crawl_envs.lanes import SPENT, Lanes
-from crawl_envs.lockstep import LOG_FULL, resume_rates, step_rates
+from crawl_envs.lockstep import resume_rates, step_rates
+from crawl_envs.sim.advance import UNFINISHED
 from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
 from crawl_envs.sim.state import DECLARED, DENIED
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
 Overspend: TypeAlias = Literal["scale", "error"]
 MOST_CRAWLS = 1e8
-"""Crawls of an epoch on average, all of which are logged."""
+"""Crawls of an epoch on average, or of a compiled episode, all of which are logged: about 5 GB."""
 
 SPEND_ROUNDING = 1e-9
 """Share of the budget by which what is declared may exceed it through rounding."""
@@ -252,7 +253,7 @@ class EpochLanes(Lanes):
         self._declared.clear()
         rates = np.where(self._complete, 0.0, action)
         chances = np.where(self._complete, action, 0.0)
-        if step_rates(self._world.table, rates, chances, budgets) == LOG_FULL:
+        if step_rates(self._world.table, rates, chances, budgets) == UNFINISHED:
             self._resume(resume_rates)
         self._world.outcomes[DECLARED][:] = declared
         self._hear()

@@ -22,16 +22,16 @@ from crawl_envs.compiled_forms import (
     CompiledSequence,
     CompiledThresholds,
 )
-from crawl_envs.epochs import EpochLanes
+from crawl_envs.epochs import MOST_CRAWLS, EpochLanes
 from crawl_envs.instances.market import Market
 from crawl_envs.lanes import Lanes
 from crawl_envs.objectives import metrics
 from crawl_envs.rollouts import Episode, Rollout, play_form
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
-from crawl_envs.sim.events import check_events
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.workload import check_events
 from crawl_envs.types import Instance, Ledger, Policy
 
 __all__ = [
@@ -78,9 +78,9 @@ def simulate(
 
     Raises:
         ValueError: a market, whose rates are not constant (play it in ``CrawlOffers-v0``), a
-            horizon shorter than one slot, a tape of another number of pages, one with births and
-            deaths for a policy that plans its crawls beforehand, or thresholds that no page can
-            keep to.
+            horizon shorter than one slot, more events or crawls than an episode may have, a tape of
+            another number of pages, one with births and deaths for a policy that plans its crawls
+            beforehand, or thresholds that no page can keep to.
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance must be an Instance, got {instance!r}")
@@ -102,12 +102,21 @@ def simulate(
     )
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
-    if tape is None:
-        check_events(instance, horizon, requests)
+    check_events(instance, horizon, requests, tape)
+    _check_crawls(instance, slots)
     form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
     return play_form(Episode(instance, horizon, seed, tape, penalty, requests), form, slots)
+
+
+def _check_crawls(instance: Instance, slots: int) -> None:
+    """Raise ValueError where compiled code would make more crawls than can be kept."""
+    if slots > MOST_CRAWLS:
+        raise ValueError(
+            f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an episode that compiled code "
+            f"plays, got {slots:g} with bandwidth {instance.bandwidth:g}"
+        )
 
 
 class Row(NamedTuple):
@@ -188,6 +197,7 @@ def play(
         and isinstance(core.lanes, Lanes)
         and core.lanes.in_rollouts
     ):
+        _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.coins())
         if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
             return play_form(_episode(core, seed), form, core.num_slots()).ledger

@@ -22,6 +22,7 @@ from crawl_envs.sim.fragment_world import FragmentWorld
 from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS
 from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.workload import check_events
 from crawl_envs.types import (
     BoolArray,
     CrawlLog,
@@ -32,9 +33,6 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
-
-MOST_HELD = 1e8
-"""Expected events of an episode, about 15 GB."""
 
 
 class FragmentLanes(Lanes):
@@ -123,17 +121,7 @@ class FragmentLanes(Lanes):
                 f"{type(instance).__name__}"
             )
         if isinstance(instance, FragmentLaw):
-            self._check_events(instance)
-
-    def _check_events(self, instance: FragmentLaw) -> None:
-        """Raise ValueError where an episode would not fit into memory."""
-        expected = instance.expected_events(self._end_of(instance))
-        if not expected <= MOST_HELD:
-            raise ValueError(
-                "rates of updates and false signals, items of regions and the horizon must give "
-                f"at most {MOST_HELD:g} events of an episode, which is held whole, got "
-                f"{expected:g}"
-            )
+            check_events(instance, self._end_of(instance), requests=False)
 
     def _end_of(self, instance: Instance) -> float:
         """Return when the slot past the last decision ends, or the horizon if that is later."""

@@ -10,15 +10,16 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.actions import ActionForm, Actions
 from crawl_envs.episodes import Episodes, InstanceGenerator, Reported
-from crawl_envs.lockstep import DONE, LOG_FULL, restart_lanes, resume_lanes, step_lanes
+from crawl_envs.lockstep import restart_lanes, resume_lanes, step_lanes
 from crawl_envs.observations import ObservationArray, feature_names, write_parameters
+from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.clock import clock_rows, slots_until
-from crawl_envs.sim.events import check_events
 from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.state import CRAWLS, HITS, REQUESTS
 from crawl_envs.sim.streams import Roots, generator
 from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.workload import check_events
 from crawl_envs.sim.world import World
 from crawl_envs.types import (
     BoolArray,
@@ -118,14 +119,7 @@ class Lanes(Episodes):
                 f"instance must have {self.num_sources} sources of signals like the environment, "
                 f"got {instance.num_sources}"
             )
-        if self.tape is None:
-            check_events(instance, self.horizon, self.requests)
-        with np.errstate(over="ignore"):
-            weight = float(instance.importance.sum() * self.horizon)
-        if not np.isfinite(weight):
-            raise ValueError(
-                f"importance must have a finite sum, times the horizon too, got {weight}"
-            )
+        check_events(instance, self.horizon, self.requests, self.tape)
 
     def _last_slot_of(self, instance: Instance) -> int:
         """Return the slot of the last decision of an episode, a multiple of the batch.
@@ -170,7 +164,7 @@ class Lanes(Episodes):
             if isinstance(instance, OwnLaw) and lane_roots is not None:
                 rng = generator(lane_roots.tape, self._episode(lane))
                 self._world.set_tape(lane, self._draw_tape(lane, instance, rng))
-        if restart_lanes(self._world.table, chosen) == LOG_FULL:
+        if restart_lanes(self._world.table, chosen) == UNFINISHED:
             self._resume()
 
     def _draw_tape(self, lane: int, instance: OwnLaw, rng: np.random.Generator) -> Tape:
@@ -196,7 +190,7 @@ class Lanes(Episodes):
             raise ResetNeeded("call reset before step")
         pages, counts = actions
         status = step_lanes(self._world.table, pages, counts)
-        if status == LOG_FULL:
+        if status == UNFINISHED:
             self._resume()
         elif status != DONE:
             raise ValueError(
@@ -206,10 +200,16 @@ class Lanes(Episodes):
         return self._world.outcomes
 
     def _resume(self, resume: Callable[[IntArray], int] = resume_lanes) -> None:
-        """Go on with larger logs until all lanes stand at their decision."""
-        self._world.grow_logs()
-        while resume(self._world.table) == LOG_FULL:
+        """Go on, with larger logs where they are full, until all lanes stand at their decision.
+
+        Lanes that an interrupt leaves before that need a reset.
+        """
+        steps_left, self._steps_left = self._steps_left, 0
+        status = UNFINISHED
+        while status == UNFINISHED:
             self._world.grow_logs()
+            status = resume(self._world.table)
+        self._steps_left = steps_left
 
     # What is seen
 

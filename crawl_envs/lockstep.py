@@ -1,29 +1,36 @@
 """One compiled call per step: every lane crawls, plays on to its next decision, and is observed.
 
-The entry points take the table of a world's state. They return DONE, LOG_FULL when a log must grow
-before :func:`resume_lanes` or :func:`resume_rates`, or the number of a lane whose action names no
-page, in which case nothing has happened.
+The entry points take the table of a world's state. They return DONE, UNFINISHED where lanes are
+still busy, with full logs or not, and :func:`resume_lanes` or :func:`resume_rates` goes on, or the
+number of a lane whose action names no page, in which case nothing has happened.
 """
 
 from __future__ import annotations
 
 from crawl_envs.kernels import compiled
 from crawl_envs.observations import write_observations
-from crawl_envs.sim.advance import advance, close_slots, crawl, open_slot, restart
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    UNFINISHED,
+    advance,
+    close_slots,
+    crawl,
+    open_slot,
+    restart,
+)
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.random_crawls import play_rates, rewind_coins, set_rates
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
-DONE = -1
-LOG_FULL = -2
-
 
 @compiled(forceinline=True)
 def play(state: State) -> int:
     """Play every busy lane up to its target; then account for the slots and observe them."""
-    if not advance(state):
-        return LOG_FULL
+    complete, _ = advance(state, AT_ONCE)
+    if not complete:
+        return UNFINISHED
     close_slots(state)
     write_observations(state)
     return DONE
@@ -65,19 +72,20 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
 
 @compiled()
 def resume_lanes(table: IntArray) -> int:
-    """Go on after LOG_FULL."""
+    """Go on after UNFINISHED."""
     return play(state_at(table))
 
 
 @compiled(forceinline=True)
 def play_random(state: State) -> int:
     """Play every busy lane up to its target with crawls at random; account for it and observe."""
-    complete = True
+    complete, left = True, AT_ONCE
     for lane in range(state.lanes.shape[0]):
         if state.lanes[lane].busy:
-            complete = play_rates(state, lane) and complete
+            status, left = play_rates(state, lane, left)
+            complete = complete and status == DONE
     if not complete:
-        return LOG_FULL
+        return UNFINISHED
     close_slots(state)
     write_observations(state)
     return DONE
@@ -104,5 +112,5 @@ def step_rates(
 
 @compiled()
 def resume_rates(table: IntArray) -> int:
-    """Go on with crawls at random after LOG_FULL."""
+    """Go on with crawls at random after UNFINISHED."""
     return play_random(state_at(table))

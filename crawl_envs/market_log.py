@@ -99,7 +99,7 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
     Raises:
         ValueError: an argument outside its range.
     """
-    whole("num_days", num_days, 1)
+    market.check_days(whole("num_days", num_days, 1))
     law, m = market.law, market.num_pages
     state = begun(law, roots(whole("seed", seed, 0)).tape, 0)
     prices, events = state.price.copy(), []

@@ -117,6 +117,7 @@ class OfferLanes(Episodes):
         super()._check(instance)
         if not isinstance(instance, Market):
             raise ValueError(f"instance must be a Market, got {type(instance).__name__}")
+        instance.check_days(self.horizon)
         most = self.form.batch / EPOCH
         if self.form.name == "scores" and instance.bandwidth > most * (1.0 + ROUNDING):
             raise ValueError(

@@ -20,14 +20,14 @@ from crawl_envs.compiled_forms import (
     ThresholdRule,
 )
 from crawl_envs.kernels import ready
-from crawl_envs.sim.advance import restart
+from crawl_envs.sim.advance import DONE, PAUSED, restart
 from crawl_envs.sim.agenda import empty_agenda
 from crawl_envs.sim.clock import clock_rows, slot_times
 from crawl_envs.sim.learner_rollout import roll_learner
 from crawl_envs.sim.own_law import OwnLaw
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.random_crawls import begin_rates, rewind_coins, roll_rates
-from crawl_envs.sim.rollout import Answers, count_alike, roll_index, roll_sequence
+from crawl_envs.sim.rollout import Answers, count_alike, new_search, roll_index, roll_sequence
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.thresholds import begin_rule, coins_of, roll_thresholds
@@ -169,9 +169,9 @@ def _roll_slots(
         return crawls
     if isinstance(form, CompiledIndex):
         roll, value, heed = ready(roll_index), ready(form.value), ready(form.heed or count_alike)
-        counted = np.zeros(world.num_pages)
+        counted, search = np.zeros(world.num_pages), new_search(world.num_pages)
         told = (form.parameters, heed, form.delay_window)
-        while not roll(world.table, value, *told, counted, crawls):
+        while not roll(world.table, value, *told, counted, search, crawls):
             world.grow_logs()
     else:
         share = np.zeros(0) if form.answered is None else form.answered
@@ -190,11 +190,10 @@ def _roll_thresholds(
     coins, made = coins_of(np.uint64(form.coins)), Made()
     for rule, end in _spans(form.rules, horizon):
         begin_rule(world.table, rule, target, agenda, coins)
-        while True:
-            complete = roll_thresholds(world.table, rule, target, agenda, coins, end)
-            made.take(world)
-            if complete:
-                break
+        status = PAUSED
+        while status != DONE:
+            status = roll_thresholds(world.table, rule, target, agenda, coins, end)
+            made.take(world, status)
     return made.crawls()
 
 
@@ -203,11 +202,10 @@ def _roll_rates(world: World, form: CompiledRates, horizon: float) -> tuple[IntA
     made = Made()
     for rule, end in _spans(form.rules, horizon):
         begin_rates(world.table, rule.rates, rule.chances)
-        while True:
-            complete = roll_rates(world.table, end)
-            made.take(world)
-            if complete:
-                break
+        status = PAUSED
+        while status != DONE:
+            status = roll_rates(world.table, end)
+            made.take(world, status)
     return made.crawls()
 
 
@@ -228,8 +226,10 @@ class Made:
     def __init__(self) -> None:
         self._pages, self._times = [np.zeros(0, np.int64)], [np.zeros(0)]
 
-    def take(self, world: World) -> None:
-        """Take the crawls of the last stretch of lane 0, and make room where its log was full."""
+    def take(self, world: World, status: int) -> None:
+        """Take the crawls of a stretch of lane 0 that has ended, and make room in full logs."""
+        if status == PAUSED:
+            return
         record = world.state.lanes[0]
         log = world.state.crawl_log[0, : record["slot_crawls"]]
         self._pages.append(log["page"].copy())

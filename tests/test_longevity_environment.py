@@ -221,12 +221,10 @@ def test_pages_of_regions_are_asked_for_in_other_worlds():
 
 
 def test_what_fits_no_lane_is_refused():
-    with pytest.raises(ValueError, match="importance must have a finite sum"):
-        started(RegionPages(np.full(5, 1e308), mixed_regions(), bandwidth=2.0))
     fast = Regions(np.ones((5, 1), int), np.ones((5, 1), int), np.full((5, 1), 1e7))
-    with pytest.raises(ValueError, match=r"at most 1e.08 events of an episode"):
+    with pytest.raises(ValueError, match=r"at most 2e.07 events in an episode"):
         started(RegionPages(1.0, fast, bandwidth=2.0))
-    with pytest.raises(ValueError, match=r"at most 1e.08 events of an episode"):
+    with pytest.raises(ValueError, match=r"at most 2e.07 events in an episode"):
         gym.make(NAME, horizon=1e9).reset(seed=0)
     recorded = gym.make(NAME, instance="garden-handbook").unwrapped
     recorded.reset(seed=0)

@@ -79,13 +79,12 @@ class RegionPages(FragmentLaw):
         regions = self.regions if reveal == "parameters" else None
         return replace(super().problem(reveal), regions=regions)
 
-    def expected_events(self, horizon: float) -> float:
-        """Return about how many spells and signals an episode has."""
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return about how many spells, changes, signals and requests an episode has."""
         moving = self.regions.rate > 0.0
         items = np.where(moving, self.regions.items, 1).sum()
-        with np.errstate(over="ignore"):
-            rates = self.change_rate.sum() + self.false_signal_rate.sum()
-            return float(items + 2.0 * rates * horizon)
+        rates = self.change_rate.sum() + self.false_signal_rate.sum()
+        return float(items + (2.0 * rates + requests * self.importance.sum()) * horizon)
 
     def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
         """Draw an episode; see :class:`crawl_envs.sim.fragment_law.FragmentLaw`."""

@@ -16,9 +16,10 @@ import numpy as np
 from crawl_envs.arguments import bandwidth_function, whole
 from crawl_envs.instances.market_shape import MarketShape
 from crawl_envs.instances.synthetic import MOST_PAGES
-from crawl_envs.offer_book import IdArray, OfferMetadata
+from crawl_envs.offer_book import HISTORY_DAYS, IdArray, OfferMetadata
 from crawl_envs.sim.market_law import GONE, STEPS_PER_DAY, MarketLaw, MarketNumbers, read_only
 from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.workload import check_expected
 from crawl_envs.types import FloatArray, Instance
 
 FITTED = MarketShape()
@@ -189,6 +190,18 @@ class Market(Instance):
         )
         object.__setattr__(self, "metadata", read_only(metadata))
         object.__setattr__(self, "law", read_only(law))
+
+    def check_days(self, days: float) -> None:
+        """Raise ValueError where an episode of so many days would have too many events.
+
+        Events are impressions, clicks among them, price changes, and every offer once a day, of the
+        history before the episode too.
+        """
+        views = float((self.law.view_scale * self.law.demand_level).sum())
+        daily = self.num_pages + views + float(self.change_rate.sum())
+        check_expected(
+            f"offers, their rates and the horizon {days:g}", daily * (HISTORY_DAYS + days)
+        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,14 @@ from crawl_envs.sim.state import (
 from crawl_envs.sim.tape import draw_block, rewind
 from crawl_envs.types import IntArray
 
+DONE, UNFINISHED, PAUSED = -1, -2, -3
+"""How a call of compiled code ends: with nothing left to play; before that, because a log is full;
+or because it has played AT_ONCE."""
+
+AT_ONCE = 1_000_000
+"""Events, crawls and scores of pages after which a call of compiled code returns to Python, where
+an interrupt is noticed; each takes 5 to 300 ns. The caller calls again; no result depends on it."""
+
 
 @compiled(forceinline=True)
 def open_slot(record: Any, target: float) -> None:
@@ -225,11 +233,12 @@ def pass_time(record: Any, until: float) -> None:
 
 
 @compiled(forceinline=True)
-def advance(state: State) -> bool:
+def advance(state: State, left: int) -> tuple[bool, int]:
     """Play all events before each busy lane's target, then stand there.
 
-    Returns False where a log of signals is full and its lane still busy: call again with a
-    larger one.
+    Returns whether all lanes do, and what is left of the ``left`` events that may be played now.
+    Where a lane is still busy, its log of signals is full or no event is left: call again, with a
+    larger log where it is full.
     """
     lanes, tape, pages, last_crawl = state.lanes, state.tape, state.pages, state.last_crawl
     log, apart = state.signal_log, state.source_signals.shape[1] > 0
@@ -238,16 +247,17 @@ def advance(state: State) -> bool:
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         row = min(lane, tape.shape[0] - 1)
-        full = False
+        stopped = False
         while record.busy and (record.cursor < record.length or not record.recorded):
             if record.cursor == record.length:
                 draw_block(state, lane)
             event = tape[row, record.cursor]
             if event.time >= record.target:
                 break
-            full = record.logged == log.shape[1]
-            if full:
+            stopped = record.logged == log.shape[1] or left == 0
+            if stopped:
                 break
+            left -= 1
             pass_time(record, event.time)
             number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
             page = pages[lane, number]
@@ -269,12 +279,12 @@ def advance(state: State) -> bool:
             record.cursor += 1
         if apart:
             count_sources(state, lane)
-        if full:
+        if stopped:
             complete = False
         elif record.busy:
             pass_time(record, record.target)
             record.busy = False
-    return complete
+    return complete, left
 
 
 @compiled(forceinline=True)

@@ -33,25 +33,6 @@ CodeArray = NDArray[np.int64]
 DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
 
-MOST_EVENTS = 1e12
-"""Expected events of an episode; beyond, gaps between them come near the rounding of time."""
-
-
-def check_events(instance: Instance, horizon: float, requests: bool = True) -> None:
-    """Raise ValueError where an episode would hold more events than can be played.
-
-    Every change, signal and, if ``requests``, request is an event, whatever is rewarded; importance
-    is the rate of requests. It can be scaled, since only its proportions matter to policies.
-    """
-    with np.errstate(over="ignore"):
-        expected = float(event_rates(instance, requests).sum() * horizon)
-    if not expected <= MOST_EVENTS:
-        raise ValueError(
-            f"importance, change_rate and false_signal_rate must give at most {MOST_EVENTS:g} "
-            f"events up to the horizon {horizon:g}, got {expected:g}; importance may be scaled down"
-        )
-
-
 def column_bits(num_sources: int) -> int:
     """Return in how many bits the kinds of a page are counted where they are drawn.
 

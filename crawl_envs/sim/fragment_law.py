@@ -26,7 +26,3 @@ class FragmentLaw(OwnLaw):
         Returns:
             Changes and signals, and the contents that the changes make.
         """
-
-    @abstractmethod
-    def expected_events(self, horizon: float) -> float:
-        """Return about how many spells and signals an episode has."""

@@ -21,6 +21,7 @@ from crawl_envs.sim.fragments import (
     UPDATE,
     Fragments,
     restart_fragments,
+    resume_fragments,
     step_fragments,
 )
 from crawl_envs.sim.state import Records
@@ -145,11 +146,13 @@ class FragmentWorld:
         restart_fragments(self.state, chosen)
         nothing = np.zeros((self.num_lanes, 1), np.int64)
         counts = np.zeros(self.num_lanes, np.int64)
-        step_fragments(self.state, nothing, counts, ~chosen, until)
+        self.step(nothing, counts, ~chosen, until)
 
     def step(self, pages: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray) -> None:
         """Crawl pages, and play on to the next decisions; idle lanes account for nothing."""
-        step_fragments(self.state, pages, counts, idle, until)
+        complete = step_fragments(self.state, pages, counts, idle, until)
+        while not complete:
+            complete = resume_fragments(self.state, idle, until)
 
     # What is read
 

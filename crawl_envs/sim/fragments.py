@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crawl_envs.kernels import compiled
+from crawl_envs.sim.advance import AT_ONCE
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.versions import divergence_between, jaccard, size_at, there
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -218,20 +219,58 @@ def keep_as_base(base: FloatArray, lane: int, page: int, made: float) -> None:
         base[lane, 0, page] = made
 
 
+@compiled(forceinline=True)
+def close_step(account: Any, outcomes: FloatArray, lane: int, until: float) -> None:
+    """Stand at the end of a step of a lane, and enter it into the account and the outcomes."""
+    pass_time(account, until)
+    account.divergence_time += account.step_divergence
+    account.alive_time += account.step_alive
+    if account.step_alive > 0.0:
+        mean = account.step_divergence / account.step_alive
+        outcomes[0, lane] = min(max(mean, 0.0), 1.0)  # sums of weights are rounded
+        outcomes[1, lane] = 1.0 - outcomes[0, lane]
+
+
+@compiled()
+def resume_fragments(world: Fragments, idle: BoolArray, until: FloatArray) -> bool:
+    """Play the events of a step, and account for it; False where events are left."""
+    accounts, copies, spells, events = world.accounts, world.copies, world.spells, world.events
+    left = AT_ONCE
+    for lane in range(idle.size):
+        account, row = accounts[lane], min(lane, events.shape[0] - 1)
+        while not idle[lane] and account.cursor < account.length:
+            event = events[row, account.cursor]
+            if event.time >= until[lane]:
+                break
+            if left == 0:
+                return False
+            left -= 1
+            pass_time(account, event.time)
+            if event.kind >= BORN:
+                be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
+            else:
+                apply_event(account, copies[lane, event.page], spells, row, event)
+            account.cursor += 1
+    for lane in range(idle.size):
+        if not idle[lane]:
+            close_step(accounts[lane], world.outcomes, lane, until[lane])
+    return True
+
+
 @compiled()
 def step_fragments(
     world: Fragments, crawls: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray
-) -> None:
+) -> bool:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``, then play on to ``until[lane]``.
 
-    Idle lanes stay where they are, and their step accounts for nothing.
+    Idle lanes stay where they are, and their step accounts for nothing. Returns False where events
+    are left, which :func:`resume_fragments` plays.
     """
-    accounts, copies, spells, events = world.accounts, world.copies, world.spells, world.events
-    base, outcomes = world.base, world.outcomes
+    base, copies = world.base, world.copies
     for lane in range(counts.size):
-        account, row = accounts[lane], min(lane, events.shape[0] - 1)
+        account, row = world.accounts[lane], min(lane, world.events.shape[0] - 1)
         account.step_divergence, account.step_alive = 0.0, 0.0
-        outcomes[:, lane] = 0.0
+        world.outcomes[:, lane] = 0.0
         if idle[lane]:
             continue
         for position in range(counts[lane]):
@@ -241,20 +280,4 @@ def step_fragments(
                 keep_as_base(base, lane, page, copy.made)
                 hold(account, copy, account.time, account.time)
                 compare_with_bases(world, lane, row, page, account.time)
-        while account.cursor < account.length:
-            event = events[row, account.cursor]
-            if event.time >= until[lane]:
-                break
-            pass_time(account, event.time)
-            if event.kind >= BORN:
-                be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
-            else:
-                apply_event(account, copies[lane, event.page], spells, row, event)
-            account.cursor += 1
-        pass_time(account, until[lane])
-        account.divergence_time += account.step_divergence
-        account.alive_time += account.step_alive
-        if account.step_alive > 0.0:
-            mean = account.step_divergence / account.step_alive
-            outcomes[0, lane] = min(max(mean, 0.0), 1.0)  # sums of weights are rounded
-            outcomes[1, lane] = 1.0 - outcomes[0, lane]
+    return resume_fragments(world, idle, until)

@@ -16,7 +16,7 @@ from numba import types
 
 from crawl_envs.compiled_forms import AGE_ROUNDING
 from crawl_envs.kernels import HEAR, LEARN, MEET, MEMORY, SCORE, compiled
-from crawl_envs.sim.advance import advance, close_slots, crawl
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
@@ -101,18 +101,20 @@ def roll_learner(
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
 
-    ``since`` and ``known``, both (m,), are as for :func:`changed_pages`. Returns False where the
-    log of signals is full: call again with a larger one.
+    ``since`` and ``known``, both (m,), are as for :func:`changed_pages`. Returns False where it
+    is to be called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
     record, apart = state.lanes[0], state.source_signals.shape[1]
     elapsed, alive = np.empty(since.shape), np.empty(known.shape, np.bool_)
     scores, received = np.empty(since.shape), np.empty(max(apart, 1))
     page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
-    while True:
+    left = AT_ONCE
+    while left > 0:
         if record.busy:
-            if not advance(state):
-                return False
+            complete, left = advance(state, left)
+            if not complete:
+                break
             close_slots(state)
         if record.slot > crawls.shape[0]:
             return True
@@ -139,3 +141,5 @@ def roll_learner(
         page_of_lane[0, 0] = largest(scores, alive)
         crawls[record.slot - 1] = page_of_lane[0, 0]
         crawl(state, page_of_lane, one)
+        left -= since.size
+    return False

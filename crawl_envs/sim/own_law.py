@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from crawl_envs.sim.events import event_rates
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
 
@@ -28,3 +29,12 @@ class OwnLaw(Instance):
         Returns:
             Changes, signals and requests of all pages, which exist throughout.
         """
+
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return about how many events are drawn for an episode.
+
+        Args:
+            horizon: the end of the episode, > 0.
+            requests: whether requests are drawn.
+        """
+        return float(event_rates(self, requests).sum()) * horizon

@@ -12,7 +12,15 @@ from __future__ import annotations
 import math
 
 from crawl_envs.kernels import compiled
-from crawl_envs.sim.advance import close_slots, open_slot, pass_time
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    PAUSED,
+    UNFINISHED,
+    close_slots,
+    open_slot,
+    pass_time,
+)
 from crawl_envs.sim.events import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.sim.instants import crawl_now, let_happen, next_event_time
 from crawl_envs.sim.state import State, state_at
@@ -71,10 +79,11 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
 
 
 @compiled()
-def play_rates(state: State, lane: int) -> bool:
+def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
     """Play a busy lane up to its target, and crawl at random instants.
 
-    Returns False where a log is full and the lane still busy: call again when there is room.
+    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
+    where none of the ``left`` events and crawls that may be played now is left; and what is left.
     """
     record = state.lanes[lane]
     while True:
@@ -82,9 +91,12 @@ def play_rates(state: State, lane: int) -> bool:
         if min(due, event_time) >= record.target:
             pass_time(record, record.target)
             record.busy = False
-            return True
+            return DONE, left
+        if left == 0:
+            return PAUSED, left
         if record.slot_crawls == state.crawl_log.shape[1]:
-            return False
+            return UNFINISHED, left
+        left -= 1
         if due <= event_time:
             pass_time(record, due)
             stream = loaded(state.coins[lane])
@@ -94,7 +106,7 @@ def play_rates(state: State, lane: int) -> bool:
             record.crawl_due = due - math.log(toss(state, lane)) / record.crawl_rate
             continue
         if record.logged == state.signal_log.shape[1]:
-            return False
+            return UNFINISHED, left
         code, kind = let_happen(state, lane)
         number = code >> KIND_BITS
         answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
@@ -103,19 +115,26 @@ def play_rates(state: State, lane: int) -> bool:
 
 
 @compiled()
-def roll_rates(table: IntArray, until: float) -> bool:
+def roll_rates(table: IntArray, until: float) -> int:
     """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
 
-    Returns whether it stands there; the crawls made are in the lane's log.
+    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
+    slot goes on.
     """
     state = state_at(table)
-    open_slot(state.lanes[0], until)
-    complete = play_rates(state, 0)
-    close_slots(state)
-    return complete
+    record = state.lanes[0]
+    if not record.busy:
+        open_slot(record, until)
+    status, _ = play_rates(state, 0, AT_ONCE)
+    if status != PAUSED:
+        close_slots(state)
+        record.busy = False
+    return status
 
 
 @compiled()
 def begin_rates(table: IntArray, rates: FloatArray, chances: FloatArray) -> None:
     """Let lane 0 be crawled at these rates from now on."""
-    set_rates(state_at(table), 0, rates, chances)
+    state = state_at(table)
+    state.lanes[0].busy = False
+    set_rates(state, 0, rates, chances)

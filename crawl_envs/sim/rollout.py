@@ -17,7 +17,7 @@ from numba import types
 
 from crawl_envs.compiled_forms import ANSWER_DUE
 from crawl_envs.kernels import HEED, VALUE, compiled
-from crawl_envs.sim.advance import advance, close_slots, crawl
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import FloatArray, IntArray
@@ -27,14 +27,41 @@ GUARD = 1.0 - 1e-12
 
 MIN_EPOCH = 8
 
+
+class Search(NamedTuple):
+    """The lazy search of an episode, kept from call to call.
+
+    Attributes:
+        candidates: the candidates come first, (m,).
+        place: where each page stands among them, -1 where it does not, (m,).
+        numbers: slots that the search is for, number of candidates, slots that are left, (3,).
+        limits: the bound, and the time of the last of the slots, (2,).
+    """
+
+    candidates: IntArray
+    place: IntArray
+    numbers: IntArray
+    limits: FloatArray
+
+
+def new_search(num_pages: int) -> Search:
+    """Return the search of an episode that begins."""
+    numbers = np.array([MIN_EPOCH, 0, 0])
+    return Search(
+        np.zeros(num_pages, np.int64), np.zeros(num_pages, np.int64), numbers, np.zeros(2)
+    )
+
+
+_WHOLE, _REAL = types.int64[::1], types.float64[::1]
 INDEX_SIGNATURE = types.boolean(
     types.int64[:, ::1],
     VALUE,
     types.float64[:, ::1],
     HEED,
     types.float64,
-    types.float64[::1],
-    types.int64[::1],
+    _REAL,
+    types.NamedTuple((_WHOLE, _WHOLE, _WHOLE, _REAL), Search),  # type: ignore[no-untyped-call]
+    _WHOLE,
 )
 
 
@@ -171,39 +198,43 @@ def roll_index(
     heed: Any,
     delay_window: float,
     counted: FloatArray,
+    search: Search,
     crawls: IntArray,
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
 
-    ``counted`` (m,) holds what the signals of each page count. Returns False where the log of
-    signals is full: call again with a larger one.
+    ``counted`` (m,) holds what the signals of each page count. Returns False where it is to be
+    called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
     record = state.lanes[0]
-    candidates, place = np.empty(counted.shape, np.int64), np.empty(counted.shape, np.int64)
+    candidates, place, numbers, limits = search
     page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
-    epoch = MIN_EPOCH
-    count, bound, last_time, left = 0, 0.0, 0.0, 0
-    while True:
+    epoch, count, slots = numbers[0], numbers[1], numbers[2]
+    bound, last_time, left = limits[0], limits[1], AT_ONCE
+    while left > 0:
         if record.busy:
-            if not advance(state):
-                return False
+            complete, left = advance(state, left)
+            if not complete:
+                break
             close_slots(state)
             count_signals(state, parameters, heed, delay_window, counted)
         if record.slot > crawls.shape[0]:
             return True
-        if left == 0 or record.reshaped:
-            if left == 0:
+        if slots == 0 or record.reshaped:
+            if slots == 0:
                 epoch = fitting_epoch(epoch, count, counted.shape[0])
             count, bound, last_time = find_candidates(
                 state, value, parameters, counted, epoch, candidates, place
             )
-            left = epoch
+            slots = epoch
+            left -= 2 * counted.shape[0]
         else:
             count = add_candidates(
                 state, value, parameters, counted, candidates, place, count, bound, last_time
             )
-        left -= 1
+        slots -= 1
+        left -= 1 + count
         page = best_candidate(state, value, parameters, counted, candidates, count)
         crawls[record.slot - 1] = page
         counted[page] = 0.0
@@ -214,6 +245,9 @@ def roll_index(
             candidates[place[page]] = candidates[count]
             place[candidates[count]] = place[page]
             place[page] = -1
+    numbers[0], numbers[1], numbers[2] = epoch, count, slots
+    limits[0], limits[1] = bound, last_time
+    return False
 
 
 class Answers(NamedTuple):
@@ -269,11 +303,12 @@ def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: In
     state = state_at(table)
     record, log = state.lanes[0], state.signal_log
     mark, answering = answers.mark, answers.share.shape[0] > 0
-    one = np.ones(1, np.int64)
-    while True:
+    one, left = np.ones(1, np.int64), AT_ONCE
+    while left > 0:
         if record.busy:
-            if not advance(state):
-                return False
+            complete, left = advance(state, left)
+            if not complete:
+                break
             close_slots(state)
             if answering:
                 for position in range(record.logged):
@@ -289,3 +324,5 @@ def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: In
                 mark[NEXT] = 0
         crawls[record.slot - 1] = page
         crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one)
+        left -= 1
+    return False

@@ -17,7 +17,15 @@ from numba.np.numpy_support import carray
 
 from crawl_envs.compiled_forms import ThresholdRule
 from crawl_envs.kernels import compiled
-from crawl_envs.sim.advance import close_slots, open_slot, pass_time
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    PAUSED,
+    UNFINISHED,
+    close_slots,
+    open_slot,
+    pass_time,
+)
 from crawl_envs.sim.agenda import Agenda, first_due, set_due
 from crawl_envs.sim.events import BIRTH, KIND_BITS, SIGNAL
 from crawl_envs.sim.instants import crawl_now, let_happen, next_event_time
@@ -124,10 +132,12 @@ def play_thresholds(
     target: FloatArray,
     agenda: Agenda,
     coins: UintArray,
-) -> bool:
+    left: int,
+) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 
-    Returns False where a log is full and the lane still busy: call again when there is room.
+    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
+    after ``left`` events and crawls.
     """
     record = state.lanes[lane]
     while True:
@@ -135,10 +145,13 @@ def play_thresholds(
         if min(due, event_time) >= record.target:
             pass_time(record, record.target)
             record.busy = False
-            return True
+            return DONE
+        if left == 0:
+            return PAUSED
+        left -= 1
         if due <= event_time:
             if record.slot_crawls == state.crawl_log.shape[1]:
-                return False
+                return UNFINISHED
             pass_time(record, due)
             number = agenda.heap[0]
             crawl_now(state, lane, number)
@@ -146,7 +159,7 @@ def play_thresholds(
             set_due(agenda, number, due_time(state, lane, rule, target[number], number))
         else:
             if record.logged == state.signal_log.shape[1]:
-                return False
+                return UNFINISHED
             play_event(state, lane, rule, target, agenda, coins)
 
 
@@ -185,7 +198,9 @@ def begin_rule(
     table: IntArray, rule: ThresholdRule, target: FloatArray, agenda: Agenda, coins: UintArray
 ) -> None:
     """Let lane 0 follow a rule from now on."""
-    start_cycles(state_at(table), 0, rule, target, agenda, coins)
+    state = state_at(table)
+    state.lanes[0].busy = False
+    start_cycles(state, 0, rule, target, agenda, coins)
 
 
 @compiled()
@@ -196,15 +211,20 @@ def roll_thresholds(
     agenda: Agenda,
     coins: UintArray,
     until: float,
-) -> bool:
+) -> int:
     """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
 
-    Returns whether it stands there; the crawls made are in the lane's log.
+    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
+    slot goes on.
     """
     state = state_at(table)
-    open_slot(state.lanes[0], until)
-    complete = play_thresholds(
-        state, 0, borrowed_rule(rule), borrowed(target, np.float64), borrowed_agenda(agenda), coins
+    record, held = state.lanes[0], borrowed(target, np.float64)
+    if not record.busy:
+        open_slot(record, until)
+    status = play_thresholds(
+        state, 0, borrowed_rule(rule), held, borrowed_agenda(agenda), coins, AT_ONCE
     )
-    close_slots(state)
-    return complete
+    if status != PAUSED:
+        close_slots(state)
+        record.busy = False
+    return status

@@ -314,8 +314,12 @@ def test_what_it_refuses():
     instance = INSTANCES["noisy"]
     with pytest.raises(ValueError, match="floor must lie in"):
         simulate(instance, policies.ThresholdNCIS(floor=1.0), 1.0)
+    with pytest.raises(ValueError, match=r"bandwidth must give at most 1e\+08 crawls"):
+        simulate(drawn(2, 0, bandwidth=1e10), policies.ThresholdNCIS(), 1.0)
+    zero, rows = np.zeros(2), np.ones((1, 2))
+    rule = ThresholdRule(0.0, zero + 1e-16, zero + 1.0, zero, rows, np.ones(2, np.bool_))
     with pytest.raises(ValueError, match="apart in time"):
-        simulate(drawn(2, 0, bandwidth=1e15), policies.ThresholdNCIS(), 1.0)
+        play_form(Episode(drawn(2, 0, bandwidth=1.0), 1.0), CompiledThresholds((rule,), 0), 1)
     env = gymnasium.make("CrawlNCIS-v0", num_pages=3)
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="simulate and evaluate play it"):

@@ -79,6 +79,10 @@ class Stressed(OwnLaw):
         )
         object.__setattr__(self, "law", law)
 
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return about how many events, and spells of pages of a unit of time, an episode has."""
+        return super().expected_events(horizon) + self.num_pages * horizon
+
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
         """Draw the events of an episode: changes and signals by the law, Poisson requests.
 
