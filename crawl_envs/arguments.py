@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+SMALLEST, LARGEST = 1e-12, 1e12
+"""The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
+so that products and ratios of a few of them neither overflow nor vanish."""
+
+
+def check_domain(name: str, values: ArrayLike) -> None:
+    """Raise ValueError where finite numbers >= 0 are neither 0 nor in the supported domain."""
+    array = np.asarray(values)
+    outside = (array > LARGEST) | ((array < SMALLEST) & (array != 0.0))
+    if outside.any():
+        raise ValueError(
+            f"{name} must be 0 or in [{SMALLEST:g}, {LARGEST:g}], got {array[outside].flat[0]}; "
+            "another unit may do"
+        )
 
 
 def real(name: str, value: Any, *, above: float | None = None, least: float = -math.inf) -> float:
@@ -22,6 +38,17 @@ def real(name: str, value: Any, *, above: float | None = None, least: float = -m
     if not fits or float(value) < least or (above is not None and float(value) <= above):
         raise ValueError(f"{name} must be finite and {bound}, got {value!r}")
     return float(value)
+
+
+def quantity(name: str, value: Any, *, above: float | None = None, least: float = 0.0) -> float:
+    """Return a time, rate, bandwidth, weight or price as a float.
+
+    Raises:
+        ValueError: as :func:`real`, or it is outside the supported domain.
+    """
+    number = real(name, value, above=above, least=least)
+    check_domain(name, number)
+    return number
 
 
 def flag(name: str, value: Any) -> bool:
@@ -44,12 +71,53 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return int(value)
 
 
+def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.float64]:
+    """Return an array of float64, itself where it is one already.
+
+    Args:
+        name: for the error.
+        value: a number, a sequence of numbers, or what NumPy can read: a column of pandas, polars
+            or pyarrow, or a tensor, without missing entries.
+        flags: whether truth values are taken for 0 and 1.
+
+    Raises:
+        ValueError: it is a masked array, or of anything but real numbers: of truth values, texts,
+            dates, complex numbers or other objects.
+    """
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        array: NDArray[Any] = value
+    else:
+        array = _read(name, value)
+    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in ("biuf" if flags else "iuf"):
+        raise ValueError(
+            f"{name} must be a number or an array of numbers, got {array.dtype} "
+            f"{reprlib.repr(value)}"
+        )
+    return np.asarray(array, np.float64)
+
+
+def _read(name: str, value: Any) -> NDArray[Any]:
+    """Return what NumPy makes of an argument that is no plain array, or raise ValueError."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got {reprlib.repr(value)}")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last from tensors with gradients
+        raise ValueError(
+            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)} ({error})"
+        ) from None
+
+
+def _is_real(item: Any) -> bool:
+    """Whether an item of an array of objects is a real number."""
+    return isinstance(item, Real) and not isinstance(item, bool)
+
+
 def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
     """Return a float64 copy of an array of numbers >= 0, or raise ValueError."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    array = np.array(floats(name, value))
     fits = np.isfinite(array) & (array >= 0.0)
     if not fits.all():
         raise ValueError(f"{name} must be finite and >= 0, got {array[~fits][0]}")
@@ -84,7 +152,7 @@ def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.in
     Raises:
         ValueError: they are not whole numbers >= 0, or of another shape.
     """
-    array = np.asarray(value)
+    array = _read(name, value)
     if array.shape != (num_pages,) or array.dtype.kind not in "iu" or array.min() < 0:
         raise ValueError(
             f"{name} must be a whole number >= 0 for each of {num_pages} pages, got dtype "
@@ -137,7 +205,7 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
     Raises:
         ValueError: a bandwidth is not > 0, or the times do not rise from above 0.
     """
-    first = real("bandwidth", bandwidth, above=0.0)
+    first = quantity("bandwidth", bandwidth, above=0.0)
     pairs: list[tuple[float, float]] = []
     if not isinstance(steps, Sequence):
         raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {steps!r}")
@@ -146,6 +214,6 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
             raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {step!r}")
         after = pairs[-1][0] if pairs else 0.0
         where = f"of the pair {step!r} in bandwidth_steps"
-        time = real(f"time {where}", step[0], above=after)
-        pairs.append((time, real(f"bandwidth {where}", step[1], above=0.0)))
+        time = quantity(f"time {where}", step[0], above=after)
+        pairs.append((time, quantity(f"bandwidth {where}", step[1], above=0.0)))
     return first, tuple(pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 
 DELAY_KINDS = ("none", "constant", "exponential", "poisson")
 MAX_POISSON_DELAY = 500.0
@@ -28,8 +28,8 @@ class Delay:
     def __post_init__(self) -> None:
         if self.kind not in DELAY_KINDS:
             raise ValueError(f"delay kind must be one of {DELAY_KINDS}, got {self.kind!r}")
-        mean = real("delay mean", self.mean, least=0.0)
-        quanta = mean / real("delay quantum", self.quantum, above=0.0)
+        mean = quantity("delay mean", self.mean, least=0.0)
+        quanta = mean / quantity("delay quantum", self.quantum, above=0.0)
         if self.kind == "none" and mean != 0.0:
             raise ValueError(f"delay mean must be 0 when its kind is 'none', got {mean!r}")
         if self.kind == "poisson" and quanta > MAX_POISSON_DELAY:

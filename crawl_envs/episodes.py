@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike
 
 from crawl_envs.actions import ActionForm, Actions
-from crawl_envs.arguments import flag, real, whole
+from crawl_envs.arguments import flag, quantity, whole
 from crawl_envs.buffers import Buffers
 from crawl_envs.observations import ObservationArray
 from crawl_envs.sim.streams import Roots, generator, roots
@@ -31,9 +31,6 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
-
-LONGEST = float(np.finfo(np.float32).max)
-"""Elapsed times are shown as float32."""
 
 NEVER = np.iinfo(np.int64).max
 
@@ -112,9 +109,7 @@ class Episodes(ABC):
         resample: bool = False,
     ) -> None:
         whole("num_envs", num_lanes, 1)
-        real("horizon", horizon, above=0.0)
-        if horizon > LONGEST:
-            raise ValueError(f"horizon must be at most {LONGEST:g}, got {horizon!r}")
+        quantity("horizon", horizon, above=0.0)
         self.num_lanes, self.num_pages = num_lanes, generator.num_pages
         self.form, self.horizon, self.reveal = form, float(horizon), reveal
         self.resample = flag("resample", resample)

@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike
 
 from crawl_envs.actions import Actions, CrawlRates
-from crawl_envs.arguments import per_page, real, whole
+from crawl_envs.arguments import per_page, quantity, real, whole
 from crawl_envs.compiled_forms import CompiledRates
 from crawl_envs.episodes import InstanceGenerator, Plan
 from crawl_envs.lanes import SPENT, Lanes
@@ -114,7 +114,7 @@ class EpochLanes(Lanes):
         highest: float,
         **more: Any,
     ) -> None:
-        self.epoch = real("epoch", epoch, above=0.0)
+        self.epoch = quantity("epoch", epoch, above=0.0)
         if overspend not in get_args(Overspend):
             raise ValueError(f"overspend must be one of {get_args(Overspend)}, got {overspend!r}")
         self.overspend: Overspend = overspend

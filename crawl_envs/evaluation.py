@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from crawl_envs.arguments import real, whole
+from crawl_envs.arguments import quantity, whole
 from crawl_envs.compiled_forms import (
     CompilablePolicy,
     Compiled,
@@ -98,7 +98,7 @@ def simulate(
     whole("seed", seed, 0)
     slots = slots_until(
         clock_rows(instance.bandwidth, instance.bandwidth_steps),
-        real("horizon", horizon, above=0.0),
+        quantity("horizon", horizon, above=0.0),
     )
     if slots < 1:
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.state import CRAWLS, FRAGMENTS, FRESHNESS, HITS, PENALTY
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
@@ -37,7 +37,7 @@ class Objective:
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
         self.reward = reward
-        self.crawl_cost = real("crawl_cost", crawl_cost, least=0.0)
+        self.crawl_cost = quantity("crawl_cost", crawl_cost, least=0.0)
         self._row, self._negative = ROWS[reward], reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:

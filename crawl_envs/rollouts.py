@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.compiled_forms import (
     Compiled,
     CompiledIndex,
@@ -102,7 +102,7 @@ class Episode:
     requests: bool = True
 
     def __post_init__(self) -> None:
-        real("horizon", self.horizon, above=0.0)
+        quantity("horizon", self.horizon, above=0.0)
 
     def world(self, crawls: int = 1, at_random: bool = False) -> World:
         """Return a world of one lane at the start, with room for so many crawls at once."""

@@ -35,7 +35,14 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import bandwidth_function, per_page, per_source, whole_per_page
+from crawl_envs.arguments import (
+    bandwidth_function,
+    check_domain,
+    floats,
+    per_page,
+    per_source,
+    whole_per_page,
+)
 from crawl_envs.copies import Copies, Sketches
 from crawl_envs.delay import Delay
 from crawl_envs.ledgers import FragmentLedger as FragmentLedger
@@ -54,24 +61,13 @@ RECALL_ROUNDING = 1e-12
 """By so much a sum of recalls may exceed 1."""
 
 
-def _length(value: Any) -> int | None:
-    """Return the length of an array's last axis; None where it is a scalar."""
-    if isinstance(value, np.ndarray):
-        return value.shape[-1] if value.ndim else None
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return None
-    rows = len(value) and _length(value[0])
-    return rows or len(value)
-
-
-def _common_length(given: Mapping[str, ArrayLike]) -> int:
+def _common_length(given: Mapping[str, FloatArray]) -> int:
     """Return the last length of the first array among the arguments, 1 where all are scalars."""
-    for name, value in given.items():
-        length = _length(value)
-        if length == 0:
-            raise ValueError(f"an instance must have at least one page, got {name} of length 0")
-        if length is not None:
-            return length
+    for name, array in given.items():
+        if array.ndim > 0:
+            if array.shape[-1] == 0:
+                raise ValueError(f"an instance must have at least one page, got {name} of length 0")
+            return int(array.shape[-1])
     return 1
 
 
@@ -97,14 +93,17 @@ def check_sources(recall: FloatArray) -> None:
 class Instance:
     """What is true of a set of pages: the parameters of every process, and the budget.
 
-    Arguments are arrays of length m, or scalars that hold for every page; they are stored as
-    read-only float64 copies of shape (m,). Signals come from one source, or from S >= 2: then
-    ``recall`` and ``false_signal_rate`` have the shape (S, m), and where only one of them is given
-    so, the other holds for every source. Each change is signalled by at most one source.
+    Arguments are arrays of length m (of NumPy, or columns of pandas, polars, pyarrow or torch), or
+    scalars that hold for every page; they are stored as read-only float64 copies of shape (m,).
+    Rates and times are 0 or lie between :data:`crawl_envs.arguments.SMALLEST` and LARGEST, 1e-12
+    and 1e12. Signals come from one source, or from S >= 2: then ``recall`` and
+    ``false_signal_rate`` have the shape (S, m), and where only one of them is given so, the other
+    holds for every source. Each change is signalled by at most one source.
 
     Args:
         importance: request rate of each page, per unit time, >= 0 (mu). Every request is played,
-            so large weights cost time; only their proportions matter to policies.
+            so large weights cost time, and too large ones are refused where an episode begins; only
+            their proportions matter to policies.
         change_rate: Poisson rate of changes, >= 0 (Delta).
         recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), by
             page or by source and page; the sum over sources is at most 1.
@@ -116,9 +115,9 @@ class Instance:
             from 0, which policies may pool over; None where nothing is said.
 
     Raises:
-        ValueError: a rate is negative or not finite, recall or its sum over sources is outside
-            [0, 1], there are more than MOST_SOURCES sources, the bandwidth is not positive, or
-            shapes disagree.
+        ValueError: a rate is negative, not finite or outside the supported domain, recall or its
+            sum over sources is outside [0, 1], there are more than MOST_SOURCES sources, the
+            bandwidth is not positive, an argument is not of real numbers, or shapes disagree.
     """
 
     importance: FloatArray
@@ -142,12 +141,13 @@ class Instance:
         delay: Delay | None = None,
         group: ArrayLike | None = None,
     ) -> None:
-        given = {
+        named = {
             "importance": importance,
             "change_rate": change_rate,
             "recall": recall,
             "false_signal_rate": false_signal_rate,
         }
+        given = {name: floats(name, value) for name, value in named.items()}
         num_pages = _common_length(given)
         for name in ("importance", "change_rate"):
             object.__setattr__(self, name, per_page(name, given[name], num_pages))
@@ -156,6 +156,8 @@ class Instance:
         )
         for name, array in quality.items():
             object.__setattr__(self, name, array)
+        for name in ("importance", "change_rate", "false_signal_rate"):
+            check_domain(name, getattr(self, name))
         check_sources(self.recall)
         rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
         object.__setattr__(self, "bandwidth", rate)

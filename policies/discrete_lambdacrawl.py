@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.types import FloatArray
 from policies import solvers
 from policies.offer_rates import OfferRates, RateSource
@@ -82,7 +82,7 @@ def discrete_rates(
         ValueError: an argument is negative or not finite, or one that must be > 0 is 0; a
             probability above 1; shapes disagree.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     highest, step = real("highest", highest, above=0.0), real("step", step, above=0.0)
     importance, change = page_arrays(importance=importance, change=change)
     if change.max() > 1.0:

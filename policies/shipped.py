@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import flag, real, whole
+from crawl_envs.arguments import flag, quantity, real, whole
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from policies.binding import ActingPolicy
@@ -174,7 +174,7 @@ class RevisitPolicy(ActingPolicy[RevisitSeat]):
         if env is None:
             raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
         super().__init__(env)
-        self.day = real("day", day, above=0.0)
+        self.day = quantity("day", day, above=0.0)
 
     @abstractmethod
     def first_interval(self) -> tuple[float, float]:
@@ -272,7 +272,7 @@ class NutchAdaptive(RevisitPolicy):
         for name, rate in (("dec_rate", dec_rate), ("sync_delta_rate", sync_delta_rate)):
             if real(name, rate, least=0.0) >= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1), got {rate!r}")
-        shortest = real("min_interval", min_interval, above=0.0)
+        shortest = quantity("min_interval", min_interval, above=0.0)
         self.fetch_interval_default = real(
             "fetch_interval_default", fetch_interval_default, above=0.0
         )
@@ -280,10 +280,10 @@ class NutchAdaptive(RevisitPolicy):
             inc_rate=real("inc_rate", inc_rate, least=0.0),
             dec_rate=float(dec_rate),
             min_interval=shortest,
-            max_interval=real("max_interval", max_interval, least=shortest),
+            max_interval=quantity("max_interval", max_interval, least=shortest),
             sync_delta=flag("sync_delta", sync_delta),
             sync_delta_rate=float(sync_delta_rate),
-            fetch_interval_max=real("fetch_interval_max", fetch_interval_max, above=0.0),
+            fetch_interval_max=quantity("fetch_interval_max", fetch_interval_max, above=0.0),
             second=self.day / SECONDS_PER_DAY,
         )
 

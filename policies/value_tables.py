@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import floats
 from crawl_envs.evidence import signal_evidence
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
@@ -32,7 +33,7 @@ LARGEST = value_terms.LARGEST
 
 def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> FloatArray:
     """``value`` as a float64 array, or ValueError where it is negative, NaN or (finite) inf."""
-    array = np.asarray(value, dtype=np.float64)
+    array = floats(name, value)
     good = (array >= 0.0) & (np.isfinite(array) | (not finite))
     if not np.all(good):
         bad = np.ravel(array[~good])[0]
@@ -43,7 +44,7 @@ def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> Fl
 
 def check_share(name: str, value: ArrayLike) -> FloatArray:
     """``value`` as a float64 array, or ValueError where it is outside [0, 1]."""
-    array = np.asarray(value, dtype=np.float64)
+    array = floats(name, value)
     good = (array >= 0.0) & (array <= 1.0)
     if not np.all(good):
         raise ValueError(f"{name} must lie in [0, 1], got {np.ravel(array[~good])[0]}")
@@ -161,7 +162,9 @@ def harmonic_table(
     told = np.asarray(complete)
     if told.dtype != np.bool_:
         raise ValueError(f"complete must be bool, got dtype {told.dtype}")
-    mu, delta, share = _pages(importance=importance, change_rate=change_rate, complete=told)
+    mu, delta, share = _pages(
+        importance=importance, change_rate=change_rate, complete=told.astype(np.float64)
+    )
     observed = share > 0.0
     worth = np.where(delta > 0.0, mu, 0.0)
     return _table(

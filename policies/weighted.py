@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.kernels import compiled
 from crawl_envs.offer_book import OfferBook
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
@@ -49,7 +49,7 @@ def proportional_rates(weights: ArrayLike, bandwidth: float, highest: float) -> 
     Raises:
         ValueError: an argument is negative or not finite, ``weights`` has another shape.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     highest = real("highest", highest, above=0.0)
     (given,) = page_arrays(weights=weights)
     rates = np.empty(len(given))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crawl_envs.arguments import bandwidth_function, whole
+from crawl_envs.arguments import LARGEST, SMALLEST, bandwidth_function, whole
 from crawl_envs.instances.market_shape import MarketShape
 from crawl_envs.instances.synthetic import MOST_PAGES
 from crawl_envs.offer_book import HISTORY_DAYS, IdArray, OfferMetadata
@@ -160,6 +160,12 @@ def season() -> FloatArray:
     return factors
 
 
+def _within_domain(rates: FloatArray) -> FloatArray:
+    """Return rates, (m,), with those below the supported domain as 0, and none above it."""
+    kept: FloatArray = np.where(rates < SMALLEST, 0.0, np.minimum(rates, LARGEST))
+    return kept
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Market(Instance):
     """A market of m offers: an instance whose rates drift, with metadata and prices.
@@ -185,9 +191,9 @@ class Market(Instance):
         views = law.view_scale * law.demand_level
         changes = law.change_scale * law.change_level
         alive = law.price != GONE
-        super().__init__(
-            views * law.click_share, np.where(alive, changes, 0.0), bandwidth=bandwidth
-        )
+        clicks = _within_domain(views * law.click_share)
+        changes = _within_domain(np.where(alive, changes, 0.0))
+        super().__init__(clicks, changes, bandwidth=bandwidth)
         object.__setattr__(self, "metadata", read_only(metadata))
         object.__setattr__(self, "law", read_only(law))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.contents import Contents
 from crawl_envs.instances import traces
 from crawl_envs.instances.recorded_fragments import window_contents, window_tape
@@ -107,7 +107,7 @@ def recorded(
     kind = traces.check_signals(signals)
     if importance not in IMPORTANCES:
         raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
-    real("days_per_crawl", days_per_crawl, above=0.0)
+    quantity("days_per_crawl", days_per_crawl, above=0.0)
     folder = traces.find(trace)
     record = traces.load(folder)
     start, end = (record.days / 2.0, record.days) if window is None else window

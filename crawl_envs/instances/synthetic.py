@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import bandwidth_function, real, whole
+from crawl_envs.arguments import bandwidth_function, quantity, whole
 from crawl_envs.delay import Delay
 from crawl_envs.types import MOST_SOURCES, FloatArray, Instance
 
@@ -149,4 +149,4 @@ def delay_of(spec: Mapping[str, Any] | Delay | None, bandwidth: float) -> Delay 
     if unit not in ("time", "slots"):
         raise ValueError(f"delay unit must be 'time' or 'slots', got {unit!r}")
     quantum = 1.0 / bandwidth if unit == "slots" else 1.0
-    return Delay(spec["kind"], real("delay mean", spec["mean"], least=0.0) * quantum, quantum)
+    return Delay(spec["kind"], quantity("delay mean", spec["mean"], least=0.0) * quantum, quantum)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import whole
+from crawl_envs.arguments import floats, whole
 from crawl_envs.types import FloatArray, IntArray
 from policies.estimators.likelihood import Crawls
 
@@ -60,12 +60,9 @@ class GammaPrior:
             ) from None
 
 
-def numbers(name: str, values: ArrayLike) -> FloatArray:
-    """Return float64 numbers; ValueError unless they are finite and >= 0."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {values!r}") from None
+def numbers(name: str, values: ArrayLike, *, flags: bool = False) -> FloatArray:
+    """Return float64 numbers; ValueError unless they are finite and >= 0, or allowed ``flags``."""
+    array = floats(name, values, flags=flags)
     sound = np.isfinite(array) & (array >= 0.0)
     if not sound.all():
         raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
@@ -75,9 +72,9 @@ def numbers(name: str, values: ArrayLike) -> FloatArray:
 NO_PRIOR = GammaPrior(np.zeros(()), np.zeros(()))
 
 
-def column(name: str, values: ArrayLike, length: int) -> FloatArray:
-    """Return numbers >= 0 of shape (n,); ValueError where they are not."""
-    array = numbers(name, values)
+def column(name: str, values: ArrayLike, length: int, *, flags: bool = False) -> FloatArray:
+    """Return numbers >= 0, or allowed ``flags``, of shape (n,); ValueError where they are not."""
+    array = numbers(name, values, flags=flags)
     if array.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {array.shape}")
     return array
@@ -85,7 +82,7 @@ def column(name: str, values: ArrayLike, length: int) -> FloatArray:
 
 def truths(name: str, values: ArrayLike, length: int) -> FloatArray:
     """Return truth values, or numbers 0 and 1, of shape (n,) as 0.0 and 1.0."""
-    array = column(name, values, length)
+    array = column(name, values, length, flags=True)
     wrong = (array != 0.0) & (array != 1.0)
     if wrong.any():
         raise ValueError(f"{name} must be True or False, got {array[wrong][0]}")

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from policies import estimators, solvers
 from policies.learning.epoch_seats import ROUNDING, EpochSeat
@@ -59,11 +59,11 @@ class ExploreThenCommit(RateLearner):
         smoothing: float = 0.5,
     ) -> None:
         super().__init__(env, epoch=epoch)
-        self.explore = None if explore is None else real("explore", explore, least=0.0)
+        self.explore = None if explore is None else quantity("explore", explore, least=0.0)
         if objective not in get_args(Aim):
             raise ValueError(f"objective must be one of {get_args(Aim)}, got {objective!r}")
         self.objective = objective
-        self.initial = real("initial", initial, above=0.0)
+        self.initial = quantity("initial", initial, above=0.0)
         self.smoothing = real("smoothing", smoothing, above=0.0)
 
     def _answers(self, complete: BoolArray) -> BoolArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from policies import estimators, solvers
 from policies.learning.epoch_seats import EpochSeat
@@ -52,8 +52,8 @@ class LambdaLearnAndCrawl(RateLearner):
         bounds: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(env, epoch=epoch)
-        self.initial = real("initial", initial, above=0.0)
-        self.window = None if window is None else real("window", window, above=0.0)
+        self.initial = quantity("initial", initial, above=0.0)
+        self.window = None if window is None else quantity("window", window, above=0.0)
         self.smoothing = real("smoothing", smoothing, above=0.0)
         self.bounds = range_of("bounds", bounds)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from policies.allocated import complete_pages
 from policies.binding import ActingPolicy
@@ -53,7 +53,7 @@ class RateLearner(ActingPolicy[EpochSeat]):
         if env is None:
             raise ValueError(f"{self.name} plans ahead, so env must be an environment")
         super().__init__(env)
-        self.epoch = real("epoch", epoch, above=0.0)
+        self.epoch = quantity("epoch", epoch, above=0.0)
         if self.core is not None and self.action_form == "rates":
             self.epoch = self.core.epoch
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from policies.binding import ActingPolicy
 from policies.learning.mirror import mirror_step, projected_step
@@ -95,7 +95,7 @@ class AsyncMirrorSync(ActingPolicy[SyncSeat]):
         self.probing = real("probing", probing, above=0.0)
         if self.probing >= 1.0:
             raise ValueError(f"probing must be a probability in (0, 1), got {probing!r}")
-        self.cycle = None if cycle is None else real("cycle", cycle, above=0.0)
+        self.cycle = None if cycle is None else quantity("cycle", cycle, above=0.0)
         self.slowest = real("slowest", slowest, above=0.0)
         self.fastest = real("fastest", fastest, least=1.0)
         if self.slowest * (1.0 + self.probing) > 1.0:

@@ -20,11 +20,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import floats
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
 from policies import values
 from policies.lambert import NEVER, fast_interval, pieces
-from policies.solvers.allocation import numbers, page_arrays
+from policies.solvers.allocation import page_arrays
 
 
 class DivergenceCurves(Protocol):
@@ -58,7 +59,7 @@ class DivergenceCurves(Protocol):
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
     """Numbers in [0, inf] for each page, (m,), for kernels; ValueError where they are none."""
-    array = numbers(name, value)
+    array = floats(name, value)
     if array.shape not in ((), (num_pages,)):
         raise ValueError(
             f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"

@@ -7,15 +7,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import floats
 from crawl_envs.regions import Regions
 from crawl_envs.types import FloatArray
-from policies.solvers.allocation import numbers
 
 Among = Literal["born", "present"]
 
 
 def _nonnegative(name: str, value: ArrayLike) -> FloatArray:
-    array = numbers(name, value)
+    array = floats(name, value)
     good = array >= 0.0
     if not good.all():
         raise ValueError(f"{name} must be >= 0, got {array[~good].flat[0]}")
@@ -64,7 +64,7 @@ def scroll_lifetime(elapsed: ArrayLike, items: ArrayLike, rate: ArrayLike) -> Fl
     """
     from scipy.special import gammainc
 
-    count = numbers("items", items)
+    count = floats("items", items)
     good = (count >= 1.0) & (count == np.floor(count)) & np.isfinite(count)
     if not good.all():
         raise ValueError(f"items must be whole numbers >= 1, got {count[~good].flat[0]}")

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import flag, real
+from crawl_envs.arguments import flag, quantity
 from crawl_envs.copies import TrueDivergence
 from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from policies.longevity.curves import DivergenceCurves, HolisticCurves
@@ -73,7 +73,7 @@ class UniformRefresh(RefreshPolicy[UniformSeat]):
             raise ValueError(
                 f"interval must be a number > 0 for {self.name} in the form refresh, got None"
             )
-        self.interval = None if interval is None else real("interval", interval, above=0.0)
+        self.interval = None if interval is None else quantity("interval", interval, above=0.0)
         self.stagger = flag("stagger", stagger)
         self.static: BoolArray | None = None
         if static is not None:

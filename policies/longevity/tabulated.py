@@ -7,12 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import floats, quantity
 from crawl_envs.contents import Contents
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray, IntArray
 from policies.longevity.curves import area_below, per_page
-from policies.solvers.allocation import numbers
 
 MOST_VERSIONS = 4096
 """Versions of a page that are compared, each with each."""
@@ -40,7 +39,7 @@ class TabulatedCurves:
     """
 
     def __init__(self, ages: ArrayLike, divergence: ArrayLike) -> None:
-        times, table = numbers("ages", ages), np.atleast_2d(numbers("divergence", divergence))
+        times, table = floats("ages", ages), np.atleast_2d(floats("divergence", divergence))
         if times.ndim != 1 or times.size == 0:
             raise ValueError(f"ages must have shape (A,) with A >= 1, got {times.shape}")
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != times.size:
@@ -78,8 +77,8 @@ class TabulatedCurves:
             ValueError: an argument is out of its range, or there are more than MOST_VERSIONS
                 versions.
         """
-        step = real("interval", interval, above=0.0)
-        count = real("duration", duration, least=2.0 * step) / step * (1.0 + 1e-12)
+        step = quantity("interval", interval, above=0.0)
+        count = quantity("duration", duration, least=2.0 * step) / step * (1.0 + 1e-12)
         if count >= MOST_VERSIONS + 1:
             raise ValueError(
                 f"duration must be at most {MOST_VERSIONS} intervals of {step:g}, got {duration!r}"

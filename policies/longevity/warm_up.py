@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
 
 FIRST_SHARE = 0.5
@@ -25,8 +25,8 @@ def check_warm_up(
     learning: float | None, warm_up: float | None
 ) -> tuple[float | None, float | None]:
     """The learning parameter and the warm-up, checked; ValueError where they are not > 0."""
-    length = None if warm_up is None else real("warm_up", warm_up, above=0.0)
-    return None if learning is None else real("learning", learning, above=0.0), length
+    length = None if warm_up is None else quantity("warm_up", warm_up, above=0.0)
+    return None if learning is None else quantity("learning", learning, above=0.0), length
 
 
 def learning_period(

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import check_domain, floats, quantity
 from crawl_envs.types import FloatArray, Instance, Problem
+
+QUANTITIES = ("importance", "change_rate", "false_signal_rate")
+"""Arguments that are 0 or in the supported domain; shares, and rates that solvers return, need not
+be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +51,14 @@ class Allocation:
     host_multipliers: FloatArray | None = None
 
 
-def numbers(name: str, value: ArrayLike) -> FloatArray:
-    """``value`` as float64, itself where it is that already; ValueError unless of numbers."""
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
-
-
 def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
-    """The arguments as float64 arrays of one shape (m,); ValueError unless finite and >= 0."""
-    arrays = {name: numbers(name, value) for name, value in given.items()}
+    """The arguments as float64 arrays of one shape (m,).
+
+    Raises:
+        ValueError: they are no numbers, negative, not finite or outside the supported domain, or
+            shapes disagree.
+    """
+    arrays = {name: floats(name, value) for name, value in given.items()}
     num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
     for name, array in arrays.items():
         if array.shape not in ((), (num_pages,)) or num_pages == 0:
@@ -68,6 +69,8 @@ def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
         sound = np.isfinite(array) & (array >= 0.0)
         if not sound.all():
             raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
+        if name in QUANTITIES:
+            check_domain(name, array)
     return tuple(
         np.require(np.broadcast_to(array, (num_pages,)), requirements=["C", "W"])
         for array in arrays.values()
@@ -108,5 +111,5 @@ def normalised(importance: FloatArray) -> FloatArray:
 
 
 def positive(name: str, value: float) -> float:
-    """``value`` as a float; ValueError unless finite and > 0."""
-    return real(name, value, above=0.0)
+    """``value`` as a float; ValueError unless finite, > 0 and in the supported domain."""
+    return quantity(name, value, above=0.0)

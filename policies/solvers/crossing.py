@@ -11,11 +11,22 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
 from policies.lambert import fast_interval
 from policies.value_kernels import cycle_length_value, greedy_ncis_value
-from policies.value_terms import ALPHA, EVIDENCE, FIRST, GAMMA, SATURATED, SPACING, TOP
+from policies.value_terms import (
+    ALPHA,
+    EVIDENCE,
+    FIRST,
+    GAMMA,
+    LENGTH_GAMMA,
+    SATURATED,
+    SPACING,
+    TOP,
+)
 
 FAR_APART = 100.0
 """Where signals are worth so many mean times between signals each, t and n are told apart."""
@@ -87,7 +98,9 @@ def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> 
         low = max(low - step, 0.0)
         step *= 2.0
     while high - low > 1.0:
-        middle = math.floor(0.5 * (low + high))
+        middle = np.floor(0.5 * (low + high))
+        if not low < middle < high:  # beyond 2^53 not all whole numbers are floats
+            break
         if greedy_ncis_value(values, page, 0.0, middle) < price:
             low = middle
         else:
@@ -173,8 +186,10 @@ def last(values: FloatArray, lengths: FloatArray, page: int, length: float) -> P
     gamma: float = values[page, GAMMA]
     if values[page, EVIDENCE] == 0.0:
         return Point(length, 0.0, length)
+    if length == math.inf:
+        return Point(math.inf, math.inf, math.inf)
     if alpha == 0.0:
-        return Point(0.0, max(math.floor(length * gamma * (1.0 + FLAT)), 1.0), length)
+        return Point(0.0, max(np.floor(length * gamma * (1.0 + FLAT)), 1.0), length)
     spacing: float = values[page, SPACING]
     if spacing == math.inf and not length * gamma < 1.0:
         return Point(math.inf, math.inf, length)
@@ -183,13 +198,35 @@ def last(values: FloatArray, lengths: FloatArray, page: int, length: float) -> P
     if spacing == math.inf:
         return Point(-math.log1p(-length * gamma) / gamma, 0.0, length)
     if spacing > FAR_APART:
-        signals = math.floor(length * gamma * (1.0 - FLAT))
-        while cycle_length_value(lengths, page, 0.0, signals + 1.0) <= length:
-            signals += 1.0
+        signals = _last_signal(lengths, page, length)
         high = values[page, EVIDENCE] / alpha
     while cycle_length_value(lengths, page, high, signals) < length:
         low, high = high, 2.0 * high
     return Point(_wait(lengths, page, length, signals, low, high), signals, length)
+
+
+@compiled()
+def _last_signal(lengths: FloatArray, page: int, length: float) -> float:
+    """The largest n >= 0 whose mean cycle, with no time beside, is ``length`` or less.
+
+    On average n signals take a time of n / gamma; they are worth somewhat more than that.
+    """
+    low: float = np.floor(length * lengths[page, LENGTH_GAMMA] * (1.0 - FLAT))
+    step = max(1.0, FLAT * low)
+    high = low + step
+    while cycle_length_value(lengths, page, 0.0, high) <= length:
+        low = high
+        step *= 2.0
+        high = low + step
+    while high - low > 1.0:
+        middle = np.floor(0.5 * (low + high))
+        if not low < middle < high:
+            break
+        if cycle_length_value(lengths, page, 0.0, middle) <= length:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @compiled()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import real
 from crawl_envs.compiled_forms import CompiledIndex
 from crawl_envs.kernels import ready
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
@@ -149,7 +150,7 @@ def discrete(
     if len(importance) not in MAX_STATES:
         raise ValueError(f"given must have two or three pages, got {len(importance)}")
     slot = 1.0 / positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
-    positive("tolerance", tolerance)
+    real("tolerance", tolerance, above=0.0)
     most = MAX_STATES[len(importance)] if max_states is None else max_states
     if most < 3:
         raise ValueError(f"max_states must be >= 3, got {max_states!r}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from policies.solvers.allocation import Allocation
@@ -79,7 +79,7 @@ def harmonic(
         ValueError: an argument is negative or not finite, all importance is zero, ``complete`` is
             not boolean, shapes disagree.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = survey(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
     multiplier, objective, iterations, met = 0.0, 0.0, 0, True

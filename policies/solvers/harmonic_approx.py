@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from policies.solvers.allocation import Allocation
@@ -45,7 +45,7 @@ def harmonic_approx(
         As :func:`harmonic` does; the multiplier is what one more crawl per unit time would save,
         split like the rest.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = survey(importance, change_rate, complete)
     weight, change, mask = pages[:3]
     weight_scale = power_below(pages.largest)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from policies.solvers.allocation import Allocation, page_arrays
@@ -66,7 +66,7 @@ def harmonic_periodic(
         elsewhere, or None where ``complete`` is; J as objective, a sum over pages, and the
         multiplier of that sum.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = survey(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
     multiplier, iterations, met = 0.0, 0, True

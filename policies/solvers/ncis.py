@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.arguments import check_domain
 from crawl_envs.evidence import signal_evidence
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from policies.solvers.allocation import Allocation, known_sources, normalised, positive
 from policies.solvers.pages import AllPages, Pages, evidence_margin
-from policies.solvers.periodic import binary_periodic
+from policies.solvers.periodic import solve_periodic
 from policies.solvers.several import SeveralPages
 from policies.solvers.single import SinglePages
 from policies.sources.tables import single_sources
@@ -27,6 +28,9 @@ LOST = 1e-13
 
 SAME = 1e-12
 """Rates that differ by this share are one where rates are mixed."""
+
+SILENT = 1e-30
+"""Recalls below this are taken for 0: no such signal comes, and rates would underflow."""
 
 MAX_ITERATIONS = 200
 SAMPLED_ABOVE = 100_000
@@ -78,7 +82,7 @@ def ncis(
     Args:
         given: the instance, or what is known of it.
         bandwidth: crawls per unit time, > 0; that of ``given`` by default.
-        floor: least crawl rate of each page, >= 0.
+        floor: least crawl rate of each page, >= 0 and in the supported domain.
 
     Returns:
         The allocation, with ``thresholds``, ``signals`` and ``evidence``. The multiplier is 0, and
@@ -89,6 +93,7 @@ def ncis(
             positive, the floor is negative or more than the bandwidth allows.
     """
     weight, change_rate, recall, false_rate = known_sources(given)
+    recall = np.where(recall < SILENT, 0.0, recall)
     weight = normalised(weight)
     bandwidth = positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
     floor = _checked_floor(floor, len(weight), bandwidth)
@@ -157,6 +162,7 @@ def _checked_floor(floor: float, num_pages: int, bandwidth: float) -> float:
         raise ValueError(
             f"floor must lie in [0, bandwidth / pages = {bandwidth / num_pages:g}], got {floor!r}"
         )
+    check_domain("floor", floor)
     return float(floor)
 
 
@@ -174,7 +180,7 @@ def _start(pages: AllPages, floor: float, bandwidth: float) -> float:
         return _spend(sample, floor, share, _start(sample, floor, share)).multiplier
     if count == 0 or not bandwidth > 0.0:
         return 0.0
-    found = binary_periodic(pages.importance, pages.change_rate, bandwidth)
+    found = solve_periodic(normalised(pages.importance), pages.change_rate, bandwidth)
     return found.multiplier * float(pages.importance.sum())
 
 

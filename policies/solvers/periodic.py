@@ -40,8 +40,12 @@ def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: fl
         ValueError: an argument is negative or not finite, all importance is zero, shapes disagree.
     """
     importance, change_rate = page_arrays(importance=importance, change_rate=change_rate)
-    weight = normalised(importance)
     bandwidth = positive("bandwidth", bandwidth)
+    return solve_periodic(normalised(importance), change_rate, bandwidth)
+
+
+def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:
+    """Solve for arrays (m,) that were checked, with weights that sum to 1."""
     useful = (weight > 0.0) & (change_rate > 0.0)
     rates = np.zeros(len(weight))
     if not useful.any():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity, real
 from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
 from policies.solvers.allocation import Allocation
@@ -51,7 +51,7 @@ def binary_poisson(
         ValueError: an argument is negative or not finite, all importance is zero, the floor is
             above 1, shapes disagree.
     """
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floor = real("floor", floor, least=0.0)
     if floor > 1.0:
         raise ValueError(f"floor must lie in [0, 1], a share of the uniform rate, got {floor!r}")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import SMALLEST, check_domain, floats, quantity, real
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.solvers.allocation import Allocation, normalised, numbers, page_arrays
+from policies.solvers.allocation import Allocation, normalised, page_arrays
 from policies.solvers.harmonic import harmonic
 from policies.solvers.harmonic_periodic import harmonic_periodic
 from policies.solvers.periodic import binary_periodic
@@ -74,11 +74,11 @@ def polite(
         ValueError: what the solver objects to; another solver; ``host`` is not of integers in
             [0, H); a cap is not > 0, or does not allow the floor.
     """
-    each = numbers("host", host)
+    each = floats("host", host)
     weight, change, _ = page_arrays(
         importance=importance, change_rate=change_rate, host=np.zeros(each.shape)
     )
-    bandwidth = real("bandwidth", bandwidth, above=0.0)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     hosts, caps = _hosts(host, host_bandwidth, len(weight))
     order = np.argsort(hosts, kind="stable")
     hosts = hosts[order]
@@ -110,13 +110,14 @@ def _hosts(
             f"host must be integers of shape ({num_pages},), got {hosts.dtype} of shape "
             f"{hosts.shape}"
         )
-    caps = numbers("host_bandwidth", host_bandwidth)
+    caps = floats("host_bandwidth", host_bandwidth)
     if caps.ndim == 0:
         caps = np.full(max(int(hosts.max()) + 1, 1), float(caps))
     if caps.ndim > 1 or not (caps > 0.0).all():
         bad = caps[~(caps > 0.0)]
         got = f"shape {caps.shape}" if caps.ndim > 1 else str(bad[0])
         raise ValueError(f"host_bandwidth must be > 0, a scalar or of shape (H,), got {got}")
+    check_domain("host_bandwidth", caps[np.isfinite(caps)])
     if hosts.min() < 0 or hosts.max() >= len(caps):
         wrong = hosts.min() if hosts.min() < 0 else hosts.max()
         raise ValueError(f"host must lie in [0, {len(caps)}), got {wrong}")
@@ -227,7 +228,7 @@ def _settle(
         settled[over] = True
         left -= float(caps[over].sum())
         pages = pages[~settled[hosts[pages]]]
-        part = problem.solve(pages, left) if len(pages) > 0 else None
+        part = problem.solve(pages, max(left, SMALLEST)) if len(pages) > 0 else None
     prices[settled] = np.maximum(prices[settled] - found.multiplier, 0.0)
     return found, prices
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.arguments import LARGEST, SMALLEST, floats
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.solvers.allocation import numbers, page_arrays
+from policies.solvers.allocation import page_arrays
 
 FINITE = int(np.float64(np.finfo(np.float64).max).view(np.int64))
 """Bits of the largest float: as integers, bits of floats >= 0 rise with them."""
@@ -42,16 +43,16 @@ def survey(importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | 
     """Read what describes pages; scalars hold for every page, and None for no page.
 
     Raises:
-        ValueError: an argument is negative, not finite or no number, all importance is zero, shapes
-            disagree, or ``complete`` is not boolean.
+        ValueError: an argument is negative, not finite, outside the supported domain or no number,
+            all importance is zero, shapes disagree, or ``complete`` is not boolean.
     """
-    weight, change = numbers("importance", importance), numbers("change_rate", change_rate)
+    weight, change = floats("importance", importance), floats("change_rate", change_rate)
     if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
     sound, ends, signalled, unobserved = _survey(weight, change, mask)
-    least, largest, fastest = ends.view(np.float64).tolist()
-    if not sound:
+    least, smallest, largest, fastest = ends.view(np.float64).tolist()
+    if not sound or smallest < SMALLEST or max(largest, fastest) > LARGEST:
         page_arrays(importance=weight, change_rate=change)  # tells which, or knows -0
     if not largest > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
@@ -89,35 +90,37 @@ def _survey(
 ) -> tuple[bool, IntArray, float, int]:
     """Whether all is finite and >= 0 (but not -0), and the figures of :class:`Survey`.
 
-    Least, largest, fastest are told by their bits.
+    Least, least above 0, largest and fastest are given by their bits.
     """
-    least, largest, fastest = FINITE, 0, 0
+    least, smallest, largest, fastest = FINITE, FINITE, 0, 0
     signalled = unobserved = 0.0
     for begin in range(0, complete.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         weights, rates = importance[part], change_rate[part]
-        low, weight, rate = _range(weights.view(np.int64), rates.view(np.int64))
-        least = min(least, low)
+        low, small, weight, rate = _range(weights.view(np.int64), rates.view(np.int64))
+        least, smallest = min(least, low), min(smallest, small)
         largest = max(largest, weight)
         fastest = max(fastest, rate)
         change, count = _changing(weights, rates, complete[part])
         signalled += change
         unobserved += count
     sound = (least >= 0) & (largest <= FINITE) & (fastest <= FINITE)
-    return sound, np.array([least, largest, fastest]), signalled, int(unobserved)
+    return sound, np.array([least, smallest, largest, fastest]), signalled, int(unobserved)
 
 
 @compiled()
-def _range(weights: IntArray, rates: IntArray) -> tuple[int, int, int]:
-    """Of bits: the least of both, the largest of either."""
-    least, largest, fastest = FINITE, 0, 0
+def _range(weights: IntArray, rates: IntArray) -> tuple[int, int, int, int]:
+    """Of bits: the least of both, the least above 0, the largest of either."""
+    least, smallest, largest, fastest = FINITE, FINITE, 0, 0
     for i in range(weights.size):
         weight, rate = weights[i], rates[i]
         least = weight if weight < least else least
         least = rate if rate < least else least
+        smallest = weight if 0 < weight < smallest else smallest
+        smallest = rate if 0 < rate < smallest else smallest
         largest = weight if weight > largest else largest
         fastest = rate if rate > fastest else fastest
-    return least, largest, fastest
+    return least, smallest, largest, fastest
 
 
 @compiled(fastmath={"reassoc", "nsz"})

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.compiled_forms import Memory
 from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
@@ -66,7 +66,7 @@ class History(NamedTuple):
             raise ValueError(
                 f"history must have a time, page and kind for each event, got {lengths}"
             )
-        duration = real("history duration", self.duration, above=0.0)
+        duration = quantity("history duration", self.duration, above=0.0)
         if not np.all(np.diff(np.concatenate([[0.0], time, [duration]])) >= 0.0):
             raise ValueError(
                 f"history time must not decrease and lie in [0, {duration:g}], got {time}"

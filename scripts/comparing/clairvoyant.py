@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.kernels import compiled
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.events import BIRTH, CHANGE, CODE_STRIDE, DEATH
@@ -31,7 +31,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
     Raises:
         ValueError: the horizon is not positive and finite, or importance has another shape.
     """
-    real("horizon", horizon, above=0.0)
+    quantity("horizon", horizon, above=0.0)
     if np.shape(importance) != tape.alive.shape:
         raise ValueError(
             f"importance must have shape {tape.alive.shape}, got {np.shape(importance)}"

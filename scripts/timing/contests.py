@@ -189,7 +189,7 @@ def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
     }
 
 
-ENDLESS = {"instance": INSTANCE, "horizon": 1e9}
+ENDLESS = {"instance": INSTANCE, "horizon": 1e6}
 """Ends of episodes are kept out of the parts by a horizon that no run reaches."""
 
 

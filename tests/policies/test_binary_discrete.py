@@ -255,7 +255,7 @@ def test_nothing_changes():
     assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", [1e-11, 1e11])
 def test_scale_of_importance_does_not_matter(scale):
     plain = solvers.binary_discrete(IMPORTANCE, CHANCE, 1.0)
     scaled = solvers.binary_discrete(scale * IMPORTANCE, CHANCE, 1.0)

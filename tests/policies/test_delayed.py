@@ -161,7 +161,7 @@ def test_time_adds_evidence(name, delay):
 def test_a_delay_that_vanishes_leaves_greedy_ncis(name, signals):
     page = PAGES[name]
     for kind in ("constant", "exponential", "poisson"):
-        delay = Delay(kind, 1e-13, 1e-14)
+        delay = Delay(kind, 1e-11, 1e-12)
         each = heed_of(page, delay, 0.5)
         for elapsed in (0.01, 0.7, 3.0, 20.0):
             value = value_of(page, delay, elapsed, each * signals if signals else 0.0)

@@ -146,7 +146,7 @@ def test_nothing_to_crawl():
     assert one.objective == pytest.approx(1 - float(curves.area(1.0)[1]), rel=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e100])
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_units_do_not_matter(scale):
     rng = np.random.default_rng(5)
     change_rate, importance = rng.random(9), rng.random(9)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog, minimize, minimize_scalar
 from scipy.special import gammainc
@@ -426,3 +426,40 @@ def test_hidden_parameters_and_no_importance():
         solvers.ncis(noisy(0, 10, 5.0).problem("importance"))
     with pytest.raises(ValueError, match="importance must be positive for at least one page"):
         solvers.ncis(Instance([0.0, 0.0], 1.0, bandwidth=1.0))
+
+
+def quantities(zero=True):
+    """Numbers of the supported domain: its ends, and what lies between them in all sizes."""
+    sizes = st.floats(-12.0, 12.0).map(lambda power: 10.0**power)
+    ends = st.sampled_from([1e-12, 1.0, 1e12] + [0.0] * zero)
+    return st.one_of(ends, sizes.map(lambda size: min(max(size, 1e-12), 1e12)))
+
+
+RECALLS = st.one_of(
+    st.sampled_from([0.0, 1.0, 0.5, 5e-324, 1e-300, 1e-31, 1e-29, 1e-16, 1.0 - 2.0**-53]),
+    st.floats(0.0, 1.0),
+)
+PAGE = st.tuples(quantities(), quantities(), RECALLS, quantities())
+
+
+@settings(derandomize=True, deadline=None, max_examples=1000)
+@given(st.lists(PAGE, min_size=1, max_size=4), quantities(zero=False), st.floats(0.0, 1.0))
+@example([(1.0, 1e-12, 1e-300, 0.0)], 1e12, 0.0)
+@example([(0.07, 1e12, 0.96, 0.06)], 5e-7, 0.04)
+@example([(1.0, 1e12, 1.0, 1e-12), (1.0, 1.0, 1.0 - 2.0**-53, 1e12)], 1e-12, 1.0)
+def test_whatever_the_domain_holds_is_solved(pages, bandwidth, share):
+    """No parameter in it gives NaN, an infinite rate or a search without end."""
+    columns = [np.array(column) for column in zip(*pages, strict=True)]
+    columns[0][0] = max(columns[0][0], 1e-12)
+    instance = Instance(*columns, bandwidth=bandwidth)
+    floor = share * bandwidth / len(pages)
+    for least in {0.0, floor if floor >= 1e-12 else 0.0}:
+        found = solvers.ncis(instance, floor=least)
+        for array in (found.thresholds, found.signals, found.evidence, found.probabilities):
+            assert not np.isnan(array).any()
+            assert array.min() >= 0.0
+        assert np.isfinite(found.rates).all()
+        assert found.rates.min() >= 0.0
+        assert found.rates.sum() <= bandwidth * (1.0 + 1e-8)
+        assert 0.0 <= found.objective <= 1.0
+        assert 0.0 <= found.multiplier < math.inf

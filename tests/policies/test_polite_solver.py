@@ -71,9 +71,7 @@ def test_against_a_general_optimiser(solver, seed):
 def test_words_are_no_numbers(name, at):
     arguments = [solvers.harmonic, [1.0], [1.0], 1.0, [0], 1.0]
     arguments[at] = "x"
-    with pytest.raises(
-        ValueError, match=f"{name} must be a number or an array of numbers, got 'x'"
-    ):
+    with pytest.raises(ValueError, match=f"{name} must be a number or .* numbers, got <U1 'x'"):
         solvers.polite(*arguments)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.delay import Delay
 from crawl_envs.instances.stressed.occurrences import Occurrences, arrivals, signalled
 from crawl_envs.instances.stressed.stressed import Stressed
@@ -33,7 +33,7 @@ class Late:
     delay_mean: float
 
     def __post_init__(self) -> None:
-        real("delay_mean", self.delay_mean, above=0.0)
+        quantity("delay_mean", self.delay_mean, above=0.0)
 
     def occurrences(self, told: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
         """Draw all changes and signals in (0, horizon], as they happen and are sent."""

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
+from crawl_envs.arguments import quantity
 from crawl_envs.delay import Delay
 from crawl_envs.instances.stressed.occurrences import Occurrences, tape_of
 from crawl_envs.sim.own_law import OwnLaw
@@ -93,6 +93,6 @@ class Stressed(OwnLaw):
         Raises:
             ValueError: the horizon is not > 0.
         """
-        real("horizon", horizon, above=0.0)
+        quantity("horizon", horizon, above=0.0)
         sent = self.law.occurrences(self, rng, horizon)
         return tape_of(rng, self, sent, self.law.delay(self), horizon)

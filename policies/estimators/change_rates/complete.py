@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import per_page, real, whole
+from crawl_envs.arguments import per_page, quantity, real, whole
 from crawl_envs.types import FloatArray, IntArray
 from policies.estimators.histories import column, numbers, rows_of_pages
 
@@ -80,7 +80,7 @@ class CompleteObservations:
     ) -> None:
         self.num_pages = whole("num_pages", num_pages, 1)
         self.smoothing = _pair(smoothing)
-        self.window = None if window is None else real("window", window, above=0.0)
+        self.window = None if window is None else quantity("window", window, above=0.0)
         self.initial = per_page("initial", initial, self.num_pages)
         self.start = self._now = real("start", start)
         self._told = False

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import per_page, real, whole
+from crawl_envs.arguments import per_page, quantity, real, whole
 from crawl_envs.types import FloatArray
 from policies.estimators.change_rates.page_histories import Histories
 from policies.estimators.change_rates.record import CrawlRecord
@@ -65,7 +65,7 @@ class HistoryEstimator(ABC):
         initial: ArrayLike = 1.0,
     ) -> None:
         self.num_pages = whole("num_pages", num_pages, 1)
-        self.window = None if window is None else real("window", window, above=0.0)
+        self.window = None if window is None else quantity("window", window, above=0.0)
         self.last = None if last is None else whole("last", last, 1)
         self.initial = per_page("initial", initial, self.num_pages)
         self._record = CrawlRecord(self.num_pages, timed=self.window is not None)
