@@ -69,7 +69,7 @@ def _evaluate(
             f"elapsed {np.shape(elapsed)}, signals {np.shape(signals)} and the page parameters "
             f"{shape} must broadcast"
         ) from None
-    page, time, count = (np.require(np.ravel(array), requirements="W") for array in spread)
+    page, time, count = (np.array(array).ravel() for array in spread)
     out = np.empty(page.shape)
     ready(fill)(ready(value), table, page, time, count, out)
     return out.reshape(spread[0].shape)

@@ -117,7 +117,7 @@ def ncis(
         rates=rates,
         probabilities=probabilities,
         multiplier=found.multiplier,
-        objective=min(pages.freshness(found.state, found.rates) + static, 1.0),
+        objective=min(max(pages.freshness(found.state, found.rates), 0.0) + static, 1.0),
         iterations=found.iterations,
         converged=found.multiplier == 0.0 or bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9),
         thresholds=thresholds,

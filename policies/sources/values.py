@@ -244,7 +244,7 @@ def _evaluated(
             f"the state {np.shape(state[0])}, {np.shape(state[1])} and the page parameters "
             f"{shape} must broadcast"
         ) from None
-    page, time, signals = (np.require(np.ravel(array), requirements="W") for array in spread)
+    page, time, signals = (np.array(array).ravel() for array in spread)
     out = np.empty(page.shape)
     ready(fill)(ready(value), table, page, time, signals, out)
     return out.reshape(spread[0].shape)
