@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agents.loading import AnyAgent
+    from agents.sb3.loading import AnyAgent
 
 __all__ = ["ALGORITHMS", "load", "names"]
 
@@ -30,7 +30,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> AnyAgent:
-    """Return a trained agent; see :func:`agents.loading.load`."""
-    from agents.loading import load as load_agent
+    """Return a trained agent; see :func:`agents.sb3.loading.load`."""
+    from agents.sb3.loading import load as load_agent
 
     return load_agent(folder_or_name, env, cycle=cycle)

@@ -13,11 +13,11 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import check_env
 
-from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex
 from crawl_envs.evaluation import PolicyFactory, simulate
-from crawl_envs.lanes import Lanes
-from crawl_envs.observations import NO_BASE, without_source
+from crawl_envs.spaces.observations import NO_BASE, without_source
 from crawl_envs.types import Ledger, Tracker
+from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex
+from crawl_envs.worlds.pages.lanes import Lanes
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50

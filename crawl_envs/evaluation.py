@@ -14,25 +14,25 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from crawl_envs.arguments import quantity, whole
-from crawl_envs.compiled_forms import (
+from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.penalties import Penalty, penalty_increments
+from crawl_envs.sim.rollouts.play import Episode, Rollout, play_form
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.workload import check_events
+from crawl_envs.spaces.rewards import metrics
+from crawl_envs.types import Instance, Ledger, Policy
+from crawl_envs.types.arguments import quantity, whole
+from crawl_envs.types.compiled_policies import (
     CompilablePolicy,
     Compiled,
     CompiledRates,
     CompiledSequence,
     CompiledThresholds,
 )
-from crawl_envs.epochs import MOST_CRAWLS, EpochLanes
-from crawl_envs.instances.market import Market
-from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import metrics
-from crawl_envs.rollouts import Episode, Rollout, play_form
-from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
-from crawl_envs.sim.penalties import Penalty, penalty_increments
-from crawl_envs.sim.streams import generator, roots
-from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.workload import check_events
-from crawl_envs.types import Instance, Ledger, Policy
+from crawl_envs.worlds.offers.law import Market
+from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.pages.rate_lanes import MOST_CRAWLS, EpochLanes
 
 __all__ = [
     "Rollout",
@@ -60,9 +60,9 @@ def simulate(
 
     A policy that chooses a page per slot crawls as ``step()`` does in an environment with
     ``action="page"`` after ``reset(seed=seed, options={"instance": instance})``. One of thresholds
-    (:class:`crawl_envs.compiled_forms.CompiledThresholds`) crawls whenever a page is due, on the
+    (:class:`crawl_envs.types.compiled_policies.CompiledThresholds`) crawls whenever a page is due, on the
     same events, and its ledger ends exactly at the horizon; so does that of one of rates
-    (:class:`crawl_envs.compiled_forms.CompiledRates`), which crawls as ``step()`` does with
+    (:class:`crawl_envs.types.compiled_policies.CompiledRates`), which crawls as ``step()`` does with
     ``action="rates"``, where neither the budget nor a bucket of tokens interferes.
 
     Args:
@@ -187,7 +187,7 @@ def play(
         seed: decides the events.
         compiled: play a policy that has a compiled form in compiled code. What has only
             thresholds has no actions that choose pages, and is compiled in any case. Only worlds
-            of :class:`crawl_envs.lanes.Lanes` without fragments are: in others every policy takes
+            of :class:`crawl_envs.worlds.pages.lanes.Lanes` without fragments are: in others every policy takes
             steps.
     """
     core: Any = env.unwrapped

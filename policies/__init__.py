@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from policies.allocated import ChangeRateCrawl, LowDiscrepancy, UniformCrawl
-from policies.binding import ActingPolicy, CrawlPolicy
-from policies.contextual import ContextualBandit
-from policies.delayed import GreedyNCISDelayed
-from policies.discrete_lambdacrawl import DiscreteLambdaCrawl
-from policies.greedy import (
-    Greedy,
-    GreedyCIS,
-    GreedyCISPlus,
-    GreedyHarmonic,
-    GreedyNCIS,
-    GreedyNCISApprox,
-)
-from policies.heuristics import RandomCrawl, RoundRobin
-from policies.lambdacrawl import BinaryLambdaCrawl, LambdaCrawl, LambdaCrawlApprox
-from policies.learning import (
+from policies.bandits.over_policies import Exp3, Exp3IX, Exp3PlusPlus
+from policies.base.allocated import ChangeRateCrawl, LowDiscrepancy, UniformCrawl
+from policies.base.binding import ActingPolicy, CrawlPolicy
+from policies.baselines.crawlers import NutchAdaptive, StormCrawlerAdaptive
+from policies.baselines.heuristics import RandomCrawl, RoundRobin
+from policies.lambdacrawl import (
     AsyncMirrorSync,
     AsyncPSGDSync,
     ExploreThenCommit,
@@ -29,6 +19,7 @@ from policies.learning import (
     LearningGreedyNCIS,
     MirrorSync,
 )
+from policies.lambdacrawl.known_rates import BinaryLambdaCrawl, LambdaCrawl, LambdaCrawlApprox
 from policies.longevity import (
     ChoGarciaMolina,
     CurrentDivergence,
@@ -42,11 +33,24 @@ from policies.longevity import (
     UniformRefresh,
 )
 from policies.longevity.refreshing import RefreshPolicy
-from policies.shipped import NutchAdaptive, StormCrawlerAdaptive
-from policies.staleness import BeliefNCIS
-from policies.strategy_bandits import Exp3, Exp3IX, Exp3PlusPlus
-from policies.threshold import ThresholdNCIS
-from policies.weighted import ChangeWeightedCrawl, ClickWeightedCrawl, ImpressionWeightedCrawl
+from policies.ncis.belief import BeliefNCIS
+from policies.ncis.delayed import GreedyNCISDelayed
+from policies.ncis.greedy import (
+    Greedy,
+    GreedyCIS,
+    GreedyCISPlus,
+    GreedyHarmonic,
+    GreedyNCIS,
+    GreedyNCISApprox,
+)
+from policies.ncis.threshold import ThresholdNCIS
+from policies.offers.contextual import ContextualBandit
+from policies.offers.lambdacrawl import DiscreteLambdaCrawl
+from policies.offers.weighted import (
+    ChangeWeightedCrawl,
+    ClickWeightedCrawl,
+    ImpressionWeightedCrawl,
+)
 
 __all__ = [
     "ActingPolicy",

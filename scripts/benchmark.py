@@ -18,8 +18,9 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
-from scripts.comparing import tables
-from scripts.comparing.comparisons import (
+from scripts.reporting import tables
+from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.comparisons import (
     BANDWIDTH,
     Comparison,
     Sizes,
@@ -27,10 +28,8 @@ from scripts.comparing.comparisons import (
     compare,
     policy_factories,
 )
-from scripts.comparing.endings import plain_errors, plain_interrupt
-from scripts.comparing.made import write_made
-from scripts.comparing.rows import check_folder, write_csv
-from scripts.comparing.runner import Store, check_kept, run
+from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.runner import Store, check_kept, run
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
@@ -167,7 +166,7 @@ def main(
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
     """Print a table and draw a picture of each setting; write rows and summary as CSV."""
-    from scripts.comparing.charts import policies_as_dots
+    from scripts.reporting.charts import policies_as_dots
 
     records = []
     for item in compared:

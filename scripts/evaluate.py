@@ -20,17 +20,16 @@ import typer
 from rich.console import Console
 
 from crawl_envs.evaluation import Row, summarize
-from scripts.agents.contest import Contest, contest_of, entrant_of
-from scripts.agents.options import at_least, default_folder, named_values, one_line_errors
-from scripts.agents.pictures import draw_standings
-from scripts.agents.rivals import SIMPLE
-from scripts.agents.standings import COLUMNS, ONE_HISTORY, TRACE, note_of, standings, table_of
-from scripts.comparing import tables
-from scripts.comparing.comparisons import LOWER, OF_FRAGMENTS, is_oracle
-from scripts.comparing.endings import plain_interrupt
-from scripts.comparing.made import write_made
-from scripts.comparing.rows import check_folder, write_csv
-from scripts.comparing.runner import Store, check_kept, run
+from scripts.reporting import tables
+from scripts.reporting.cli import plain_interrupt
+from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
+from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.runner import Store, check_kept, run
+from scripts.training.contest import Contest, contest_of, entrant_of
+from scripts.training.options import at_least, default_folder, named_values, one_line_errors
+from scripts.training.pictures import draw_standings
+from scripts.training.rivals import SIMPLE
+from scripts.training.standings import COLUMNS, ONE_HISTORY, TRACE, note_of, standings, table_of
 
 METRICS = {
     "freshness": "importance-weighted share of page time that is fresh",

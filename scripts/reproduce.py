@@ -17,10 +17,10 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from scripts import experiments
-from scripts.comparing import tables
-from scripts.comparing.claims import write_claims
-from scripts.comparing.endings import plain_errors, plain_interrupt
-from scripts.comparing.experiment import (
+from scripts.reporting import tables
+from scripts.reporting.claims import write_claims
+from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.experiment import (
     expected_of,
     judged,
     pictures_of,
@@ -28,10 +28,9 @@ from scripts.comparing.experiment import (
     settings_of,
     with_derived,
 )
-from scripts.comparing.made import write_made
-from scripts.comparing.rows import base, check_folder, write_csv
-from scripts.comparing.runner import Store, check_kept, run
-from scripts.comparing.verdicts import Level, Verdict
+from scripts.reporting.rows import base, check_folder, write_csv, write_made
+from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.verdicts import Level, Verdict
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
 

@@ -19,10 +19,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from scripts.comparing.endings import plain_errors, plain_interrupt
-from scripts.comparing.made import write_made
-from scripts.comparing.rows import check_folder, write_csv
-from scripts.comparing.tables import console
+from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.tables import console
 from scripts.timing.contests import (
     COLD_START_LIMIT,
     CONTESTS,

@@ -22,11 +22,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from agents.arguments import TrainArguments
-from agents.comparison import FIRST_SEED
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.evaluation import Row
-from scripts.agents.jobs import Builder, Job
-from scripts.agents.options import (
+from scripts.reporting import tables
+from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
+from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.training.jobs import Builder, Job
+from scripts.training.options import (
     at_least,
     default_folder,
     given_only,
@@ -34,9 +37,9 @@ from scripts.agents.options import (
     one_line_errors,
     read_instance,
 )
-from scripts.agents.pictures import draw_curve, draw_standings
-from scripts.agents.recipes import KINDS, Wanted, job_of
-from scripts.agents.rivals import (
+from scripts.training.pictures import draw_curve, draw_standings
+from scripts.training.recipes import KINDS, Wanted, job_of
+from scripts.training.rivals import (
     REWARD,
     SIMPLE,
     beside,
@@ -45,7 +48,7 @@ from scripts.agents.rivals import (
     rival_rows,
     that_differ,
 )
-from scripts.agents.standings import (
+from scripts.training.standings import (
     COLUMNS,
     ONE_HISTORY,
     TRACE,
@@ -54,10 +57,6 @@ from scripts.agents.standings import (
     standings,
     table_of,
 )
-from scripts.comparing import tables
-from scripts.comparing.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
-from scripts.comparing.made import write_made
-from scripts.comparing.rows import check_folder, write_csv
 
 SHOWN = 4
 """The best analytic policies that are in the table beside the simple ones."""

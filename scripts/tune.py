@@ -21,18 +21,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from scripts.agents.options import (
+from scripts.reporting import tables
+from scripts.reporting.rows import check_folder, replacing, write_csv
+from scripts.training.options import (
     at_least,
     default_folder,
     named_values,
     one_line_errors,
     read_instance,
 )
-from scripts.agents.ranges import TUNED, entry_of
-from scripts.agents.trials_picture import draw_trials
-from scripts.agents.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of
-from scripts.comparing import tables
-from scripts.comparing.rows import check_folder, replacing, write_csv
+from scripts.training.ranges import TUNED, entry_of
+from scripts.training.trials_picture import draw_trials
+from scripts.training.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of
 
 BEST, TRIALS, PICTURE, DATABASE = "best.yml", "trials.csv", "trials.png", "study.db"
 SHOWN = 10

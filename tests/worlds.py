@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from crawl_envs import Instance
-from crawl_envs.actions import action_form
-from crawl_envs.epochs import EpochLanes
-from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.sim.tape import Tape
-from crawl_envs.single import CrawlEnv
-from crawl_envs.vector import CrawlVectorEnv
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.pages.rate_lanes import EpochLanes
 
 GRAIN = 1024.0
 

@@ -1,4 +1,4 @@
-"""Observations free of units, for torch; :mod:`agents.scaled_columns` has the table."""
+"""Observations free of units, for torch; :mod:`agents.networks.scaled_columns` has the table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gymnasium.spaces import Box
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from agents.scaled_columns import LEAST_WEIGHT, RECALL_BOUND, check_cycle, scaled_columns
+from agents.networks.scaled_columns import LEAST_WEIGHT, RECALL_BOUND, check_cycle, scaled_columns
 
 
 class PageScaling(nn.Module):

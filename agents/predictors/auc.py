@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import whole
+from crawl_envs.types.arguments import whole
 
 FloatArray = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.offer_book import (
+from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     HISTORY_FEATURES,
     METADATA_FEATURES,

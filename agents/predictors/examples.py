@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from agents.predictors import FEATURES, TASKS
 from agents.predictors.columns import Columns, columns_of
-from crawl_envs.arguments import real, whole
-from crawl_envs.offer_book import OfferBook
+from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.offer_features import OfferBook
 
 BoolArray = NDArray[np.bool_]
 PageArray = NDArray[np.int64]

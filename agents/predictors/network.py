@@ -28,8 +28,8 @@ from agents.predictors.columns import Columns, FloatColumns
 from agents.predictors.examples import check_word
 from agents.predictors.model import Report, Table
 from agents.predictors.vocabulary import Vocabulary
-from agents.torch_threads import threads
-from crawl_envs.arguments import real, whole
+from agents.sb3.torch_threads import threads
+from crawl_envs.types.arguments import real, whole
 
 ROWS_AT_ONCE = 8_192
 PREDICTING_THREADS = 2

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from agents.predictors.predictor import Predictor
 from agents.predictors.saving import check_tasks, load
-from crawl_envs.offer_book import OfferBook
 from crawl_envs.types import Tracker
-from policies.offer_rates import OfferRates
+from crawl_envs.types.offer_features import OfferBook
+from policies.offers.rates import OfferRates
 
 
 class PredictedRates:

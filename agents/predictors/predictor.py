@@ -18,8 +18,8 @@ from agents.predictors.columns import Columns, Scaling, columns_of, keep
 from agents.predictors.examples import Examples, check_word
 from agents.predictors.model import Model, Report, Table
 from agents.predictors.stored import FORMAT, HEADER, check_stored, read_stored
-from crawl_envs.arguments import whole
-from crawl_envs.offer_book import OfferBook
+from crawl_envs.types.arguments import whole
+from crawl_envs.types.offer_features import OfferBook
 
 FloatArray = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import real
-from crawl_envs.offer_book import HISTORY_FEATURES, METADATA_FEATURES
+from crawl_envs.types.arguments import real
+from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES
 
 FORMAT = 1
 HEADER = "header"

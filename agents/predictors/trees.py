@@ -20,8 +20,8 @@ from agents.predictors.auc import auc
 from agents.predictors.columns import Columns, FloatColumns, IdColumns
 from agents.predictors.model import Report, Table
 from agents.predictors.target_statistics import TargetStatistics
-from crawl_envs.arguments import real, whole
-from crawl_envs.kernels import compiled
+from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.compiling import compiled
 
 FloatArray = NDArray[np.float64]
 ROWS_AT_ONCE = 2048
@@ -66,7 +66,7 @@ class TreeSettings:
 def with_weekdays(ids: IdColumns) -> IdColumns:
     """Return ids with one more column: each merchant on each weekday, the last two of them.
 
-    Ids are in the order of :data:`crawl_envs.offer_book.METADATA_FEATURES`; (n, 0) stays as it is.
+    Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`; (n, 0) stays as it is.
     Merchants whose number is negative, or too large for the pair to have one, give -1.
     """
     if ids.shape[1] == 0:

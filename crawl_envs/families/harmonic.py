@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
-from crawl_envs.actions import ACTION_FORMS, SLOT_FORMS, action_form
-from crawl_envs.epochs import EpochLanes, Overspend
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
 from crawl_envs.instances import generator_of
-from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective
-from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv, SingleEnv
-from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.spaces.actions import ACTION_FORMS, SLOT_FORMS, action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.pages.rate_lanes import EpochLanes, Overspend
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
 REWARDS: tuple[HarmonicReward, ...] = get_args(HarmonicReward)

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from crawl_envs.actions import action_form
-from crawl_envs.contents import Contents
-from crawl_envs.copies import Sketches, TrueDivergence
-from crawl_envs.fragment_lanes import FragmentLanes
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
 from crawl_envs.instances import traces
 from crawl_envs.instances.longevity import LAWS, longevity_set
-from crawl_envs.instances.recorded import recorded, window_of
-from crawl_envs.objectives import Objective
-from crawl_envs.rendering import RenderMode
-from crawl_envs.single import CrawlEnv, SingleEnv
-from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.instances.traces.instance import recorded, window_of
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types.copies import Sketches, TrueDivergence
+from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
 """Pages of a drawn set, and days of its episodes, where none are given: the paper has 60 days."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from crawl_envs.actions import action_form
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
 from crawl_envs.instances import generator_of
-from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective, penalty_and_reward
-from crawl_envs.rendering import RenderMode
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv, SingleEnv
-from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.pages.lanes import Lanes
 
 
 class CrawlNCIS(CrawlEnv, SingleEnv):
@@ -38,10 +38,10 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     recall from U(1/6, 1/3) and false signals at rates from U(0.005, 0.03), and a noisy one that
     tells of many, with recall from U(1/3, 2/3) and false signals at rates from U(0.1, 0.6).
     ``bing-like`` has change rates per day, importances and signals like the semi-synthetic set of
-    section 6.7 (:mod:`crawl_envs.instances.bing_like`).
+    section 6.7 (:mod:`crawl_envs.instances.urls.bing`).
     Seven more break an assumption of the formulas each, on pages like those of ``noisy``; what is
     told of them where parameters are revealed are beliefs, and the events follow a hidden law
-    (:mod:`crawl_envs.instances.stressed`, with all constants):
+    (:mod:`crawl_envs.instances.misspecified`, with all constants):
 
     | instance | what happens | what is told |
     |---|---|---|

@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
-from crawl_envs.arguments import whole
-from crawl_envs.epochs import Overspend
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
 from crawl_envs.instances.market import Shopping
-from crawl_envs.objectives import Objective
-from crawl_envs.offer_lanes import OfferLanes
-from crawl_envs.offer_room import OfferObjective, PriceHistory
-from crawl_envs.rendering import RenderMode
-from crawl_envs.sim.market_law import DayEvents
-from crawl_envs.sim.offer_world import OfferDay
-from crawl_envs.single import CrawlEnv, SingleEnv
+from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
-from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.types.arguments import whole
+from crawl_envs.worlds.offers.lane import OfferObjective, PriceHistory
+from crawl_envs.worlds.offers.lanes import OfferLanes
+from crawl_envs.worlds.offers.law import DayEvents
+from crawl_envs.worlds.offers.world import OfferDay
+from crawl_envs.worlds.pages.rate_lanes import Overspend
 
 OfferReward: TypeAlias = Literal["freshness", "requests"]
 REWARDS: tuple[OfferReward, ...] = get_args(OfferReward)
@@ -73,7 +73,7 @@ class CrawlOffers(OfferReader, CrawlEnv, SingleEnv):
     A *market* of m offers is drawn from the seed at every seeded reset, and kept otherwise. What
     merchants, categories and brands are like is the *world*, the same for all seeds: what was
     learned of a merchant on one market holds on another. The law is fitted to what the paper tells
-    of its data (:class:`crawl_envs.instances.market_shape.MarketShape`).
+    of its data (:class:`crawl_envs.instances.market.MarketShape`).
     ``reset(options={"instance": crawl_envs.instances.market.market(...)})`` pins one.
 
     ## Action Space

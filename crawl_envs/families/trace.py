@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from crawl_envs.actions import action_form
-from crawl_envs.instances.recorded import recorded, window_of
-from crawl_envs.lanes import Lanes
-from crawl_envs.objectives import Objective, penalty_and_reward
-from crawl_envs.rendering import RenderMode
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.instances.traces.instance import recorded, window_of
 from crawl_envs.sim.penalties import Penalty
-from crawl_envs.single import CrawlEnv, SingleEnv
-from crawl_envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.pages.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
 
@@ -32,7 +32,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
     ## Instance
 
     Change rate, recall and false-signal rate of each page are those that
-    ``python -m scripts.fit_trace`` fitted on an earlier window and stored beside the trace; a
+    ``python -m scripts.data.fit_trace`` fitted on an earlier window and stored beside the trace; a
     page that did not exist then gets the pooled prior. They are beliefs, not the truth.
 
     ## Action Space
@@ -67,7 +67,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
     ## Arguments
 
     - ``trace`` ("garden-handbook"): name of a shipped trace, or path of a folder
-      (``python -m scripts.trace_from_git`` makes one of any git repository).
+      (``python -m scripts.data.trace_from_git`` makes one of any git repository).
     - ``signals`` ("directory"): ``directory`` (each touches all pages of its directory),
       ``mentions`` (the commit's subject names the page), ``both`` or ``none``. With ``both`` they
       are two sources: source 0 is the directory, source 1 mentions.

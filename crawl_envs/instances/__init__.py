@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crawl_envs.arguments import bandwidth_function, whole
-from crawl_envs.delay import Delay
-from crawl_envs.instances.bing_like import BingLike
 from crawl_envs.instances.longevity import LAWS, LongevitySet, longevity_set
-from crawl_envs.instances.stress import STRESS, WORLDS, Stress
+from crawl_envs.instances.misspecified.settings import STRESS, WORLDS, Stress
 from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
-from crawl_envs.instances.url_pool import SUFFIX, Subsample, UrlPool, url_pool
-from crawl_envs.instances.url_set import CRAWLS_PER_PAGE, LambdaCrawlSet
+from crawl_envs.instances.urls.bing import BingLike
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, LambdaCrawlSet
+from crawl_envs.instances.urls.pool import SUFFIX, Subsample, UrlPool, url_pool
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Instance
+from crawl_envs.types.arguments import bandwidth_function, whole
+from crawl_envs.types.delay import Delay
 
 __all__ = ["STRESS", "UrlPool", "generator_of", "make", "names", "url_pool"]
 
@@ -45,10 +45,10 @@ def generator_of(
 ) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress | LongevitySet:
     """Return the named generator.
 
-    It is a :class:`crawl_envs.instances.bing_like.BingLike` for ``bing-like``, a
-    :class:`crawl_envs.instances.url_set.LambdaCrawlSet` for ``lambdacrawl``, a
-    :class:`crawl_envs.instances.url_pool.Subsample` for the path of a Parquet file of URLs, which
-    ends in ``.parquet``, a :class:`crawl_envs.instances.stress.Stress` for one of its WORLDS, a
+    It is a :class:`crawl_envs.instances.urls.bing.BingLike` for ``bing-like``, a
+    :class:`crawl_envs.instances.urls.lambdacrawl.LambdaCrawlSet` for ``lambdacrawl``, a
+    :class:`crawl_envs.instances.urls.pool.Subsample` for the path of a Parquet file of URLs, which
+    ends in ``.parquet``, a :class:`crawl_envs.instances.misspecified.settings.Stress` for one of its WORLDS, a
     :class:`crawl_envs.instances.longevity.LongevitySet` for one of its LAWS, else a
     :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
     ``mixed`` and files have 0.2 for every page, those of LAWS 0.1, the others 100.

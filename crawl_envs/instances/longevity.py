@@ -13,16 +13,14 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import bandwidth_function, whole
-from crawl_envs.contents import Contents
-from crawl_envs.instances.stressed.occurrences import arrivals
+from crawl_envs.instances.misspecified.occurrences import arrivals
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, MOST_PAGES, RECALL_BETA
-from crawl_envs.regions import Regions
-from crawl_envs.sim.events import CODE_STRIDE, REQUEST
-from crawl_envs.sim.fragment_law import FragmentLaw
-from crawl_envs.sim.region_law import draw
-from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.tape import CODE_STRIDE, REQUEST, Tape
 from crawl_envs.types import FloatArray, Problem, Reveal
+from crawl_envs.types.arguments import bandwidth_function, whole
+from crawl_envs.types.regions import Regions
+from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.worlds.fragments.regions import FragmentLaw, draw
 
 CRAWLS_PER_PAGE = 0.1
 """Crawls per day and page where no bandwidth is given: the middle of the paper's range."""
@@ -87,7 +85,7 @@ class RegionPages(FragmentLaw):
         return float(items + (2.0 * rates + requests * self.importance.sum()) * horizon)
 
     def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
-        """Draw an episode; see :class:`crawl_envs.sim.fragment_law.FragmentLaw`."""
+        """Draw an episode; see :class:`crawl_envs.worlds.fragments.regions.FragmentLaw`."""
         return draw(self, self.regions, rng, horizon)
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import bandwidth_function, quantity, whole
-from crawl_envs.delay import Delay
 from crawl_envs.types import MOST_SOURCES, FloatArray, Instance
+from crawl_envs.types.arguments import bandwidth_function, quantity, whole
+from crawl_envs.types.delay import Delay
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)

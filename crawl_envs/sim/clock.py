@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
 
 SLACK = 1e-9
 """Share of a slot by which the last crawl may miss the horizon through rounding."""

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.kernels import compiled
 from crawl_envs.sim.state import State
 from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
 
 Penalty: TypeAlias = str | Sequence[float] | FloatArray
 

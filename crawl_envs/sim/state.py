@@ -18,9 +18,9 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
-from crawl_envs.kernels import compiled
 from crawl_envs.sim.streams import UintArray
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
 
 LANE = np.dtype(
     [

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.kernels import compiled
+from crawl_envs.types.compiling import compiled
 
 UintArray: TypeAlias = NDArray[np.uint64]
 Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]

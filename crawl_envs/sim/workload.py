@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.sim.events import event_rates
-from crawl_envs.sim.own_law import OwnLaw
-from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
 
 MOST_EVENTS = 1e9

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import whole
-from crawl_envs.delay import DELAY_KINDS
 from crawl_envs.sim.clock import clock_rows, slots_until
-from crawl_envs.sim.events import KIND_MASK, REQUEST, column_bits, event_rates, fill_alias
 from crawl_envs.sim.state import (
     ALIAS,
     CRAWL_ENTRY,
@@ -24,8 +21,19 @@ from crawl_envs.sim.state import (
     State,
     address_table,
 )
-from crawl_envs.sim.tape import BLOCK, Tape, pending_capacity
+from crawl_envs.sim.tape import (
+    BLOCK,
+    KIND_MASK,
+    REQUEST,
+    Tape,
+    column_bits,
+    event_rates,
+    fill_alias,
+    pending_capacity,
+)
 from crawl_envs.types import CrawlLog, FloatArray, Instance, IntArray, Ledger
+from crawl_envs.types.arguments import whole
+from crawl_envs.types.delay import DELAY_KINDS
 
 MOST_COLUMNS = 2**31 - 1
 """Columns of an alias table, which are numbered in 32 bits: wider ones take longer to draw from."""

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import types
 
-from crawl_envs.arguments import real, whole
-from crawl_envs.kernels import compiled, ready
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.compiling import compiled, ready
 
 MEMORY_ROWS = 3
 """Numbers that a bandit keeps of every arm."""

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from crawl_envs.arguments import real, whole
-from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.compiling import compiled
 from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, BanditKernels, softmax
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.arguments import real
-from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import real
+from crawl_envs.types.compiling import compiled
 from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, BanditKernels, softmax
 
 ESTIMATES, PLAYS, LOSSES = 0, 1, 2

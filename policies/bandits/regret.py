@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crawl_envs.arguments import whole
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import whole
 from policies.bandits.bandit import Bandit
 
 BLOCK = 1 << 16

@@ -36,9 +36,9 @@ from policies.estimators.change_rates import (
     poisson_crawl_rate,
 )
 from policies.estimators.histories import GammaPrior
-from policies.estimators.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO, Crawls
-from policies.estimators.newton import Fit, fit_pages
-from policies.estimators.quality import (
+from policies.estimators.signals.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO, Crawls
+from policies.estimators.signals.newton import Fit, fit_pages
+from policies.estimators.signals.quality import (
     ChangeRateFit,
     NaiveQuality,
     SignalFit,
@@ -48,8 +48,8 @@ from policies.estimators.quality import (
     signal_quality,
     signal_quality_mle,
 )
-from policies.estimators.shrinkage import EmpiricalBayes, empirical_bayes
-from policies.estimators.streaming import SignalQualityEstimator
+from policies.estimators.signals.shrinkage import EmpiricalBayes, empirical_bayes
+from policies.estimators.signals.streaming import SignalQualityEstimator
 
 __all__ = [
     "INFINITE",

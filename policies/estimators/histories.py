@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import floats, whole
 from crawl_envs.types import FloatArray, IntArray
-from policies.estimators.likelihood import Crawls
+from crawl_envs.types.arguments import floats, whole
+from policies.estimators.signals.likelihood import Crawls
 
 
 @dataclass(frozen=True, eq=False)

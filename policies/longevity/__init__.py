@@ -7,7 +7,7 @@ since the last crawl and D* the divergence expected by then, has reached a thres
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
-from policies.longevity.learning_longevity import LearningLongevity
+from policies.longevity.learning import LearningLongevity
 from policies.longevity.offline import (
     CurrentDivergence,
     FragmentDynamic,

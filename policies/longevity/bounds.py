@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.arguments import flag, real, whole
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from policies.longevity.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
-from policies.longevity.refreshing import (
-    Footprint,
-    RefreshPolicy,
-    RefreshSeat,
-    Urgency,
-    fragment_core,
-)
-from policies.longevity.step_bounds import MOST, bounds_of_page
+from crawl_envs.types.arguments import flag, real, whole
+from crawl_envs.types.compiling import compiled
+from policies.estimators.divergence.counts import Footprint
+from policies.estimators.divergence.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
+from policies.estimators.divergence.step_bounds import MOST, bounds_of_page
+from policies.longevity.refreshing import RefreshPolicy, RefreshSeat, Urgency, fragment_core
 from policies.longevity.warm_up import at_first_copy, first_turns
 
 FIRST_SHARE = 0.1

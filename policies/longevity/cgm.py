@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from crawl_envs.arguments import flag
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
+from crawl_envs.types.arguments import flag
 from policies.estimators.change_rates import fit_change_rates, improved_rate
-from policies.longevity.crawl_counts import CrawlCounts
-from policies.longevity.curves import HolisticCurves
-from policies.longevity.refreshing import Footprint, RefreshPolicy, RefreshSeat, Urgency
+from policies.estimators.divergence.counts import CrawlCounts, Footprint
+from policies.longevity.refreshing import RefreshPolicy, RefreshSeat, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
+from policies.values.divergence.curves import HolisticCurves
 
 Estimator: TypeAlias = Literal["improved", "mle"]
 FEWEST = 2

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.arguments import flag, real, whole
-from crawl_envs.kernels import compiled
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
-from policies.longevity.fitting import Shapes, fit_observations, shapes
-from policies.longevity.one_region import region_period, region_utilities
-from policies.longevity.profiles import ChangeProfiles, HeldProfiles, combine
+from crawl_envs.types.arguments import flag, real, whole
+from crawl_envs.types.compiling import compiled
+from policies.estimators.divergence.counts import Footprint
+from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
+from policies.estimators.divergence.profiles import ChangeProfiles, HeldProfiles, combine
 from policies.longevity.refreshing import (
-    Footprint,
     RefreshPolicy,
     RefreshSeat,
     Urgency,
@@ -26,6 +25,7 @@ from policies.longevity.refreshing import (
     longest_wait,
 )
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
+from policies.values.divergence.one_region import region_period, region_utilities
 
 FEWEST = 4
 """With fewer observations than this, a fit to more of them stands."""

@@ -21,12 +21,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import flag, quantity
-from crawl_envs.copies import TrueDivergence
 from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
-from policies.longevity.curves import DivergenceCurves, HolisticCurves
+from crawl_envs.types.arguments import flag, quantity
+from crawl_envs.types.copies import TrueDivergence
 from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshSeat, Urgency
-from policies.longevity.region_curves import RegionCurves
+from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
+from policies.values.divergence.regions import RegionCurves
 
 
 @dataclass
@@ -125,7 +125,7 @@ def check_curves(curves: Any) -> DivergenceCurves | None:
     wanted = ("num_pages", "ceiling", "divergence", "area", "utility", "period")
     if curves is not None and not all(hasattr(curves, name) for name in wanted):
         raise ValueError(
-            "curves must be divergence curves, as those of policies.longevity.tabulated are, got "
+            "curves must be divergence curves, as those of policies.values.divergence.tabulated are, got "
             f"{curves!r}"
         )
     return curves  # type: ignore[no-any-return]  # has what curves have
@@ -136,7 +136,7 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
 
     What the environment reveals gives the curves, or they are told. Recorded pages have no regions:
     curves of them are measured
-    (:meth:`policies.longevity.tabulated.TabulatedCurves.of_contents`).
+    (:meth:`policies.values.divergence.tabulated.TabulatedCurves.of_contents`).
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -185,7 +185,7 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
             return ValueError(
                 f"curves must be given to {self.name}, as there are no regions to give them: "
                 "recorded pages have none; measure them by "
-                "policies.longevity.tabulated.TabulatedCurves.of_contents"
+                "policies.values.divergence.tabulated.TabulatedCurves.of_contents"
             )
         return ValueError(
             f"curves must be given to {self.name} where the environment reveals none; or make it "

@@ -15,15 +15,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.arguments import real
-from crawl_envs.copies import Sketches
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from policies.binding import ActingPolicy
+from crawl_envs.types.arguments import real
+from crawl_envs.types.copies import Sketches
+from policies.base.binding import ActingPolicy
+from policies.estimators.divergence.counts import Footprint
 
 ROUNDING = 1e-9
 """Share by which times and utilities may fall short of what makes a page due, through rounding."""
-HASH_BYTES, OBSERVATION_BYTES = 4, 8
-"""Bytes of a hash, and of an observation (two numbers of 4 bytes), as section 5.2 counts them."""
 
 
 @dataclass
@@ -50,18 +49,6 @@ class Urgency(NamedTuple):
 
     worth: FloatArray
     overdue: FloatArray | None = None
-
-
-class Footprint(NamedTuple):
-    """Bytes of state per page, on average (section 5.2).
-
-    Attributes:
-        stored: bytes of the arrays that are kept.
-        counted: bytes as the paper counts them: 4 per hash in use, 8 per observation.
-    """
-
-    stored: float
-    counted: float
 
 
 class RefreshPolicy(ActingPolicy[Seat], Generic[Seat]):

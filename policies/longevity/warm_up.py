@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.arguments import quantity
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import quantity
 
 FIRST_SHARE = 0.5
 """With a budget, l is such a share of the mean interval between refreshes of a page."""

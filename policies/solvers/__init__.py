@@ -16,17 +16,17 @@ here                   in the papers
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
-from policies.solvers.binary_discrete import binary_discrete
-from policies.solvers.costs import binary_cost, harmonic_cost
-from policies.solvers.discrete import DiscreteValue, discrete
+from policies.solvers.binary.in_steps import binary_discrete
+from policies.solvers.binary.periodic import binary_periodic, periodic_freshness
+from policies.solvers.binary.poisson import binary_poisson
+from policies.solvers.exact import DiscreteValue, discrete
 from policies.solvers.fragments import fragments, periods_at
-from policies.solvers.harmonic import harmonic
-from policies.solvers.harmonic_approx import harmonic_approx
-from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
-from policies.solvers.ncis import ncis
-from policies.solvers.periodic import binary_periodic, periodic_freshness
-from policies.solvers.poisson import binary_poisson
-from policies.solvers.polite import polite
+from policies.solvers.harmonic.approx import harmonic_approx
+from policies.solvers.harmonic.costs import binary_cost, harmonic_cost
+from policies.solvers.harmonic.lambdacrawl import harmonic
+from policies.solvers.harmonic.periodic import harmonic_periodic, harmonic_periodic_cost
+from policies.solvers.host_caps import polite
+from policies.solvers.ncis.theorem1 import ncis
 
 __all__ = [
     "Allocation",

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import check_domain, floats, quantity
 from crawl_envs.types import FloatArray, Instance, Problem
-
-QUANTITIES = ("importance", "change_rate", "false_signal_rate")
-"""Arguments that are 0 or in the supported domain; shares, and rates that solvers return, need not
-be."""
+from crawl_envs.types.arguments import page_arrays, quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,32 +44,6 @@ class Allocation:
     signals: FloatArray | None = None
     evidence: FloatArray | None = None
     host_multipliers: FloatArray | None = None
-
-
-def page_arrays(**given: ArrayLike) -> tuple[FloatArray, ...]:
-    """The arguments as float64 arrays of one shape (m,).
-
-    Raises:
-        ValueError: they are no numbers, negative, not finite or outside the supported domain, or
-            shapes disagree.
-    """
-    arrays = {name: floats(name, value) for name, value in given.items()}
-    num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
-    for name, array in arrays.items():
-        if array.shape not in ((), (num_pages,)) or num_pages == 0:
-            raise ValueError(
-                f"{name} must be a scalar or have shape (m,) with the same m >= 1 everywhere "
-                f"(here {num_pages}), got shape {array.shape}"
-            )
-        sound = np.isfinite(array) & (array >= 0.0)
-        if not sound.all():
-            raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
-        if name in QUANTITIES:
-            check_domain(name, array)
-    return tuple(
-        np.require(np.broadcast_to(array, (num_pages,)), requirements=["C", "W"])
-        for array in arrays.values()
-    )
 
 
 def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from policies.solvers.allocation import Allocation, normalised, page_arrays, positive
+from crawl_envs.types.arguments import page_arrays
+from policies.solvers.allocation import Allocation, normalised, positive
 from policies.solvers.multiplier import LARGEST, root
 
 if TYPE_CHECKING:
-    from policies.longevity.curves import DivergenceCurves
+    from policies.values.divergence.curves import DivergenceCurves
 
 TINY = 1e-200
 """Stands for a multiplier of next to nothing, as a share of the largest utility."""

@@ -6,21 +6,21 @@ What is played, one of two:
 
 * policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
   the environment), ``policies()`` and ``bounds()`` (as in
-  :class:`scripts.comparing.settings.Setting`);
+  :class:`scripts.reporting.settings.Setting`);
 * anything else: ``measurements(quick)``, a sequence of
-  :class:`scripts.comparing.settings.Measurement`. Each gives, for its labels, functions of a seed
+  :class:`scripts.reporting.settings.Measurement`. Each gives, for its labels, functions of a seed
   that return numbers by metric; the runner calls them over processes, keeps the rows as they come
   and goes on where it stopped. ``quick`` asks for something that takes a few seconds in all.
 
 Many numbers of one kind, one per page or a course over time, are indexed metrics
-(:func:`scripts.comparing.rows.indexed` and ``gathered``); ``derive(rows)``, which a module may
+(:func:`scripts.reporting.rows.indexed` and ``gathered``); ``derive(rows)``, which a module may
 have, returns further rows that follow from the rows, such as a correlation over pages. Rows hold
 raw numbers as far as possible, so that all the rest can be told anew without simulation.
 
 What is expected: ``TITLE``; ``CLAIM`` (what the figure claims, in a sentence or two); ``METRIC``
 (what is scored where nothing else is said); ``REFERENCE`` (the label against which it is; optional)
 and ``FURTHER_REFERENCES`` (those against which the summary has differences too; optional);
-``CLAIMS``, a tuple of :class:`scripts.comparing.verdicts.Claim`, the paper's sentences with the
+``CLAIMS``, a tuple of :class:`scripts.reporting.verdicts.Claim`, the paper's sentences with the
 levels, trends and ranges that test them; ``EXPECTED``, a tuple of further ones, which no sentence
 of the paper stands behind. Without the name ``CLAIMS``, ``CLAIM`` is one that ``EXPECTED`` tests;
 an experiment that is not the paper's has none, ``()``.
@@ -36,6 +36,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from pathlib import Path
 from types import ModuleType
 
 FIRST_PAPER = "ncis"
@@ -44,8 +45,14 @@ FIRST_PAPER = "ncis"
 
 def names() -> tuple[str, ...]:
     """Names of the experiments, numbers in order: fig9 comes before fig10."""
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(found, key=_natural))
+    papers = (paper.name for paper in pkgutil.iter_modules(__path__))
+    figures = (
+        f"{paper}_{module.name}"
+        for paper in papers
+        for module in pkgutil.iter_modules([str(Path(__file__).parent / paper)])
+        if not module.ispkg
+    )
+    return tuple(sorted(figures, key=_natural))
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
@@ -65,7 +72,7 @@ def find(name: str) -> ModuleType:
     if len(matching) != 1:
         known = ", ".join((*_shortest(), *papers()))
         raise ValueError(f"figure must be one of {known}, got {name!r}")
-    return importlib.import_module(f"{__name__}.{matching[0]}")
+    return importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
 
 
 def _shortest() -> list[str]:

@@ -22,10 +22,10 @@ import crawl_envs  # noqa: F401
 import policies
 from crawl_envs import instances
 from crawl_envs.evaluation import simulate
-from crawl_envs.kernels import compiled
-from crawl_envs.lanes import Lanes
-from crawl_envs.lockstep import step_lanes
 from crawl_envs.types import IntArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.pages.step import step_lanes
 from policies import solvers
 from scripts.timing.numpy_rival import NumPyRival
 from scripts.timing.numpy_rollout import greedy_rollout

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.comparing.rows import replacing
+from scripts.reporting.rows import replacing
 from scripts.timing.contests import crawling, stepping
 from scripts.timing.turns import take_turns
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs import instances
-from crawl_envs.sim.events import event_rates, fill_alias
 from crawl_envs.sim.state import ALIAS
+from crawl_envs.sim.tape import event_rates, fill_alias
 from crawl_envs.types import FloatArray, IntArray
 
 FEATURES = (

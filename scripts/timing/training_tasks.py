@@ -2,7 +2,7 @@
 
 Without the bridge, that is ``make_vec_env`` of Stable-Baselines3: a DummyVecEnv of environments in
 its Monitor. With it, the lanes step together in its VecMonitor, so both tell of episodes. PPO has
-the recommended settings (:mod:`agents.hyperparameters`) and the network ``pages`` on both; what
+the recommended settings (:mod:`agents.sb3.hyperparameters`) and the network ``pages`` on both; what
 differs is who steps.
 """
 
@@ -26,7 +26,7 @@ def bridged(lanes: int, **env_args: Any) -> Any:
     """Return the lanes that step together, as Stable-Baselines3 takes them."""
     from stable_baselines3.common.vec_env import VecMonitor
 
-    from agents.bridge import CrawlVecEnv
+    from agents.sb3.bridge import CrawlVecEnv
 
     vector = gymnasium.make_vec(
         "CrawlNCIS-v0", num_envs=lanes, autoreset_mode="SameStep", **env_args
@@ -65,9 +65,9 @@ def bridge_tasks(lanes: int, pages: int, instance: str) -> dict[str, Task]:
 def _training(env: Any, features: tuple[str, ...]) -> Task:
     from stable_baselines3 import PPO
 
-    from agents import hyperparameters
-    from agents.algorithms import network_arguments
-    from agents.torch_threads import threads
+    from agents.sb3 import hyperparameters
+    from agents.sb3.algorithms import network_arguments
+    from agents.sb3.torch_threads import threads
 
     told = hyperparameters.defaults("ppo")
     model = PPO(

@@ -13,19 +13,12 @@ from stable_baselines3.common.monitor import Monitor
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.compiled_forms import CompilablePolicy, CompiledIndex, CompiledSequence
 from crawl_envs.types import Instance
-from policies import index, schedules, solvers
-from tests.naive_answers import NaiveAnswers
-from tests.policies.replay import (
-    CHANGE,
-    REQUEST,
-    SIGNAL,
-    ReplayCore,
-    ReplayLane,
-    random_lane,
-    run,
-)
+from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex, CompiledSequence
+from policies import solvers
+from policies.base import index, schedules
+from tests.naive.signal_queue import NaiveAnswers
+from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLane, random_lane, run
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
 

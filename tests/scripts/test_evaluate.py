@@ -8,16 +8,16 @@ import json
 import pytest
 
 import agents
-from agents.arguments import TrainArguments
-from agents.index.arguments import EvolutionArguments
-from agents.index.evolution import evolve
-from agents.training import train
+from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.train import evolve
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
 from scripts import evaluate as command
-from scripts.agents.contest import FIRST_SEED, Contest, contest_of, entrant_of
-from scripts.comparing.rows import read_rows
 from scripts.evaluate import app
+from scripts.reporting.rows import read_rows
+from scripts.training.contest import FIRST_SEED, Contest, contest_of, entrant_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 

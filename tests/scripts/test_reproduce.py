@@ -9,16 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import experiments
-from scripts.comparing.experiment import (
+from scripts.reporting.experiment import (
     claims_of,
     expected_of,
     pictures_of,
     settings_of,
     with_derived,
 )
-from scripts.comparing.rows import read_rows, write_rows
-from scripts.comparing.settings import Measurement, Setting
-from scripts.comparing.verdicts import Level, Range
+from scripts.reporting.rows import read_rows, write_rows
+from scripts.reporting.settings import Measurement, Setting
+from scripts.reporting.verdicts import Level, Range
 from scripts.reproduce import app, chosen
 
 ROOT = Path(__file__).resolve().parents[2]

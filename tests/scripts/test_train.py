@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import agents
-from agents.arguments import TrainArguments, make_lanes
-from agents.comparison import FIRST_SEED, mean_rewards
-from agents.index.arguments import EvolutionArguments
+from agents.evolution.arguments import EvolutionArguments
+from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
-from scripts.agents import jobs, rivals
-from scripts.agents.options import named_values
-from scripts.agents.recipes import Wanted, job_of
-from scripts.agents.rivals import RIVALS, best_first, rival_rows, that_differ
-from scripts.agents.standings import standings
 from scripts.train import app, measured
+from scripts.training import jobs, rivals
+from scripts.training.options import named_values
+from scripts.training.recipes import Wanted, job_of
+from scripts.training.rivals import RIVALS, best_first, rival_rows, that_differ
+from scripts.training.standings import standings
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -350,7 +350,7 @@ def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_pat
     assert (found.lanes, found.steps, found.rollout, found.width) == (8, 5000, 16, 48)
     assert (found.gamma, found.network) == (0.7, "pages")
     assert found.model_args == {"n_epochs": 2, "ent_coef": 0.01}
-    told = agents.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
+    told = agents.sb3.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
     assert found.learning_rate == told["learning_rate"]
     plain = job_of(wanted()).arguments
     assert {name: getattr(plain, name) for name in told} == told

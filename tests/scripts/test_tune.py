@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 import agents
-from agents.arguments import TrainArguments
-from scripts.agents.ranges import TUNED, entry_of, rounded, settings_of, suggested
-from scripts.agents.recipes import Wanted, job_of
-from scripts.agents.trials_picture import draw_trials
-from scripts.agents.tuning import STAGES, Ended, Tuning, best_of
+from agents.sb3.arguments import TrainArguments
+from scripts.training.ranges import TUNED, entry_of, rounded, settings_of, suggested
+from scripts.training.recipes import Wanted, job_of
+from scripts.training.trials_picture import draw_trials
+from scripts.training.tuning import STAGES, Ended, Tuning, best_of
 from scripts.tune import app, write_best
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.arguments import per_page, quantity, real, whole
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import per_page, quantity, real, whole
 from policies.estimators.histories import column, numbers, rows_of_pages
 
 SMOOTHED = (0.5, 0.5)

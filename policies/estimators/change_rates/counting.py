@@ -19,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import per_page, real, whole
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import per_page, real, whole
 from policies.estimators.change_rates.estimator import HistoryEstimator
 from policies.estimators.change_rates.page_histories import Histories
 from policies.estimators.histories import column, numbers, rows_of_pages, truths

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import per_page, quantity, real, whole
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import per_page, quantity, real, whole
 from policies.estimators.change_rates.page_histories import Histories
 from policies.estimators.change_rates.record import CrawlRecord
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
 from policies.estimators.change_rates.page_histories import (
     Histories,
     bounds,

@@ -17,9 +17,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import real
+from crawl_envs.types.compiling import compiled
 from policies.estimators.change_rates.estimator import HistoryEstimator
 from policies.estimators.change_rates.fitting import RateFit
 from policies.estimators.change_rates.page_histories import Histories, imaginary, page_histories

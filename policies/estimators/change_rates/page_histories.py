@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import real
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import real
+from crawl_envs.types.compiling import compiled
 
 SHORTEST, LONGEST = 1e-100, 1e100
 """Intervals lie between these, or are 0: neither their ratios nor their squares overflow."""

@@ -1,6 +1,6 @@
 """Change rates of pages that lend each other what they lack: empirical Bayes.
 
-The model is that of :mod:`policies.estimators.shrinkage` without signals: the rates of a group of
+The model is that of :mod:`policies.estimators.signals.shrinkage` without signals: the rates of a group of
 pages are drawn from a Gamma distribution, found by expectation and maximisation from all their
 crawls, and the estimate of a page is the mode in ln Delta of its posterior. The pages are fitted
 by the faster kernel of :mod:`.fitting`, everything starts from the estimate before, and every third
@@ -21,7 +21,7 @@ from policies.estimators.change_rates.estimator import HistoryEstimator
 from policies.estimators.change_rates.fitting import RateFit, fit_histories
 from policies.estimators.change_rates.page_histories import Histories
 from policies.estimators.histories import GammaPrior
-from policies.estimators.shrinkage import (
+from policies.estimators.signals.shrinkage import (
     IMAGINED,
     LONE_EVENT,
     MAX_PASSES,

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
 from policies.estimators.change_rates.page_histories import Histories, check_intervals
 from policies.estimators.histories import column, numbers, rows_of_pages, truths
 

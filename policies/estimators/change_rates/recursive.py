@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.arguments import per_page, real, whole
-from crawl_envs.kernels import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import per_page, real, whole
+from crawl_envs.types.compiling import compiled
 from policies.estimators.change_rates.page_histories import check_intervals
 from policies.estimators.histories import numbers, rows_of_pages, truths
 

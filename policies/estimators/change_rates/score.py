@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.kernels import compiled
 from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
 
 LARGEST = 700.0
 """Exponents are cut here: exp(x) is finite, and f below 1e-300 counts nothing."""

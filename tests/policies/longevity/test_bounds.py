@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from policies.estimators.divergence.profiles import HeldProfiles
+from policies.estimators.divergence.step_bounds import step_bounds, utility_bounds
 from policies.longevity.bounds import reset_periods
-from policies.longevity.profiles import HeldProfiles
-from policies.longevity.step_bounds import step_bounds, utility_bounds
 
 FIGURE_7 = ([2.0, 5.0, 13.0], [0.2, 0.2, 0.3])
 """Of base time 10: (10, 0), (12, 0.2), (15, 0.2), (23, 0.3)."""

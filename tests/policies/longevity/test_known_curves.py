@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from policies.longevity.offline import CurrentDivergence, FragmentStatic, HolisticStatic
-from policies.longevity.region_curves import RegionCurves
-from policies.longevity.tabulated import TabulatedCurves
+from policies.values.divergence.regions import RegionCurves
+from policies.values.divergence.tabulated import TabulatedCurves
 from tests.policies.longevity.fragment_play import crawls, fragments, play
 
 BY_REGIONS = pytest.mark.parametrize("policy", [FragmentStatic, CurrentDivergence])

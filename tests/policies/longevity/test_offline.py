@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs.copies import TrueDivergence
-from policies.longevity.curves import HolisticCurves
+from crawl_envs.types.copies import TrueDivergence
 from policies.longevity.offline import (
     CurrentDivergence,
     FragmentDynamic,
@@ -18,7 +17,8 @@ from policies.longevity.offline import (
     HolisticStatic,
     UniformRefresh,
 )
-from policies.longevity.region_curves import RegionCurves
+from policies.values.divergence.curves import HolisticCurves
+from policies.values.divergence.regions import RegionCurves
 from tests.policies.longevity.fragment_play import cost, crawls, fragments, mean_divergence, play
 
 

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crawl_envs.sketches import Sketches, sketch_of
 from crawl_envs.types import Problem, Tracker
+from crawl_envs.worlds.fragments.sketches import Sketches, sketch_of
 from policies import values
 from policies.estimators import fit_change_rates, improved_rate
+from policies.estimators.divergence.curve_fit import fit_curve
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
-from policies.longevity.fitting import fit_curve
 from policies.longevity.offline import UniformRefresh
-from policies.longevity.one_region import region_period, region_utility
-from policies.longevity.region_curves import RegionCurves
+from policies.values.divergence.one_region import region_period, region_utility
+from policies.values.divergence.regions import RegionCurves
 from tests.policies.longevity.fragment_play import crawls, fragments, play
 
 TICK = 0.5

@@ -1,0 +1,1 @@
+"""Agents that imitate an analytic policy."""

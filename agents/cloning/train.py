@@ -1,0 +1,323 @@
+"""Cloning: a network learns to do what an analytic policy does, before it learns from reward.
+
+The network maximises the logarithm of the probability of the teacher's actions: cross-entropy for
+a page, Plackett and Luce's likelihood for the top pages in order. In the first round the teacher
+plays; then, with ``own_states``, the student plays and the teacher says what it would have done
+there (DAgger: Ross, Gordon and Bagnell 2011), since a clone that errs meets states that its teacher
+never does. All that was seen is kept, and learned from together.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+import policies
+from agents.cloning.examples import Examples
+from agents.sb3.arguments import TrainArguments, make_lanes, pin
+from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.curve import replace_text
+from agents.sb3.loading import MODEL, Agent
+from agents.sb3.model_file import load_model, read_arguments, save_model
+from agents.sb3.torch_threads import threads
+from agents.sb3.training import CONFIG, fresh_model
+from crawl_envs.types import Policy
+
+CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
+ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
+LAST_RATE = 0.02
+"""The step size falls in a line to this share of it."""
+VALUE_WEIGHT = 5.0
+"""Weight of the critic's squared error, in units of rewards per step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloneArguments:
+    """How to clone; all are plain values, as JSON has them.
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    teacher: str = "GreedyNCIS"
+    """Name of a policy, as :func:`policies.make` knows it."""
+    rounds: int = 8
+    """Episodes per lane; each is followed by a bout of learning."""
+    every: int = 4
+    """One decision in so many is learned from. Where the student plays, the teacher is asked at
+    those only; one that must see every decision (with a delay window, say) needs 1."""
+    updates: int = 800
+    """Steps of the optimiser per round."""
+    minibatch: int = 256
+    """Decisions per step of the optimiser."""
+    own_states: bool = True
+    """From the second round on, the student plays and the teacher labels."""
+    critic: bool = True
+    """Teach the critic what followed."""
+
+    def __post_init__(self) -> None:
+        if self.teacher not in policies.names():
+            known = ", ".join(policies.names())
+            raise ValueError(f"teacher must be one of {known}, got {self.teacher!r}")
+        for name in ("rounds", "every", "updates", "minibatch"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+    @classmethod
+    def from_json(cls, text: str) -> CloneArguments:
+        """Return the arguments in a JSON text.
+
+        Raises:
+            ValueError: the text is not JSON, or not such arguments.
+        """
+        values = json.loads(text)
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= known:
+            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
+        return cls(**values)
+
+
+class Round(NamedTuple):
+    """What a round was like.
+
+    ``agreement`` is the share of decisions, met in this round for the first time, in which the
+    student's best action was the teacher's; ``loss`` the mean of the last tenth of the updates,
+    ``mean_reward`` per step that of the player, ``seconds`` of wall time since the run began.
+    """
+
+    number: int
+    agreement: float
+    loss: float
+    mean_reward: float
+    seconds: float
+
+
+def clone(
+    arguments: TrainArguments,
+    told: CloneArguments,
+    out: str | Path,
+    *,
+    build: Callable[[Any], Policy] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> Agent:
+    """Clone a policy, and write the clone to a folder that ``TrainArguments.start`` can name.
+
+    The folder gets ``model.zip`` and ``config.json`` as from a training run, ``clone.json`` and
+    ``rounds.csv``. All is saved after every round, with the decisions seen so far; a run that
+    resumes gives the same weights as one that was never stopped.
+
+    Args:
+        arguments: the environment, algorithm and network; ``steps`` and ``rollout`` do not matter.
+            The algorithm must be one with an actor and a critic: a2c, maskableppo or ppo.
+        told: whom to clone, and how.
+        out: the folder, made if need be.
+        build: makes the teacher from its environment, instead of by ``told.teacher``.
+        resume: go on with the run in ``out``, if it has saved a model.
+        progress: show a progress bar on standard error.
+
+    Raises:
+        ValueError: arguments that do not fit together; a teacher that cannot act in the
+            environment; ``out`` holds an agent and ``resume`` is False, or one of another run.
+        OSError: ``out`` cannot be written.
+    """
+    out = Path(out)
+    if arguments.algorithm not in ACTOR_CRITICS:
+        raise ValueError(
+            f"algorithm must be one of {', '.join(ACTOR_CRITICS)} to clone a policy, "
+            f"got {arguments.algorithm!r}"
+        )
+    going_on = _going_on(out, arguments, told, resume)
+    env = make_lanes(arguments, arguments.lanes, training=True)
+    if env.action_form == "rates":
+        raise ValueError("env_args must name an action of pages to clone a policy, got 'rates'")
+    teacher = build(env) if build is not None else policies.make(told.teacher, env)
+    out.mkdir(parents=True, exist_ok=True)
+    with threads(arguments.threads):
+        model = load_model(out / MODEL)[0] if going_on else fresh_model(env, arguments)
+        run = _Cloning(model, env, teacher, arguments, told, out)
+        if not going_on:
+            replace_text(out / CONFIG, arguments.to_json())
+            replace_text(out / CLONE, json.dumps(asdict(told), indent=2) + "\n")
+        run.go(progress)
+    return Agent(model, arguments, env.features)
+
+
+def _going_on(out: Path, arguments: TrainArguments, told: CloneArguments, resume: bool) -> bool:
+    """Return whether there is a run to go on with; ValueError if it is another one."""
+    if not (out / MODEL).exists():
+        return False
+    if not resume:
+        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
+    if not (out / CLONE).exists():
+        raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
+    arguments.check_resumes(read_arguments(out / MODEL))
+    earlier = CloneArguments.from_json((out / CLONE).read_text())
+    if earlier != told:
+        raise ValueError(f"told must be {earlier} as in the run to resume, got {told}")
+    return True
+
+
+def read_rounds(path: Path) -> list[Round]:
+    """Return the rounds of a run.
+
+    Raises:
+        ValueError: there is no such file, or it holds no rounds.
+    """
+    try:
+        header, *lines = path.read_text().splitlines()
+        if header != ",".join(Round._fields):
+            raise ValueError(header)
+        rows = [line.split(",") for line in lines]
+        return [Round(int(row[0]), *map(float, row[1:])) for row in rows]
+    except (OSError, ValueError, TypeError):
+        raise ValueError(f"{path} does not hold rounds of {Round._fields}") from None
+
+
+class _Cloning:
+    """A run of cloning, round by round; the rounds that are done are counted in the model."""
+
+    def __init__(
+        self,
+        model: Any,
+        env: CrawlVecEnv,
+        teacher: Policy,
+        arguments: TrainArguments,
+        told: CloneArguments,
+        out: Path,
+    ) -> None:
+        self.model, self.env, self.teacher = model, env, teacher
+        self.arguments, self.told, self.out = arguments, told, out
+        done = getattr(model, "clone_rounds", 0)
+        self.rows = read_rounds(out / ROUNDS)[:done] if done else []
+        unfinished = 0 < done < told.rounds
+        self.examples = Examples.load(out / EXAMPLES, done) if unfinished else Examples()
+        self.began = time.perf_counter() - (self.rows[-1].seconds if self.rows else 0.0)
+
+    def go(self, progress: bool) -> None:
+        """Do the rounds that are left."""
+        columns = (TextColumn("cloning"), BarColumn(), TextColumn("{task.fields[seen]}"))
+        terminal = Console(stderr=True)
+        with Progress(
+            *columns, TimeRemainingColumn(), console=terminal, disable=not progress
+        ) as bar:
+            total = self.told.rounds * (1 + self.told.updates)
+            task = bar.add_task("", total=total, seen="")
+            bar.advance(task, len(self.rows) * (1 + self.told.updates))
+            while len(self.rows) < self.told.rounds:
+                number = len(self.rows)
+                agreement, mean_reward = self._play(number)
+                seen = f"round {number + 1}, agreement {agreement:.3f}, reward {mean_reward:.4f}"
+                bar.update(task, advance=1, seen=seen)
+                loss = self._learn(number, lambda: bar.advance(task))
+                seconds = time.perf_counter() - self.began
+                self.rows.append(Round(number, agreement, loss, mean_reward, seconds))
+                self._save()
+
+    def _seed(self, number: int, part: int) -> int:
+        """Return the seed of a part of a round."""
+        entropy = np.random.SeedSequence([self.arguments.seed, number, part])
+        return int(entropy.generate_state(1)[0] >> 1)
+
+    def _play(self, number: int) -> tuple[float, float]:
+        """Play an episode in all lanes; returns the agreement and the mean reward."""
+        env, every = self.env, self.told.every
+        student_plays = self.told.own_states and number > 0
+        env.seed(self._seed(number, 0))
+        pin(env, self.arguments)
+        observations: Any = env.reset()
+        seen, labels, when, rewards, agreed = [], [], [], [], []
+        offset = number % every
+        for step in range(env.num_slots(0)):
+            kept = step % every == offset
+            if kept or not student_plays:
+                label, _ = self.teacher.predict(observations, deterministic=True)
+                action = label
+            if kept or student_plays:
+                own, _ = self.model.predict(observations, deterministic=True)
+                action = own if student_plays else action
+            if kept:
+                seen.append(np.ascontiguousarray(observations))
+                labels.append(label)
+                when.append(step)
+                same = np.asarray(own) == label
+                agreed.append(same.reshape(len(same), -1).all(1).mean())
+            observations, reward, done, _ = env.step(action)
+            rewards.append(reward)
+            if done.any():
+                break
+        paid = np.array(rewards)
+        worth = returns(paid, self.arguments.gamma)[when]
+        self.examples.add(np.concatenate(seen), np.concatenate(labels), worth.reshape(-1))
+        return float(np.mean(agreed)), float(paid.mean())
+
+    def _learn(self, number: int, tick: Callable[[], None]) -> float:
+        """Learn from all that was seen; returns the loss at the end."""
+        rng, policy = np.random.default_rng(self._seed(number, 1)), self.model.policy
+        policy.set_training_mode(True)
+        updates, losses = self.told.updates, []
+        for update in range(updates):
+            done = (number * updates + update) / (self.told.rounds * updates)
+            rate = self.arguments.learning_rate * (1.0 - (1.0 - LAST_RATE) * done)
+            for group in policy.optimizer.param_groups:
+                group["lr"] = rate
+            losses.append(self._update(*self.examples.draw(rng, self.told.minibatch)))
+            tick()
+        policy.set_training_mode(False)
+        return float(np.mean(losses[-max(1, updates // 10) :]))
+
+    def _update(
+        self, observations: torch.Tensor, actions: torch.Tensor, worth: torch.Tensor
+    ) -> float:
+        """Take one step of the optimiser; returns the actor's loss."""
+        policy = self.model.policy
+        values, log_prob, _ = policy.evaluate_actions(observations, actions)
+        loss = cloned = -log_prob.mean()
+        if self.told.critic:
+            error = (values.flatten() - worth) * (1.0 - self.arguments.gamma)
+            loss = loss + VALUE_WEIGHT * error.square().mean()
+        policy.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), self.model.max_grad_norm)
+        policy.optimizer.step()
+        return float(cloned.detach())
+
+    def _save(self) -> None:
+        """Write down all that was done; the examples first, so that the model never lacks them."""
+        over = len(self.rows) == self.told.rounds
+        if not over:
+            self.examples.save(self.out / EXAMPLES)
+        lines = [",".join(Round._fields), *(",".join(map(repr, row)) for row in self.rows)]
+        replace_text(self.out / ROUNDS, "\n".join(lines) + "\n")
+        self.model.clone_rounds = len(self.rows)
+        save_model(self.model, self.arguments, self.out / MODEL)
+        if over:
+            (self.out / EXAMPLES).unlink(missing_ok=True)
+
+
+def returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float32]:
+    """Return the discounted sums of what followed each step, (steps, N).
+
+    After the last step, rewards are taken to go on as in the last 1 / (1 - gamma) steps on average.
+
+    Args:
+        rewards: (steps, N).
+        gamma: the discount, in [0, 1).
+    """
+    reach = min(len(rewards), int(np.ceil(1.0 / (1.0 - gamma))))
+    following = rewards[-reach:].astype(np.float64).mean(0) / (1.0 - gamma)
+    sums = np.empty(rewards.shape)
+    for step in range(len(rewards) - 1, -1, -1):
+        following = sums[step] = rewards[step] + gamma * following
+    return sums.astype(np.float32)

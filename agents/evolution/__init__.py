@@ -1,0 +1,11 @@
+"""Indices learned from reward alone: one small network per page, found by evolution strategies.
+
+Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+from agents.evolution.policy import LearnedIndex, load_index
+from agents.evolution.stored import StoredIndex, read_index, save_index
+
+__all__ = ["LearnedIndex", "StoredIndex", "load_index", "read_index", "save_index"]

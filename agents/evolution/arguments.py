@@ -1,0 +1,201 @@
+"""What an evolution of an index is told, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from agents.evolution.stored import BASES, BELIEF, chosen_inputs
+from crawl_envs import instances
+from crawl_envs.types import Instance
+
+REVEALS = ("parameters", "importance")
+BANDWIDTH_STREAM = 1
+"""Tells the draw of an episode's bandwidth from others of its seed."""
+FREE = ("generations",)
+"""Arguments in which a run that resumes may differ from the one it goes on with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolutionArguments:
+    """Arguments of an evolution; all are plain values, as JSON has them.
+
+    Raises:
+        ValueError: a value outside its range, or an instance that cannot be drawn.
+    """
+
+    instance: str = "noisy"
+    """One of :func:`crawl_envs.instances.names`; drawn anew for every episode."""
+    pinned: Mapping[str, Any] | None = None
+    """Arguments of :class:`crawl_envs.Instance`, to evolve on that one instance instead; it decides
+    the number of pages and the bandwidth."""
+    num_pages: int = 50
+    """Pages of an instance, >= 1."""
+    bandwidth: float = 50.0
+    """Crawls per unit of time, > 0."""
+    bandwidth_spread: float = 1.0
+    """Every episode has a bandwidth of its own, log-uniform from ``bandwidth`` over this factor to
+    ``bandwidth`` times it, >= 1; 1 leaves it as it is."""
+    horizon: float = 10.0
+    """Length of an episode in units of time; all pages are fresh at its start."""
+    reveal: str = "parameters"
+    """What is told, as for ``CrawlNCIS-v0``; all but base ``BeliefNCIS`` need ``parameters``."""
+    day: float | None = None
+    """Length of a day whose hours base ``BeliefNCIS`` may tell apart, in units of time, > 0."""
+    base: str = "none"
+    """``none``, or what to learn a factor in [1/3, 3] on: the crawl value of ``GreedyNCIS`` or of
+    ``BeliefNCIS``."""
+    inputs: Sequence[str] = ()
+    """What the network of base ``BeliefNCIS`` sees, of :data:`agents.evolution.belief.inputs.INPUTS` and
+    in that order; empty stands for all."""
+    hidden: int = 12
+    """Hidden units, >= 1."""
+    generations: int = 500
+    """Steps of the search, >= 1."""
+    pairs: int = 16
+    """Pairs of opposite candidates in a generation, >= 1."""
+    episodes: int = 8
+    """Episodes that every candidate of a generation plays, the same for all, >= 1."""
+    sigma: float = 0.1
+    """Standard deviation of a candidate's weights around the centre, > 0."""
+    learning_rate: float = 0.04
+    """Step size of Adam at the start, > 0."""
+    slowing: int = 200
+    """Generations after which the step size is half as large, and after twice as many a third,
+    >= 1."""
+    validation_every: int = 25
+    """Generations between validations of the averaged centre, the best of which is kept, >= 1;
+    their number is to be a multiple of it."""
+    validation_episodes: int = 32
+    """Episodes of a validation, the same each time and none of those of the search, >= 1."""
+    seed: int = 0
+    """Decides the first weights, the candidates and the episodes; in [0, 2**16)."""
+
+    def __post_init__(self) -> None:
+        if self.pinned is not None:
+            pinned = self.draw(0)
+            object.__setattr__(self, "num_pages", pinned.num_pages)
+            object.__setattr__(self, "bandwidth", pinned.bandwidth)
+        kinds = get_type_hints(type(self))
+        for entry in fields(self):
+            value, kind = getattr(self, entry.name), kinds[entry.name]
+            if kind is int and (type(value) is not int or value < (entry.name != "seed")):
+                least = int(entry.name != "seed")
+                raise ValueError(f"{entry.name} must be an integer >= {least}, got {value!r}")
+            if kind is float:
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise ValueError(f"{entry.name} must be a number, got {value!r}")
+                if not 0.0 < value < math.inf:
+                    raise ValueError(f"{entry.name} must be finite and > 0, got {value!r}")
+                object.__setattr__(self, entry.name, float(value))
+        if self.bandwidth_spread < 1.0:
+            raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
+        if self.seed >= 2**16:
+            raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
+        if self.base not in BASES:
+            raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
+        self._check_told()
+        if self.generations % self.validation_every:
+            raise ValueError(
+                f"generations must be a multiple of validation_every, {self.validation_every}, "
+                f"got {self.generations!r}"
+            )
+        if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
+            raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
+        self.draw(0)
+
+    def _check_told(self) -> None:
+        """Raise ValueError where the base cannot do with what is told, or makes nothing of it."""
+        told = REVEALS if self.base == BELIEF else REVEALS[:1]
+        if self.reveal not in told:
+            raise ValueError(
+                f"reveal must be one of {', '.join(told)} with base {self.base}, "
+                f"got {self.reveal!r}"
+            )
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        chosen_inputs(self.base, self.inputs)
+        if self.day is not None:
+            if self.base != BELIEF:
+                raise ValueError(f"day must be None with base {self.base}, got {self.day!r}")
+            if isinstance(self.day, bool) or not isinstance(self.day, int | float):
+                raise ValueError(f"day must be a number or None, got {self.day!r}")
+            if not 0.0 < self.day < math.inf:
+                raise ValueError(f"day must be finite and > 0, got {self.day!r}")
+            object.__setattr__(self, "day", float(self.day))
+
+    def slots_of(self, bandwidth: float) -> int:
+        """Crawls in an episode of a bandwidth."""
+        return int(self.horizon * bandwidth * (1.0 + 1e-12))
+
+    def bandwidth_of(self, seed: int) -> float:
+        """The bandwidth of an episode."""
+        if self.bandwidth_spread == 1.0:
+            return self.bandwidth
+        way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
+        return float(self.bandwidth * self.bandwidth_spread**way)
+
+    @property
+    def cycle(self) -> float:
+        """The time in which every page could be crawled once, T = m / R."""
+        return self.num_pages / self.bandwidth
+
+    def draw(self, seed: int) -> Instance:
+        """Return the instance of an episode.
+
+        Raises:
+            ValueError: there is no such instance.
+        """
+        if self.pinned is not None:
+            try:
+                return Instance(**self.pinned)
+            except TypeError as error:
+                raise ValueError(f"pinned must be arguments of Instance: {error}") from None
+        return instances.make(
+            self.instance,
+            num_pages=self.num_pages,
+            bandwidth=self.bandwidth_of(seed),
+            seed=seed,
+        )
+
+    def environment(self) -> dict[str, Any]:
+        """Return the arguments of ``CrawlNCIS-v0`` in which an instance that is drawn is played."""
+        sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
+        return {**sizes, "horizon": self.horizon, "reveal": self.reveal}
+
+    def to_json(self) -> str:
+        """Return the arguments as JSON; those of a belief are left out of other bases."""
+        return json.dumps(self.told(), indent=2) + "\n"
+
+    def told(self) -> dict[str, Any]:
+        """Return the arguments by name, as plain values."""
+        values = asdict(self)
+        if self.base != BELIEF:
+            del values["reveal"], values["day"], values["inputs"]
+        return values
+
+    @classmethod
+    def from_json(cls, text: str) -> EvolutionArguments:
+        """Return the arguments that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: the text is not JSON, or not such arguments.
+        """
+        values = json.loads(text)
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= known:
+            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
+        return cls(**values)
+
+    def check_resumes(self, earlier: EvolutionArguments) -> None:
+        """Raise ValueError unless a run with these arguments may go on with an earlier one."""
+        mine, theirs = asdict(self), asdict(earlier)
+        for name, value in theirs.items():
+            if name not in FREE and mine[name] != value:
+                raise ValueError(
+                    f"{name} must be {value!r} as in the run to resume, got {mine[name]!r}"
+                )

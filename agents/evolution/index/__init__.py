@@ -1,0 +1,1 @@
+"""An index learned from reward alone, by evolution strategies."""

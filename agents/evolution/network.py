@@ -1,0 +1,115 @@
+"""A small network that scores pages, one at a time, from a few inputs each.
+
+score = skip . x + sum_j outer_j sat(bias_j + inner_j . x), with sat(z) = z / (1 + |z|).
+
+The weights that lie on the way of a rising input are positive by construction, so that the score
+does not decrease in it: its row of ``skip``, its column of ``inner``, and all of ``outer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.compiling import compiled
+
+BEND = 0.1
+"""Where positive weights leave the straight line; see :func:`positive`."""
+BLOCK = 128
+"""Pages that are scored together, so that what they need stays near the processor."""
+
+
+class Weights(NamedTuple):
+    """The weights of a network of K inputs and H hidden units, as it uses them (float64).
+
+    ``inner`` (H, K), ``bias`` (H,), ``outer`` (H,), ``skip`` (K,).
+    """
+
+    inner: FloatArray
+    bias: FloatArray
+    outer: FloatArray
+    skip: FloatArray
+
+
+def positive(free: FloatArray) -> FloatArray:
+    """Map any numbers to positive ones: (x + sqrt(x^2 + BEND^2)) / 2, near x where x is large."""
+    return np.asarray(0.5 * (free + np.hypot(free, BEND)))
+
+
+def number_of_weights(num_inputs: int, hidden: int) -> int:
+    """How many weights a network of K inputs and H hidden units has: H (K + 2) + K."""
+    return hidden * (num_inputs + 2) + num_inputs
+
+
+def hidden_units(num_weights: int, num_inputs: int) -> int:
+    """How many hidden units so many weights make.
+
+    Raises:
+        ValueError: no network of so many inputs has so many weights.
+    """
+    hidden, rest = divmod(num_weights - num_inputs, num_inputs + 2)
+    if hidden < 1 or rest:
+        raise ValueError(
+            f"weights must be H (K + 2) + K numbers for K = {num_inputs} inputs and H >= 1, "
+            f"got {num_weights}"
+        )
+    return hidden
+
+
+def network_of(free: FloatArray, rising: Sequence[bool] | BoolArray) -> Weights:
+    """Return the weights that free numbers stand for.
+
+    Args:
+        free: any numbers, (H (K + 2) + K,): inner, bias, outer and skip in turn.
+        rising: in which inputs the score must not decrease, (K,); where none is, all weights are
+            the free numbers themselves.
+
+    Raises:
+        ValueError: no network has so many weights.
+    """
+    up = np.asarray(rising, np.bool_)
+    hidden = hidden_units(free.size, up.size)
+    inner = free[: hidden * up.size].reshape(hidden, up.size)
+    bias, outer = free[hidden * up.size : -up.size].reshape(2, hidden)
+    skip = free[-up.size :]
+    return Weights(
+        np.ascontiguousarray(np.where(up, positive(inner), inner)),
+        bias.copy(),
+        positive(outer) if up.any() else outer.copy(),
+        np.where(up, positive(skip), skip),
+    )
+
+
+@compiled()
+def forward(weights: Weights, features: NDArray[np.float64], out: FloatArray) -> None:
+    """Score pages: ``features`` (K, m) float64, ``out`` (m,) receives the scores.
+
+    The loops run over pages innermost, so that the processor scores several at once.
+    """
+    inner, bias, outer, skip = weights
+    num_inputs, num_pages = features.shape
+    block = np.zeros((num_inputs, BLOCK))
+    unit, score = np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, num_pages, BLOCK):
+        size = min(BLOCK, num_pages - first)
+        score[:] = 0.0
+        for k in range(num_inputs):
+            row = features[k]
+            for page in range(size):
+                block[k, page] = row[first + page]
+                score[page] += skip[k] * block[k, page]
+        for j in range(bias.size):
+            unit[:] = bias[j]
+            for k in range(num_inputs):
+                weight = inner[j, k]
+                for page in range(BLOCK):
+                    unit[page] += weight * block[k, page]
+            weight = outer[j]
+            for page in range(BLOCK):
+                score[page] += weight * unit[page] / (1.0 + abs(unit[page]))
+        for page in range(size):
+            out[first + page] = score[page]

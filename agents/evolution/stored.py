@@ -1,0 +1,174 @@
+"""Learned indices as files: ``index.json``, plain text that runs no code when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.evolution.belief.inputs import INPUTS as CORRECTION_INPUTS
+from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
+from agents.evolution.network import hidden_units
+from crawl_envs.types import FloatArray
+
+INDEX = "index.json"
+FORMAT = "crawl-envs index 1"
+BELIEF = "BeliefNCIS"
+BASES = ("none", "GreedyNCIS", BELIEF)
+"""What an index can be a correction of: nothing, or a policy's crawl value."""
+LARGEST = 1e6
+"""Largest size of a weight; those of networks that were trained are about 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredIndex:
+    """A learned index: the free numbers of its network, and how it came about.
+
+    Attributes:
+        free: the weights, of a size up to LARGEST: numbers that
+            :func:`agents.evolution.index.inputs.weights_of` makes weights of, or, of base ``BeliefNCIS``,
+            those of the network itself.
+        base: one of BASES.
+        cycle: the time T = m / R of the pages that it was trained on, > 0.
+        made: how it was trained, plain values as JSON has them.
+        day: of base ``BeliefNCIS``, the length of a day whose hours may matter, > 0; None is for
+            pages that know no hours.
+        inputs: what the network is told of a page: of base ``BeliefNCIS`` some of
+            :data:`agents.evolution.belief.inputs.INPUTS`, in that order; empty takes all of the base's.
+
+    Raises:
+        ValueError: a value outside its range, or numbers that make no index.
+    """
+
+    free: FloatArray
+    base: str = "none"
+    cycle: float = 1.0
+    made: Mapping[str, Any] = field(default_factory=dict)
+    day: float | None = None
+    inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.base not in BASES:
+            raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
+        if not 0.0 < self.cycle < math.inf:
+            raise ValueError(f"cycle must be finite and > 0, got {self.cycle!r}")
+        free = np.array(self.free, np.float64)
+        if free.ndim != 1 or not np.all(np.isfinite(free)):
+            odd = free[~np.isfinite(free)]
+            got = odd[0] if odd.size else f"shape {free.shape}"
+            raise ValueError(f"weights must be finite numbers in a row, got {got}")
+        if free.size and np.abs(free).max() > LARGEST:
+            got = free[np.abs(free).argmax()]
+            raise ValueError(f"weights must be in [{-LARGEST:g}, {LARGEST:g}], got {got:g}")
+        object.__setattr__(self, "inputs", chosen_inputs(self.base, self.inputs))
+        if self.day is not None and not (self.base == BELIEF and 0.0 < self.day < math.inf):
+            raise ValueError(
+                f"day must be None, or finite and > 0 with base {BELIEF}, got {self.day!r}"
+            )
+        if self.base == BELIEF:
+            hidden_units(free.size, len(self.inputs))
+        else:
+            weights_of(free)
+        object.__setattr__(self, "free", free)
+
+    @property
+    def weights(self) -> IndexWeights:
+        """The weights, as they are used, of a base other than ``BeliefNCIS``."""
+        return weights_of(self.free)
+
+    def to_json(self) -> str:
+        """Return the index as text; equal indices have equal texts."""
+        values = {
+            "format": FORMAT,
+            "base": self.base,
+            "cycle": self.cycle,
+            "inputs": list(self.inputs),
+            **({} if self.day is None else {"day": self.day}),
+            "made": dict(self.made),
+            "weights": self.free.tolist(),
+        }
+        return json.dumps(values, indent=1) + "\n"
+
+
+def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
+    """The inputs of the network of an index with a base; all where none are named.
+
+    Raises:
+        ValueError: the base has no such inputs, or has them in another order.
+    """
+    known, chosen = CORRECTION_INPUTS if base == BELIEF else INPUTS, tuple(inputs)
+    if not chosen:
+        return known
+    if chosen != tuple(name for name in known if name in chosen):
+        raise ValueError(
+            f"inputs: it must have the inputs {', '.join(known)}, or some of them in this order, "
+            f"got {', '.join(chosen)}"
+        )
+    if base != BELIEF and chosen != known:
+        raise ValueError(f"inputs: it must have the inputs {', '.join(known)}, all of them")
+    return chosen
+
+
+def save_index(folder: str | Path, index: StoredIndex) -> None:
+    """Write an index into a folder, made if need be; a file that is there is replaced at once.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    replace(Path(folder) / INDEX, index.to_json())
+
+
+def read_index(folder: str | Path) -> StoredIndex:
+    """Return the index in a folder.
+
+    Raises:
+        ValueError: there is none, or the file is damaged, foreign, or for other inputs.
+    """
+    path = Path(folder) / INDEX
+    values = read_object(path)
+    if values.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a learned index of this suite ({FORMAT})")
+    try:
+        return StoredIndex(
+            np.array(values["weights"], np.float64),
+            values["base"],
+            float(values["cycle"]),
+            dict(values["made"]),
+            values.get("day"),
+            tuple(values["inputs"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the values by name in a JSON file.
+
+    Raises:
+        ValueError: there is no such file, or it holds something else.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no {path.name} in {path.parent}") from None
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} is damaged: it must hold values by name, got a {type(values).__name__}"
+        )
+    return values
+
+
+def replace(path: Path, text: str) -> None:
+    """Replace a file at once: it holds the old text or the new, never a part."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)

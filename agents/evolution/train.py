@@ -1,0 +1,286 @@
+"""Evolving an index: from arguments to a folder that :func:`agents.evolution.load_index` reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agents.evolution import stored
+from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.fitness import Candidate, Contest, contest, rivals_of
+from agents.evolution.index.inputs import initial_weights
+from agents.evolution.stored import BELIEF, StoredIndex, read_index, read_object, save_index
+from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
+from crawl_envs.types import FloatArray
+
+CONFIG, CURVE, STATE = "config.json", "curve.csv", "state.json"
+STATE_FORMAT = "crawl-envs evolution 1"
+SAVE_EVERY = 10
+"""Generations between two saves of the state."""
+TRAINING_SEEDS, VALIDATION_SEEDS = 2**40, 2**41
+"""Episodes of the search have seeds in [2**40, 2**41), those of validations from 2**41 on."""
+
+
+class CurveRow(NamedTuple):
+    """A validation: generations so far, and what was measured on its episodes.
+
+    ``freshness`` of the averaged centre, ``reference`` that of the best analytic policy, both
+    means over the episodes; ``seconds`` of wall time so far, those of earlier runs included.
+    """
+
+    generation: int
+    freshness: float
+    reference: float
+    seconds: float
+
+
+@dataclass
+class Run:
+    """What a run has found so far."""
+
+    centre: Centre
+    best: FloatArray
+    best_freshness: float
+    reference: str
+
+
+def training_seeds(arguments: EvolutionArguments, generation: int) -> list[int]:
+    """The seeds of a generation's episodes."""
+    state = np.random.SeedSequence([arguments.seed, 1, generation])
+    drawn = state.generate_state(arguments.episodes, np.uint64)
+    return [TRAINING_SEEDS + int(each) % TRAINING_SEEDS for each in drawn]
+
+
+def validation_seeds(arguments: EvolutionArguments) -> list[int]:
+    """The seeds of the episodes of validations."""
+    first = VALIDATION_SEEDS + (arguments.seed << 20)
+    return list(range(first, first + arguments.validation_episodes))
+
+
+def evolve(
+    arguments: EvolutionArguments,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    workers: int = 1,
+    progress: bool = False,
+) -> StoredIndex:
+    """Evolve an index from reward alone, and write it to a folder.
+
+    Candidates scatter around the centre of the search, and all candidates of a generation play the
+    same episodes, new ones in every generation; what counts is the freshness that they reach. The
+    folder gets ``index.json``, the averaged centre that was best on the validation episodes;
+    ``config.json``, the arguments; ``curve.csv``, the validations; and ``state.json``, from which
+    a run goes on as if it had never been stopped. The same arguments give the same index,
+    whatever the number of workers. Tests should use seeds below 2**40, which no run plays.
+
+    Args:
+        arguments: what to evolve, on what and for how long.
+        out: the folder, made if need be.
+        resume: go on with the run in ``out``, if there is one.
+        workers: processes that play, >= 1.
+        progress: show a progress bar on standard error.
+
+    Returns:
+        The index.
+
+    Raises:
+        ValueError: ``workers`` below 1; ``out`` holds a run and ``resume`` is False, or one with
+            other arguments, or with a damaged state.
+        OSError: ``out`` cannot be written.
+    """
+    if type(workers) is not int or workers < 1:
+        raise ValueError(f"workers must be an integer >= 1, got {workers!r}")
+    out = Path(out)
+    going_on = (out / STATE).exists()
+    if (going_on or (out / stored.INDEX).exists()) and not resume:
+        raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
+    run = read_state(out / STATE, arguments) if going_on else None
+    out.mkdir(parents=True, exist_ok=True)
+    stored.replace(out / CONFIG, arguments.to_json())
+    with contest(arguments, workers) as play:
+        if run is None:
+            run = _begin(arguments, play)
+        elif run.best_freshness > -math.inf:
+            save_index(out, index_of(arguments, run.best))
+        rows = _cut_curve(out / CURVE, run.centre.generation)
+        earlier = rows[-1].seconds if rows else 0.0
+        _search(run, play, out, time.perf_counter() - earlier, progress)
+    return read_index(out)
+
+
+def index_of(arguments: EvolutionArguments, free: FloatArray) -> StoredIndex:
+    """An index of such weights, with what it was made by."""
+    made = json.loads(arguments.to_json())
+    seen = tuple(arguments.inputs)
+    return StoredIndex(free, arguments.base, arguments.cycle, made, arguments.day, seen)
+
+
+def first_weights(arguments: EvolutionArguments) -> FloatArray:
+    """The weights that a run starts from."""
+    rng = np.random.default_rng([arguments.seed, 2])
+    if arguments.base == BELIEF:
+        from agents.evolution.belief.policy import initial_correction
+
+        inputs = stored.chosen_inputs(arguments.base, arguments.inputs)
+        return initial_correction(arguments.hidden, len(inputs), rng)
+    return initial_weights(arguments.hidden, rng, correction=arguments.base != "none")
+
+
+def _begin(arguments: EvolutionArguments, play: Contest) -> Run:
+    """The start of a run, with the analytic policy to compare with."""
+    rivals = rivals_of(arguments.base)
+    fresh = play(rivals, validation_seeds(arguments)).mean(axis=0)
+    free = first_weights(arguments)
+    return Run(start_at(free), free, -math.inf, rivals[int(np.argmax(fresh))])
+
+
+def _search(run: Run, play: Contest, out: Path, begun: float, progress: bool) -> None:
+    """Step up to the last generation, saving on the way; ``begun`` is when time started."""
+    arguments = play.arguments
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} generations, {task.fields[gap]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not progress,
+    )
+    with bar:
+        task = bar.add_task(
+            "evolving", total=arguments.generations, completed=run.centre.generation, gap="-"
+        )
+        while run.centre.generation < arguments.generations:
+            run.centre, gap = generation_of(run, play)
+            validated = run.centre.generation % arguments.validation_every == 0
+            if validated:
+                row = _validate(run, play, time.perf_counter() - begun)
+                with (out / CURVE).open("a", encoding="utf-8") as file:
+                    file.write(_csv([row]))
+                save_index(out, index_of(arguments, run.best))
+            if validated or run.centre.generation % SAVE_EVERY == 0:
+                save_state(out / STATE, arguments, run)
+            bar.update(task, advance=1, gap=f"{gap:+.4f} against {run.reference}")
+
+
+def generation_of(run: Run, play: Contest) -> tuple[Centre, float]:
+    """Play a generation.
+
+    Returns:
+        The centre after it, and the mean freshness of its candidates above the reference's.
+    """
+    arguments, centre = play.arguments, run.centre
+    noise = noise_of(centre, arguments.pairs, arguments.seed)
+    rivals: list[Candidate] = [
+        index_of(arguments, free) for free in candidates_of(centre, noise, arguments.sigma)
+    ]
+    seeds = training_seeds(arguments, centre.generation)
+    fresh = play([*rivals, run.reference], seeds).mean(axis=0)
+    gap = float(fresh[:-1].mean() - fresh[-1])
+    step_size = arguments.learning_rate / (1.0 + centre.generation / arguments.slowing)
+    return stepped(centre, noise, fresh[:-1], arguments.sigma, step_size), gap
+
+
+def _validate(run: Run, play: Contest, seconds: float) -> CurveRow:
+    """Play the averaged centre, and keep it if it is the best so far."""
+    average = run.centre.average
+    rivals: list[Candidate] = [index_of(play.arguments, average), run.reference]
+    mine, theirs = play(rivals, validation_seeds(play.arguments)).mean(axis=0)
+    if mine > run.best_freshness:
+        run.best, run.best_freshness = average, float(mine)
+    return CurveRow(run.centre.generation, float(mine), float(theirs), round(seconds, 3))
+
+
+def save_state(path: Path, arguments: EvolutionArguments, run: Run) -> None:
+    """Write where a run stands; equal runs have equal files."""
+    values = {
+        "format": STATE_FORMAT,
+        "arguments": json.loads(arguments.to_json()),
+        "generation": run.centre.generation,
+        "reference": run.reference,
+        "best_freshness": run.best_freshness if math.isfinite(run.best_freshness) else None,
+        "best": run.best.tolist(),
+        **{name: getattr(run.centre, name).tolist() for name in ARRAYS},
+    }
+    stored.replace(path, json.dumps(values) + "\n")
+
+
+ARRAYS = ("free", "average", "gradient", "square")
+
+
+def read_state(path: Path, arguments: EvolutionArguments) -> Run:
+    """Return where a run stands.
+
+    Raises:
+        ValueError: the file is damaged or foreign, or the run has other arguments.
+    """
+    values = read_object(path)
+    if values.get("format") != STATE_FORMAT:
+        raise ValueError(f"{path} is not the state of an evolution ({STATE_FORMAT})")
+    try:
+        earlier = EvolutionArguments(**values["arguments"])
+        arrays = {name: _numbers(values[name], earlier) for name in (*ARRAYS, "best")}
+        best = values["best_freshness"]
+        freshness = -math.inf if best is None else float(best)
+        generation = int(values["generation"])
+        reference = str(values["reference"])
+        rivals = rivals_of(earlier.base)
+        if reference not in rivals:
+            raise ValueError(f"reference must be one of {', '.join(rivals)}, got {reference!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    arguments.check_resumes(earlier)
+    best_free = arrays.pop("best")
+    return Run(Centre(**arrays, generation=generation), best_free, freshness, reference)
+
+
+def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:
+    """An array of one number per weight."""
+    array = np.array(values, np.float64)
+    if array.shape != first_weights(arguments).shape:
+        raise ValueError(f"there must be one number per weight, got shape {array.shape}")
+    return array
+
+
+def read_curve(path: Path) -> list[CurveRow]:
+    """Return the validations of a run; none where there is no file.
+
+    Raises:
+        ValueError: the file is something else.
+    """
+    if not path.exists():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *lines = csv.reader(file)
+            if tuple(header) != CurveRow._fields:
+                raise ValueError(header)
+            return [CurveRow(int(line[0]), *(float(each) for each in line[1:])) for line in lines]
+    except (ValueError, IndexError, TypeError):
+        raise ValueError(f"{path} is not a curve with {', '.join(CurveRow._fields)}") from None
+
+
+def _cut_curve(path: Path, generation: int) -> list[CurveRow]:
+    """Keep the rows up to a generation, those that a run goes on from, and return them."""
+    rows = read_curve(path) if generation else []
+    kept = [row for row in rows if row.generation <= generation]
+    stored.replace(path, _csv([CurveRow._fields, *kept]))
+    return kept
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,348 @@
+"""A trained page network without torch, for any number of pages.
+
+The network ``pages`` has the same weights whatever the number of pages, but a model of
+Stable-Baselines3 is tied to the shapes of the spaces it was trained on. :class:`PageScorer` holds
+just the weights, in NumPy, and :class:`ScoringAgent` acts with it. It is saved as ``scorer.npz``,
+which holds arrays and a line of JSON, and no pickles.
+
+At another number of pages or bandwidth the time T = m / R, by which the network measures time, is
+another one: it is the environment's own, not that of the training. So an agent must be told it,
+through the environment or as ``cycle``. Told T = 1 where it is 2, an agent would take pages for
+twice as old, as rates for half as high, as they are by its own clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.networks.scaled_columns import (
+    LEAST_WEIGHT,
+    RECALL_BOUND,
+    ScaledColumns,
+    check_cycle,
+    scaled_columns,
+)
+from crawl_envs.spaces.actions import top_pages
+
+SCORER = "scorer.npz"
+FORMAT = "crawl_envs page scorer 1"
+CHUNK = 16384
+"""Pages that pass through the network at once, so that its layers stay in the cache."""
+LAYERS = ("rows.weight", "rows.bias", "alone.weight", "alone.bias", "all.weight")
+HEAD = ("score.weight", "score.bias")
+FORMS = ("page", "scores", "refresh")
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ScorerTraits:
+    """What a scorer is for.
+
+    Attributes:
+        name: the algorithm that trained it.
+        features: names of the observation's columns.
+        action_form: ``page``, ``scores`` or ``refresh``.
+        num_pages, cycle: m and T = m / R in training.
+        draws: scores are logits, by which actions can be drawn; else the best is always taken.
+
+    Raises:
+        ValueError: another action form.
+    """
+
+    name: str
+    features: tuple[str, ...]
+    action_form: str
+    num_pages: int
+    cycle: float
+    draws: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        if self.action_form not in FORMS:
+            raise ValueError(
+                f"action_form must be one of {', '.join(FORMS)} to act on any number of pages, "
+                f"got {self.action_form!r}"
+            )
+
+
+class PageScorer:
+    """Scores pages by their rows of an observation.
+
+    It takes one pass over the pages for their mean and one for their scores, by chunks, so that
+    its memory beyond the scores does not grow with their number.
+
+    Args:
+        traits: what it is for.
+        weights: LAYERS and HEAD, float32, as torch's layers have them.
+
+    Raises:
+        ValueError: weights are missing, or their shapes disagree.
+    """
+
+    def __init__(self, traits: ScorerTraits, weights: dict[str, NDArray[Any]]) -> None:
+        self.traits = traits
+        self.columns: ScaledColumns = scaled_columns(traits.features)
+        self.weights = {name: _weight(weights, name) for name in (*LAYERS, *HEAD)}
+        width, columns = len(self.weights["rows.bias"]), len(traits.features)
+        square = (width, width)
+        shapes = ((width, columns), (width,), square, (width,), square, (1, width), (1,))
+        for (name, array), shape in zip(self.weights.items(), shapes, strict=True):
+            if array.shape != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+
+    def scores(self, observation: ArrayLike, cycle: float) -> Floats:
+        """Return a score per page, (m,), -inf where it does not exist.
+
+        Args:
+            observation: (m, F), m >= 1, in the environment's own units.
+            cycle: the time T = m / R, > 0.
+
+        Raises:
+            ValueError: an observation of another shape, or a bad ``cycle``.
+        """
+        rows = np.asarray(observation, np.float32)
+        if rows.ndim != 2 or rows.shape[1] != len(self.traits.features) or not len(rows):
+            raise ValueError(
+                f"observation must have shape (m, {len(self.traits.features)}), got {rows.shape}"
+            )
+        told = self.columns
+        alive = None if told.alive is None else rows[:, told.alive] > 0.5
+        frame = _Frame.of(rows, told, check_cycle(cycle), alive)
+        w = self.weights
+        total, count = np.zeros(len(w["rows.bias"])), 0
+        for chunk in _chunks(len(rows)):
+            first = self._first(rows[chunk], frame)
+            if alive is not None:
+                first = first[alive[chunk]]
+            total += first.sum(0, dtype=np.float64)
+            count += len(first)
+        mean = (total / max(count, 1)).astype(np.float32)
+        context = mean @ w["all.weight"].T + w["alone.bias"]
+        scores = np.empty(len(rows), np.float32)
+        for chunk in _chunks(len(rows)):
+            second = self._first(rows[chunk], frame) @ w["alone.weight"].T
+            second += context
+            np.maximum(second, 0.0, out=second)
+            scores[chunk] = second @ w["score.weight"][0]
+        scores += w["score.bias"]
+        if alive is not None:
+            scores[~alive] = -np.inf
+        return scores
+
+    def _first(self, rows: Floats, frame: _Frame) -> Floats:
+        """Return the first layer's output for some pages, (n, width)."""
+        hidden: Floats = scale(rows, self.columns, frame) @ self.weights["rows.weight"].T
+        hidden += self.weights["rows.bias"]
+        np.maximum(hidden, 0.0, out=hidden)
+        return hidden
+
+    def save(self, path: str | Path) -> None:
+        """Replace a file of this scorer at once.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        path = Path(path)
+        partial = path.with_name(f".{path.name}.partial")
+        about = json.dumps({"format": FORMAT, **asdict(self.traits)})
+        with partial.open("wb") as file:
+            np.savez(file, allow_pickle=False, about=np.array(about), **self.weights)
+        os.replace(partial, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PageScorer:
+        """Return the scorer in a file.
+
+        Raises:
+            ValueError: there is no such file, or it is damaged or foreign.
+        """
+        try:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                about = json.loads(str(arrays["about"]))
+                weights = {name: arrays[name] for name in (*LAYERS, *HEAD)}
+            if about.pop("format") != FORMAT:
+                raise ValueError("another format")
+            return cls(ScorerTraits(**about), weights)
+        except FileNotFoundError:
+            raise ValueError(f"there is no scorer at {path}") from None
+        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is not a page scorer of this suite: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What the rows of one observation are measured by: factors under the logarithm, (F,)."""
+
+    gain: Floats
+
+    @classmethod
+    def of(cls, rows: Floats, told: ScaledColumns, cycle: float, alive: Any) -> _Frame:
+        share = 1.0 if alive is None else max(float(alive.mean()), 1.0 / len(rows))
+        gain = np.array(told.gain) / (cycle * share) ** np.array(told.cycle_power, np.float64)
+        if told.importance is not None:
+            weight = rows[:, told.importance]
+            weight = weight if alive is None else weight[alive]
+            mean = weight.mean(dtype=np.float64) if weight.size else 0.0
+            gain[told.importance] /= max(mean, LEAST_WEIGHT)
+        return cls(gain.astype(np.float32))
+
+
+def scale(rows: Floats, told: ScaledColumns, frame: _Frame) -> Floats:
+    """Return scaled rows, (n, F); see :mod:`agents.networks.scaled_columns`."""
+    scaled: Floats = np.log1p(rows * frame.gain)
+    scaled += np.array(told.shift, np.float32)
+    scaled += rows * np.array(told.keep, np.float32)
+    for k in told.recalls:
+        scaled[:, k] = np.arctanh((2.0 * rows[:, k] - 1.0) / RECALL_BOUND)
+    for k in told.others:
+        scaled[:, k] = np.sign(rows[:, k]) * np.log1p(np.abs(rows[:, k]))
+    return scaled
+
+
+def _chunks(num_pages: int) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, num_pages, CHUNK))
+
+
+def _weight(weights: dict[str, NDArray[Any]], name: str) -> Floats:
+    if name not in weights:
+        raise ValueError(f"weights must hold {', '.join((*LAYERS, *HEAD))}, {name} is missing")
+    array = np.ascontiguousarray(weights[name], np.float32)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite")
+    return array
+
+
+class ScoringAgent:
+    """Acts by a page scorer on any number of pages.
+
+    Attributes:
+        name: the algorithm that trained it.
+        features: names of the observation's columns.
+        scorer: the network.
+
+    Args:
+        scorer: the network.
+        env: the environment that it acts in, single, vector or bridge: T = m / R is then that of
+            each lane, read at every decision.
+        cycle: T, without an environment.
+        seed: of the draws that are not deterministic.
+
+    Raises:
+        ValueError: both ``env`` and ``cycle``, a bad one, or ``env`` does not fit.
+    """
+
+    def __init__(
+        self, scorer: PageScorer, env: Any = None, *, cycle: float | None = None, seed: int = 0
+    ) -> None:
+        if env is not None and cycle is not None:
+            raise ValueError(f"cycle must be None where env is given, got {cycle!r}")
+        self.scorer, self.name, self.features = scorer, scorer.traits.name, scorer.traits.features
+        self._cycle = None if cycle is None else check_cycle(cycle)
+        self._core = None if env is None else getattr(env, "unwrapped", env)
+        self._rng = np.random.default_rng(seed)
+        if env is not None:
+            self.check_fits(env)
+
+    def check_fits(self, env: Any) -> None:
+        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
+        check_columns(env, self.features, self.scorer.traits.action_form)
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """Return the action for an observation, and ``state`` unchanged.
+
+        Args:
+            observation: (m, F) of one lane, or (N, m, F) of N, in the environment's own units.
+            state: passed through.
+            episode_start: not used.
+            deterministic: take the best action; otherwise it is drawn, where scores are logits.
+
+        Raises:
+            ValueError: an observation of another shape; without ``env`` and ``cycle``, one of
+                another number of pages than in training.
+        """
+        rows = np.asarray(observation)
+        lanes = rows if rows.ndim == 3 else rows[None]
+        actions = [
+            self._act(self.scorer.scores(lane, self._cycle_of(number, lanes)), deterministic)
+            for number, lane in enumerate(lanes)
+        ]
+        return (np.stack(actions) if rows.ndim == 3 else actions[0]), state
+
+    def _cycle_of(self, lane: int, lanes: NDArray[Any]) -> float:
+        """Return the time T of a lane."""
+        if self._core is not None:
+            if lanes.shape[0] != self._core.num_lanes:
+                raise ValueError(
+                    f"observation must have the {self._core.num_lanes} lanes of the environment, "
+                    f"got {lanes.shape[0]}"
+                )
+            return cycle_of(self._core, lane)
+        if self._cycle is not None:
+            return self._cycle
+        traits = self.scorer.traits
+        if lanes.shape[1] != traits.num_pages:
+            raise ValueError(
+                f"env or cycle must be given to act on {lanes.shape[1]} pages, other than the "
+                f"{traits.num_pages} of the training, got neither"
+            )
+        return traits.cycle
+
+    def _act(self, scores: Floats, deterministic: bool) -> NDArray[Any]:
+        form, draw = self.scorer.traits.action_form, self.scorer.traits.draws and not deterministic
+        if form == "refresh":
+            if draw:  # of two logits, s and 0, by the logistic distribution of their noise
+                scores = scores + self._rng.logistic(size=len(scores)).astype(np.float32)
+            return np.asarray(scores > 0.0, np.int8)
+        if draw:
+            scores = scores + self._rng.gumbel(size=len(scores)).astype(np.float32)
+        if form == "page":
+            return np.asarray(np.argmax(scores), np.int64)
+        return encode_scores(scores, getattr(self._core, "batch", len(scores)))
+
+
+def cycle_of(core: Any, lane: int) -> float:
+    """Return the time T = m / R of a lane's present episode."""
+    problem = core.tracker(lane).problem
+    return float(problem.num_pages / problem.bandwidth)
+
+
+def encode_scores(scores: Floats, batch: int) -> Floats:
+    """Return an action of the form ``scores``, (m,): from 1 down to above 0 for the best, else -1.
+
+    Args:
+        scores: (m,), -inf allowed.
+        batch: how many pages matter, in [1, m].
+    """
+    pages = top_pages(scores[None].astype(np.float64), batch)[0]
+    action = np.full(len(scores), -1.0, np.float32)
+    action[pages] = 1.0 - np.arange(batch) / batch
+    return action
+
+
+def check_columns(env: Any, features: tuple[str, ...], action_form: str) -> None:
+    """Raise ValueError unless an environment shows those columns and takes that form of action."""
+    core = getattr(env, "unwrapped", env)
+    if tuple(core.features) != features:
+        raise ValueError(
+            f"the agent was trained on observations of {', '.join(features)}, "
+            f"got {', '.join(core.features)}"
+        )
+    if core.action_form != action_form:
+        raise ValueError(
+            f"the agent was trained on the action {action_form!r}, got {core.action_form!r}"
+        )

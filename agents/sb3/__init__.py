@@ -1,0 +1,1 @@
+"""Training and loading agents of Stable-Baselines3."""

@@ -1,0 +1,305 @@
+"""What a training run is told, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple, get_type_hints
+
+import gymnasium as gym
+
+import crawl_envs
+from agents import ALGORITHMS
+from agents.sb3 import hyperparameters
+from agents.sb3.algorithms import (
+    OFF_POLICY,
+    algorithm_class,
+    check_action,
+    check_model_arguments,
+    check_network,
+)
+from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs.types import Instance
+
+PREFIX = "crawl_envs:"
+FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
+"""Arguments in which a run that resumes may differ from the one it goes on with."""
+
+
+class Expected(NamedTuple):
+    """What the value of an argument of an algorithm's class must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_real(value: Any) -> bool:
+    """Return whether a value is a finite number; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _whole(least: int) -> Expected:
+    return Expected(
+        f"an integer >= {least}", lambda value: type(value) is int and bool(value >= least)
+    )
+
+
+def _or_none(expected: Expected) -> Expected:
+    return Expected(
+        f"None or {expected.words}", lambda value: value is None or expected.holds(value)
+    )
+
+
+def _is_entropy(value: Any) -> bool:
+    """Return whether SAC takes a value as its coefficient of the entropy."""
+    if not isinstance(value, str):
+        return _is_real(value) and value >= 0
+    word, separator, start = value.partition("_")
+    try:
+        return word == "auto" and (not separator or 0.0 < float(start) < math.inf)
+    except ValueError:
+        return False
+
+
+def _is_buffer_told(value: Any) -> bool:
+    """Return whether a replay buffer takes arguments."""
+    return value is None or (
+        isinstance(value, Mapping)
+        and set(value) <= {"handle_timeout_termination"}
+        and all(type(flag) is bool for flag in value.values())
+    )
+
+
+FLAG = Expected("True or False", lambda value: type(value) is bool)
+NOTHING = Expected("None", lambda value: value is None)
+POSITIVE = Expected("finite and > 0", lambda value: _is_real(value) and value > 0)
+NOT_NEGATIVE = Expected("finite and >= 0", lambda value: _is_real(value) and value >= 0)
+SHARE = Expected("a number in [0, 1]", lambda value: _is_real(value) and 0 <= value <= 1)
+POSITIVE_SHARE = Expected("a number in (0, 1]", lambda value: _is_real(value) and 0 < value <= 1)
+EXPECTED: Mapping[str, Expected] = {
+    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), NOTHING),
+    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), POSITIVE),
+    **dict.fromkeys(("clip_range_vf", "target_kl"), _or_none(POSITIVE)),
+    **dict.fromkeys(("ent_coef", "vf_coef"), NOT_NEGATIVE),
+    **dict.fromkeys(("exploration_fraction", "tau"), POSITIVE_SHARE),
+    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), SHARE),
+    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), FLAG),
+    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), FLAG),
+    **dict.fromkeys(("buffer_size", "n_epochs", "stats_window_size"), _whole(1)),
+    **dict.fromkeys(("target_update_interval", "train_freq"), _whole(1)),
+    "batch_size": _whole(1),
+    "gradient_steps": Expected(
+        "an integer >= 1, or -1", lambda value: type(value) is int and (value == -1 or value >= 1)
+    ),
+    "learning_starts": _whole(0),
+    "replay_buffer_kwargs": Expected(
+        "None or handle_timeout_termination with True or False", _is_buffer_told
+    ),
+    "rollout_buffer_kwargs": NOTHING,
+    "sde_sample_freq": _whole(-1),
+    "target_entropy": Expected(
+        "a finite number or 'auto'", lambda value: _is_real(value) or value == "auto"
+    ),
+    "tensorboard_log": Expected(
+        "None or a folder", lambda value: value is None or isinstance(value, str)
+    ),
+    "verbose": Expected("0, 1 or 2", lambda value: type(value) is int and 0 <= value <= 2),
+}
+"""What is expected of the arguments of the algorithms' classes, by their names."""
+ENTROPY = Expected("finite and >= 0, 'auto' or 'auto_' and a number > 0", _is_entropy)
+
+
+def expected_of(algorithm: str, name: str) -> Expected | None:
+    """Return what an algorithm expects of an argument of its class; None if nothing is known.
+
+    Where advantages are normalised, a batch of one would have no standard deviation.
+    """
+    if name == "ent_coef" and algorithm == "sac":
+        return ENTROPY
+    if name == "batch_size" and algorithm not in OFF_POLICY:
+        return _whole(2)
+    return EXPECTED.get(name)
+
+
+def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
+    """Raise ValueError for a value that an algorithm's class cannot do with."""
+    for name, value in model_args.items():
+        expected = expected_of(algorithm, name)
+        if expected is not None and not expected.holds(value):
+            raise ValueError(f"{name} must be {expected.words}, got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments:
+    """Arguments of a training run; all are plain values, as JSON has them.
+
+    Raises:
+        ValueError: a value outside its range, an unknown algorithm, network or id.
+    """
+
+    algorithm: str = "ppo"
+    """One of :data:`agents.ALGORITHMS`; ``dqn`` and ``maskableppo`` need the action ``page``, and
+    ``sac`` needs ``scores``."""
+    env_id: str = "CrawlNCIS-v0"
+    """Id of the environment, with or without ``crawl_envs:``."""
+    env_args: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the environment. Lanes draw a new instance per episode unless these say
+    ``resample`` is false: then each lane keeps the one it drew first."""
+    instance: Mapping[str, Any] | None = None
+    """Arguments of :class:`crawl_envs.Instance`, to train and compare on that one instance."""
+    steps: int = 200_000
+    """Steps in all, over all lanes, >= 1; on policy, the last rollout is played to its end."""
+    lanes: int = 64
+    """Lanes that step together, >= 1."""
+    seed: int = 0
+    """Seeds the network and the lanes: lane i starts from ``seed + i``; >= 0."""
+    network: str = "pages"
+    """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`."""
+    width: int = 32
+    """Units of a hidden layer, >= 1."""
+    learning_rate: float = 1e-3
+    """Step size of the optimiser, > 0."""
+    gamma: float = 0.95
+    """Discount per step, in [0, 1): what a crawl is worth is mostly over after 1 / (1 - gamma)."""
+    rollout: int = 64
+    """Steps per lane between updates, >= 2, for the algorithms on policy; at most 8 for a2c."""
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the algorithm's class, ``n_epochs`` say, over the recommended ones
+    (:func:`agents.sb3.hyperparameters.model_arguments`)."""
+    start: str | None = None
+    """Folder of an agent of the same network, whose weights the run starts from; see
+    :func:`agents.sb3.loading.start_from`."""
+    checkpoint_steps: int = 100_000
+    """Steps between saves of the model, >= 1; it is saved at the end in any case."""
+    curve_rows: int = 100
+    """Rows of the learning curve, about, >= 1."""
+    threads: int = 1
+    """Threads of torch, >= 1; with one, a seed gives the same agent every time."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            algorithm_class(self.algorithm)
+        check_network(self.algorithm, self.network)
+        if not isinstance(self.env_id, str):
+            raise ValueError(f"env_id must be the id of an environment, got {self.env_id!r}")
+        for name in ("env_args", "model_args", "instance"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping) and not (name == "instance" and value is None):
+                raise ValueError(f"{name} must be arguments by name, got {value!r}")
+        object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
+        if self.env_id not in crawl_envs.FAMILIES:
+            known = ", ".join(crawl_envs.FAMILIES)
+            raise ValueError(f"env_id must be one of {known}, got {self.env_id!r}")
+        least = {"seed": 0, "rollout": 2}
+        for entry in fields(self):
+            value, low = getattr(self, entry.name), least.get(entry.name, 1)
+            if get_type_hints(type(self))[entry.name] is int and (
+                type(value) is not int or value < low
+            ):
+                raise ValueError(f"{entry.name} must be an integer >= {low}, got {value!r}")
+        if not POSITIVE.holds(self.learning_rate):
+            raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
+        if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):
+            raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
+        if self.start is not None and not isinstance(self.start, str):
+            raise ValueError(f"start must be None or a folder, got {self.start!r}")
+        check_model_arguments(self.algorithm, self.model_args)
+        check_model_values(self.algorithm, self.model_args)
+
+    def to_json(self) -> str:
+        """Return the arguments as JSON.
+
+        Raises:
+            ValueError: ``env_args``, ``instance`` or ``model_args`` hold what JSON has no word for.
+        """
+        try:
+            return json.dumps(asdict(self), indent=2) + "\n"
+        except TypeError as error:
+            raise ValueError(
+                f"env_args, instance and model_args must hold plain values: {error}"
+            ) from None
+
+    @classmethod
+    def recommended(
+        cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
+    ) -> TrainArguments:
+        """Return the arguments that :mod:`agents.sb3.hyperparameters` recommends, but for ``own``.
+
+        Raises:
+            ValueError: as the class, and for an unknown algorithm.
+        """
+        known = hyperparameters.defaults(algorithm, env_id)
+        return cls(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainArguments:
+        """Return the arguments that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: the text is not JSON, or not such arguments.
+        """
+        values = json.loads(text)
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= known:
+            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
+        return cls(**values)
+
+    def check_resumes(self, earlier: TrainArguments) -> None:
+        """Raise ValueError unless a run with these arguments may go on with an earlier one."""
+        mine, theirs = json.loads(self.to_json()), json.loads(earlier.to_json())
+        for name, value in theirs.items():
+            if name not in FREE and mine[name] != value:
+                raise ValueError(
+                    f"{name} must be {value!r} as in the run to resume, got {mine[name]!r}"
+                )
+
+
+def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
+    """Make the environment of a run, pinned to its instance if it has one.
+
+    Pinning holds for the next reset, and until one with a seed.
+
+    Args:
+        arguments: which environment.
+        lanes: lanes that step together.
+        training: draw new instances at every episode unless ``env_args`` says otherwise.
+
+    Raises:
+        ValueError: arguments that the environment or the instance does not take, or an action
+            that the algorithm cannot choose.
+    """
+    env_args = {"resample": training, **arguments.env_args}
+    try:
+        vector = gym.make_vec(
+            PREFIX + arguments.env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args
+        )
+    except gym.error.Error as error:
+        raise ValueError(
+            f"env_id must be a registered id, got {arguments.env_id}: {_first_line(error)}"
+        ) from None
+    except TypeError as error:
+        raise ValueError(f"env_args do not fit {arguments.env_id}: {_first_line(error)}") from None
+    env = CrawlVecEnv(vector)
+    check_action(arguments.algorithm, env.action_form)
+    pin(env, arguments)
+    return env
+
+
+def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
+    """Have the next reset pin the instance of a run, if it has one."""
+    if arguments.instance is not None:
+        try:
+            instance = Instance(**arguments.instance)
+        except TypeError as error:
+            raise ValueError(f"instance does not fit Instance: {_first_line(error)}") from None
+        env.set_options({"instance": instance})
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says first."""
+    return str(error).splitlines()[0]

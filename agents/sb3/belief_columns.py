@@ -1,0 +1,81 @@
+"""Observations with what a belief about staleness says of every page, for networks.
+
+Observations tell what happened since a page's last crawl. What happened before it, and to other
+pages, is in the belief of :class:`policies.BeliefNCIS`, which learns from every crawl and signal:
+with its columns a network without memory can act where rates are unknown, or drift.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs.types import BoolArray
+from policies import BeliefNCIS
+
+COLUMNS = ("belief_evidence", "belief_strikes", "belief_change_rate")
+"""Evidence x, strikes B, and the rate of changes times T = m / R: all free of units."""
+HIGHEST = 1e3
+"""They saturate here."""
+
+
+class BeliefColumns(VecEnvWrapper):
+    """Appends COLUMNS to the observations of a bridge, (N, m, F) to (N, m, F + 3).
+
+    ``terminal_observation`` of a lane that ends has what was believed at the decision before: its
+    next episode has begun by the time that it is asked for. A step takes some 30 us per lane more.
+
+    Args:
+        venv: a bridge, wrapped or not, whose policies name pages.
+        **belief: arguments of :class:`policies.BeliefNCIS`.
+
+    Raises:
+        ValueError: ``venv`` is no bridge of this suite, or an argument of the belief is bad.
+    """
+
+    def __init__(self, venv: Any, **belief: Any) -> None:
+        core = getattr(venv, "unwrapped", venv)
+        if not isinstance(core, CrawlVecEnv):
+            raise ValueError(f"venv must be a CrawlVecEnv, wrapped or not, got {venv!r}")
+        box = venv.observation_space
+        more = (*box.shape[:-1], len(COLUMNS))
+        low, high = np.zeros(more, np.float32), np.full(more, HIGHEST, np.float32)
+        wide = Box(
+            np.concatenate([box.low, low], axis=-1),
+            np.concatenate([box.high, high], axis=-1),
+            dtype=np.float32,
+        )
+        super().__init__(venv, observation_space=wide)
+        self.belief = BeliefNCIS(core, **belief)
+        self.features = (*core.features, *COLUMNS)
+        self._core = core
+        self._columns = np.zeros((venv.num_envs, *more), np.float32)
+
+    def _extended(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        for lane in range(self.num_envs):
+            problem = self._core.lanes[lane].problem
+            found = self.belief.beliefs(lane)
+            cycle = problem.num_pages / problem.bandwidth
+            rows = found["evidence"], found["strikes"], cycle * found["change_rate"]
+            self._columns[lane] = np.minimum(np.stack(rows, axis=-1), HIGHEST)
+        return np.concatenate([observations, self._columns], axis=-1)
+
+    def reset(self) -> NDArray[np.float32]:
+        """Begin an episode in all lanes."""
+        return self._extended(np.asarray(self.venv.reset()))
+
+    def step_wait(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
+        """Step all lanes, and learn from what they found."""
+        observations, rewards, dones, infos = self.venv.step_wait()
+        for lane in np.flatnonzero(dones):
+            last = infos[lane]["terminal_observation"]
+            wide = np.concatenate([last, self._columns[lane]], axis=-1)
+            infos[lane] = {**infos[lane], "terminal_observation": wide}
+        return self._extended(np.asarray(observations)), rewards, dones, infos

@@ -1,0 +1,317 @@
+"""From the suite's vector environment to Stable-Baselines3's.
+
+Stable-Baselines3 takes no Gymnasium vector environment; its own DummyVecEnv steps single
+environments one after the other. :class:`CrawlVecEnv` hands it the lanes that step together, and
+what comes out is what DummyVecEnv gives for single environments on the same seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from crawl_envs.envs.rendering import PictureArray
+from crawl_envs.envs.vector import CrawlVectorEnv
+from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
+
+Indices = int | Iterable[int] | None
+"""Which lanes: one, several, or all."""
+
+
+class GoingOn(dict[str, Any]):
+    """The info of a lane that goes on: one read-only dictionary, shared by all such lanes.
+
+    Stable-Baselines3 and its wrappers write only to infos of lanes that end, which have their own;
+    what else would write to it gets a TypeError. Its copies are ordinary dictionaries.
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "the info of a lane that goes on is shared and read-only; copy it, or build the "
+            "CrawlVecEnv with full_infos=True"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
+GOING_ON = GoingOn({"TimeLimit.truncated": False})
+
+
+class Lane:
+    """One lane of a vector environment, seen as the single environment that it equals.
+
+    Attributes set on it stay with it, as those set on DummyVecEnv's outermost wrappers do.
+    """
+
+    def __init__(self, vector: CrawlVectorEnv, number: int) -> None:
+        self._vector, self._number = vector, number
+        self.features, self.spec = vector.features, vector.spec
+        self.render_mode = vector.render_mode
+        self.action_form, self.batch, self.num_lanes = vector.action_form, vector.batch, 1
+        self.epoch = vector.epoch
+        self.observation_space = vector.single_observation_space
+        self.action_space = vector.single_action_space
+        self.metadata = vector.metadata
+
+    @property
+    def unwrapped(self) -> Lane:
+        """The lane itself."""
+        return self
+
+    @property
+    def instance(self) -> Instance:
+        """The truth, for oracles and tests."""
+        return self._vector.lanes.instance(self._number)
+
+    @property
+    def problem(self) -> Problem:
+        """What the tracker is told of the instance."""
+        return self.instance.problem(self._vector.lanes.reveal)
+
+    def tracker(self) -> Tracker:
+        """Return what the tracker knows now, as fresh arrays."""
+        return self._vector.tracker(self._number)
+
+    def last_log(self) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker."""
+        return self._vector.last_log(self._number)
+
+    def ledger(self) -> Ledger:
+        """Return what truly happened since the episode began."""
+        return self._vector.ledger(self._number)
+
+    def coins(self) -> np.random.Generator:
+        """Return a fresh generator for the random choices of the current episode."""
+        return self._vector.coins(self._number)
+
+    def declare(self, change_rate: ArrayLike) -> None:
+        """Say what change rates are believed, for the budget of the next step."""
+        self._vector.declare(change_rate, self._number)
+
+    def num_slots(self) -> int:
+        """Return the number of crawls, or epochs, that the budget of an episode allows."""
+        return self._vector.num_slots(self._number)
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
+        masks: BoolArray = self._vector.action_masks()[self._number]
+        return masks
+
+    def render(self) -> str | PictureArray | None:
+        """Return the lane as the render mode says: a text, or a picture (H, W, 3) uint8."""
+        return self._vector.frame(self._number)
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Return an attribute, as ``gymnasium.Env`` does."""
+        return getattr(self, name)
+
+
+class CrawlVecEnv(VecEnv):
+    """A native vector environment as a Stable-Baselines3 VecEnv of N lanes.
+
+    Observations are (N, m, F) float32, rewards (N,) float32, dones (N,) bool, all fresh arrays.
+    A lane that ends has in its info ``terminal_observation`` (m, F), ``TimeLimit.truncated`` and
+    what the environment says of the step; the infos of all other lanes are one shared, read-only
+    ``{"TimeLimit.truncated": False}``. Episode statistics are for VecMonitor. Policies of the
+    suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``.
+
+    ``seed`` and ``set_options`` hold for the next reset; ``{"instance": Instance}`` pins one.
+
+    Args:
+        vector: made with ``autoreset_mode="SameStep"``, and with ``copy=True``, its default.
+        full_infos: give every lane its own full info at every step, as DummyVecEnv does; slower.
+
+    Raises:
+        ValueError: ``vector`` is no vector environment of this suite, resets in another mode, or
+            overwrites the observations that it returned.
+    """
+
+    def __init__(self, vector: gym.vector.VectorEnv[Any, Any, Any], *, full_infos: bool = False):
+        core = vector.unwrapped
+        if not isinstance(core, CrawlVectorEnv):
+            raise ValueError(
+                f"vector must be made by gymnasium.make_vec with an id of crawl_envs, got {vector}"
+            )
+        if core.autoreset_mode != AutoresetMode.SAME_STEP:
+            raise ValueError(
+                "vector must be made with autoreset_mode='SameStep', got "
+                f"{core.autoreset_mode.value!r}"
+            )
+        if not core.copy:
+            raise ValueError("vector must be made with copy=True, got copy=False")
+        self.vector, self.full_infos = core, full_infos
+        self.spec = core.spec
+        self.lanes = [Lane(core, number) for number in range(core.num_envs)]
+        self.features, self.num_lanes = core.features, core.num_lanes
+        self.action_form, self.batch, self.epoch = core.action_form, core.batch, core.epoch
+        self._actions: Any = None
+        self._bits = isinstance(core.single_action_space, gym.spaces.MultiBinary)
+        super().__init__(core.num_envs, core.single_observation_space, core.single_action_space)
+        self.metadata = core.metadata  # for recorders, as DummyVecEnv has it
+
+    # Episodes
+
+    def reset(self) -> NDArray[np.float32]:
+        """Begin an episode in all lanes and return the observations, (N, m, F).
+
+        Raises:
+            ValueError: an unknown option, an instance that does not fit, or one for some lanes
+                only.
+        """
+        seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
+        options = self._gathered_options()
+        self._reset_seeds()
+        self._reset_options()
+        observations, info = self.vector.reset(seed=seeds, options=options)
+        self.reset_infos = [lane_info(info, lane) for lane in range(self.num_envs)]
+        return observations
+
+    def _gathered_options(self) -> dict[str, Any] | None:
+        """Turn one dictionary of options per lane into one of lists over lanes."""
+        names = {name: None for options in self._options for name in options}
+        for name in names:
+            if not all(name in options for options in self._options):
+                raise ValueError(f"option {name!r} must be given to all lanes or to none")
+        return {name: [options[name] for options in self._options] for name in names} or None
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the actions of all lanes, (N, ...); of bits, also as floats, as models draw them."""
+        if self._bits and actions.dtype.kind == "f" and np.all((actions == 0) | (actions == 1)):
+            actions = actions.astype(np.int8)
+        self._actions = actions
+
+    def step_wait(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
+        """Step all lanes; those that end begin their next episode.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+        """
+        observations, rewards, terminated, truncated, info = self.vector.step(self._actions)
+        infos: list[dict[str, Any]]
+        if self.full_infos:
+            infos = [self._full_info(info, lane) for lane in range(self.num_envs)]
+        else:
+            infos = [GOING_ON] * self.num_envs
+        dones = terminated | truncated
+        if "final_obs" in info:
+            self._add_ends(infos, info, dones, truncated & ~terminated)
+        return observations, rewards.astype(np.float32), dones, infos
+
+    @staticmethod
+    def _full_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
+        return {**lane_info(info, lane), "TimeLimit.truncated": False}
+
+    def _add_ends(
+        self,
+        infos: list[dict[str, Any]],
+        info: Mapping[str, Any],
+        dones: BoolArray,
+        cut: BoolArray,
+    ) -> None:
+        """Give the lanes that end infos of their own, and keep those of their resets."""
+        for lane in map(int, np.flatnonzero(dones)):
+            infos[lane] = {
+                **lane_info(info["final_info"], lane),
+                "TimeLimit.truncated": bool(cut[lane]),
+                "terminal_observation": info["final_obs"][lane],
+            }
+            masked = "action_mask" in info
+            self.reset_infos[lane] = {"action_mask": info["action_mask"][lane]} if masked else {}
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.vector.close()
+
+    def get_images(self) -> Sequence[PictureArray | None]:
+        """Return a picture (H, W, 3) uint8 of each lane, with the render mode ``rgb_array``.
+
+        ``render`` puts them into one picture, which VecVideoRecorder records. In another mode there
+        is a warning, and None of each lane.
+        """
+        if self.render_mode != "rgb_array":
+            gym.logger.warn(f"render_mode must be 'rgb_array' for images, got {self.render_mode!r}")
+            return [None] * self.num_envs
+        return list(self.vector.render() or ())
+
+    # What Stable-Baselines3 asks of single environments
+
+    def _chosen(self, indices: Indices) -> Iterator[Lane]:
+        return (self.lanes[number] for number in self._get_indices(indices))
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """Return an attribute of each lane; AttributeError where there is none."""
+        return [getattr(lane, attr_name) for lane in self._chosen(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Set an attribute of each lane; the simulation does not read it."""
+        for lane in self._chosen(indices):
+            setattr(lane, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each lane, ``action_masks`` say; AttributeError where there is none."""
+        if method_name == "action_masks" and indices is None:
+            return list(self.vector.action_masks())
+        return [
+            getattr(lane, method_name)(*method_args, **method_kwargs)
+            for lane in self._chosen(indices)
+        ]
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
+    ) -> list[bool]:
+        """Return False for each lane: the native vector environment takes no wrappers."""
+        return [False for _ in self._chosen(indices)]
+
+    # What the suite's policies read
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        return self.vector.action_masks()
+
+    def tracker(self, lane: int) -> Tracker:
+        """Return what the tracker of a lane knows now, as fresh arrays."""
+        return self.vector.tracker(lane)
+
+    def last_log(self, lane: int) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker of a lane."""
+        return self.vector.last_log(lane)
+
+    def coins(self, lane: int) -> np.random.Generator:
+        """Return a fresh generator for the random choices of a lane's current episode."""
+        return self.vector.coins(lane)
+
+    def declare(self, change_rate: ArrayLike, lane: int) -> None:
+        """Say what change rates are believed in a lane, for the budget of the next step."""
+        self.vector.declare(change_rate, lane)
+
+    def num_slots(self, lane: int) -> int:
+        """Return the number of crawls, or epochs, that the budget of an episode allows."""
+        return self.vector.num_slots(lane)
+
+
+def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
+    """Return what a vector environment's info says of one lane, as a single environment would."""
+    own: dict[str, Any] = {}
+    for name, values in info.items():
+        if name.startswith("_") or name in ("final_obs", "final_info"):
+            continue
+        if isinstance(values, Mapping):
+            own[name] = lane_info(values, lane)
+        else:
+            value = values[lane]
+            own[name] = value.item() if np.ndim(value) == 0 else value
+    return own

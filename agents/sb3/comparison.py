@@ -1,0 +1,55 @@
+"""Agents and policies side by side: the same seeds, the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor
+
+from agents.sb3.arguments import TrainArguments, make_lanes
+from crawl_envs.types import FloatArray, Policy
+
+FIRST_SEED = 1_000_000
+"""First seed of evaluations, away from those that agents are usually trained on."""
+
+
+def mean_rewards(
+    build: Callable[[Any], Policy],
+    arguments: TrainArguments,
+    *,
+    episodes: int = 32,
+    seed: int = FIRST_SEED,
+    deterministic: bool = True,
+) -> FloatArray:
+    """Return the mean reward per step of one episode on each seed, (episodes,).
+
+    The episodes are those of Stable-Baselines3's ``evaluate_policy``, all lanes in step. With the
+    reward ``freshness`` the mean is the importance-weighted share of time in which pages were
+    fresh, and estimates the share of requests served fresh.
+
+    Args:
+        build: makes the policy from its environment, ``lambda env: policies.make(name, env)``: the
+            vector environment of the lanes, with all that policies for one of its kind read.
+        arguments: which environment; its seed is not used.
+        episodes: number of seeds, ``seed``, ``seed + 1``, ...; >= 1.
+        seed: the first of them.
+        deterministic: passed on to the policy.
+
+    Raises:
+        ValueError: what the environment or the policy objects to.
+    """
+    env = make_lanes(arguments, episodes, training=False)
+    policy = build(env.vector)
+    env.seed(seed)
+    returns, lengths = evaluate_policy(
+        policy,
+        VecMonitor(env),
+        n_eval_episodes=episodes,
+        deterministic=deterministic,
+        return_episode_rewards=True,
+    )
+    means: FloatArray = np.asarray(returns, np.float64) / np.asarray(lengths, np.float64)
+    return means

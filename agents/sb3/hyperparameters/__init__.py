@@ -1,0 +1,107 @@
+"""Recommended settings: YAML files in the format of RL-Zoo, and what a run takes from them.
+
+There is a file per algorithm, ``ppo.yml`` say, with an entry per environment id; RL-Zoo reads them
+as its own. Here :func:`defaults` gives what :class:`agents.sb3.arguments.TrainArguments` has a word
+for, and :func:`model_arguments` the rest. An id without an entry has the settings of CrawlNCIS-v0.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]  # it ships no types
+
+from agents import ALGORITHMS
+
+FOLDER = Path(__file__).parent
+FALLBACK = "CrawlNCIS-v0"
+WIDTH = 16
+"""Recommended units of a hidden layer."""
+WORDS = {
+    "n_envs": "lanes",
+    "n_timesteps": "steps",
+    "n_steps": "rollout",
+    "learning_rate": "learning_rate",
+    "gamma": "gamma",
+}
+"""Words of RL-Zoo for what a training run has another word for."""
+
+
+@functools.cache
+def _entries(algorithm: str) -> dict[str, dict[str, Any]]:
+    with (FOLDER / f"{algorithm}.yml").open(encoding="utf-8") as file:
+        entries: dict[str, dict[str, Any]] = yaml.safe_load(file)
+    return entries
+
+
+def settings(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
+    """Return an entry as it stands in the file.
+
+    Args:
+        algorithm: one of ALGORITHMS.
+        env_id: id of an environment, with or without ``crawl_envs:``.
+
+    Raises:
+        ValueError: an unknown algorithm.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, got {algorithm!r}")
+    entries = _entries(algorithm)
+    return dict(entries.get(env_id.removeprefix("crawl_envs:"), entries[FALLBACK]))
+
+
+def defaults(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
+    """Return the recommended arguments of a run, by their names in TrainArguments.
+
+    Raises:
+        ValueError: an unknown algorithm.
+    """
+    entry = settings(algorithm, env_id)
+    return {ours: entry[zoo] for zoo, ours in WORDS.items() if zoo in entry}
+
+
+def model_arguments(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
+    """Return the recommended arguments of the algorithm's class that :func:`defaults` leaves.
+
+    Raises:
+        ValueError: an unknown algorithm.
+    """
+    entry = settings(algorithm, env_id)
+    return {
+        name: value
+        for name, value in entry.items()
+        if name not in WORDS and name not in ("policy", "policy_kwargs")
+    }
+
+
+def policy_kwargs(
+    algorithm: str, env_id: str = FALLBACK, *, width: int = WIDTH, **env_args: Any
+) -> dict[str, Any]:
+    """Return the arguments of an entry's policy, for an environment made with ``env_args``.
+
+    The files name it for RL-Zoo, which evaluates the text; it makes an environment to learn
+    what its columns are called.
+
+    Args:
+        algorithm: one of ALGORITHMS.
+        env_id: id of the environment.
+        width: units of a hidden layer.
+        env_args: arguments of the environment.
+
+    Raises:
+        ValueError: an unknown algorithm, or what the environment objects to.
+    """
+    import gymnasium as gym
+
+    from agents.sb3.algorithms import network_arguments
+
+    network = "mlp" if settings(algorithm, env_id)["policy"].startswith("Mlp") else "pages"
+    core: Any = gym.make("crawl_envs:" + env_id.removeprefix("crawl_envs:"), **env_args).unwrapped
+    core.reset(seed=0)
+    cycle = core.problem.num_pages / core.problem.bandwidth
+    batch = core.batch if core.action_form == "scores" else None
+    arguments = network_arguments(algorithm, network, core.features, cycle, width, batch)
+    kwargs: dict[str, Any] = arguments["policy_kwargs"]
+    return kwargs

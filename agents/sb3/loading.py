@@ -1,0 +1,270 @@
+"""Trained agents, as they are saved and loaded.
+
+``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` (:mod:`agents.networks.page_scorer`) and
+``index.json`` (:mod:`agents.evolution.stored`) hold plain values and arrays. None is unpickled, so
+loading an agent of unknown origin runs no code of its author.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from agents import AGENT_FILES, SHIPPED, names
+from agents.networks.extraction import extract_scorer, page_network
+from agents.networks.page_scorer import PageScorer, ScoringAgent, check_columns, cycle_of
+from agents.networks.scaled_columns import check_cycle
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.building import ModelTraits
+from agents.sb3.model_file import load_model
+from crawl_envs.types import BoolArray, Policy
+
+MODEL, INDEX, SCORER = AGENT_FILES
+
+
+class Agent:
+    """A trained agent: a policy like those of :mod:`policies`, for observations as they come.
+
+    With the network ``pages`` it acts on any number of pages. Where that, or the time T = m / R,
+    is not that of its training, it needs ``env`` or ``cycle``, and acts by the network alone
+    (:class:`agents.networks.page_scorer.ScoringAgent`).
+
+    Attributes:
+        name: the algorithm's name.
+        arguments: the arguments of the run that trained it.
+        model: Stable-Baselines3's model.
+        features: names of the observation's columns.
+
+    Args:
+        model: Stable-Baselines3's model.
+        arguments: the arguments of its run.
+        features: names of the observation's columns.
+        env: the environment that it will act in, single, vector or bridge.
+        cycle: the time T there, without ``env``.
+
+    Raises:
+        ValueError: both ``env`` and ``cycle``; it cannot act in ``env``; a ``cycle`` that is not
+            positive, or for a network that is not ``pages``.
+    """
+
+    def __init__(
+        self,
+        model: BaseAlgorithm,
+        arguments: TrainArguments,
+        features: tuple[str, ...],
+        env: Any = None,
+        *,
+        cycle: float | None = None,
+    ) -> None:
+        self.name, self.model, self.arguments = arguments.algorithm, model, arguments
+        self.features = features
+        self._masked = arguments.algorithm == "maskableppo"
+        self._remembers = arguments.algorithm == "recurrentppo"
+        self._any_size = arguments.network == "pages" and not self._remembers
+        self._alive = features.index("alive") if "alive" in features else None
+        self._env = env
+        self._cycle = None if cycle is None else check_cycle(cycle)
+        self._scoring: ScoringAgent | None = None
+        if env is not None and cycle is not None:
+            raise ValueError(f"cycle must be None where env is given, got {cycle!r}")
+        if cycle is not None and not self._any_size:
+            raise ValueError(f"cycle must be None but for the network 'pages', got {cycle!r}")
+        if env is not None:
+            self.check_fits(env)
+
+    def _is_own_cycle(self) -> bool:
+        """Return whether the time T is that of the training; before a first reset it is."""
+        if self._cycle is None and self._env is None:
+            return True
+        trained = page_network(self.model)[0].scaling.cycle
+        if self._env is None:
+            return self._cycle == trained
+        core = getattr(self._env, "unwrapped", self._env)
+        try:
+            return all(cycle_of(core, lane) == trained for lane in range(core.num_lanes))
+        except ResetNeeded:
+            return True
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """Return the action for an observation, and ``state``, which recurrentppo renews.
+
+        Args:
+            observation: (m, F) of one lane, or (N, m, F) of N, in the environment's own units.
+            state: what recurrentppo remembers, None at first; others pass it through.
+            episode_start: where an episode begins, (N,) bool, for recurrentppo.
+            deterministic: take the best action; otherwise one is drawn (dqn: now and then).
+
+        Raises:
+            ValueError: an observation of another shape; one of another number of pages without
+                ``env`` and ``cycle``.
+        """
+        rows = np.asarray(observation)
+        if self._any_size and not self._as_trained(rows):
+            action, _ = self.scoring().predict(rows, deterministic=deterministic)
+            return action, state
+        extra: dict[str, Any] = {"deterministic": deterministic}
+        if self._masked:
+            extra["action_masks"] = self._masks(rows)
+        if self._remembers:
+            extra |= {"state": state, "episode_start": episode_start}
+        action, renewed = self.model.predict(rows, **extra)
+        action = np.asarray(action, self.model.action_space.dtype)
+        return action, renewed if self._remembers else state
+
+    def _as_trained(self, rows: NDArray[Any]) -> bool:
+        """Return whether the model itself can take an observation, or should say what is wrong."""
+        shape = self.model.observation_space.shape
+        assert shape is not None
+        if rows.ndim not in (2, 3) or rows.shape[-1] != shape[1]:
+            return True
+        return rows.shape[-2] == shape[0] and self._is_own_cycle()
+
+    def scoring(self) -> ScoringAgent:
+        """Return the same agent for any number of pages, without torch; its file is ``save``'s.
+
+        Raises:
+            ValueError: the network is not ``pages``, or has a memory.
+        """
+        if self._scoring is None:
+            scorer = extract_scorer(self.model, self.name, self.features)
+            seed = self.arguments.seed
+            self._scoring = ScoringAgent(scorer, self._env, cycle=self._cycle, seed=seed)
+        return self._scoring
+
+    def _masks(self, observation: Any) -> BoolArray | None:
+        """Return which pages exist, by the column ``alive``; None where all do."""
+        if self._alive is None:
+            return None
+        alive: BoolArray = np.asarray(observation)[..., self._alive] > 0.5
+        return alive
+
+    def check_fits(self, env: Any) -> None:
+        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
+        core = getattr(env, "unwrapped", env)
+        seen = getattr(core, "single_observation_space", core.observation_space)
+        acts = getattr(core, "single_action_space", core.action_space)
+        own = self.model.observation_space
+        if seen.shape == own.shape and tuple(core.features) == self.features:
+            if acts != self.model.action_space:
+                raise ValueError(
+                    f"the agent was trained on actions {self.model.action_space}, got {acts}"
+                )
+            return
+        if self._any_size:
+            form = extract_scorer(self.model, self.name, self.features).traits.action_form
+            check_columns(env, self.features, form)
+            return
+        raise ValueError(
+            f"the agent was trained on {own.shape} observations of {', '.join(self.features)}, "
+            f"got {seen.shape} of {', '.join(core.features)}; with network 'pages', without "
+            "memory, it could act on other numbers of pages"
+        )
+
+
+AnyAgent: TypeAlias = Agent | ScoringAgent | Policy
+"""What :func:`load` returns: all have ``predict``; see :class:`crawl_envs.types.Policy`."""
+
+
+def start_file(folder: str | Path) -> Path:
+    """Return the model in a folder that a run is to start from.
+
+    Raises:
+        ValueError: there is none.
+    """
+    path = Path(folder) / MODEL
+    if not path.is_file():
+        raise ValueError(
+            f"start must be a folder with {MODEL}, as a training run or a clone writes it, "
+            f"got {str(folder)!r}"
+        )
+    return path
+
+
+def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
+    """Copy the weights of a trained model into one that is to be trained.
+
+    Both must have the same network and columns. With the network ``pages`` the number of pages
+    may differ, and the time T = m / R, which is not among the weights, stays the new model's own;
+    so may the algorithm, among those with an actor and a critic. The optimiser starts anew.
+
+    Args:
+        model: the one to be trained, of :func:`agents.sb3.building.build_model`.
+        folder: where the trained one is.
+
+    Raises:
+        ValueError: there is no such model, or its weights do not fit.
+    """
+    path = start_file(folder)
+    other, _ = load_model(path)
+    mine, theirs = _features(model), _features(other)
+    if mine != theirs:
+        raise ValueError(
+            f"start must be an agent that sees {', '.join(mine)}, {path} sees {', '.join(theirs)}"
+        )
+    try:
+        model.policy.load_state_dict(other.policy.state_dict())
+    except RuntimeError:
+        raise ValueError(
+            f"start must be an agent with the network of the new one, {path} has another"
+        ) from None
+
+
+def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> AnyAgent:
+    """Return a trained agent.
+
+    What the folder holds decides its kind: ``model.zip`` is an :class:`Agent`, ``index.json`` a
+    learned index or a corrected belief, which needs ``env``, ``scorer.npz`` a
+    :class:`agents.networks.page_scorer.ScoringAgent`.
+
+    Args:
+        folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
+        env: if given, checked to be one that the agent can act in: single, vector or bridge. With
+            the network ``pages`` it may have another number of pages, and its own T = m / R is
+            what the network measures time by.
+        cycle: T, where there is no ``env``; None takes that of the training.
+
+    Raises:
+        ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
+            ``env`` or ``cycle``.
+    """
+    if not isinstance(folder_or_name, str | os.PathLike):
+        raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
+    name = str(folder_or_name)
+    folder = SHIPPED / name if name in names() else Path(folder_or_name)
+    found = [file for file in AGENT_FILES if (folder / file).exists()]
+    if not found:
+        known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
+        raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")
+    if found[0] == INDEX:
+        if cycle is not None:
+            raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
+        return _load_index(folder, env)
+    if found[0] == SCORER:
+        return ScoringAgent(PageScorer.load(folder / SCORER), env, cycle=cycle)
+    model, arguments = load_model(folder / MODEL)
+    return Agent(model, arguments, _features(model), env, cycle=cycle)
+
+
+def _features(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model sees."""
+    traits: ModelTraits = model.crawl_traits
+    return traits.features
+
+
+def _load_index(folder: Path, env: Any) -> Policy:
+    from agents.evolution import load_index
+
+    agent: Policy = load_index(folder, env)
+    return agent

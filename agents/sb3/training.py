@@ -1,0 +1,151 @@
+"""Training an agent, from arguments to a folder that :func:`agents.load` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecMonitor
+
+from agents.sb3.arguments import TrainArguments, make_lanes, pin
+from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.building import ModelTraits, build_model
+from agents.sb3.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
+from agents.sb3.loading import MODEL, Agent, start_from
+from agents.sb3.model_file import load_model, read_arguments, save_model
+from agents.sb3.torch_threads import threads
+
+CONFIG, CURVE = "config.json", "curve.csv"
+
+
+def train(
+    arguments: TrainArguments,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: bool = False,
+    beside: str = "",
+) -> Agent:
+    """Train an agent, and write it to a folder.
+
+    The folder gets ``model.zip``, ``config.json`` (the arguments) and ``curve.csv`` (steps, mean
+    reward per step, wall seconds). The model is saved every ``checkpoint_steps`` and at the end,
+    on an interrupt too; files are replaced at once, and curve rows are written as they come.
+
+    A run that resumes goes on from the saved model, its optimiser and its step count. Episodes
+    begin anew from seeds derived from the run's seed and that count, and DQN and SAC fill their
+    replay buffers again: so it differs from a run that was never stopped, but is itself repeatable.
+
+    Args:
+        arguments: what to train, on what and for how long.
+        out: the folder, made if need be.
+        resume: go on with the run in ``out``, if it has saved a model.
+        progress: show a progress bar on standard error.
+        beside: a word shown in the bar beside the mean reward, a level to reach say.
+
+    Returns:
+        The agent.
+
+    Raises:
+        ValueError: arguments that do not fit together; ``out`` holds an agent and ``resume`` is
+            False, or one of another run.
+        OSError: ``out`` cannot be written.
+    """
+    out = Path(out)
+    model_path = out / MODEL
+    going_on = model_path.exists()
+    if going_on and not resume:
+        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
+    if going_on:
+        arguments.check_resumes(read_arguments(model_path))
+    env = make_lanes(arguments, arguments.lanes, training=True)
+    _make_folder(out)
+    with threads(arguments.threads):
+        model = _resumed(model_path, env, arguments) if going_on else fresh_model(env, arguments)
+        rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
+        rows = rows if going_on else []
+        replace_text(out / CONFIG, arguments.to_json())
+        write_curve(out / CURVE, rows)
+        _learn(model, arguments, out, rows, progress=progress, beside=beside)
+    return Agent(model, arguments, env.features)
+
+
+def _make_folder(out: Path) -> None:
+    """Make a folder and see that it can be written to, before any work is done."""
+    out.mkdir(parents=True, exist_ok=True)
+    probe = out / ".writable.partial"
+    probe.touch()
+    probe.unlink()
+
+
+def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
+    """Build a model that has learned nothing, or what the agent that it starts from has learned.
+
+    Raises:
+        ValueError: that agent's weights do not fit.
+    """
+    env.seed(arguments.seed)
+    env.reset()
+    problem = env.get_attr("problem", 0)[0]
+    pin(env, arguments)
+    traits = ModelTraits.of(env, problem.num_pages / problem.bandwidth)
+    model = build_model(arguments, traits, VecMonitor(env))
+    if arguments.start is not None:
+        start_from(model, arguments.start)
+    return model
+
+
+def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
+    """Load a model to go on with, in episodes that it has not had."""
+    model, _ = load_model(path, VecMonitor(env))
+    entropy = np.random.SeedSequence([arguments.seed, model.num_timesteps])
+    model.set_random_seed(int(entropy.generate_state(1)[0] >> 1))
+    return model
+
+
+class SaveCallback(BaseCallback):
+    """Saves the model every ``checkpoint_steps``."""
+
+    def __init__(self, arguments: TrainArguments, path: Path, saved: int) -> None:
+        super().__init__()
+        self.arguments, self.path, self.saved = arguments, path, saved
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps - self.saved >= self.arguments.checkpoint_steps:
+            save_model(self.model, self.arguments, self.path)
+            self.saved = self.num_timesteps
+        return True
+
+
+def _learn(
+    model: BaseAlgorithm,
+    arguments: TrainArguments,
+    out: Path,
+    rows: list[CurveRow],
+    *,
+    progress: bool,
+    beside: str,
+) -> None:
+    """Learn up to the number of steps asked for, saving as it goes."""
+    left = arguments.steps - model.num_timesteps
+    if left <= 0:
+        return
+    curve = CurveCallback(
+        out / CURVE,
+        rows,
+        every=max(1, arguments.steps // arguments.curve_rows),
+        steps=arguments.steps,
+        progress=progress,
+        beside=beside,
+    )
+    save = SaveCallback(arguments, out / MODEL, model.num_timesteps)
+    try:
+        model.learn(left, callback=[curve, save], reset_num_timesteps=False)
+    except KeyboardInterrupt:
+        save_model(model, arguments, out / MODEL)
+        raise
+    finally:
+        curve.close()
+    save_model(model, arguments, out / MODEL)

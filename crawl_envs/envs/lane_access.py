@@ -1,0 +1,164 @@
+"""What policies, oracles and tests read of an environment, single or vector: lane by lane."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium import logger
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import ArrayLike
+
+from crawl_envs.envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import CrawlLog, Ledger, Tracker
+from crawl_envs.worlds.lanes import Episodes
+
+
+class LaneReader:
+    """The part of an environment that reads its lanes.
+
+    Policies that are bound to an environment use nothing else of it.
+
+    Args:
+        lanes: the batch.
+        objective: what is paid.
+        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture), of each lane.
+
+    Raises:
+        ValueError: an unknown render mode.
+    """
+
+    np_random: np.random.Generator
+    render_mode: str | None
+    _spec: EnvSpec | None = None
+
+    def __init__(self, lanes: Episodes, objective: Objective, render_mode: str | None) -> None:
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(f"render_mode must be one of {RENDER_MODES}, got {render_mode!r}")
+        self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
+        self._histories: defaultdict[int, History] = defaultdict(History)
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The specification from which Gymnasium made the environment, or None.
+
+        Its ``max_episode_steps`` is the number of steps of an episode at the bandwidth of the
+        arguments. A pinned instance with another bandwidth has episodes of another length.
+        """
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and spec.max_episode_steps is None:
+            spec = replace(spec, max_episode_steps=self.lanes.steps_per_episode())
+        self._spec = spec
+
+    @property
+    def num_lanes(self) -> int:
+        """Number of lanes, N."""
+        return self.lanes.num_lanes
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of an observation."""
+        return self.lanes.features
+
+    @property
+    def action_form(self) -> str:
+        """Name of the action form."""
+        return self.lanes.form.name
+
+    @property
+    def batch(self) -> int:
+        """Slots per decision."""
+        return self.lanes.form.batch
+
+    @property
+    def epoch(self) -> float:
+        """Length of an epoch where actions are rates, else NaN."""
+        return self.lanes.epoch
+
+    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
+        """Say what change rates the tracker believes, for the budget of the next step.
+
+        See :meth:`crawl_envs.worlds.pages.rate_lanes.EpochLanes.declare`.
+
+        Raises:
+            ValueError: actions are no rates, not one finite number >= 0 per page, no such lane.
+        """
+        self.lanes.declare(change_rate, lane)
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """Return what the tracker of a lane knows now, as fresh arrays."""
+        return self.lanes.tracker(lane)
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """Return what the last step, or reset, taught the tracker of a lane."""
+        return self.lanes.last_log(lane)
+
+    def ledger(self, lane: int = 0) -> Ledger:
+        """Return what truly happened in a lane since its episode began."""
+        return self.lanes.ledger(lane)
+
+    def coins(self, lane: int = 0) -> np.random.Generator:
+        """Return a fresh generator for the random choices of a lane's current episode."""
+        return self.lanes.coins(lane)
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Return the number of crawls that the budget of a lane's episode allows."""
+        return self.lanes.num_slots(lane)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that decides what happens next."""
+        return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take on a state that :meth:`get_state` of an equal environment returned.
+
+        To policies it is a new episode: what they remember is of another past, so that those that
+        learn start anew.
+
+        Raises:
+            ValueError: it is no such state, or of an environment that is not equal; nothing has
+                happened then.
+        """
+        if not isinstance(state, Mapping) or "np_random" not in state:
+            raise ValueError(f"state must be of get_state, got {type(state).__name__}")
+        state = dict(state)
+        self.np_random.bit_generator.state = state.pop("np_random")
+        self.lanes.set_state(state)
+
+    # Rendering
+
+    def frame(self, lane: int = 0) -> str | PictureArray | None:
+        """Return a lane as the render mode says: a text, or a picture (H, W, 3) uint8.
+
+        Both show the truth. The picture's curve of freshness has a step per call. Without a render
+        mode there is a warning, and None.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.DependencyNotInstalled: matplotlib is missing, for ``rgb_array``.
+        """
+        if self.render_mode is None:
+            logger.warn("render does nothing: give make a render_mode, 'ansi' or 'rgb_array'")
+            return None
+        lanes = self.lanes
+        scene = Scene(
+            tracker=lanes.tracker(lane),
+            instance=lanes.instance(lane),
+            ledger=lanes.ledger(lane),
+            log=lanes.last_log(lane),
+            fresh=lanes.fresh(lane),
+            horizon=lanes.horizon,
+            budget=lanes.crawls_allowed(lane),
+        )
+        if self.render_mode == "ansi":
+            return text(scene)
+        history = self._histories[lane]
+        history.record(scene.tracker.episode, scene.ledger)
+        return picture(scene, history)

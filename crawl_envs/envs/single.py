@@ -1,0 +1,119 @@
+"""The single environment: a batch of one lane with Gymnasium's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium import Env
+from gymnasium.error import ResetNeeded
+
+from crawl_envs.envs.lane_access import LaneReader
+from crawl_envs.envs.rendering import RENDERING, PictureArray
+from crawl_envs.spaces.observations import ObservationArray, observation_space
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import BoolArray, Instance, Problem
+from crawl_envs.types.arguments import whole
+from crawl_envs.worlds.lanes import Episodes
+
+SingleEnv: TypeAlias = Env[ObservationArray, Any]
+"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
+
+
+class CrawlEnv(LaneReader, SingleEnv):
+    """One crawling environment.
+
+    Args:
+        lanes: a batch of one lane.
+        objective: what is paid.
+        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
+
+    Attributes:
+        make_lanes: makes a batch of any number of such lanes; in the families' environments.
+
+    Raises:
+        ValueError: an unknown render mode.
+    """
+
+    # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
+    metadata: dict[str, Any] = {**RENDERING}  # noqa: RUF012
+    make_lanes: Callable[[int], Episodes]
+
+    def __init__(
+        self, lanes: Episodes, objective: Objective, *, render_mode: str | None = None
+    ) -> None:
+        super().__init__(lanes, objective, render_mode)
+        self.action_space = lanes.form.space()
+        self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[ObservationArray, dict[str, Any]]:
+        """Begin an episode.
+
+        A seed draws the instance anew. ``options["instance"]`` pins an instance until the next
+        seeded reset. The first reset without a seed takes one at random.
+
+        Raises:
+            ValueError: a negative seed, an unknown option, an instance that does not fit.
+        """
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"options must be None or a mapping, got {options!r}")
+        options = dict(options or {})
+        instance = options.pop("instance", None)
+        if options or not (instance is None or isinstance(instance, Instance)):
+            raise ValueError(
+                f"options must be None or {{'instance': an Instance}}, "
+                f"got {options or {'instance': instance}!r}"
+            )
+        seed = None if seed is None else whole("seed", seed, 0)
+        super().reset(seed=seed)
+        self.lanes.begin(np.ones(1, np.bool_), [seed], [instance], self.np_random)
+        return self.lanes.observation(0), self._masked({})
+
+    def step(self, action: Any) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
+        """Crawl as the action says, and go on to the next decision.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+            gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode.
+        """
+        lanes = self.lanes
+        if lanes.any_ended:
+            raise ResetNeeded("call reset: the episode has ended")
+        outcomes = [row.item() for row in lanes.play(lanes.form.decode_one(action))]
+        terms = self.objective.terms(outcomes)
+        info: dict[str, Any] = {"reward_terms": terms}
+        for name, row in lanes.reported:
+            info[name] = outcomes[row]
+        truncated = lanes.newly_ended() is not None
+        reward = self.objective.total(terms)
+        return lanes.observation(0), reward, False, truncated, self._masked(info)
+
+    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the mask of pages that may be crawled, where pages are born and die."""
+        if self.lanes.mortal:
+            info["action_mask"] = self.action_masks().astype(np.int8)
+        return info
+
+    def render(self) -> str | PictureArray | None:
+        """Return the environment as the render mode says; see :meth:`LaneReader.frame`."""
+        return self.frame()
+
+    # What policies, oracles and tests read
+
+    @property
+    def instance(self) -> Instance:
+        """The truth, for oracles and tests."""
+        return self.lanes.instance(0)
+
+    @property
+    def problem(self) -> Problem:
+        """What the tracker is told of the instance."""
+        return self.lanes.problem(0)
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
+        masks: BoolArray = self.lanes.action_masks()[0]
+        return masks

@@ -1,0 +1,278 @@
+"""The vector environment: a batch of lanes with Gymnasium's conventions and autoreset modes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from crawl_envs.envs.lane_access import LaneReader
+from crawl_envs.envs.rendering import RENDERING, RenderMode
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.spaces.observations import ObservationArray, batched, observation_space
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import BoolArray, FloatArray, Instance
+from crawl_envs.types.arguments import whole
+from crawl_envs.worlds.lanes import Episodes
+
+NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
+"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
+
+
+class CrawlVectorEnv(LaneReader, NativeVectorEnv):
+    """N crawling environments that step together.
+
+    Args:
+        lanes: the batch.
+        objective: what is paid.
+        autoreset_mode: one of Gymnasium's three modes, or its value as a string.
+        copy: return observations that stay valid; False returns the buffer that the next step
+            overwrites, which is faster.
+        render_mode: None, ``ansi`` (a text per lane) or ``rgb_array`` (a picture per lane).
+
+    Raises:
+        ValueError: an unknown autoreset mode or render mode.
+    """
+
+    # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        **RENDERING,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        lanes: Episodes,
+        objective: Objective,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(lanes, objective, render_mode)
+        self.copy = copy
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.num_envs = lanes.num_lanes
+        self._reported = [(name, f"_{name}", row) for name, row in lanes.reported]
+        self._everywhere = np.ones(self.num_envs, np.bool_)
+        self._everywhere.setflags(write=False)
+        self._nowhere = np.zeros(self.num_envs, np.bool_)
+        self.single_action_space = lanes.form.space()
+        self.single_observation_space = observation_space(
+            lanes.features, lanes.num_pages, lanes.horizon
+        )
+        self.observation_space = batched(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[ObservationArray, dict[str, Any]]:
+        """Begin an episode in all lanes, or in those of ``options["reset_mask"]``.
+
+        A seed gives lane i the seed ``seed + i``, or the i-th of a list, and draws its instance
+        anew. ``options["instance"]``, one or one per lane, pins instances until the next seeded
+        reset. The first reset without a seed takes one at random.
+
+        Raises:
+            ValueError: a negative seed, a list of the wrong length, an unknown option, an
+                instance that does not fit.
+        """
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"options must be None or a mapping, got {options!r}")
+        options = dict(options or {})
+        chosen = self._reset_mask(options.pop("reset_mask", None))
+        instances = self._given_instances(options.pop("instance", None))
+        if options:
+            raise ValueError(
+                f"options must be among 'instance' and 'reset_mask', got {tuple(options)}"
+            )
+        seeds = self._lane_seeds(seed)
+        if seeds[0] is not None:
+            super().reset(seed=seeds[0])
+        self.lanes.begin(chosen, seeds, instances, self.np_random)
+        return self.lanes.observations(self.copy), self._masked({}, self._everywhere)
+
+    def step(self, actions: Any) -> tuple[ObservationArray, FloatArray, Any, Any, dict[str, Any]]:
+        """Crawl as the actions say, and go on to the next decision.
+
+        Raises:
+            ValueError: an action outside its space; nothing has happened then.
+            gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode
+                with autoreset disabled.
+        """
+        lanes = self.lanes
+        over = lanes.ended.copy() if lanes.any_ended else None
+        if over is not None and self.autoreset_mode == AutoresetMode.DISABLED:
+            raise ResetNeeded(f"call reset: the episode has ended in lanes {np.flatnonzero(over)}")
+        outcomes = lanes.play(lanes.form.decode(actions, self.num_envs))
+        terms = self.objective.terms(outcomes)
+        rewards = self.objective.total(terms).copy()
+        truncated = lanes.newly_ended()
+        if truncated is not None and self.autoreset_mode == AutoresetMode.SAME_STEP:
+            info = self._final(terms, outcomes, truncated)
+            lanes.begin_next(truncated)
+        else:
+            info = self._info(terms, outcomes, self._everywhere if over is None else ~over)
+        if over is not None:
+            lanes.begin_next(over)
+        if truncated is None:
+            truncated = self._nowhere.copy()
+        terminated = self._nowhere.copy()
+        info = self._masked(info, self._everywhere)
+        return lanes.observations(self.copy), rewards, terminated, truncated, info
+
+    def _info(
+        self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
+    ) -> dict[str, Any]:
+        """Return the info of a step, arrays over lanes, and the mask of lanes that took it."""
+        parts: dict[str, Any] = {}
+        for name, values in terms.items():
+            parts[name], parts["_" + name] = values.copy(), there
+        info: dict[str, Any] = {"reward_terms": parts, "_reward_terms": there}
+        for name, mask, row in self._reported:
+            info[name], info[mask] = outcomes[row].copy(), there
+        return info
+
+    def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
+        """Add the mask of pages that may be crawled, where pages are born and die."""
+        if self.lanes.mortal:
+            info["action_mask"] = self.action_masks().astype(np.int8)
+            info["_action_mask"] = there
+        return info
+
+    def _final(
+        self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], ended: BoolArray
+    ) -> dict[str, Any]:
+        """Return the info of a step in which lanes end and are about to be reset.
+
+        Their last observation and info go under ``final_obs`` and ``final_info``.
+        """
+        final: NDArray[np.object_] = np.full(self.num_envs, None, object)
+        for lane in np.flatnonzero(ended):
+            final[lane] = self.lanes.observation(int(lane))
+        info = self._info(terms, outcomes, ~ended)
+        info["final_obs"], info["_final_obs"] = final, ended
+        info["final_info"] = self._masked(self._info(terms, outcomes, ended), ended)
+        info["_final_info"] = ended
+        return info
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a text or a picture per lane; see :meth:`LaneReader.frame`."""
+        if self.render_mode is None:
+            self.frame()  # warns
+            return None
+        return tuple(self.frame(lane) for lane in range(self.num_envs))
+
+    # Arguments of reset
+
+    def _reset_mask(self, mask: Any) -> BoolArray:
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        chosen = np.asarray(mask)
+        if chosen.shape != (self.num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
+            raise ValueError(
+                f"options['reset_mask'] must be bool of shape ({self.num_envs},) and not all "
+                f"False, got {mask!r}"
+            )
+        return chosen
+
+    def _given_instances(self, given: Any) -> list[Instance | None]:
+        if given is None or isinstance(given, Instance):
+            return [given] * self.num_envs
+        instances = list(given) if isinstance(given, Sequence) else []
+        if len(instances) != self.num_envs or not all(isinstance(i, Instance) for i in instances):
+            raise ValueError(
+                f"options['instance'] must be an Instance or {self.num_envs} of them, got {given!r}"
+            )
+        return instances
+
+    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        """Return the seed of each lane; None lets its streams go on."""
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed must be one or {self.num_envs} of them, got {seed!r}")
+            return [None if one is None else whole("seed", one, 0) for one in seed]
+        if seed is None:
+            return [None] * self.num_envs
+        first = whole("seed", seed, 0)
+        return [first + lane for lane in range(self.num_envs)]
+
+    # What policies, oracles and tests read
+
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The truth about each lane."""
+        return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
+
+    def action_masks(self) -> BoolArray:
+        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        return self.lanes.action_masks()
+
+
+class FamilyVectorEnv(CrawlVectorEnv):
+    """Base of the families' vector environments: lanes like a family's single environment.
+
+    A subclass sets ``single``, the class of the single environment, and takes all of its keywords
+    beside those below.
+
+    Args:
+        num_envs: number of lanes, N.
+        autoreset_mode: of :class:`CrawlVectorEnv`: ``NextStep``, ``SameStep`` or ``Disabled``.
+        copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
+        render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
+        max_episode_steps: None, or the number of steps of an episode, which ``gymnasium.make_vec``
+            passes on from the specification of an environment.
+        **arguments: of the single environment.
+
+    Raises:
+        ValueError: an argument outside its range.
+        TypeError: an argument that does not exist.
+    """
+
+    single: ClassVar[type[CrawlEnv]]
+    __signature__: ClassVar[inspect.Signature | None]
+
+    def __init_subclass__(cls) -> None:
+        """Show the keywords of the single environment in the signature of the class."""
+        super().__init_subclass__()
+        own = dict(inspect.signature(FamilyVectorEnv.__init__).parameters)
+        del own["self"], own["arguments"]
+        keywords = {**own, **inspect.signature(cls.single).parameters}
+        overridden = "__init__" in vars(cls)
+        cls.__signature__ = None if overridden else inspect.Signature(list(keywords.values()))
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: RenderMode | None = None,
+        max_episode_steps: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        one = self.single(**arguments)
+        lanes = one.make_lanes(num_envs)
+        steps = lanes.steps_per_episode()
+        if max_episode_steps not in (None, steps):
+            raise ValueError(
+                f"max_episode_steps must be None or {steps}, the number of steps of an episode, "
+                f"got {max_episode_steps!r}"
+            )
+        super().__init__(
+            lanes,
+            one.objective,
+            autoreset_mode=autoreset_mode,
+            copy=copy,
+            render_mode=render_mode,
+        )

@@ -1,0 +1,172 @@
+"""Recorded fragments of a trace: read, checked, and cut to a window as contents of pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.instances.traces.tables import (
+    ColumnKind,
+    Columns,
+    check_range,
+    check_rows,
+    complain,
+    read_columns,
+)
+from crawl_envs.instances.traces.windows import RecordedFragments, Signals, Trace, TraceWindow
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.worlds.fragments.contents import Contents
+
+FILE = "fragments.parquet"
+COLUMNS: dict[str, ColumnKind] = {
+    "page_id": "whole",
+    "fragment": "whole",
+    "birth": "optional number",
+    "death": "optional number",
+}
+HASHES = 1 << 32
+
+
+def read_fragments(
+    folder: Path, created: FloatArray, deleted: FloatArray, days: float, modulus: int | None
+) -> RecordedFragments | None:
+    """Read and check the fragments of the trace in ``folder``; None where it has none.
+
+    Args:
+        folder: the trace's.
+        created: birth of each page, (m,).
+        deleted: death of each page, inf where none, (m,).
+        days: length of the record.
+        modulus: the ``fragment_modulus`` of ``meta.json``, None where it says none.
+
+    Raises:
+        ValueError: the file is foreign or truncated, or a value does not fit; the message names
+            file, column, value and expectation.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    if modulus is None:
+        raise ValueError(
+            f"{folder / 'meta.json'}: entry 'fragment_modulus' is missing, expected beside {FILE}"
+        )
+    columns, _ = read_columns(path, COLUMNS)
+    page = columns["page_id"]
+    check_rows(path, "page_id", page, created.size, "pages")
+    check_rows(path, "fragment", columns["fragment"], HASHES, "hashes")
+    _check_lives(path, columns, created[page], deleted[page], days)
+    birth = np.where(np.isnan(columns["birth"]), -np.inf, columns["birth"])
+    death = np.where(np.isnan(columns["death"]), np.inf, columns["death"])
+    fragment = columns["fragment"]
+    _check_apart(path, page, fragment, birth, death)
+    order = np.lexsort((fragment, birth, page))
+    hashes = fragment[order].astype(np.uint32)
+    return RecordedFragments(page[order], hashes, birth[order], death[order], modulus)
+
+
+def _check_lives(
+    path: Path, columns: Columns, created: FloatArray, deleted: FloatArray, days: float
+) -> None:
+    """Raise ValueError unless every spell lies in the record and in its page's life.
+
+    ``created`` and ``deleted`` are those of the page of each row.
+    """
+    birth, death = columns["birth"], columns["death"]
+    first, stays = np.isnan(birth), np.isnan(death)
+    check_range(path, "birth", birth[~first], 0.0, days)
+    check_range(path, "death", death[~stays], 0.0, days)
+    checks = (
+        ("birth", first & (created > 0.0), "a time, not before the page's 'created'"),
+        ("birth", birth < created, "a time not before the page's 'created'"),
+        ("death", stays & (deleted <= days), "a time, not after the page's 'deleted'"),
+        ("death", death > deleted, "a time not after the page's 'deleted'"),
+        ("death", death <= birth, "a time after the fragment's 'birth'"),
+    )
+    for name, wrong, expected in checks:
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            held = "null" if np.isnan(columns[name][row]) else columns[name][row]
+            life = f"page {columns['page_id'][row]} lived {created[row]} to {deleted[row]}"
+            raise complain(path, name, f"{held} in row {row}", f"{expected} ({life})")
+
+
+def _check_apart(
+    path: Path, page: IntArray, fragment: IntArray, birth: FloatArray, death: FloatArray
+) -> None:
+    """Raise ValueError where a fragment comes back to a page that it has not left before."""
+    identity = page * HASHES + fragment
+    order = np.lexsort((birth, identity))
+    before, after = order[:-1], order[1:]
+    wrong = (identity[before] == identity[after]) & (birth[after] <= death[before])
+    if wrong.any():
+        row, other = int(after[np.argmax(wrong)]), int(before[np.argmax(wrong)])
+        raise complain(
+            path,
+            "birth",
+            f"{birth[row]} in row {row}",
+            f"a time after {death[other]}, when fragment {fragment[row]} of page {page[row]} left "
+            f"(row {other})",
+        )
+
+
+def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, IntArray]:
+    """Return what pages say in the window (start, end], and which pages of the trace they are.
+
+    They are the pages with recorded fragments that exist at some time of the window; what it has
+    of other pages :func:`window_tape` leaves out. Fragments have the keys of their hashes.
+
+    Args:
+        trace: the record.
+        start: start of the window, days since the record's start.
+        end: end of the window.
+
+    Returns:
+        Contents of k pages, with times since ``start``: a spell that began at ``start`` or before
+        was there at first, one that ends after ``end`` stays. And the pages' rows in the trace,
+        ascending, (k,) int64.
+
+    Raises:
+        ValueError: the window does not lie in the record, the trace has no fragments, or no such
+            page exists in the window.
+    """
+    trace.check_window(start, end)
+    spells = trace.fragments
+    if spells is None:
+        raise ValueError(f"trace {trace.name!r} has no recorded fragments, expected {FILE}")
+    exists = (trace.created <= end) & (trace.deleted > start)
+    pages = np.unique(spells.page)
+    pages = pages[exists[pages]]
+    if pages.size == 0:
+        raise ValueError(
+            f"trace {trace.name!r} has no page with recorded fragments in ({start:g}, {end:g}]"
+        )
+    seen = (spells.birth <= end) & (spells.death > start)
+    birth, death = spells.birth[seen], spells.death[seen]
+    contents = Contents.of_spells(
+        pages.size,
+        np.searchsorted(pages, spells.page[seen]),
+        np.where(birth <= start, -np.inf, birth - start),
+        np.where(death > end, np.inf, death - start),
+        key=spells.fragment[seen],
+    )
+    return contents, pages
+
+
+def window_tape(
+    trace: Trace, start: float, end: float, signals: Signals, pages: IntArray
+) -> TraceWindow:
+    """Return the window's events of some pages, numbered anew in the order given.
+
+    Args:
+        trace: the record.
+        start: start of the window, days since the record's start.
+        end: end of the window.
+        signals: which recorded signals are sent.
+        pages: rows of the pages in the trace, (k,), as :func:`window_contents` gives them.
+
+    Raises:
+        ValueError: the window does not lie in the record, ``signals`` is unknown, or ``pages`` are
+            not rows of the trace.
+    """
+    return trace.window(start, end, signals).of_pages(pages)

@@ -1,0 +1,1 @@
+"""Sets of URLs after published statistics, or read from a file."""

@@ -1,0 +1,85 @@
+"""A stand-in for the Bing set of Kolobov et al. (2019), with signals as section 6.7 gives them.
+
+The set itself has no measured signals, and the histogram that Busa-Fekete et al. (2025) draw theirs
+from (figure 1) is only a picture. So everything here is drawn from laws that are fitted to what is
+published, or chosen where nothing is; each number below says which.
+
+Importance, change rates and who declares signals follow :mod:`crawl_envs.instances.urls.law`; here
+are the signals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawl_envs.instances.urls.law import urls_of
+from crawl_envs.types import BoolArray, FloatArray, Instance
+from crawl_envs.types.arguments import bandwidth_function, whole
+from crawl_envs.types.delay import Delay
+
+PRECISION_EDGES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+PRECISION_SHARES = (0.22, 0.20, 0.17, 0.14, 0.11, 0.07, 0.04, 0.035, 0.012, 0.003)
+RECALL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+RECALL_SHARES = (0.13, 0.16, 0.19, 0.19, 0.16, 0.12, 0.03, 0.014, 0.005, 0.001)
+TAIL = 0.05
+"""Chosen, bins of histograms, uniform within: the upper 5% begin at precision 0.7 and recall 0.6,
+which is where the paper draws the line of high quality, and little lies above 0.8, as it says."""
+
+
+@dataclass(frozen=True)
+class BingLike:
+    """A generator of instances like the semi-synthetic set of section 6.7; time is in days.
+
+    Declared pages have precision and recall from the upper tails of their histograms, all others
+    from the lower 95%, independently of each other. False signals come at the rate that gives the
+    precision: nu = recall * Delta * (1 - precision) / precision. Importance has mean 1 per day
+    (that of the set is about 1134: every request is an event, and only proportions matter).
+
+    Args:
+        num_pages: number of pages, m >= 1.
+        bandwidth: crawls per day, > 0.
+        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        delay: how long signals travel.
+
+    Raises:
+        ValueError: fewer than one page, a bad bandwidth.
+    """
+
+    num_pages: int
+    bandwidth: float
+    bandwidth_steps: tuple[tuple[float, float], ...] = ()
+    delay: Delay | None = None
+
+    def __post_init__(self) -> None:
+        whole("num_pages", self.num_pages, 1)
+        bandwidth_function(self.bandwidth, self.bandwidth_steps)
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Draw an instance."""
+        fame, own, other = rng.standard_normal((3, self.num_pages))
+        importance, change_rate, declared = urls_of(fame, own, other)
+        precision = _quality(rng, declared, PRECISION_EDGES, PRECISION_SHARES)
+        recall = _quality(rng, declared, RECALL_EDGES, RECALL_SHARES)
+        return Instance(
+            importance,
+            change_rate,
+            recall,
+            recall * change_rate * (1.0 - precision) / precision,
+            bandwidth=self.bandwidth,
+            bandwidth_steps=self.bandwidth_steps,
+            delay=self.delay,
+        )
+
+
+def _quality(
+    rng: np.random.Generator,
+    declared: BoolArray,
+    edges: tuple[float, ...],
+    shares: tuple[float, ...],
+) -> FloatArray:
+    """Draw from a histogram: from its upper TAIL where declared, from all below elsewhere."""
+    uniform = rng.random(declared.size)
+    level = np.where(declared, 1.0 - TAIL * uniform, (1.0 - TAIL) * uniform)
+    return np.interp(level, np.concatenate([[0.0], np.cumsum(shares)]), edges)

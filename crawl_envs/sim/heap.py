@@ -1,0 +1,133 @@
+"""Pages in the order in which they are due: a heap that knows where each page stands in it.
+
+Pages that are never due, at an infinite time, are not in the heap and cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.sim.state import Records
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+
+
+@compiled()
+def push_pending(heap: Records, size: int, time: float, code: int) -> None:
+    """Add a signal under way to a heap of ``size`` events, ordered by time of arrival.
+
+    Raises:
+        RuntimeError: the heap is full.
+    """
+    if size == heap.shape[0]:
+        raise RuntimeError("more signals are under way than was provided for")
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) // 2
+        if heap[parent].time <= time:
+            break
+        heap[hole].time, heap[hole].code = heap[parent].time, heap[parent].code
+        hole = parent
+    heap[hole].time, heap[hole].code = time, code
+
+
+@compiled()
+def pop_pending(heap: Records, size: int) -> None:
+    """Remove the signal that arrives first, ``heap[0]``, from a heap of ``size`` events."""
+    last = size - 1
+    time, code = heap[last].time, heap[last].code
+    hole = 0
+    while 2 * hole + 1 < last:
+        child = 2 * hole + 1
+        if child + 1 < last and heap[child + 1].time < heap[child].time:
+            child += 1
+        if time <= heap[child].time:
+            break
+        heap[hole].time, heap[hole].code = heap[child].time, heap[child].code
+        hole = child
+    heap[hole].time, heap[hole].code = time, code
+
+
+class Agenda(NamedTuple):
+    """When pages are due; among equal times the lowest page comes first.
+
+    Attributes:
+        due: when each page is due, inf for never, (m,).
+        heap: the pages that are due at all, the first of them at place 0, (m,).
+        place: where each page stands in the heap, -1 where it does not, (m,).
+        size: number of pages in the heap, (1,).
+    """
+
+    due: FloatArray
+    heap: IntArray
+    place: IntArray
+    size: IntArray
+
+
+def empty_agenda(num_pages: int) -> Agenda:
+    """Return an agenda of ``num_pages`` pages of which none is due."""
+    return Agenda(
+        due=np.full(num_pages, np.inf),
+        heap=np.zeros(num_pages, np.int64),
+        place=np.full(num_pages, -1),
+        size=np.zeros(1, np.int64),
+    )
+
+
+@compiled(forceinline=True)
+def comes_before(due: FloatArray, one: int, other: int) -> bool:
+    """Whether a page is due before another one."""
+    return bool(due[one] < due[other] or (due[one] == due[other] and one < other))
+
+
+@compiled(forceinline=True)
+def put(agenda: Agenda, page: int, hole: int) -> None:
+    """Fill a place of the heap with a page."""
+    agenda.heap[hole] = page
+    agenda.place[page] = hole
+
+
+@compiled(forceinline=True)
+def settle(agenda: Agenda, page: int, hole: int) -> None:
+    """Fill a hole of the heap with a page, or with others to make its right place one."""
+    due, heap, size = agenda.due, agenda.heap, agenda.size[0]
+    while hole > 0 and comes_before(due, page, heap[(hole - 1) // 2]):
+        put(agenda, heap[(hole - 1) // 2], hole)
+        hole = (hole - 1) // 2
+    while 2 * hole + 1 < size:
+        child = 2 * hole + 1
+        if child + 1 < size and comes_before(due, heap[child + 1], heap[child]):
+            child += 1
+        if not comes_before(due, heap[child], page):
+            break
+        put(agenda, heap[child], hole)
+        hole = child
+    put(agenda, page, hole)
+
+
+@compiled(forceinline=True)
+def set_due(agenda: Agenda, page: int, time: float) -> None:
+    """Let a page be due at another time, which may be infinite."""
+    agenda.due[page] = time
+    hole = agenda.place[page]
+    if math.isinf(time):
+        if hole < 0:
+            return
+        agenda.place[page] = -1
+        agenda.size[0] -= 1
+        if hole < agenda.size[0]:
+            settle(agenda, agenda.heap[agenda.size[0]], hole)
+        return
+    if hole < 0:
+        hole = agenda.size[0]
+        agenda.size[0] += 1
+    settle(agenda, page, hole)
+
+
+@compiled(forceinline=True)
+def first_due(agenda: Agenda) -> float:
+    """Return when the first page is due, inf if none is."""
+    return float(agenda.due[agenda.heap[0]]) if agenda.size[0] > 0 else math.inf

@@ -1,0 +1,1 @@
+"""Compiled rollouts of policies, on the kernel that the environments step."""

@@ -1,0 +1,145 @@
+"""Whole episodes of one lane in compiled code, by a policy that learns while it crawls.
+
+At every decision it first learns from the crawl before, then is told which pages were born or died
+since, then hears the signals since, in order of time, and then scores the pages; the existing page
+of the largest score is crawled, the lowest among equals. Scores may fall as well as rise, so all
+pages are scored at every decision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiled_policies import AGE_ROUNDING
+from crawl_envs.types.compiling import HEAR, LEARN, MEET, MEMORY, SCORE, compiled
+
+LEARNER_SIGNATURE = types.boolean(
+    types.int64[:, ::1],
+    MEET,
+    LEARN,
+    HEAR,
+    SCORE,
+    *MEMORY,
+    types.float64[::1],
+    types.boolean[::1],
+    types.int64[::1],
+)
+
+
+@compiled()
+def largest(scores: FloatArray, alive: BoolArray) -> int:
+    """Return the existing page of the largest score, the lowest among equals; 0 if none exists."""
+    best, best_score = 0, -math.inf
+    for page in range(scores.shape[0]):
+        if alive[page] and scores[page] > best_score:
+            best, best_score = page, scores[page]
+    return best
+
+
+@compiled()
+def changed_pages(
+    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
+) -> IntArray:
+    """Return the pages that were born or died since the last call, and take note of them.
+
+    A page that died and was born again has a start of its own. ``since`` (m,) holds when each
+    page's elapsed time began, and ``known`` (m,) whether it existed.
+    """
+    found = np.empty(elapsed.shape[0], np.int64)
+    count = 0
+    for page in range(elapsed.shape[0]):
+        start = now - elapsed[page]
+        newer = alive[page] and start > since[page] + AGE_ROUNDING * now
+        if alive[page] != known[page] or newer:
+            found[count] = page
+            count += 1
+            known[page] = alive[page]
+        if alive[page]:
+            since[page] = start
+    return found[:count]
+
+
+@compiled()
+def look(state: State, elapsed: FloatArray, alive: BoolArray) -> None:
+    """Read how long ago the pages of lane 0 were crawled, 0 where they do not exist."""
+    now, last_crawl, pages = state.lanes[0].time, state.last_crawl, state.pages
+    for page in range(elapsed.shape[0]):
+        alive[page] = pages[0, page].alive
+        elapsed[page] = now - last_crawl[0, page] if alive[page] else 0.0
+
+
+@compiled()
+def read_signals(state: State, page: IntArray, time: FloatArray, source: IntArray) -> None:
+    """Read the signals of the last slot of lane 0."""
+    for position in range(page.shape[0]):
+        entry = state.signal_log[0, position]
+        page[position], time[position], source[position] = entry.page, entry.time, entry.source
+
+
+@compiled(LEARNER_SIGNATURE)
+def roll_learner(
+    table: IntArray,
+    meet: Any,
+    learn: Any,
+    hear: Any,
+    score: Any,
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    since: FloatArray,
+    known: BoolArray,
+    crawls: IntArray,
+) -> bool:
+    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
+
+    ``since`` and ``known``, both (m,), are as for :func:`changed_pages`. Returns False where it
+    is to be called again, with a larger log of signals if that is full.
+    """
+    state = state_at(table)
+    record, apart = state.lanes[0], state.source_signals.shape[1]
+    elapsed, alive = np.empty(since.shape), np.empty(known.shape, np.bool_)
+    scores, received = np.empty(since.shape), np.empty(max(apart, 1))
+    page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
+    left = AT_ONCE
+    while left > 0:
+        if record.busy:
+            complete, left = advance(state, left)
+            if not complete:
+                break
+            close_slots(state)
+        if record.slot > crawls.shape[0]:
+            return True
+        if record.slot_crawls > 0:
+            entry = state.crawl_log[0, 0]
+            received[0] = entry.signals
+            for source in range(apart):
+                received[source] = state.crawl_signals[0, source, 0]
+            learn(
+                pages, groups, events, shared, group,
+                entry.page, entry.time, entry.elapsed, received, entry.changed,
+            )  # fmt: skip
+            since[entry.page] = entry.time
+        look(state, elapsed, alive)
+        if record.reshaped:
+            for page in changed_pages(elapsed, alive, record.time, since, known):
+                start = record.time - elapsed[page]
+                meet(pages, groups, events, shared, group, page, start, alive[page])
+        heard = record.logged
+        signal = np.empty(heard, np.int64), np.empty(heard), np.empty(heard, np.int64)
+        read_signals(state, *signal)
+        hear(pages, groups, events, shared, group, *signal)
+        score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
+        page_of_lane[0, 0] = largest(scores, alive)
+        crawls[record.slot - 1] = page_of_lane[0, 0]
+        crawl(state, page_of_lane, one)
+        left -= since.size
+    return False

@@ -1,0 +1,284 @@
+"""Whole episodes of compiled policies, from an instance and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from crawl_envs.sim.advance import DONE, PAUSED, restart
+from crawl_envs.sim.clock import clock_rows, slot_times
+from crawl_envs.sim.heap import empty_agenda
+from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.penalties import Penalty, penalty_increments
+from crawl_envs.sim.rollouts.index import (
+    Answers,
+    count_alike,
+    new_search,
+    roll_index,
+    roll_sequence,
+)
+from crawl_envs.sim.rollouts.learner import roll_learner
+from crawl_envs.sim.rollouts.rates import begin_rates, rewind_coins, roll_rates
+from crawl_envs.sim.rollouts.thresholds import begin_rule, coins_of, roll_thresholds
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.world import World
+from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
+from crawl_envs.types.arguments import quantity
+from crawl_envs.types.compiled_policies import (
+    Compiled,
+    CompiledIndex,
+    CompiledLearner,
+    CompiledRates,
+    CompiledSequence,
+    CompiledThresholds,
+    RateRule,
+    ThresholdRule,
+)
+from crawl_envs.types.compiling import ready
+
+CRAWLS_AT_ONCE = 4096
+"""Crawls at instants of their own that are made in one call."""
+
+TIME_RESOLUTION = 2.0**-48
+"""Share of the horizon by which crawls of a page must be apart, so that their times differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """An episode.
+
+    ``crawls`` is the page of each crawl (int64), in a slotted policy one per slot, and ``times``
+    when it was made; ``ledger`` is all that happened.
+    """
+
+    crawls: IntArray
+    times: FloatArray
+    ledger: Ledger
+    num_pages: int
+
+    @property
+    def requests(self) -> int:
+        """Number of requests."""
+        return self.ledger.requests
+
+    @property
+    def hits(self) -> int:
+        """Number of requests served with a fresh copy."""
+        return self.ledger.hits
+
+    @property
+    def accuracy(self) -> float:
+        """Share of requests served fresh."""
+        return self.ledger.accuracy
+
+    @property
+    def freshness(self) -> float:
+        """Importance-weighted share of page time that was fresh."""
+        return self.ledger.freshness
+
+    @property
+    def crawl_counts(self) -> IntArray:
+        """Number of crawls of each page, (m,)."""
+        return np.bincount(self.crawls, minlength=self.num_pages)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """The first episode of a seed, as it is to be played.
+
+    Attributes:
+        instance: the truth.
+        horizon: its length in the instance's unit, > 0.
+        seed: decides the events, and the coins of crawls at random instants.
+        tape: given events in place of drawn ones.
+        penalty: what changes that no crawl has found cost, as for
+            :class:`crawl_envs.worlds.pages.lanes.Lanes`; None counts nothing.
+        requests: whether requests are played.
+    """
+
+    instance: Instance
+    horizon: float
+    seed: int = 0
+    tape: Tape | None = None
+    penalty: Penalty | None = None
+    requests: bool = True
+
+    def __post_init__(self) -> None:
+        quantity("horizon", self.horizon, above=0.0)
+
+    def world(self, crawls: int = 1, at_random: bool = False) -> World:
+        """Return a world of one lane at the start, with room for so many crawls at once."""
+        instance, root = self.instance, roots(self.seed)
+        world = World(
+            1,
+            instance.num_pages,
+            horizon=self.horizon,
+            requests=self.requests,
+            num_sources=instance.num_sources,
+            crawls_per_slot=crawls,
+            at_random=at_random,
+            increments=None if self.penalty is None else penalty_increments(self.penalty),
+            tape=self.tape,
+        )
+        world.set_instance(0, instance)
+        if self.tape is None and isinstance(instance, OwnLaw):
+            world.set_tape(0, instance.draw_tape(generator(root.tape, 0), self.horizon))
+        world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.coins
+        restart(world.state, 0)
+        if at_random:
+            rewind_coins(world.state, 0)
+        return world
+
+
+def play_form(episode: Episode, form: Compiled, slots: int) -> Rollout:
+    """Play an episode by a compiled policy.
+
+    A policy that chooses a page per slot plays ``slots`` slots, from the first crawl to the end of
+    the last slot; one of thresholds or rates plays exactly to the horizon. All meet the same
+    events.
+
+    Raises:
+        ValueError: rules that say nothing that can be followed; a tape of another number of pages.
+    """
+    instance, horizon = episode.instance, episode.horizon
+    if isinstance(form, CompiledThresholds):
+        for rule in form.rules:
+            _check_rule(rule, instance, horizon)
+        world = episode.world(CRAWLS_AT_ONCE)
+        crawls, times = _roll_thresholds(world, form, horizon)
+    elif isinstance(form, CompiledRates):
+        for rates in form.rules:
+            _check_rates(rates, instance)
+        world = episode.world(CRAWLS_AT_ONCE, at_random=True)
+        crawls, times = _roll_rates(world, form, horizon)
+    else:
+        world = episode.world()
+        crawls = _roll_slots(world, form, slots)
+        times = slot_times(clock_rows(instance.bandwidth, instance.bandwidth_steps), slots)
+    return Rollout(crawls, times, world.ledger(0), world.num_pages)
+
+
+def _roll_slots(
+    world: World, form: CompiledIndex | CompiledSequence | CompiledLearner, slots: int
+) -> IntArray:
+    """Play a policy for a number of slots; returns the page of each."""
+    crawls = np.zeros(slots, np.int64)
+    if isinstance(form, CompiledLearner):
+        known = np.zeros(world.num_pages), np.ones(world.num_pages, np.bool_)
+        told = (*map(ready, form[:4]), *form.memory, *known)
+        while not ready(roll_learner)(world.table, *told, crawls):
+            world.grow_logs()
+        return crawls
+    if isinstance(form, CompiledIndex):
+        roll, value, heed = ready(roll_index), ready(form.value), ready(form.heed or count_alike)
+        counted, search = np.zeros(world.num_pages), new_search(world.num_pages)
+        told = (form.parameters, heed, form.delay_window)
+        while not roll(world.table, value, *told, counted, search, crawls):
+            world.grow_logs()
+    else:
+        share = np.zeros(0) if form.answered is None else form.answered
+        empty = np.zeros(share.shape), np.zeros(share.shape, np.int64), np.zeros(3, np.int64)
+        answers = Answers(share, *empty)
+        while not roll_sequence(world.table, form.pages, answers, crawls):
+            world.grow_logs()
+    return crawls
+
+
+def _roll_thresholds(
+    world: World, form: CompiledThresholds, horizon: float
+) -> tuple[IntArray, FloatArray]:
+    """Play rules of thresholds up to the horizon; returns the page and the time of each crawl."""
+    agenda, target = empty_agenda(world.num_pages), np.zeros(world.num_pages)
+    coins, made = coins_of(np.uint64(form.coins)), Made()
+    for rule, end in _spans(form.rules, horizon):
+        begin_rule(world.table, rule, target, agenda, coins)
+        status = PAUSED
+        while status != DONE:
+            status = roll_thresholds(world.table, rule, target, agenda, coins, end)
+            made.take(world, status)
+    return made.crawls()
+
+
+def _roll_rates(world: World, form: CompiledRates, horizon: float) -> tuple[IntArray, FloatArray]:
+    """Play rules of rates up to the horizon; returns the page and the time of each crawl."""
+    made = Made()
+    for rule, end in _spans(form.rules, horizon):
+        begin_rates(world.table, rule.rates, rule.chances)
+        status = PAUSED
+        while status != DONE:
+            status = roll_rates(world.table, end)
+            made.take(world, status)
+    return made.crawls()
+
+
+Rule = TypeVar("Rule", ThresholdRule, RateRule)
+
+
+def _spans(rules: tuple[Rule, ...], horizon: float) -> Iterator[tuple[Rule, float]]:
+    """Yield the rules that hold for some time, each with the time at which it ends."""
+    ends = [rule.start for rule in rules[1:]] + [horizon]
+    for rule, end in zip(rules, ends, strict=True):
+        if rule.start < min(end, horizon):
+            yield rule, min(end, horizon)
+
+
+class Made:
+    """The crawls that were made at instants of their own, stretch by stretch."""
+
+    def __init__(self) -> None:
+        self._pages, self._times = [np.zeros(0, np.int64)], [np.zeros(0)]
+
+    def take(self, world: World, status: int) -> None:
+        """Take the crawls of a stretch of lane 0 that has ended, and make room in full logs."""
+        if status == PAUSED:
+            return
+        record = world.state.lanes[0]
+        log = world.state.crawl_log[0, : record["slot_crawls"]]
+        self._pages.append(log["page"].copy())
+        self._times.append(log["time"].copy())
+        if record["logged"] == world.state.signal_log.shape[1]:
+            world.grow_logs()
+
+    def crawls(self) -> tuple[IntArray, FloatArray]:
+        """Return the page and the time of each crawl."""
+        return np.concatenate(self._pages), np.concatenate(self._times)
+
+
+def _check_rates(rule: RateRule, instance: Instance) -> None:
+    """Raise ValueError where a rule does not say how often every page is crawled."""
+    for name, most in (("rates", np.inf), ("chances", 1.0)):
+        array = getattr(rule, name)
+        if array.shape != (instance.num_pages,):
+            raise ValueError(f"{name} must have shape ({instance.num_pages},), got {array.shape}")
+        sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+        if not np.all(sound):
+            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound][0]}")
+
+
+def _check_rule(rule: ThresholdRule, instance: Instance, horizon: float) -> None:
+    """Raise ValueError where a rule does not say when every page of an instance is crawled."""
+    pages, sources = (instance.num_pages,), (instance.num_sources, instance.num_pages)
+    for name, shape in (
+        ("threshold", pages),
+        ("later_threshold", pages),
+        ("later_share", pages),
+        ("signal_weight", sources),
+        ("timed", pages),
+    ):
+        array = getattr(rule, name)
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+        if not np.all(array >= 0):
+            raise ValueError(f"{name} must be >= 0, got {array[~(array >= 0)].flat[0]}")
+    least = np.where(rule.timed, TIME_RESOLUTION * horizon, 0.0)
+    if not np.all(rule.threshold > least):
+        raise ValueError(
+            f"threshold must be > {least.max():g} up to the horizon {horizon:g}, so that crawls of "
+            f"a page are apart in time, got {rule.threshold.min()}"
+        )
+    if not np.all(rule.later_threshold >= rule.threshold) or not np.all(rule.later_share <= 1.0):
+        raise ValueError("later_threshold must be >= threshold, and later_share <= 1")

@@ -1,0 +1,142 @@
+"""Crawls at random instants: Poisson processes of given rates, and answers to signals by chance.
+
+The crawls of all pages are one Poisson process. Its next crawl is due when a unit exponential has
+passed at the total rate; what is left of it goes on where rates change, so that to say the same
+rates again changes nothing, and the lengths of epochs do not matter. Coins are of a stream of their
+own: the tape knows nothing of them. Where there is a bucket of tokens, a crawl needs a whole token
+and is denied without one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    PAUSED,
+    UNFINISHED,
+    close_slots,
+    crawl_now,
+    let_happen,
+    next_event_time,
+    open_slot,
+    pass_time,
+)
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.streams import loaded, next_uniform, store, stream_of
+from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+
+TOKEN_ROUNDING = 1e-9
+"""Share of a token that may be missing through rounding."""
+
+
+@compiled(forceinline=True)
+def toss(state: State, lane: int) -> float:
+    """Return a number in (0, 1] from the lane's stream of coins."""
+    uniform, stream = next_uniform(loaded(state.coins[lane]))
+    store(stream, state.coins[lane])
+    return float(uniform)
+
+
+@compiled()
+def rewind_coins(state: State, lane: int) -> None:
+    """Put the lane's coins at the start of its episode: nothing is crawled, the bucket is full."""
+    record = state.lanes[lane]
+    store(stream_of(record.coin_root, record.episode), state.coins[lane])
+    record.crawl_rate, record.crawl_due = 0.0, math.inf
+    record.hazard = -math.log(toss(state, lane))
+    record.tokens, record.token_time = record.bucket, 0.0
+
+
+@compiled()
+def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -> None:
+    """Let a lane be crawled at these rates, and its signals be answered by chance, from now on."""
+    record, total = state.lanes[lane], rates.sum()
+    fill_alias(rates, state.crawl_alias[lane])
+    for page in range(chances.shape[0]):
+        state.chances[lane, page] = chances[page]
+    if total == record.crawl_rate:
+        return
+    if record.crawl_rate > 0.0:
+        record.hazard = (record.crawl_due - record.time) * record.crawl_rate
+    record.crawl_rate = total
+    record.crawl_due = record.time + record.hazard / total if total > 0.0 else math.inf
+
+
+@compiled(forceinline=True)
+def crawl_if_allowed(state: State, lane: int, number: int) -> None:
+    """Crawl a page now, unless the bucket holds no whole token."""
+    record = state.lanes[lane]
+    if not math.isinf(record.bucket):
+        filled = record.tokens + (record.time - record.token_time) * record.token_rate
+        record.tokens, record.token_time = min(filled, record.bucket), record.time
+        if record.tokens < 1.0 - TOKEN_ROUNDING:
+            record.slot_denied += 1
+            return
+        record.tokens -= 1.0
+    crawl_now(state, lane, number)
+
+
+@compiled()
+def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
+    """Play a busy lane up to its target, and crawl at random instants.
+
+    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
+    where none of the ``left`` events and crawls that may be played now is left; and what is left.
+    """
+    record = state.lanes[lane]
+    while True:
+        due, event_time = record.crawl_due, next_event_time(state, lane)
+        if min(due, event_time) >= record.target:
+            pass_time(record, record.target)
+            record.busy = False
+            return DONE, left
+        if left == 0:
+            return PAUSED, left
+        if record.slot_crawls == state.crawl_log.shape[1]:
+            return UNFINISHED, left
+        left -= 1
+        if due <= event_time:
+            pass_time(record, due)
+            stream = loaded(state.coins[lane])
+            code, stream = draw_code(stream, state.crawl_alias[lane], 0)
+            store(stream, state.coins[lane])
+            crawl_if_allowed(state, lane, code >> KIND_BITS)
+            record.crawl_due = due - math.log(toss(state, lane)) / record.crawl_rate
+            continue
+        if record.logged == state.signal_log.shape[1]:
+            return UNFINISHED, left
+        code, kind = let_happen(state, lane)
+        number = code >> KIND_BITS
+        answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
+        if answerable and toss(state, lane) <= state.chances[lane, number]:
+            crawl_if_allowed(state, lane, number)
+
+
+@compiled()
+def roll_rates(table: IntArray, until: float) -> int:
+    """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
+
+    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
+    slot goes on.
+    """
+    state = state_at(table)
+    record = state.lanes[0]
+    if not record.busy:
+        open_slot(record, until)
+    status, _ = play_rates(state, 0, AT_ONCE)
+    if status != PAUSED:
+        close_slots(state)
+        record.busy = False
+    return status
+
+
+@compiled()
+def begin_rates(table: IntArray, rates: FloatArray, chances: FloatArray) -> None:
+    """Let lane 0 be crawled at these rates from now on."""
+    state = state_at(table)
+    state.lanes[0].busy = False
+    set_rates(state, 0, rates, chances)

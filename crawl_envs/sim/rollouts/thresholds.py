@@ -1,0 +1,232 @@
+"""Crawls at instants of their own: every page as soon as its state reaches its threshold.
+
+The state of a page is what its rule counts of the time and of the signals since its last crawl: its
+effective elapsed time, say. Time passes evenly and signals only add to it, so between events a page
+is due at a time that is known; an agenda holds these times, and the tape and the agenda are played
+side by side. A crawl that is due at the time of an event comes before it. Pages that are born start
+a cycle, pages that die are never due.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.np.numpy_support import carray
+
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    PAUSED,
+    UNFINISHED,
+    close_slots,
+    crawl_now,
+    let_happen,
+    next_event_time,
+    open_slot,
+    pass_time,
+)
+from crawl_envs.sim.heap import Agenda, first_due, set_due
+from crawl_envs.sim.state import State, pointer_to, state_at
+from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
+from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiled_policies import ThresholdRule
+from crawl_envs.types.compiling import compiled
+
+
+@compiled()
+def coins_of(seed: np.uint64) -> UintArray:
+    """Return a stream of coins, as an array of four words."""
+    words = np.empty(4, np.uint64)
+    store(stream_of(seed, np.uint64(0)), words)
+    return words
+
+
+@compiled(forceinline=True)
+def draw_target(rule: ThresholdRule, target: FloatArray, page: int, coins: UintArray) -> None:
+    """Set the threshold that ends the cycle of a page that starts; a coin only where there are two.
+
+    ``coins`` are the four words of a stream.
+    """
+    target[page] = rule.threshold[page]
+    if rule.later_share[page] > 0.0:
+        uniform, stream = next_uniform(loaded(coins))
+        store(stream, coins)
+        if uniform <= rule.later_share[page]:
+            target[page] = rule.later_threshold[page]
+
+
+@compiled(forceinline=True)
+def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
+    """Return what the signals of a page since its last crawl count, which may be infinite."""
+    total = state.pages[lane, page].signals
+    if total == 0:
+        return 0.0
+    held = state.source_signals
+    if held.shape[1] == 0:
+        return float(rule.signal_weight[0, page] * total)
+    counted = 0.0
+    for source in range(held.shape[1]):
+        if held[lane, source, page] > 0:
+            counted += rule.signal_weight[source, page] * held[lane, source, page]
+    return counted
+
+
+@compiled(forceinline=True)
+def due_time(state: State, lane: int, rule: ThresholdRule, target: float, page: int) -> float:
+    """Return when an existing page is due if no more signals arrive, not before now."""
+    if math.isinf(target):
+        return math.inf
+    now = state.lanes[lane].time
+    counted = signals_count(state, lane, rule, page)
+    if not rule.timed[page]:
+        return float(now) if counted >= target else math.inf
+    return float(max(state.last_crawl[lane, page] + (target - counted), now))
+
+
+@compiled()
+def start_cycles(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+) -> None:
+    """Put all pages on the agenda by a rule that holds from now on; ``target`` (m,) is filled."""
+    for page in range(target.shape[0]):
+        draw_target(rule, target, page, coins)
+        due = math.inf
+        if state.pages[lane, page].alive:
+            due = due_time(state, lane, rule, target[page], page)
+        set_due(agenda, page, due)
+
+
+@compiled(forceinline=True)
+def play_event(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+) -> None:
+    """Let the next event of the tape happen, and put its page anew on the agenda."""
+    code, kind = let_happen(state, lane)
+    number = code >> KIND_BITS
+    if kind >= BIRTH:
+        due = math.inf
+        if state.pages[lane, number].alive:
+            draw_target(rule, target, number, coins)
+            due = due_time(state, lane, rule, target[number], number)
+        set_due(agenda, number, due)
+    elif kind >= SIGNAL:
+        set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+
+
+@compiled()
+def play_thresholds(
+    state: State,
+    lane: int,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+    left: int,
+) -> int:
+    """Play a lane up to its target, and crawl every page when it is due.
+
+    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
+    after ``left`` events and crawls.
+    """
+    record = state.lanes[lane]
+    while True:
+        due, event_time = first_due(agenda), next_event_time(state, lane)
+        if min(due, event_time) >= record.target:
+            pass_time(record, record.target)
+            record.busy = False
+            return DONE
+        if left == 0:
+            return PAUSED
+        left -= 1
+        if due <= event_time:
+            if record.slot_crawls == state.crawl_log.shape[1]:
+                return UNFINISHED
+            pass_time(record, due)
+            number = agenda.heap[0]
+            crawl_now(state, lane, number)
+            draw_target(rule, target, number, coins)
+            set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+        else:
+            if record.logged == state.signal_log.shape[1]:
+                return UNFINISHED
+            play_event(state, lane, rule, target, agenda, coins)
+
+
+@compiled(forceinline=True)
+def borrowed(array: Any, dtype: Any) -> Any:
+    """Return an array of one or two axes without a reference count, which would cost time."""
+    return carray(pointer_to(array.ctypes.data), array.shape, dtype)
+
+
+@compiled(forceinline=True)
+def borrowed_rule(rule: ThresholdRule) -> ThresholdRule:
+    """Return a rule of borrowed arrays."""
+    return ThresholdRule(
+        rule.start,
+        borrowed(rule.threshold, np.float64),
+        borrowed(rule.later_threshold, np.float64),
+        borrowed(rule.later_share, np.float64),
+        borrowed(rule.signal_weight, np.float64),
+        borrowed(rule.timed, np.bool_),
+    )
+
+
+@compiled(forceinline=True)
+def borrowed_agenda(agenda: Agenda) -> Agenda:
+    """Return an agenda of borrowed arrays."""
+    return Agenda(
+        borrowed(agenda.due, np.float64),
+        borrowed(agenda.heap, np.int64),
+        borrowed(agenda.place, np.int64),
+        borrowed(agenda.size, np.int64),
+    )
+
+
+@compiled()
+def begin_rule(
+    table: IntArray, rule: ThresholdRule, target: FloatArray, agenda: Agenda, coins: UintArray
+) -> None:
+    """Let lane 0 follow a rule from now on."""
+    state = state_at(table)
+    state.lanes[0].busy = False
+    start_cycles(state, 0, rule, target, agenda, coins)
+
+
+@compiled()
+def roll_thresholds(
+    table: IntArray,
+    rule: ThresholdRule,
+    target: FloatArray,
+    agenda: Agenda,
+    coins: UintArray,
+    until: float,
+) -> int:
+    """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
+
+    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
+    slot goes on.
+    """
+    state = state_at(table)
+    record, held = state.lanes[0], borrowed(target, np.float64)
+    if not record.busy:
+        open_slot(record, until)
+    status = play_thresholds(
+        state, 0, borrowed_rule(rule), held, borrowed_agenda(agenda), coins, AT_ONCE
+    )
+    if status != PAUSED:
+        close_slots(state)
+        record.busy = False
+    return status

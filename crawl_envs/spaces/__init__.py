@@ -1,0 +1,1 @@
+"""Actions, observations and rewards."""

@@ -1,0 +1,237 @@
+"""The action forms: what an agent says, and which pages are crawled for it.
+
+A form of slots decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64, of
+which lane i crawls the first ``counts[i]``. The budget is enforced by the clock: ``batch`` slots
+pass per decision, and ``page`` and ``scores`` crawl that many pages. In the form ``rates`` actions
+are rates and chances, (N, m), and :mod:`crawl_envs.worlds.pages.rate_lanes` enforces the budget.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiBinary, Space
+from numpy.typing import NDArray
+
+from crawl_envs.types import IntArray
+from crawl_envs.types.arguments import flag, whole
+from crawl_envs.types.compiling import compiled
+
+INT64 = np.dtype(np.int64)
+SLOT_FORMS = ("page", "scores", "refresh")
+ACTION_FORMS = (*SLOT_FORMS, "rates")
+Actions: TypeAlias = tuple[NDArray[Any], ...]
+
+
+class ActionForm(ABC):
+    """A way to say which pages to crawl.
+
+    Attributes:
+        name: one of ACTION_FORMS.
+        batch: slots per decision.
+        most: the largest number of pages crawled at one decision.
+        choices: how many pages, with ``probing`` also probes of pages, there are to choose from.
+        probing: whether pages can be probed, that is looked at and not refreshed.
+        shape: of an action of one lane.
+    """
+
+    name: str
+    batch: int
+    most: int
+    choices: int
+    shape: tuple[int, ...]
+    probing: bool = False
+
+    @abstractmethod
+    def space(self) -> Space[Any]:
+        """Return the space of one lane's actions."""
+
+    @abstractmethod
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
+        """Return the pages to crawl, (N, most), and their number, (N,), for N actions.
+
+        Raises:
+            ValueError: an action is not of the form. That pages exist is checked where they are
+                crawled.
+        """
+
+    def decode_one(self, action: Any) -> Actions:
+        """Return the same for the action of a single lane."""
+        shape = getattr(action, "shape", self.shape)
+        if shape != self.shape:
+            raise ValueError(f"action must have shape {self.shape}, got {shape}")
+        return self.decode([action], 1)
+
+
+def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
+    """Return the actions as an array of the given shape whose dtype is of one of the kinds."""
+    try:
+        array = np.asarray(actions)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"action must be {expected}, of shape {shape}, got {actions!r}") from None
+    if array.shape != shape or array.dtype.kind not in kinds:
+        raise ValueError(
+            f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"
+        )
+    return array
+
+
+class PageChoice(ActionForm):
+    """``page``: the number of the page to crawl; with ``probing``, m + i stands for a probe of i.
+
+    A probe takes the slot, finds out whether the page has changed, and refreshes nothing.
+    """
+
+    name = "page"
+    batch = 1
+    most = 1
+
+    def __init__(self, num_pages: int, probing: bool = False) -> None:
+        self.probing, self.choices = probing, num_pages << probing
+        self.shape = ()
+        self._ones: IntArray = np.ones(1, np.int64)
+        self._one_page: IntArray = np.zeros((1, 1), np.int64)
+        self._one_count: IntArray = np.ones(1, np.int64)
+
+    def space(self) -> Discrete:
+        """Return Discrete(m), with probes Discrete(2 m)."""
+        return Discrete(self.choices)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's page."""
+        pages = np.asarray(actions)
+        if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
+            pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.choices})")
+            pages = pages.astype(np.int64)
+        if len(self._ones) != num_lanes:
+            self._ones = np.ones(num_lanes, np.int64)
+        return pages[:, None], self._ones
+
+    def decode_one(self, action: Any) -> Actions:
+        """Return the page, in an array that the next call overwrites, which saves time."""
+        if type(action) in (int, np.int64) and 0 <= action < self.choices:
+            self._one_page[0, 0] = action
+            return self._one_page, self._one_count
+        return super().decode_one(action)
+
+
+class TopScores(ActionForm):
+    """``scores``: a number per page; the ``batch`` highest are crawled, ties by lowest index."""
+
+    name = "scores"
+
+    def __init__(self, num_pages: int, batch: int) -> None:
+        self.num_pages = self.choices = num_pages
+        self.batch = self.most = batch
+        self.shape = (num_pages,)
+
+    def space(self) -> Box:
+        """Return Box(-1, 1, (m,))."""
+        return Box(-1.0, 1.0, (self.num_pages,), np.float32)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's highest pages, the highest first."""
+        scores = _checked(actions, (num_lanes, self.num_pages), "fiu", "scores in [-1, 1]")
+        if not np.all(np.abs(scores) <= 1.0):
+            raise ValueError(
+                f"action must be scores in [-1, 1], got {scores.min()}..{scores.max()}"
+            )
+        pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
+        return pages, np.full(num_lanes, self.batch, np.int64)
+
+
+class RefreshSet(ActionForm):
+    """``refresh``: one bit per page; any set of pages is crawled, whatever it costs."""
+
+    name = "refresh"
+    batch = 1
+
+    def __init__(self, num_pages: int) -> None:
+        self.num_pages = self.most = self.choices = num_pages
+        self.shape = (num_pages,)
+
+    def space(self) -> MultiBinary:
+        """Return MultiBinary(m)."""
+        return MultiBinary(self.num_pages)
+
+    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+        """Return each lane's chosen pages, the lowest first."""
+        bits = _checked(actions, (num_lanes, self.num_pages), "iubf", "bits 0 or 1")
+        if not np.all((bits == 0) | (bits == 1)):
+            raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
+        pages = np.argsort(bits == 0, axis=1, kind="stable")
+        return np.ascontiguousarray(pages, np.int64), np.count_nonzero(bits, axis=1)
+
+
+class CrawlRates(ActionForm):
+    """``rates``: crawl rates for an epoch; where changes are signalled, probabilities of a crawl.
+
+    Pages without complete observation are crawled by Poisson processes of the given rates, those
+    with it on every signal with the given probability (LambdaCrawl, eqs. 3, 6 and 7).
+    """
+
+    name = "rates"
+    batch = 1
+    most = 1
+
+    def __init__(self, num_pages: int, highest: float) -> None:
+        self.num_pages = self.choices = num_pages
+        self.shape = (num_pages,)
+        self.highest = max(highest, 1.0)
+
+    def space(self) -> Box:
+        """Return Box(0, max(bandwidth, 1), (m,)) of float64; probabilities end at 1."""
+        return Box(0.0, self.highest, (self.num_pages,), np.float64)
+
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
+        """Return the rates and probabilities of all lanes, one array (N, m)."""
+        expected = "rates, and probabilities where every change is signalled"
+        rates = _checked(actions, (num_lanes, self.num_pages), "fiu", expected)
+        if not np.all(np.isfinite(rates) & (rates >= 0.0)):
+            raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
+        return (np.ascontiguousarray(rates, np.float64),)
+
+
+@compiled()
+def top_pages(scores: Any, batch: int) -> IntArray:
+    """Return the ``batch`` highest pages of each lane, (N, batch), ties by lowest index."""
+    num_lanes, num_pages = scores.shape
+    pages = np.empty((num_lanes, batch), np.int64)
+    for lane in range(num_lanes):
+        bar = -np.partition(-scores[lane], batch - 1)[batch - 1]
+        taken = 0
+        for page in range(num_pages):
+            if scores[lane, page] > bar:
+                pages[lane, taken] = page
+                taken += 1
+        for page in range(num_pages):
+            if taken == batch:
+                break
+            if scores[lane, page] == bar:
+                pages[lane, taken] = page
+                taken += 1
+        chosen = pages[lane]
+        order = np.argsort(-scores[lane][chosen], kind="mergesort")
+        pages[lane] = chosen[order]
+    return pages
+
+
+def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) -> ActionForm:
+    """Return the form of slots of that name.
+
+    Raises:
+        ValueError: no such form, a batch outside [1, m], or one above 1 or probes where the form
+            has none.
+    """
+    if name not in SLOT_FORMS:
+        raise ValueError(f"action must be one of {SLOT_FORMS}, got {name!r}")
+    whole("batch", batch, 1, num_pages)
+    if flag("probe", probe) and name != "page":
+        raise ValueError(f"probe must be False with action {name!r}, got True")
+    if name == "scores":
+        return TopScores(num_pages, batch)
+    if batch != 1:
+        raise ValueError(f"batch must be 1 with action {name!r}, got {batch!r}")
+    return PageChoice(num_pages, probe) if name == "page" else RefreshSet(num_pages)

@@ -1,0 +1,237 @@
+"""What a tracker sees: the only place where truth is hidden.
+
+Observations lie in memory as [lane, feature, page], so that a feature is one run of memory, and
+are shown as [lane, page, feature].
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from gymnasium.spaces import Box, Space
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from crawl_envs.sim.state import State
+from crawl_envs.types import REVEALS, FloatArray, Instance, IntArray, Reveal
+from crawl_envs.types.compiling import compiled
+from crawl_envs.types.offer_features import NO_CHANGE
+
+ObservationArray: TypeAlias = NDArray[np.float32]
+
+ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
+"""Columns where there is one source of signals; each further one moves the last two by one.
+
+What the last probe found follows them, where pages can be probed.
+"""
+SIGNAL_CAP = 1000.0
+"""Counts of signals saturate here in observations; trackers see them whole."""
+RATE_CAP = 1e6
+"""Rates, weights and numbers of fragments saturate here in observations."""
+NO_BASE = -1.0
+"""Divergence and age where there is no base version; trackers see NaN."""
+HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
+"""Features of shopping offers that end earlier: prices change once per step of two hours."""
+
+
+def feature_names(
+    reveal: Reveal,
+    mortal: bool,
+    num_sources: int = 1,
+    *,
+    probed: bool = False,
+    complete: bool = False,
+) -> tuple[str, ...]:
+    """Return the names of the columns of an observation, in order.
+
+    What is said of signals has one column, or from S >= 2 sources a column of each, whose names
+    end in the number of the source: ``signals_0``, ``signals_1``.
+    """
+    if reveal not in REVEALS:
+        raise ValueError(f"reveal must be one of {REVEALS}, got {reveal!r}")
+
+    def by_source(name: str) -> list[str]:
+        return [name] if num_sources == 1 else [f"{name}_{s}" for s in range(num_sources)]
+
+    names = ["elapsed", *by_source("signals"), "changed"]
+    if mortal:
+        names.append("alive")
+    if probed:
+        names.append("probed")
+    names.append("importance")
+    if complete:
+        names.append("complete")
+    if reveal == "parameters":
+        names += ["change_rate", *by_source("recall"), *by_source("false_signal_rate")]
+    return tuple(names)
+
+
+def without_source(feature: str) -> tuple[str, int | None]:
+    """Split the number of a source from the name of a column: ``("signals", 1)``; None if none."""
+    name, _, number = feature.rpartition("_")
+    return (name, int(number)) if number.isdigit() else (feature, None)
+
+
+def observation_space(
+    features: tuple[str, ...], num_pages: int, horizon: float
+) -> Space[ObservationArray]:
+    """Return the box of observations, (m, F) float32, with finite bounds.
+
+    Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP. Printed, it shows
+    the bounds of one page, which are those of all.
+    """
+    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
+    shares = ("changed", "probed", "alive", "complete", "recall", "divergence")
+    highs.update(dict.fromkeys(shares, 1.0))
+    names = [without_source(feature)[0] for feature in features]
+    unknown = ("changed", "probed", "divergence", "age")
+    lows = [-1.0 if name in unknown else 0.0 for name in names]
+    low = np.array(lows, np.float32)
+    high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
+    shape = (num_pages, len(features))
+    box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+    box.low_repr, box.high_repr = (f"[{' '.join(f'{x:g}' for x in row)}]" for row in (low, high))
+    return cast(Space[ObservationArray], box)
+
+
+def batched(space: Any, num_lanes: int) -> Space[ObservationArray]:
+    """Return the box of observations of N lanes, (N, m, F), printed as that of one lane."""
+    box: Any = batch_space(space, num_lanes)
+    box.low_repr, box.high_repr = space.low_repr, space.high_repr
+    return cast(Space[ObservationArray], box)
+
+
+def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:
+    """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
+    for row, feature in enumerate(features):
+        name, source = without_source(feature)
+        if name in ("importance", "complete", "change_rate", "recall", "false_signal_rate"):
+            values = getattr(instance, name)
+            rows[row] = np.minimum(values if source is None else values[source], RATE_CAP)
+
+
+@compiled(forceinline=True)
+def write_page(
+    page: Any, shown: Any, lane: int, number: int, more: int, mortal: bool, probing: bool
+) -> None:
+    """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m).
+
+    The total of its signals stands in the first of ``1 + more`` columns.
+    """
+    shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
+    shown[lane, CHANGED + more, number] = page.changed
+    if mortal:
+        shown[lane, ALIVE + more, number] = page.alive
+    if probing:
+        shown[lane, ALIVE + more + mortal, number] = page.probed
+
+
+@compiled()
+def write_sources(state: State, lane: int) -> None:
+    """Write the signals of all pages by source, where there are several, in place of the total."""
+    for source in range(state.source_signals.shape[1]):
+        for number in range(state.source_signals.shape[2]):
+            count = float(state.source_signals[lane, source, number])
+            state.shown[lane, SIGNALS + source, number] = min(count, SIGNAL_CAP)
+
+
+@compiled(forceinline=True)
+def write_observations(state: State) -> None:
+    """Bring what is shown up to date in the lanes that moved.
+
+    Elapsed times are written for all pages, 0 for those that do not exist; the rest is written
+    where the last slot touched it.
+    """
+    lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
+    crawl_log, signal_log = state.crawl_log, state.signal_log
+    num_pages, apart = shown.shape[2], state.source_signals.shape[1]
+    more = max(apart - 1, 0)
+    for lane in range(lanes.shape[0]):
+        record = lanes[lane]
+        if not record.moved:
+            continue
+        record.moved = False
+        now, horizon, mortal, probing = record.time, record.horizon, record.mortal, record.probing
+        for number in range(num_pages):
+            shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
+        if now > horizon:
+            for number in range(num_pages):
+                shown[lane, ELAPSED, number] = min(shown[lane, ELAPSED, number], horizon)
+        if mortal:
+            for number in range(num_pages):
+                shown[lane, ELAPSED, number] *= pages[lane, number].alive
+        if record.reshaped:
+            for number in range(num_pages):
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
+        else:
+            for position in range(record.slot_crawls):
+                number = crawl_log[lane, position].page
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
+            for position in range(record.logged):
+                number = signal_log[lane, position].page
+                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
+        if apart > 0:
+            write_sources(state, lane)
+
+
+@compiled(forceinline=True)
+def write_copy(
+    shown: Any,
+    first: int,
+    copies: Any,
+    divergence: FloatArray,
+    age: FloatArray,
+    lane: int,
+    page: int,
+    horizon: float,
+) -> None:
+    """Write what crawls have told of the copy of a page; see :func:`write_copies`."""
+    bases = divergence.shape[1]
+    shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
+    for slot in range(bases):
+        known = divergence[lane, slot, page]
+        shown[lane, first + 1 + slot, page] = NO_BASE if np.isnan(known) else known
+        known = age[lane, slot, page]
+        known = NO_BASE if np.isnan(known) else min(known, horizon)
+        shown[lane, first + 1 + bases + slot, page] = known
+
+
+@compiled()
+def write_copies(
+    shown: Any,
+    first: int,
+    copies: Any,
+    divergence: FloatArray,
+    age: FloatArray,
+    horizon: float,
+    accounts: Any,
+    crawls: IntArray,
+    counts: IntArray,
+) -> None:
+    """Write what crawls have told of the copies of pages into the columns from ``first`` on.
+
+    It is written of the pages that the last step crawled, and of all pages of the lanes that are
+    ``reshaped``, whose mark is taken off.
+
+    Args:
+        shown: (N, F, m).
+        first: column of the number of fragments; one of divergence and one of age for each base
+            version follow.
+        copies: records with the fragments ``held``, (N, m).
+        divergence: from each base version, (N, h, m); NaN is shown as NO_BASE.
+        age: of each base version beside the copy, (N, h, m); NaN likewise.
+        horizon: where ages saturate.
+        accounts: records with the marks, (N,).
+        crawls: pages, of which the first of each lane were crawled, (N, B).
+        counts: how many, (N,).
+    """
+    for lane in range(counts.size):
+        if accounts[lane].reshaped:
+            accounts[lane].reshaped = False
+            for page in range(shown.shape[2]):
+                write_copy(shown, first, copies, divergence, age, lane, page, horizon)
+        else:
+            for position in range(counts[lane]):
+                page = crawls[lane, position]
+                write_copy(shown, first, copies, divergence, age, lane, page, horizon)

@@ -1,0 +1,43 @@
+"""The words of the suite: problems, trackers, logs and ledgers, argument checks, compiled forms."""
+
+from __future__ import annotations
+
+from crawl_envs.types.ledgers import (
+    FragmentLedger,
+    Ledger,
+    OfferLedger,
+)
+from crawl_envs.types.problem import (
+    MOST_SOURCES,
+    RECALL_ROUNDING,
+    REVEALS,
+    BoolArray,
+    CrawlLog,
+    FloatArray,
+    Instance,
+    IntArray,
+    Policy,
+    Problem,
+    Reveal,
+    Tracker,
+    check_sources,
+)
+
+__all__ = [
+    "MOST_SOURCES",
+    "RECALL_ROUNDING",
+    "REVEALS",
+    "BoolArray",
+    "CrawlLog",
+    "FloatArray",
+    "FragmentLedger",
+    "Instance",
+    "IntArray",
+    "Ledger",
+    "OfferLedger",
+    "Policy",
+    "Problem",
+    "Reveal",
+    "Tracker",
+    "check_sources",
+]

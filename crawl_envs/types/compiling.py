@@ -1,0 +1,84 @@
+"""How compiled functions are declared, with their types kept for the type checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba import types
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+VALUE = types.FunctionType(
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.float64)
+)
+"""Type of a crawl value: ``value(parameters, page, elapsed, signals)``."""
+
+HEED = types.FunctionType(
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
+)
+"""Type of what one signal counts: ``heed(parameters, page, age, source)``."""
+
+_TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
+MEMORY = (_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1])
+"""Types of what a learner remembers; see :class:`crawl_envs.types.compiled_policies.Memory`."""
+
+MEET = types.FunctionType(types.void(*MEMORY, types.int64, types.float64, types.boolean))
+"""Type of what hears of births and deaths: ``meet(*memory, page, time, alive)``."""
+
+LEARN = types.FunctionType(
+    types.void(*MEMORY, types.int64, types.float64, types.float64, _ROW, types.boolean)
+)
+"""Type of what learns from a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
+
+HEAR = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
+"""Type of what takes the signals of a step, in order: ``hear(*memory, page, time, source)``."""
+
+SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))
+"""Type of what scores all pages: ``score(*memory, now, elapsed, alive, scores)``."""
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
+"""Packages that hold kernels."""
+
+
+@cache
+def sources_stamp() -> tuple[int, int]:
+    """Return the newest time of change, and the total size, of the files that hold kernels."""
+    files = (file for folder in SOURCES for file in folder.rglob("*.py"))
+    stats = [file.stat() for file in files if b"@compiled" in file.read_bytes()]
+    return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
+
+
+def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
+    """Declare a Numba kernel: compiled at its first use, cached on disk.
+
+    Division by zero gives inf or NaN, as in NumPy. A kernel that takes compiled functions as
+    arguments, or is one, needs a ``signature``, and goes through :func:`ready` before its use.
+
+    Numba renews a cached kernel when its own file changes, but not when a kernel that it calls
+    does. Here a change of any file with kernels renews all.
+    """
+
+    def decorate(function: Function) -> Function:
+        kernel: Any = numba.njit(cache=True, error_model="numpy", **options)(function)
+        index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+        if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
+            index._source_stamp = (index._source_stamp, sources_stamp())
+        kernel.signature = signature
+        return cast(Function, kernel)
+
+    return decorate
+
+
+def ready(kernel: Any) -> Any:
+    """Compile a kernel for the signature that it was declared with, once, and return it."""
+    if kernel.signature is not None:
+        kernel.compile(kernel.signature)
+        kernel.disable_compile()
+        kernel.signature = None
+    return kernel

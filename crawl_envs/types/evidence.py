@@ -1,0 +1,47 @@
+"""What a signal tells: evidence that its page has changed, and the elapsed time that says as much.
+
+By eq. 1 of Busa-Fekete et al. (2025) a page is still as it was crawled with the probability
+``exp(-alpha tau) * prod (nu_s / gamma_s)``, where the product is over the signals since, each of
+its source s. So a signal tells as much as the passing of ``beta_s = ln(gamma_s / nu_s) / alpha``,
+and ``tau + sum beta_s`` is the effective elapsed time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.types.problem import FloatArray
+
+
+def signal_evidence(
+    change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
+) -> FloatArray:
+    """Evidence of one signal, ``ln(gamma / nu)`` in nats, >= 0.
+
+    It is 0 where no change emits a signal, and inf where every signal has a change behind it.
+
+    Args:
+        change_rate: rates of changes, (m,).
+        recall: shares of changes that emit a signal of the source, (m,) or (S, m).
+        false_signal_rate: rates of signals with no change behind them, like ``recall``.
+    """
+    seen = recall * change_rate
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        evidence: FloatArray = np.log1p(np.where(seen > 0.0, seen / false_signal_rate, 0.0))
+    return evidence
+
+
+def signal_time(
+    change_rate: FloatArray,
+    recall: FloatArray,
+    false_signal_rate: FloatArray,
+    unsignalled_rate: FloatArray,
+) -> FloatArray:
+    """The elapsed time that one signal is worth, beta, >= 0; arguments and shape as above.
+
+    It is inf where a signal is certain, and where every change is signalled (an
+    ``unsignalled_rate`` (m,) of 0), so that elapsed time tells nothing beside it.
+    """
+    evidence = signal_evidence(change_rate, recall, false_signal_rate)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(evidence > 0.0, evidence / unsignalled_rate, 0.0)

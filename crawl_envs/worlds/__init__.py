@@ -1,0 +1,1 @@
+"""Worlds: an event process, a divergence, and the lanes that play them."""

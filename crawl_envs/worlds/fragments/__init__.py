@@ -1,0 +1,1 @@
+"""Pages made of fragments that are born and die."""

@@ -1,0 +1,1 @@
+"""Shopping offers: prices, clicks and impressions of a market."""

@@ -1,0 +1,62 @@
+"""The history features of Han et al. 2020, Table 3, of counts per day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types.offer_features import (
+    HISTORY_DAYS,
+    NO_CHANGE,
+    DailyArray,
+    OfferBook,
+    OfferMetadata,
+)
+
+SPANS = (1, 7, 14, 30)
+
+
+def daily_means(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> list[DailyArray]:
+    """Return the means of the last days' counts before a day, (m,) float32 for each span.
+
+    ``counts`` are (rows, m), where day d lies in row d % rows.
+    """
+    total = np.zeros(counts.shape[1], np.int32)
+    means = []
+    for back in range(1, max(spans) + 1):
+        total += counts[(day - back) % counts.shape[0]]
+        if back in spans:
+            means.append((total / np.float32(back)).astype(np.float32))
+    return means
+
+
+def book_of(
+    metadata: OfferMetadata,
+    day: int,
+    day_of_week: int,
+    counts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    last_change: DailyArray,
+) -> OfferBook:
+    """Return the book of a day.
+
+    Args:
+        metadata: of the offers.
+        day: its number.
+        day_of_week: its weekday, 0 for Monday.
+        counts: clicks, impressions and price changes per day, (rows, m) each.
+        last_change: time of the latest price change before the day, in days, (m,), -inf for none.
+    """
+    clicks, views, changes = counts
+    since = np.float32(day) - last_change
+    since = np.where(since <= HISTORY_DAYS, since, NO_CHANGE).astype(np.float32)
+    features = [
+        *daily_means(changes, day, (HISTORY_DAYS,)),
+        since,
+        *daily_means(clicks, day, SPANS),
+        *daily_means(views, day, SPANS),
+    ]
+    for array in features:
+        array.setflags(write=False)
+    return OfferBook(metadata, day, day_of_week, *features)

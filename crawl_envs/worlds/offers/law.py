@@ -1,0 +1,274 @@
+"""What a market of shopping offers follows, and what of it changes from day to day.
+
+Prices are whole numbers (cents); GONE stands for an offer that is sold no more. Days are numbered
+from the first of an episode on, those of the history before it are negative. A day has
+STEPS_PER_DAY steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.sim.streams import UintArray
+from crawl_envs.sim.workload import check_expected
+from crawl_envs.types import Instance
+from crawl_envs.types.arguments import LARGEST, SMALLEST
+from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata
+
+FloatArray = NDArray[np.float64]
+SingleArray = NDArray[np.float32]
+PriceArray = NDArray[np.int32]
+ByteArray = NDArray[np.uint8]
+CountArray = NDArray[np.uint16]
+BoolArray = NDArray[np.bool_]
+
+STEPS_PER_DAY = 12
+GONE = 0
+RING = HISTORY_DAYS + 1
+"""Days of counts that are kept: those of the history, and the present one."""
+
+
+class MarketLaw(NamedTuple):
+    """The law of a market of m offers of M merchants; nothing in it changes in an episode.
+
+    Attributes:
+        merchant: of each offer, (m,) int32.
+        change_scale: price changes per day of an offer at level 1, on an average day, (m,).
+        view_scale: impressions per day at level 1, likewise, (m,).
+        click_share: share of impressions that are clicked, in [0, 1], (m,).
+        change_level, demand_level: the levels at which the history begins, (m,).
+        price: the prices at which it begins, (m,), GONE where an offer is obsolete from the start.
+        week: factors of price changes by merchant and weekday, Monday first, mean 1, (M, 7).
+        hours: cumulative shares of a day's price changes by step, (M, STEPS_PER_DAY).
+        campaign_rate: promotions begun per day, (M,).
+        campaign_share: share of a merchant's offers that take part, (M,).
+        click_hours: cumulative shares of a day's clicks by step, (1, STEPS_PER_DAY).
+        season: factors of price changes, promotions and demand by day of the year, (365, 3).
+        numbers: see :class:`MarketNumbers`, as an array.
+    """
+
+    merchant: PriceArray
+    change_scale: FloatArray
+    view_scale: FloatArray
+    click_share: FloatArray
+    change_level: SingleArray
+    demand_level: SingleArray
+    price: PriceArray
+    week: FloatArray
+    hours: FloatArray
+    campaign_rate: FloatArray
+    campaign_share: FloatArray
+    click_hours: FloatArray
+    season: FloatArray
+    numbers: FloatArray
+
+
+class MarketNumbers(NamedTuple):
+    """What holds for all offers alike.
+
+    Attributes:
+        change_spread: standard deviation of the logarithm of an offer's level of price changes.
+        demand_spread: the same of its level of demand.
+        change_jump: chance per day that an offer's level of price changes is drawn anew.
+        demand_jump: the same of its level of demand.
+        obsolete_rate: chance per day that an offer goes.
+        drift_spread: standard deviation of the logarithm of a merchant's factor of price changes.
+        drift_memory: its correlation from one day to the next, in [0, 1).
+        back: chance that a price change goes back to the price before.
+        first_day: the day of the year on which an episode begins, from 0.
+        first_weekday: the weekday of that day, 0 for Monday.
+    """
+
+    change_spread: float
+    demand_spread: float
+    change_jump: float
+    demand_jump: float
+    obsolete_rate: float
+    drift_spread: float
+    drift_memory: float
+    back: float
+    first_day: float
+    first_weekday: float
+
+
+(
+    CHANGE_SPREAD,
+    DEMAND_SPREAD,
+    CHANGE_JUMP,
+    DEMAND_JUMP,
+    OBSOLETE_RATE,
+    DRIFT_SPREAD,
+    DRIFT_MEMORY,
+    BACK,
+    FIRST_DAY,
+    FIRST_WEEKDAY,
+) = range(len(MarketNumbers._fields))
+"""Where kernels find them in the array ``MarketLaw.numbers``."""
+
+
+class MarketState(NamedTuple):
+    """What of a market changes from day to day; kernels write it.
+
+    Attributes:
+        stream: the state of the random stream, (4,).
+        price: the price at the end of the latest day, (m,).
+        base, before: the price without promotion, and that before the latest change, (m,).
+        discount: of the promotion that an offer takes part in, in percent, 0 for none, (m,).
+        change_level, demand_level: (m,).
+        mask: the steps of the latest day at which the price changed, as bits, (m,).
+        promotion, going: the step at which a promotion begins or ends, or the offer goes, plus 1;
+            0 where none does, (m,).
+        last_change: the latest price change before the latest day, in days, (m,).
+        clicks, views, changes: counts per day, (RING, m); day d lies in row d % RING.
+        click_mean, view_mean, change_chance: expected clicks and impressions of the latest day, and
+            the chance that the price changes in it, (m,).
+        drift: logarithm of the merchants' factors, (M,).
+        campaign_end: the day on which a merchant's promotion ends, (M,).
+        campaign_discount: in percent, (M,).
+        campaign: 1 where a promotion begins on the latest day, 2 where it ends, else 0, (M,).
+    """
+
+    stream: UintArray
+    price: PriceArray
+    base: PriceArray
+    before: PriceArray
+    discount: ByteArray
+    change_level: SingleArray
+    demand_level: SingleArray
+    mask: CountArray
+    promotion: ByteArray
+    going: ByteArray
+    last_change: SingleArray
+    clicks: CountArray
+    views: CountArray
+    changes: ByteArray
+    click_mean: SingleArray
+    view_mean: SingleArray
+    change_chance: SingleArray
+    drift: FloatArray
+    campaign_end: PriceArray
+    campaign_discount: PriceArray
+    campaign: ByteArray
+
+
+def new_state(law: MarketLaw) -> MarketState:
+    """Return the state in which the history of a market begins; its stream is not set."""
+    m, merchants = law.merchant.size, law.week.shape[0]
+    return MarketState(
+        stream=np.zeros(4, np.uint64),
+        price=law.price.copy(),
+        base=law.price.copy(),
+        before=law.price.copy(),
+        discount=np.zeros(m, np.uint8),
+        change_level=law.change_level.copy(),
+        demand_level=law.demand_level.copy(),
+        mask=np.zeros(m, np.uint16),
+        promotion=np.zeros(m, np.uint8),
+        going=np.zeros(m, np.uint8),
+        last_change=np.full(m, -np.inf, np.float32),
+        clicks=np.zeros((RING, m), np.uint16),
+        views=np.zeros((RING, m), np.uint16),
+        changes=np.zeros((RING, m), np.uint8),
+        click_mean=np.zeros(m, np.float32),
+        view_mean=np.zeros(m, np.float32),
+        change_chance=np.zeros(m, np.float32),
+        drift=np.zeros(merchants),
+        campaign_end=np.full(merchants, -(2**30), np.int32),
+        campaign_discount=np.zeros(merchants, np.int32),
+        campaign=np.zeros(merchants, np.uint8),
+    )
+
+
+def copied(state: Any) -> Any:
+    """Return a NamedTuple of arrays with a copy of each."""
+    return type(state)(*(array.copy() for array in state))
+
+
+def read_only(arrays: Any) -> Any:
+    """Return a NamedTuple of arrays with a view of each that nobody can write to; itself, if so.
+
+    Kernels are compiled once for such views, and again for arrays that can be written to: what a
+    kernel only reads it is always given so, also where a copy of an environment, or one that came
+    from another process, has lost the mark.
+    """
+    if not any(array.flags.writeable for array in arrays):
+        return arrays
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return type(arrays)(*views)
+
+
+class DayEvents(NamedTuple):
+    """What happens on one day, by step; arrays are the day's own, and read-only.
+
+    Prices change at ``price_offer`` (int32) to ``new_price`` (int32): those of step s lie in
+    ``price_start[s] : price_end[s]``; what may follow before the next start is not used, and 0.
+    Clicks are of ``click_offer`` (int32): those of step s lie in
+    ``click_start[s] : click_start[s + 1]``. ``click_mean``, ``view_mean`` and ``change_chance``
+    are the truth behind the day, (m,) float32; see :class:`MarketState`.
+    """
+
+    price_offer: PriceArray
+    new_price: PriceArray
+    price_start: NDArray[np.int64]
+    price_end: NDArray[np.int64]
+    click_offer: PriceArray
+    click_start: NDArray[np.int64]
+    click_mean: SingleArray
+    view_mean: SingleArray
+    change_chance: SingleArray
+
+
+def _within_domain(rates: FloatArray) -> FloatArray:
+    """Return rates, (m,), with those below the supported domain as 0, and none above it."""
+    kept: FloatArray = np.where(rates < SMALLEST, 0.0, np.minimum(rates, LARGEST))
+    return kept
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Market(Instance):
+    """A market of m offers: an instance whose rates drift, with metadata and prices.
+
+    ``importance`` are the expected clicks per day of each offer, ``change_rate`` its expected price
+    changes per day, promotions aside, on an average day of the week and the year, both as they are
+    when the history before an episode begins: what is *then* true, and goes stale. There are no
+    signals. Offers are sorted by merchant. All arrays are read-only.
+
+    Args:
+        metadata: what is written on the offers.
+        law: what the market follows.
+        bandwidth: crawls per day.
+
+    Raises:
+        ValueError: as for :class:`crawl_envs.types.Instance`.
+    """
+
+    metadata: OfferMetadata
+    law: MarketLaw
+
+    def __init__(self, metadata: OfferMetadata, law: MarketLaw, *, bandwidth: float) -> None:
+        views = law.view_scale * law.demand_level
+        changes = law.change_scale * law.change_level
+        alive = law.price != GONE
+        clicks = _within_domain(views * law.click_share)
+        changes = _within_domain(np.where(alive, changes, 0.0))
+        super().__init__(clicks, changes, bandwidth=bandwidth)
+        object.__setattr__(self, "metadata", read_only(metadata))
+        object.__setattr__(self, "law", read_only(law))
+
+    def check_days(self, days: float) -> None:
+        """Raise ValueError where an episode of so many days would have too many events.
+
+        Events are impressions, clicks among them, price changes, and every offer once a day, of the
+        history before the episode too.
+        """
+        views = float((self.law.view_scale * self.law.demand_level).sum())
+        daily = self.num_pages + views + float(self.change_rate.sum())
+        check_expected(
+            f"offers, their rates and the horizon {days:g}", daily * (HISTORY_DAYS + days)
+        )

@@ -1,0 +1,1 @@
+"""Pages that are fresh or stale: changes, signals and requests."""

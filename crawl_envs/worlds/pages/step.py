@@ -1,0 +1,116 @@
+"""One compiled call per step: every lane crawls, plays on to its next decision, and is observed.
+
+The entry points take the table of a world's state. They return DONE, UNFINISHED where lanes are
+still busy, with full logs or not, and :func:`resume_lanes` or :func:`resume_rates` goes on, or the
+number of a lane whose action names no page, in which case nothing has happened.
+"""
+
+from __future__ import annotations
+
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    DONE,
+    UNFINISHED,
+    advance,
+    close_slots,
+    crawl,
+    open_slot,
+    restart,
+)
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.rollouts.rates import play_rates, rewind_coins, set_rates
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.spaces.observations import write_observations
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+
+
+@compiled(forceinline=True)
+def play(state: State) -> int:
+    """Play every busy lane up to its target; then account for the slots and observe them."""
+    complete, _ = advance(state, AT_ONCE)
+    if not complete:
+        return UNFINISHED
+    close_slots(state)
+    write_observations(state)
+    return DONE
+
+
+@compiled(forceinline=True)
+def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
+    """Return a lane that is to crawl, or probe, a page that does not exist, or DONE."""
+    for lane in range(counts.shape[0]):
+        for position in range(counts[lane]):
+            if not 0 <= crawls[lane, position] < num_choices:
+                return lane
+    return DONE
+
+
+@compiled()
+def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in all lanes but idle ones, and play."""
+    state = state_at(table)
+    num_pages = state.last_crawl.shape[1]
+    bad = bad_lane(crawls, counts, num_pages << state.lanes[0].probing)
+    if bad != DONE:
+        return bad
+    crawl(state, crawls, counts)
+    return play(state)
+
+
+@compiled()
+def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
+    """Start an episode in the lanes where ``chosen``, and play up to the first decision."""
+    state = state_at(table)
+    for lane in range(chosen.shape[0]):
+        if chosen[lane]:
+            restart(state, lane)
+            if state.crawl_alias.shape[1] > 0:
+                rewind_coins(state, lane)
+    return play(state)
+
+
+@compiled()
+def resume_lanes(table: IntArray) -> int:
+    """Go on after UNFINISHED."""
+    return play(state_at(table))
+
+
+@compiled(forceinline=True)
+def play_random(state: State) -> int:
+    """Play every busy lane up to its target with crawls at random; account for it and observe."""
+    complete, left = True, AT_ONCE
+    for lane in range(state.lanes.shape[0]):
+        if state.lanes[lane].busy:
+            status, left = play_rates(state, lane, left)
+            complete = complete and status == DONE
+    if not complete:
+        return UNFINISHED
+    close_slots(state)
+    write_observations(state)
+    return DONE
+
+
+@compiled()
+def step_rates(
+    table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
+) -> int:
+    """Crawl at random instants for an epoch, in all lanes but idle ones.
+
+    ``rates`` and ``chances`` are (N, m), and ``token_rates`` (N,) refills the buckets.
+    """
+    state = state_at(table)
+    for lane in range(state.lanes.shape[0]):
+        record = state.lanes[lane]
+        if not record.idle:
+            record.slot += record.batch
+            open_slot(record, slot_time(state.clock[lane], record.slot))
+            record.token_rate = token_rates[lane]
+            set_rates(state, lane, rates[lane], chances[lane])
+    return play_random(state)
+
+
+@compiled()
+def resume_rates(table: IntArray) -> int:
+    """Go on with crawls at random after UNFINISHED."""
+    return play_random(state_at(table))

@@ -1,0 +1,63 @@
+"""The strategies among which a bandit chooses unless it is told others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawl_envs.types import Tracker
+from policies.base.allocated import ChangeRateCrawl, UniformCrawl, complete_pages
+from policies.base.binding import ActingPolicy
+from policies.baselines.heuristics import RandomCrawl, RoundRobin
+from policies.lambdacrawl import LambdaLearnAndCrawl, LambdaLearnAndCrawlBinary, LearningGreedyNCIS
+from policies.lambdacrawl.known_rates import BinaryLambdaCrawl, LambdaCrawl
+from policies.ncis.greedy import Greedy, GreedyNCIS
+from policies.offers.lambdacrawl import DiscreteLambdaCrawl
+from policies.offers.weighted import (
+    ChangeWeightedCrawl,
+    ClickWeightedCrawl,
+    ImpressionWeightedCrawl,
+)
+
+Strategy = type[ActingPolicy[Any]]
+
+KAB5: tuple[Strategy, ...] = (
+    UniformCrawl,
+    ChangeWeightedCrawl,
+    ClickWeightedCrawl,
+    ImpressionWeightedCrawl,
+    DiscreteLambdaCrawl,
+)
+"""The five arms of Han et al. (2020), section 5.4."""
+
+
+def default_arms(action_form: str, tracker: Tracker) -> dict[str, Strategy]:
+    """Strategies that can act in a form of action on what is known, by the name of their policy.
+
+    In the form ``rates``, KAB5 for offers, and elsewhere even, proportional and optimal rates, or
+    where change rates are hidden ones that learn them. In the forms that name pages, every page in
+    turn or at random, and the crawl values for which enough is revealed.
+
+    Args:
+        action_form: the environment's.
+        tracker: at any decision.
+    """
+    if action_form == "rates":
+        chosen = _of_rates(tracker)
+    else:
+        chosen = (RoundRobin, RandomCrawl, *_by_value(tracker))
+    return {strategy.__name__: strategy for strategy in chosen}
+
+
+def _of_rates(tracker: Tracker) -> tuple[Strategy, ...]:
+    if tracker.offers is not None:
+        return KAB5
+    if tracker.problem.change_rate is not None:
+        return UniformCrawl, ChangeRateCrawl, BinaryLambdaCrawl, LambdaCrawl
+    learned = (LambdaLearnAndCrawl, LambdaLearnAndCrawlBinary)
+    return learned if complete_pages(tracker.problem).any() else (UniformCrawl, *learned)
+
+
+def _by_value(tracker: Tracker) -> tuple[Strategy, ...]:
+    if tracker.problem.change_rate is None:
+        return (LearningGreedyNCIS,)
+    return (Greedy,) if tracker.problem.recall is None else (Greedy, GreedyNCIS)

@@ -1,0 +1,1 @@
+"""The bases of policies: binding to an environment, index policies, schedules."""

@@ -1,0 +1,236 @@
+"""Policies that allocate crawl rates to pages, and then crawl at random or follow a schedule."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.compiled_policies import Compiled, CompiledRates, CompiledSequence, RateRule
+from policies import solvers
+from policies.base import schedules
+from policies.base.bandwidths import epoch_regimes, slot_regimes
+from policies.base.binding import PAGE_FORMS, ActionForm
+from policies.base.sequence import PlannedPolicy, SequenceSeat
+from policies.base.signal_queue import answered_share
+
+Schedule = Literal["low_discrepancy", "tijdeman", "random"]
+
+
+class PageRates(NamedTuple):
+    """How often each page is crawled.
+
+    Attributes:
+        rates: crawls per unit of time, >= 0, (m,), the answers to signals among them.
+        probabilities: the share of its signals that are answered by a crawl, in [0, 1], (m,); 0
+            where a page is crawled without regard to signals.
+    """
+
+    rates: FloatArray
+    probabilities: FloatArray
+
+
+@dataclass
+class RateSeat:
+    """One lane's episode: the rules that hold one after the other, and their starts."""
+
+    episode: int
+    rules: tuple[RateRule, ...]
+    starts: FloatArray
+
+    def action(self, tracker: Tracker, epoch: float) -> FloatArray:
+        """The action of the epoch that begins now, (m,)."""
+        reached = np.searchsorted(self.starts, tracker.time + 1e-6 * epoch, side="right")
+        rule = self.rules[int(reached) - 1]
+        return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
+
+
+class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
+    """Crawls pages at given rates.
+
+    In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
+    slot; where a share of a page's signals is to be answered, every (1 / share)-th is
+    (:class:`policies.base.signal_queue.AnswerQueue`). In the form ``rates`` it crawls pages at random
+    instants, by Poisson processes, and answers signals by the toss of a coin.
+
+    Where the bandwidth steps, each has its own allocation; but a schedule with answers to signals
+    has one for the whole episode, that of its mean bandwidth.
+
+    An action in the form ``rates`` has no rate for a page with complete observation, only a share
+    of its signals. A policy that pays no regard to signals then answers the share
+    ``rate / change_rate``: as many crawls, but better timed ones. Where that is above 1 it answers
+    every signal, and spends less than its budget. Simulated without an environment it crawls such a
+    page by a Poisson process like any other.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
+        action_form: without ``env``, the form of action in which it is simulated.
+        schedule: how rates become crawls of slots: ``low_discrepancy`` or ``tijdeman`` (see
+            :func:`policies.base.schedules.low_discrepancy`), or ``random``: independent draws.
+
+    Raises:
+        ValueError: as for :class:`policies.base.sequence.PlannedPolicy`; unknown schedule; when an
+            episode starts in the form ``rates``, change rates of pages with complete observation
+            that are not revealed.
+    """
+
+    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
+    shifts: ClassVar[bool] = True
+    """Whether the pages' shares of the crawls depend on the bandwidth."""
+
+    def __init__(
+        self,
+        env: Any = None,
+        *,
+        action_form: ActionForm | None = None,
+        schedule: Schedule = "low_discrepancy",
+    ) -> None:
+        super().__init__(env, action_form=action_form)
+        if schedule not in get_args(Schedule):
+            raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {schedule!r}")
+        self.schedule = schedule
+
+    @abstractmethod
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Crawls per unit time of each page, shape (m,), in sum at most ``bandwidth``."""
+
+    def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
+        """The rates, and the shares of signals that are answered: none unless a subclass does."""
+        rates = self.rates(problem, bandwidth)
+        return PageRates(rates, np.zeros_like(rates))
+
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
+        """The rates, or the page of every slot; random ones are drawn from ``coins``.
+
+        Raises ValueError where the problem lacks parameters that the policy needs.
+        """
+        self._require(problem)
+        if self.action_form != "rates":
+            return self._sequence(problem, slots, coins)
+        epoch = None if self.core is None else self.core.epoch
+        regimes = epoch_regimes(problem, epoch)
+        return CompiledRates(tuple(self._rule(problem, *regime) for regime in regimes))
+
+    def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
+        found = self.allocate(problem, bandwidth)
+        rates, chances = np.minimum(found.rates, bandwidth), found.probabilities
+        answering = chances > 0.0
+        if self.core is not None:
+            complete = complete_pages(problem)
+            chances = np.where(complete & ~answering, self._shares(problem, rates), chances)
+            answering |= complete
+        return RateRule(start, np.where(answering, 0.0, rates), chances)
+
+    def _shares(self, problem: Problem, rates: FloatArray) -> FloatArray:
+        """The shares of complete pages' signals that make as many crawls as ``rates``, (m,)."""
+        if problem.change_rate is None:
+            if not complete_pages(problem).any():
+                return np.zeros_like(rates)
+            raise ValueError(
+                f"{self.name} needs change_rate for actions 'rates' where pages have complete "
+                "observation; make the environment with reveal='parameters'"
+            )
+        return answered_share(rates, problem.change_rate)
+
+    def _sequence(
+        self, problem: Problem, slots: int, coins: np.random.Generator
+    ) -> CompiledSequence:
+        regimes = slot_regimes(problem, slots)
+        if not self.shifts:
+            regimes = [(problem.bandwidth, slots)]
+        span = sum(count / rate for rate, count in regimes)
+        found = self.allocate(problem, slots / span if slots else problem.bandwidth)
+        if found.probabilities.any():
+            own = np.where(found.probabilities > 0.0, 0.0, found.rates)
+            pages = self._crawls(own if own.any() else found.rates, slots, coins)
+            return CompiledSequence(pages, found.probabilities)
+        if len(regimes) == 1:
+            return CompiledSequence(self._crawls(found.rates, slots, coins))
+        parts = [
+            self._crawls(self.allocate(problem, rate).rates, count, coins)
+            for rate, count in regimes
+        ]
+        return CompiledSequence(np.concatenate(parts))
+
+    def _crawls(self, rates: FloatArray, slots: int, coins: np.random.Generator) -> IntArray:
+        rates = rates if rates.any() else np.ones_like(rates)
+        if self.schedule == "random":
+            return schedules.random(rates, slots, coins)
+        method: schedules.Method = "deadline" if self.schedule == "low_discrepancy" else "tijdeman"
+        return schedules.low_discrepancy(rates, slots, method=method)
+
+    def _sit(self, compiled: Compiled, tracker: Tracker) -> SequenceSeat | RateSeat:
+        if isinstance(compiled, CompiledRates):
+            starts = np.array([rule.start for rule in compiled.rules])
+            return RateSeat(tracker.episode, compiled.rules, starts)
+        assert isinstance(compiled, CompiledSequence)
+        return SequenceSeat.at_start(tracker.episode, compiled)
+
+    def _choose(self, seat: SequenceSeat | RateSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+        assert self.core is not None
+        if isinstance(seat, RateSeat):
+            return seat.action(tracker, self.core.epoch)
+        return seat.decide(self.core, tracker, lane, self._count)
+
+
+class LowDiscrepancy(AllocatedPolicy):
+    """The rates that are optimal for evenly spaced crawls, without signals (NCIS, eq. 5).
+
+    With its default schedule, the LDS of Busa-Fekete et al., section 6.4, after Algorithm 3 of
+    Azar et al. When the bandwidth steps, it solves for the new one and starts a new schedule.
+    Crawls at random instants are not evenly spaced, so it does not act in the form ``rates``.
+    """
+
+    acts = PAGE_FORMS
+    needs = ("importance", "change_rate")
+
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Optimal rates, shape (m,); equal ones where no page needs any crawl."""
+        assert problem.change_rate is not None
+        if not problem.importance.any():
+            return even_rates(problem, bandwidth)
+        found = solvers.binary_periodic(problem.importance, problem.change_rate, bandwidth).rates
+        return found if found.any() else even_rates(problem, bandwidth)
+
+
+class UniformCrawl(AllocatedPolicy):
+    """Crawls every page at the same rate."""
+
+    shifts = False
+
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Equal rates, shape (m,)."""
+        return even_rates(problem, bandwidth)
+
+
+class ChangeRateCrawl(AllocatedPolicy):
+    """Crawls every page in proportion to its change rate; at equal rates if none changes."""
+
+    needs = ("change_rate",)
+    shifts = False
+
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Rates in proportion to the change rates, shape (m,)."""
+        assert problem.change_rate is not None
+        largest = problem.change_rate.max()
+        if largest <= 0.0:
+            return even_rates(problem, bandwidth)
+        shares: FloatArray = problem.change_rate / largest
+        shares *= bandwidth / shares.sum()
+        return shares
+
+
+def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
+    """The bandwidth in equal parts, (m,)."""
+    return np.full(problem.num_pages, bandwidth / problem.num_pages)
+
+
+def complete_pages(problem: Problem) -> BoolArray:
+    """Which pages have complete observation, (m,)."""
+    if problem.complete is None:
+        return np.zeros(problem.num_pages, np.bool_)
+    return problem.complete

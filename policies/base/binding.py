@@ -1,0 +1,278 @@
+"""What ties a policy to what it acts on: an environment or columns in, a form of action out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
+from crawl_envs.types.compiled_policies import Compiled
+
+PageForm: TypeAlias = Literal["page", "scores", "refresh"]
+ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates"]
+PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
+"""The forms of action that name pages."""
+
+Seat = TypeVar("Seat", bound="Seated")
+
+
+CORE_NAMES = (
+    *("num_lanes", "action_form", "batch", "features"),
+    *("tracker", "last_log", "coins", "num_slots"),
+)
+"""What an environment must have so that policies can be bound to it."""
+
+
+class CrawlCore(Protocol):
+    """What a policy may read from an environment: ``env.unwrapped``.
+
+    ``epoch`` and ``declare`` are for the action form ``rates``.
+    """
+
+    num_lanes: int
+    action_form: str
+    batch: int
+    epoch: float
+    features: tuple[str, ...]
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """What is known in a lane."""
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """What the last step taught."""
+
+    def coins(self, lane: int = 0) -> np.random.Generator:
+        """A generator for the random choices of the current episode."""
+
+    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
+        """Say what change rates are believed, for the budget of the next step."""
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Crawls in an episode; epochs in the form ``rates``."""
+
+
+class Seated(Protocol):
+    """What a policy keeps of one lane's episode."""
+
+    episode: int
+
+
+class ActingPolicy(ABC, Generic[Seat]):
+    """A policy with Stable-Baselines3's ``predict``.
+
+    What it decides are the pages to crawl, in the forms ``page``, ``scores`` and ``refresh``; in
+    the form ``rates`` it is the action itself, (m,): the crawl rate of each page, and of a page
+    with complete observation the probability of a crawl per signal.
+
+    Bound to an environment it reads ``tracker`` (float64, unsaturated) and takes from the
+    observation only its shape, so it also serves where the observation is normalised, or stacked
+    by a Stable-Baselines3 DummyVecEnv around the very same environment.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        features: instead of ``env``, the names of the observation's columns
+            (``env.unwrapped.features``).
+        action_form: with ``features``, the form of the actions, one of ``acts``.
+        batch: with ``features``, crawls per decision in the form ``scores``.
+
+    Raises:
+        ValueError: neither or both of ``env`` and ``features``; ``env`` is no crawl environment;
+            an unknown form of action; a batch below 1.
+    """
+
+    acts: ClassVar[tuple[str, ...]] = PAGE_FORMS
+    """The forms of action that it can act in."""
+    oracle: ClassVar[bool] = False
+    """Whether it reads what truly happened, which no tracker can know."""
+
+    def __init__(
+        self,
+        env: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        action_form: ActionForm | None = None,
+        batch: int | None = None,
+    ) -> None:
+        if (env is None) == (features is None):
+            raise ValueError(f"{self.name} takes either env or features=, got both or neither")
+        self.core: CrawlCore | None = None
+        if env is not None:
+            if action_form is not None or batch is not None:
+                raise ValueError("action_form and batch are the environment's where env is given")
+            self.core = core_of(env)
+            features, action_form, batch = (
+                self.core.features,
+                self.core.action_form,  # type: ignore[assignment]  # checked below
+                self.core.batch,
+            )
+        self.features = tuple(features or ())
+        self.action_form = "page" if action_form is None else action_form
+        self.batch = 1 if batch is None else int(batch)
+        self._check_form()
+        if self.batch < 1:
+            raise ValueError(f"batch must be >= 1, got {batch!r}")
+        self._seats: dict[int, Seat] = {}
+
+    def _check_form(self) -> None:
+        """Raise ValueError where the policy cannot act in the form of action that it is to."""
+        if self.action_form not in self.acts:
+            raise ValueError(
+                f"action_form must be one of {self.acts} for {self.name}, got {self.action_form!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The policy's name in :func:`policies.make`."""
+        return type(self).__name__
+
+    @property
+    def _count(self) -> int:
+        """How many pages a decision names."""
+        return self.batch if self.action_form == "scores" else 1
+
+    @abstractmethod
+    def _begin(self, tracker: Tracker, lane: int) -> Seat:
+        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+
+    @abstractmethod
+    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
+        """The pages to crawl at this decision of a bound policy, best first, all distinct.
+
+        In the form ``rates``: the action, (m,).
+        """
+
+    @abstractmethod
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        """The pages to crawl, best first, from one lane's observation, shape (m, F)."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """The action for an observation, in the environment's form, and ``state`` unchanged.
+
+        Args:
+            observation: shape (m, F) of one lane or (N, m, F) of N lanes; a bound policy requires
+                its environment's N.
+            state: passed through; what a bound policy remembers, it keeps by lane.
+            episode_start: not used; a bound policy sees it in ``tracker.episode``.
+            deterministic: not used; random policies toss the environment's coins.
+
+        Returns:
+            Per lane, with a leading axis as ``observation`` has one: the page (int64), the scores
+            (float32, shape (m,): the chosen pages from 1 downwards, all others -1), the set of
+            pages (int8, shape (m,)), or the rates (float64, shape (m,)).
+
+        Raises:
+            ValueError: the observation's shape fits neither the environment nor the features.
+        """
+        lanes = self._lanes(observation)
+        decided = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
+        num_pages = lanes.shape[1]
+        actions = np.stack([self._encode(choice, num_pages) for choice in decided])
+        return (actions if np.ndim(observation) == 3 else actions[0]), state
+
+    def _lanes(self, observation: Any) -> NDArray[Any]:
+        rows = np.asarray(observation)
+        if rows.ndim not in (2, 3):
+            raise ValueError(
+                f"observation must have shape (m, F) or (lanes, m, F), got {rows.shape}"
+            )
+        lanes = rows if rows.ndim == 3 else rows[None]
+        if self.core is None and lanes.shape[2] != len(self.features):
+            raise ValueError(
+                f"observation must have the {len(self.features)} columns {self.features}, "
+                f"got shape {rows.shape}"
+            )
+        if self.core is not None and lanes.shape[0] != self.core.num_lanes:
+            raise ValueError(
+                f"observation must have the {self.core.num_lanes} lanes of the environment that "
+                f"{self.name} is bound to, got shape {rows.shape}"
+            )
+        return lanes
+
+    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
+        if self.core is None:
+            return self._read(rows, lane)
+        tracker = self.core.tracker(lane)
+        return self._choose(self._seat(tracker, lane), tracker, lane)
+
+    def _seat(self, tracker: Tracker, lane: int) -> Seat:
+        """What is kept of a lane's episode, begun if it is a new one."""
+        seat = self._seats.get(lane)
+        if seat is None or seat.episode != tracker.episode:
+            seat = self._seats[lane] = self._begin(tracker, lane)
+        return seat
+
+    def _follow(self, lane: int) -> None:
+        """Take in what is new at a decision, which another policy may make."""
+        assert self.core is not None
+        self._seat(self.core.tracker(lane), lane)
+
+    def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
+        if self.action_form == "rates":
+            return np.asarray(pages, dtype=np.float64)
+        if self.action_form == "page":
+            return np.asarray(pages[0], dtype=np.int64)
+        if self.action_form == "refresh":
+            refresh = np.zeros(num_pages, dtype=np.int8)
+            refresh[pages] = 1
+            return refresh
+        scores = np.full(num_pages, -1.0, dtype=np.float32)
+        scores[pages] = 1.0 - np.arange(len(pages)) / max(self.batch, len(pages))
+        return scores
+
+
+class CrawlPolicy(ActingPolicy[Seat]):
+    """A policy whose whole episode follows from the problem, so that compiled code can play it.
+
+    Arguments and errors as for :class:`ActingPolicy`.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
+
+    @abstractmethod
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices.
+
+        Raises ValueError where the problem lacks parameters that the policy needs.
+        """
+
+    @abstractmethod
+    def _sit(self, compiled: Compiled, tracker: Tracker) -> Seat:
+        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+
+    def _begin(self, tracker: Tracker, lane: int) -> Seat:
+        assert self.core is not None
+        slots, coins = self.core.num_slots(lane), self.core.coins(lane)
+        return self._sit(self.compile(tracker.problem, slots, coins), tracker)
+
+    def _require(self, problem: Problem) -> None:
+        missing = [name for name in self.needs if getattr(problem, name) is None]
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {', '.join(missing)}, which the environment does not reveal; "
+                "make it with reveal='parameters'"
+            )
+
+
+def core_of(env: Any) -> CrawlCore:
+    """The crawl environment inside ``env``; ValueError if there is none."""
+    core = getattr(env, "unwrapped", env)
+    of_rates = getattr(core, "action_form", None) == "rates"
+    wanted = (*CORE_NAMES, *(("epoch", "declare") if of_rates else ()))
+    lacking = [name for name in wanted if not hasattr(core, name)]
+    if lacking:
+        raise ValueError(
+            f"env must be a crawl environment, got {type(core).__name__} without "
+            f"{', '.join(lacking)}"
+        )
+    return core  # type: ignore[no-any-return]

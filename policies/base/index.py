@@ -1,0 +1,393 @@
+"""Index policies: crawl the page whose crawl value is largest (Busa-Fekete et al., Algorithm 1)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.compiled_policies import Compiled, CompiledIndex
+from crawl_envs.types.compiling import HEED, VALUE, compiled, ready
+from policies.base.binding import ActionForm, CrawlPolicy
+
+ROUNDING = 1e-12
+"""Relative error of a time found as now minus elapsed."""
+
+REMEMBERED = 64
+"""An unbound policy keeps the tables of so many lanes of a batch from one call to the next."""
+
+_SIGHT = (types.float64[::1], types.float64[::1], types.boolean[::1])
+
+
+@compiled(types.int64(VALUE, types.float64[:, ::1], *_SIGHT))
+def best_page(
+    value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
+) -> int:
+    """The alive page of the largest value, ties to the lowest index; 0 if none is alive."""
+    best = -1
+    largest = -math.inf
+    for page in range(elapsed.size):
+        if alive[page]:
+            worth = value(parameters, page, elapsed[page], signals[page])
+            if best < 0 or worth > largest:
+                best = page
+                largest = worth
+    return max(best, 0)
+
+
+@compiled(types.float64[::1](VALUE, types.float64[:, ::1], *_SIGHT))
+def page_values(
+    value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
+) -> FloatArray:
+    """The value of every page, shape (m,); -inf where it is not alive."""
+    worth = np.empty(elapsed.size)
+    for page in range(elapsed.size):
+        if alive[page]:
+            worth[page] = value(parameters, page, elapsed[page], signals[page])
+        else:
+            worth[page] = -math.inf
+    return worth
+
+
+@compiled(
+    types.float64[::1](
+        HEED, types.float64[:, ::1], types.int64[::1], types.float64[::1], types.int64[::1]
+    )
+)
+def heeded(
+    heed: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
+) -> FloatArray:
+    """What each of some signals counts, by its page, age and source, shape (n,)."""
+    counts = np.empty(page.size)
+    for signal in range(page.size):
+        counts[signal] = heed(parameters, page[signal], age[signal], source[signal])
+    return counts
+
+
+class ValuePointer(types.WrapperAddressProtocol):
+    """A compiled value with its address at hand, for the choice among few pages.
+
+    Numba takes compiled functions as arguments, but looks their address up at every call, for
+    20 us; through the address at hand, on the other hand, a page can cost 20 ns more. Both run
+    the same arithmetic.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = ready(value)  # keeps the code alive
+        found = value.get_compile_result(VALUE.signature)
+        self.address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        """Where the function is."""
+        return int(self.address)
+
+    def signature(self) -> Any:
+        """What it takes and returns."""
+        return VALUE.signature
+
+
+pointer = functools.cache(ValuePointer)
+FEW_PAGES = 500
+
+
+def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray:
+    """What signals count of which only their numbers are known, (m,) or (S, m); shape (m,)."""
+    numbers = np.atleast_2d(signals).astype(np.float64)
+    if index.heed is None:
+        return np.asarray(numbers.sum(axis=0))
+    pages = np.arange(numbers.shape[1])
+    ages = np.full(numbers.shape[1], math.inf)
+    total = np.zeros(numbers.shape[1])
+    for source, heard in enumerate(numbers):
+        each = ready(heeded)(index.heed, index.parameters, pages, ages, np.full_like(pages, source))
+        total += np.multiply(heard, each, out=np.zeros_like(total), where=heard > 0.0)
+    return total
+
+
+@dataclass
+class IndexSeat:
+    """One lane's episode: its table, and what the signals since each page's last crawl count.
+
+    ``counted`` and ``last_crawl`` have shape (m,); they are kept only where the age of a signal
+    matters.
+    """
+
+    episode: int
+    compiled: CompiledIndex
+    time: float
+    counted: FloatArray
+    last_crawl: FloatArray
+
+    def join(self, tracker: Tracker) -> None:
+        """Stand at a decision in mid-episode: the ages of earlier signals are not known."""
+        self.counted[:] = counts_at_unknown_age(self.compiled, tracker.signals)
+        self.last_crawl[:] = tracker.time - tracker.elapsed
+        self.time = tracker.time
+
+    def count(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Bring the counts to the decision at hand, from what the step before it taught.
+
+        A birth counts as a crawl: where a page's elapsed time says that it was born, it is newer
+        than its last crawl.
+        """
+        np.maximum.at(self.last_crawl, log.page, log.time)
+        start = tracker.time - tracker.elapsed
+        born = tracker.alive & (start > self.last_crawl + ROUNDING * tracker.time)
+        self.last_crawl[born] = start[born]
+        self.counted[log.page] = 0.0
+        self.counted[born | ~tracker.alive] = 0.0
+        window = self.compiled.delay_window
+        age = log.signal_time - self.last_crawl[log.signal_page]
+        age = np.where(born[log.signal_page] & (abs(age) <= ROUNDING * tracker.time), 0.0, age)
+        late = (age > window) | ((age == 0.0) & (window == 0.0))
+        page, age, source = log.signal_page[late], age[late], log.signal_source[late]
+        each: FloatArray | float = 1.0
+        if self.compiled.heed is not None:
+            each = ready(heeded)(self.compiled.heed, self.compiled.parameters, page, age, source)
+        np.add.at(self.counted, page, each)
+        self.time = tracker.time
+
+
+class IndexPolicy(CrawlPolicy[IndexSeat]):
+    """Crawls the alive page of the largest crawl value; ties go to the lowest index.
+
+    The table of the pages' parameters is built once per episode and lane. Steps and
+    :meth:`compile` use the same compiled value and table, so both choose the same pages.
+
+    In the action form ``scores`` it takes the ``batch`` pages of the largest values, in
+    ``refresh`` those whose value reaches ``threshold``.
+
+    Args:
+        env: a crawl environment; or, unbound, ``features``, ``action_form`` and ``batch`` as
+            for :class:`policies.base.binding.CrawlPolicy`.
+        features: the observation's columns; those that the policy needs must be among them.
+        action_form: with ``features``, the form of the actions.
+        batch: with ``features``, crawls per decision in the form ``scores``.
+        threshold: in the form ``refresh``, the value from which a page is crawled, in units of
+            importance times time, importance as given; None for the single best page.
+        believed: a function of the problem that returns what the policy takes for it, such as
+            one with estimated parameters; None believes what is revealed.
+
+    Raises:
+        ValueError: as for the base class; a threshold in another form; at construction without
+            an environment, or at the first ``predict`` with one, when parameters are missing.
+    """
+
+    uses_signals: ClassVar[bool] = False
+    delay_window: float = 0.0
+
+    def __init__(
+        self,
+        env: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        action_form: ActionForm | None = None,
+        batch: int | None = None,
+        threshold: float | None = None,
+        believed: Callable[[Problem], Problem] | None = None,
+    ) -> None:
+        super().__init__(env, features=features, action_form=action_form, batch=batch)
+        if threshold is not None and (self.action_form != "refresh" or math.isnan(threshold)):
+            raise ValueError(
+                "threshold must be a number, in the action form 'refresh'; "
+                f"got {threshold!r} in the form {self.action_form!r}"
+            )
+        self.threshold = threshold
+        self.believed = believed
+        self._tables: dict[int, tuple[NDArray[Any], CompiledIndex]] = {}
+        if self.core is None:
+            wanted = ("elapsed", *(("signals",) if self.uses_signals else ()), *self.needs)
+            missing = [
+                name
+                for name in wanted
+                if name not in self.features and not _sources(self.features, name)
+            ]
+            if missing:
+                raise ValueError(
+                    f"{self.name} needs the columns {', '.join(missing)}, "
+                    f"features has {', '.join(self.features)}"
+                )
+
+    @abstractmethod
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        """The compiled value of type VALUE, and its table for ``problem``, shape (m, P)."""
+
+    def _heed(self, problem: Problem) -> Any:
+        """The compiled function of type HEED that counts signals, or None to count each as 1."""
+        return None
+
+    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledIndex:
+        """The compiled value and its table; ``slots`` and ``coins`` do not matter.
+
+        Raises ValueError where the problem lacks parameters that the policy needs.
+        """
+        if self.believed is not None:
+            problem = self.believed(problem)
+        self._require(problem)
+        value, table = self._index(problem)
+        heed = self._heed(problem)
+        return CompiledIndex(
+            ready(value), table, self.delay_window, None if heed is None else ready(heed)
+        )
+
+    def _sit(self, compiled: Compiled, tracker: Tracker) -> IndexSeat:
+        assert isinstance(compiled, CompiledIndex)
+        num_pages = tracker.elapsed.size
+        return IndexSeat(
+            episode=tracker.episode,
+            compiled=compiled,
+            time=math.nan,
+            counted=np.zeros(num_pages),
+            last_crawl=np.zeros(num_pages),
+        )
+
+    def _choose(self, seat: IndexSeat, tracker: Tracker, lane: int) -> IntArray:
+        if not self.uses_signals:
+            signals = np.zeros(tracker.elapsed.size)
+        elif seat.compiled.heed is None and self.delay_window == 0.0:
+            signals = counts_at_unknown_age(seat.compiled, tracker.signals)
+        else:
+            assert self.core is not None
+            log = self.core.last_log(lane)
+            if math.isnan(seat.time) and log.page.size:
+                seat.join(tracker)
+            if seat.time != tracker.time:
+                seat.count(log, tracker)
+            signals = seat.counted
+        return self._best(seat.compiled, tracker.elapsed, signals, tracker.alive)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        column = {
+            name: np.ascontiguousarray(rows[:, k], dtype=np.float64)
+            for k, name in enumerate(self.features)
+        }
+        elapsed = column["elapsed"]
+        alive = np.ones(elapsed.size, dtype=np.bool_)
+        if "alive" in column:
+            alive = column["alive"] > 0.5
+        index = self._tabulated(column, elapsed.size, lane)
+        signals = np.zeros(elapsed.size)
+        if self.uses_signals:
+            heard = np.rint(_of_sources(column, "signals")).astype(np.int64)
+            signals = counts_at_unknown_age(index, heard)
+        return self._best(index, elapsed, signals, alive)
+
+    def _tabulated(self, column: dict[str, FloatArray], num_pages: int, lane: int) -> CompiledIndex:
+        """The table for these columns of parameters; that of the same lane before, if equal."""
+        told = (*self.needs, *(("complete",) if "complete" in column else ()))
+        known = {name: _of_sources(column, name) for name in told}
+        given = np.concatenate([np.atleast_2d(known[name]) for name in told] or [np.zeros(0)])
+        if lane in self._tables:
+            before, index = self._tables[lane]
+            if np.array_equal(before, given) and index.parameters.shape[0] == num_pages:
+                return index
+        problem = Problem(
+            num_pages=num_pages,
+            bandwidth=math.nan,
+            importance=known.get("importance", np.ones(num_pages)),
+            change_rate=known.get("change_rate"),
+            recall=known.get("recall"),
+            false_signal_rate=known.get("false_signal_rate"),
+            complete=known["complete"] > 0.5 if "complete" in known else None,
+        )
+        index = self.compile(problem, 0, np.random.default_rng(0))
+        if lane < REMEMBERED:
+            self._tables[lane] = given, index
+        return index
+
+    def _best(
+        self, index: CompiledIndex, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
+    ) -> IntArray:
+        sight = (elapsed, signals, alive)
+        return best_pages(index, sight, self.action_form, self.batch, self.threshold)
+
+
+class SignalPolicy(IndexPolicy):
+    """An index policy that counts signals, and can leave out those that come soon after a crawl.
+
+    Args:
+        env: a crawl environment, or None with ``features``.
+        delay_window: signals that arrive within this time of a crawl of their page (and of time
+            0, when every page is taken to be crawled) are not counted (Busa-Fekete et al.,
+            Appendix C). It is kept from the log of each step, so it needs an environment, and is
+            exact when ``predict`` is called once per decision from the episode's start on.
+        **binding: ``features``, ``action_form``, ``batch`` and ``threshold``, as for
+            :class:`IndexPolicy`.
+
+    Raises:
+        ValueError: as for :class:`IndexPolicy`; a delay window that is negative or not finite;
+            at ``predict``, one that is positive without an environment.
+    """
+
+    uses_signals = True
+
+    def __init__(self, env: Any = None, *, delay_window: float = 0.0, **binding: Any) -> None:
+        super().__init__(env, **binding)
+        if not (math.isfinite(delay_window) and delay_window >= 0.0):
+            raise ValueError(f"delay_window must be finite and >= 0, got {delay_window!r}")
+        self.delay_window = float(delay_window)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        if self.delay_window > 0.0:
+            raise ValueError(
+                "delay_window must be 0 to predict without an environment, whose log it is read "
+                f"from; got {self.delay_window!r}"
+            )
+        return super()._read(rows, lane)
+
+
+def best_pages(
+    index: CompiledIndex,
+    sight: tuple[FloatArray, FloatArray, BoolArray],
+    form: str,
+    batch: int,
+    threshold: float | None = None,
+) -> IntArray:
+    """The pages that an index policy crawls, best first.
+
+    Args:
+        index: the value and its table.
+        sight: elapsed times, what signals count, and which pages are alive, (m,) each.
+        form: the form of action.
+        batch: crawls per decision in the form ``scores``.
+        threshold: in the form ``refresh``, the value from which a page is crawled; None for the
+            single best page.
+    """
+    elapsed, signals, alive = sight
+    value = pointer(index.value) if elapsed.size < FEW_PAGES else index.value
+    seen = (value, index.parameters, elapsed, signals, alive)
+    if form == "refresh" and threshold is not None:
+        return np.flatnonzero(alive & (ready(page_values)(*seen) >= threshold))
+    if form == "scores" and batch > 1:
+        return largest_pages(ready(page_values)(*seen), alive, batch)
+    return np.array([ready(best_page)(*seen)])
+
+
+def _of_sources(column: dict[str, FloatArray], name: str) -> FloatArray:
+    """A column by its name, (m,), or those of several sources of signals, (S, m)."""
+    if name in column:
+        return column[name]
+    return np.stack([column[f"{name}_{source}"] for source in range(_sources(column, name))])
+
+
+def _sources(columns: Iterable[str], name: str) -> int:
+    """How many columns ``name_0``, ``name_1``, ... there are."""
+    return sum(column.rpartition("_")[0] == name for column in columns)
+
+
+def largest_pages(worth: FloatArray, alive: BoolArray, count: int) -> IntArray:
+    """The ``count`` alive pages of the largest values, best first, ties to the lowest index."""
+    count = min(count, int(alive.sum()))
+    if count == 0:
+        return np.zeros(1, dtype=np.int64)
+    bound = np.partition(worth, worth.size - count)[worth.size - count]
+    candidates = np.flatnonzero(alive & (worth >= bound))
+    return candidates[np.argsort(-worth[candidates], kind="stable")[:count]]

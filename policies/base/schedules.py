@@ -1,0 +1,187 @@
+"""From crawl rates to crawls, one per slot.
+
+A schedule is low-discrepancy when the number of crawls of each page stays within one of its share
+of the slots, at every slot. Each crawl then has a window of slots, and crawling the open window
+that closes first keeps all of them (Liu and Layland 1973; Tijdeman 1980). As far as secondary
+sources tell, so do Azar et al. (2018, Algorithm 3) turn optimal rates into a schedule: what stands
+here is a reconstruction, with the bound on discrepancy that the name promises. The windows'
+openings matter as much as their ends: by ends alone the same heap runs pages ahead of their share
+without bound.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+
+Method = Literal["deadline", "tijdeman"]
+
+ROUNDING = 1e-12
+"""Relative error allowed in k / p before it counts as lying beyond the next whole number."""
+
+
+def low_discrepancy(rates: ArrayLike, slots: int, *, method: Method = "deadline") -> IntArray:
+    """Crawls in proportion to ``rates``, spread as evenly as one crawl per slot allows.
+
+    With shares p = rates / sum(rates) of n pages (those of rate 0 are left out):
+
+    - ``"deadline"``: the k-th crawl of a page is released at slot floor((k-1)/p) and due by
+      ceil(k/p); each slot takes the released crawl that is due first. After every slot t,
+      ``|crawls - p t| < 1``.
+    - ``"tijdeman"``: the chairman rule. Among the pages with p t - crawls >= 1/(2n-2), the one
+      that would get there first. ``|crawls - p t| <= 1 - 1/(2n-2)``, the best bound there is.
+
+    Ties go to the lowest index. A longer schedule begins with the shorter one.
+
+    Args:
+        rates: crawl rates >= 0 in any unit, shape (m,), not all zero.
+        slots: length of the schedule, >= 0.
+        method: which of the two rules.
+
+    Returns:
+        The page of each slot, int64, shape (slots,).
+
+    Raises:
+        ValueError: rates negative, not finite or all zero; slots not a whole number >= 0; unknown
+            method.
+    """
+    pages, shares = _shares(rates)
+    slots = _slots(slots)
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")
+    if len(pages) == 1:
+        return np.full(slots, pages[0], dtype=np.int64)
+    margin = 0.0 if method == "deadline" else 1.0 / (2 * len(pages) - 2)
+    chosen = _earliest_deadline(shares, slots, method == "tijdeman", margin)
+    schedule: IntArray = pages[chosen]
+    return schedule
+
+
+def random(rates: ArrayLike, slots: int, coins: np.random.Generator) -> IntArray:
+    """Independent crawls, each of a page with probability in proportion to its rate.
+
+    Arguments and errors as for :func:`low_discrepancy`; one uniform draw of ``coins`` per slot.
+    """
+    pages, shares = _shares(rates)
+    upper = np.cumsum(shares)
+    drawn = np.searchsorted(upper, coins.random(_slots(slots)) * upper[-1], side="right")
+    schedule: IntArray = pages[np.minimum(drawn, len(pages) - 1)]
+    return schedule
+
+
+def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
+    """The pages of positive rate, and their shares of the slots."""
+    given = np.asarray(rates, dtype=np.float64)
+    if given.ndim != 1:
+        raise ValueError(f"rates must have shape (m,), got shape {given.shape}")
+    if not (np.isfinite(given) & (given >= 0.0)).all():
+        bad = given[~(np.isfinite(given) & (given >= 0.0))][0]
+        raise ValueError(f"rates must be finite and >= 0, got {bad}")
+    largest = given.max(initial=0.0)
+    pages = np.flatnonzero(given / largest if largest > 0.0 else given)
+    if len(pages) == 0:
+        raise ValueError("rates must be positive for at least one page, got none")
+    relative = given[pages] / largest
+    return pages, relative / relative.sum()
+
+
+def _slots(slots: int) -> int:
+    try:
+        whole = operator.index(slots)
+    except TypeError:
+        raise ValueError(f"slots must be a whole number >= 0, got {slots!r}") from None
+    if whole < 0:
+        raise ValueError(f"slots must be a whole number >= 0, got {slots!r}")
+    return whole
+
+
+@compiled()
+def _window(share: float, crawls: int, exact: bool, margin: float) -> tuple[float, float]:
+    """First slot (from 0) of a page's next crawl, and the time by which it is due.
+
+    Whole numbers met up to rounding count as such, so that shares like 1/3 get exact windows.
+    Before slot t more than (t + 1) * (1 - ROUNDING) crawls have been released, hence at least
+    t + 1, of which t are made: as long as slots stay below 1 / ROUNDING one is always waiting.
+    """
+    if exact:
+        opens = np.ceil((crawls + margin) / share * (1.0 - ROUNDING)) - 1.0
+        due = min((crawls + 1.0 - margin) / share, 1e300)
+        carry = 8193.0 * due
+        return max(opens, 0.0), carry - (carry - due)  # due to 40 bits, so that ties are ties
+    opens = np.floor(crawls / share * (1.0 + ROUNDING))
+    return opens, np.ceil((crawls + 1.0) / share * (1.0 - ROUNDING))
+
+
+@compiled()
+def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: float) -> IntArray:
+    """Every page waits either in the list of the slot that releases it, or in the heap."""
+    num_pages = shares.size
+    chosen = np.empty(slots, np.int64)
+    crawls = np.zeros(num_pages, np.int64)
+    due = np.empty(num_pages)
+    released_at = np.full(slots, -1, np.int64)
+    next_released = np.full(num_pages, -1, np.int64)
+    heap = np.empty(num_pages, np.int64)
+    size = 0
+    for page in range(num_pages - 1, -1, -1):
+        opens, due[page] = _window(shares[page], 0, exact, margin)
+        if opens < slots:
+            next_released[page] = released_at[int(opens)]
+            released_at[int(opens)] = page
+    for slot in range(slots):
+        page = released_at[slot]
+        while page >= 0:
+            size = _push(heap, size, due, page)
+            page = next_released[page]
+        page = heap[0]
+        size = _pop(heap, size, due)
+        chosen[slot] = page
+        crawls[page] += 1
+        opens, due[page] = _window(shares[page], crawls[page], exact, margin)
+        if opens <= slot:
+            size = _push(heap, size, due, page)
+        elif opens < slots:
+            next_released[page] = released_at[int(opens)]
+            released_at[int(opens)] = page
+    return chosen
+
+
+@compiled()
+def _sooner(due: FloatArray, a: int, b: int) -> bool:
+    return bool(due[a] < due[b] or (due[a] == due[b] and a < b))
+
+
+@compiled()
+def _push(heap: IntArray, size: int, due: FloatArray, page: int) -> int:
+    child = size
+    while child > 0:
+        parent = (child - 1) // 2
+        if not _sooner(due, page, heap[parent]):
+            break
+        heap[child] = heap[parent]
+        child = parent
+    heap[child] = page
+    return size + 1
+
+
+@compiled()
+def _pop(heap: IntArray, size: int, due: FloatArray) -> int:
+    size -= 1
+    page = heap[size]
+    parent = 0
+    while 2 * parent + 1 < size:
+        child = 2 * parent + 1
+        if child + 1 < size and _sooner(due, heap[child + 1], heap[child]):
+            child += 1
+        if not _sooner(due, heap[child], page):
+            break
+        heap[parent] = heap[child]
+        parent = child
+    heap[parent] = page
+    return size

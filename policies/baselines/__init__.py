@@ -1,0 +1,1 @@
+"""Simple policies, and the adaptive schedules of public crawlers."""

@@ -1,0 +1,350 @@
+"""The adaptive revisit policies that crawlers ship with: Apache Nutch's and Apache StormCrawler's.
+
+Both give every page an interval of its own, which grows after a crawl that found no change and
+shrinks after one that did. Neither knows a budget or the importance of pages. At a steady state
+the probability of a change per interval is one and the same number for all pages, so they crawl
+in proportion to change rates (with ``sync_delta`` nearly so).
+
+Sources: ``org.apache.nutch.crawl.AdaptiveFetchSchedule`` and ``AbstractFetchSchedule`` with the
+values of ``conf/nutch-default.xml``; ``org.apache.stormcrawler.persistence.AdaptiveScheduler``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.arguments import flag, quantity, real, whole
+from crawl_envs.types.compiling import compiled
+from policies.base.binding import ActingPolicy
+
+SECONDS_PER_DAY = 86400.0
+MINUTES_PER_DAY = 1440.0
+SHORTENED = 0.9
+"""Nutch cuts an interval above the largest allowed one down to this share of it."""
+
+
+class Revisits(NamedTuple):
+    """What a crawler keeps of its pages, (m,) each.
+
+    Attributes:
+        due: when each page is due, in the instance's unit of time.
+        interval: in the crawler's unit.
+        modified: when each page was last found changed, in the instance's unit.
+    """
+
+    due: FloatArray
+    interval: FloatArray
+    modified: FloatArray
+
+
+class NutchRule(NamedTuple):
+    """The arguments of :class:`NutchAdaptive`; ``second`` is in units of the instance's time."""
+
+    inc_rate: float
+    dec_rate: float
+    min_interval: float
+    max_interval: float
+    sync_delta: bool
+    sync_delta_rate: float
+    fetch_interval_max: float
+    second: float
+
+
+class StormRule(NamedTuple):
+    """The arguments of :class:`StormCrawlerAdaptive`; ``minute`` as ``second`` above."""
+
+    fetch_interval_min: float
+    fetch_interval_max: float
+    rate_incr: float
+    rate_decr: float
+    minute: float
+
+
+@compiled()
+def nutch_reschedule(
+    rule: NutchRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
+) -> None:
+    """Reschedule pages after crawls, (n,), in the order of these."""
+    due, interval, modified = revisits
+    for crawl in range(page.size):
+        number, now = page[crawl], time[crawl]
+        length = interval[number]
+        if changed[crawl]:
+            length *= 1.0 - rule.dec_rate
+            modified[number] = now
+        else:
+            length *= 1.0 + rule.inc_rate
+        back = 0.0
+        if rule.sync_delta:
+            since = (now - modified[number]) / rule.second
+            length = max(length, since)
+            back = rule.sync_delta_rate * since
+        length = min(max(length, rule.min_interval), rule.max_interval)
+        ahead = length - back
+        if ahead > rule.fetch_interval_max:
+            ahead = rule.fetch_interval_max
+            if length > rule.fetch_interval_max:
+                length = SHORTENED * rule.fetch_interval_max
+        interval[number] = length
+        due[number] = now + ahead * rule.second
+
+
+@compiled()
+def storm_reschedule(
+    rule: StormRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
+) -> None:
+    """Reschedule pages after crawls, (n,), in the order of these; intervals are whole minutes."""
+    due, interval, modified = revisits
+    for crawl in range(page.size):
+        number, now = page[crawl], time[crawl]
+        length = interval[number]
+        if changed[crawl]:
+            kept = (1.0 - rule.rate_decr) * length
+            length = math.floor(kept + rule.rate_decr * rule.fetch_interval_min)
+            modified[number] = now
+        else:
+            length = min(math.floor(length * (1.0 + rule.rate_incr)), rule.fetch_interval_max)
+        interval[number] = length
+        due[number] = now + length * rule.minute
+
+
+@dataclass
+class RevisitSeat:
+    """One lane's episode: when pages are due, as a heap in which outdated entries may stand.
+
+    ``parked`` (m,) are the pages that stand nowhere in it, because they do not exist.
+    """
+
+    episode: int
+    revisits: Revisits
+    parked: BoolArray
+    heap: list[tuple[float, int]] = field(default_factory=list)
+    time: float = math.nan
+    chosen: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def enter(self, pages: IntArray) -> None:
+        """Put pages into the heap."""
+        for page, due in zip(pages.tolist(), self.revisits.due[pages].tolist(), strict=True):
+            heapq.heappush(self.heap, (due, page))
+
+    def first(self, count: int, until: float, alive: BoolArray) -> IntArray:
+        """The ``count`` existing pages that are due first, but none after ``until``."""
+        found: list[tuple[float, int]] = []
+        while self.heap and len(found) < count and self.heap[0][0] <= until:
+            entry = heapq.heappop(self.heap)
+            due, page = entry
+            if due != self.revisits.due[page] or (found and found[-1] == entry):
+                continue
+            if alive[page]:
+                found.append(entry)
+            else:
+                self.parked[page] = True
+        for entry in found:
+            heapq.heappush(self.heap, entry)
+        return np.array([page for _, page in found], dtype=np.int64)
+
+
+class RevisitPolicy(ActingPolicy[RevisitSeat]):
+    """Crawls pages when they are due, by a rule that looks at what crawls found.
+
+    In the form ``page`` each slot goes to the page that is due first, even before its time, and in
+    ``scores`` the ``batch`` first ones; ties go to the lowest index. In ``refresh`` exactly the due
+    pages are crawled, however many: that is what the rule itself would spend. All pages count as
+    crawled when the episode starts, or when they are born, and are due one default interval later.
+
+    It learns from ``last_log`` at every ``predict``, once per decision.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        day: a day in the instance's unit of time, > 0.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; an argument out of its range.
+    """
+
+    def __init__(self, env: Any, *, day: float = 1.0) -> None:
+        if env is None:
+            raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
+        super().__init__(env)
+        self.day = quantity("day", day, above=0.0)
+
+    @abstractmethod
+    def first_interval(self) -> tuple[float, float]:
+        """The default interval, in the crawler's unit, and that unit in the instance's."""
+
+    @abstractmethod
+    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
+        """Set when the crawled pages are due again."""
+
+    def _begin(self, tracker: Tracker, lane: int) -> RevisitSeat:
+        num_pages = tracker.elapsed.size
+        seat = RevisitSeat(
+            tracker.episode,
+            Revisits(np.zeros(num_pages), np.zeros(num_pages), np.zeros(num_pages)),
+            np.ones(num_pages, np.bool_),
+        )
+        self._welcome(seat, tracker)
+        return seat
+
+    def _welcome(self, seat: RevisitSeat, tracker: Tracker) -> None:
+        """Let pages that have come to exist be due one default interval after that."""
+        new = np.flatnonzero(seat.parked & tracker.alive)
+        length, unit = self.first_interval()
+        start = tracker.time - tracker.elapsed[new]
+        seat.revisits.interval[new] = length
+        seat.revisits.modified[new] = start
+        seat.revisits.due[new] = start + length * unit
+        seat.parked[new] = False
+        seat.enter(new)
+
+    def _choose(self, seat: RevisitSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+        assert self.core is not None
+        if seat.time != tracker.time:
+            log = self.core.last_log(lane)
+            if log.page.size:
+                self.reschedule(log, seat.revisits)
+                seat.enter(log.page[~seat.parked[log.page]])
+            if seat.parked.any():
+                self._welcome(seat, tracker)
+            everything = self.action_form == "refresh"
+            count = tracker.elapsed.size if everything else self._count
+            seat.chosen = seat.first(count, tracker.time if everything else math.inf, tracker.alive)
+            if seat.chosen.size == 0 and not everything:
+                seat.chosen = np.zeros(1, np.int64)
+            seat.time = tracker.time
+        return seat.chosen
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        raise AssertionError("a policy that learns from crawls is always bound")
+
+
+class NutchAdaptive(RevisitPolicy):
+    """Apache Nutch's AdaptiveFetchSchedule.
+
+    A page found changed has its interval multiplied by ``1 - dec_rate``, any other by
+    ``1 + inc_rate``. With ``sync_delta``, an interval is at least the time since the last change
+    that was found, and the next crawl comes ``sync_delta_rate`` times that time sooner. Defaults
+    are those of the shipped configuration; the fallbacks in the code are others (0.2 each).
+
+    A page that would be due more than ``fetch_interval_max`` from now is due then. Nutch says so,
+    but takes such a page for due at every round of its generator, so that pages that never change
+    end up being crawled without pause; that is not followed here. Nor are its whole milliseconds.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        inc_rate: ``db.fetch.schedule.adaptive.inc_rate``, >= 0.
+        dec_rate: ``db.fetch.schedule.adaptive.dec_rate``, in [0, 1).
+        min_interval: ``db.fetch.schedule.adaptive.min_interval``, seconds, > 0.
+        max_interval: ``db.fetch.schedule.adaptive.max_interval``, seconds.
+        sync_delta: ``db.fetch.schedule.adaptive.sync_delta``.
+        sync_delta_rate: ``db.fetch.schedule.adaptive.sync_delta_rate``, in [0, 1).
+        fetch_interval_default: ``db.fetch.interval.default``, seconds, > 0.
+        fetch_interval_max: ``db.fetch.interval.max``, seconds, > 0.
+        day: a day in the instance's unit of time, > 0.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        inc_rate: float = 0.4,
+        dec_rate: float = 0.2,
+        min_interval: float = 60.0,
+        max_interval: float = 31_536_000.0,
+        sync_delta: bool = True,
+        sync_delta_rate: float = 0.3,
+        fetch_interval_default: float = 2_592_000.0,
+        fetch_interval_max: float = 7_776_000.0,
+        day: float = 1.0,
+    ) -> None:
+        super().__init__(env, day=day)
+        for name, rate in (("dec_rate", dec_rate), ("sync_delta_rate", sync_delta_rate)):
+            if real(name, rate, least=0.0) >= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), got {rate!r}")
+        shortest = quantity("min_interval", min_interval, above=0.0)
+        self.fetch_interval_default = real(
+            "fetch_interval_default", fetch_interval_default, above=0.0
+        )
+        self.rule = NutchRule(
+            inc_rate=real("inc_rate", inc_rate, least=0.0),
+            dec_rate=float(dec_rate),
+            min_interval=shortest,
+            max_interval=quantity("max_interval", max_interval, least=shortest),
+            sync_delta=flag("sync_delta", sync_delta),
+            sync_delta_rate=float(sync_delta_rate),
+            fetch_interval_max=quantity("fetch_interval_max", fetch_interval_max, above=0.0),
+            second=self.day / SECONDS_PER_DAY,
+        )
+
+    def first_interval(self) -> tuple[float, float]:
+        """The default interval, in seconds, and a second in the instance's unit."""
+        return self.fetch_interval_default, self.rule.second
+
+    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
+        """Set when the crawled pages are due again."""
+        nutch_reschedule(self.rule, log.page, log.time, log.changed, revisits)
+
+
+class StormCrawlerAdaptive(RevisitPolicy):
+    """Apache StormCrawler's AdaptiveScheduler.
+
+    A page found changed has its interval brought closer to the least one, to ``(1 - rate_decr)
+    interval + rate_decr fetch_interval_min``, any other has it multiplied by ``1 + rate_incr``, up
+    to the largest one. Intervals are whole minutes, rounded down: one of a minute stays so.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        fetch_interval_default: ``fetchInterval.default``, minutes, >= 1.
+        fetch_interval_min: ``scheduler.adaptive.fetchInterval.min``, minutes, >= 1.
+        fetch_interval_max: ``scheduler.adaptive.fetchInterval.max``, minutes.
+        rate_incr: ``scheduler.adaptive.fetchInterval.rate.incr``, in (0, 1].
+        rate_decr: ``scheduler.adaptive.fetchInterval.rate.decr``, in (0, 1].
+        day: a day in the instance's unit of time, > 0.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        fetch_interval_default: int = 1440,
+        fetch_interval_min: int = 60,
+        fetch_interval_max: int = 20160,
+        rate_incr: float = 0.5,
+        rate_decr: float = 0.5,
+        day: float = 1.0,
+    ) -> None:
+        super().__init__(env, day=day)
+        for name, rate in (("rate_incr", rate_incr), ("rate_decr", rate_decr)):
+            if real(name, rate, above=0.0) > 1.0:
+                raise ValueError(f"{name} must lie in (0, 1], got {rate!r}")
+        shortest = whole("fetch_interval_min", fetch_interval_min, 1)
+        self.fetch_interval_default = whole("fetch_interval_default", fetch_interval_default, 1)
+        self.rule = StormRule(
+            fetch_interval_min=float(shortest),
+            fetch_interval_max=float(whole("fetch_interval_max", fetch_interval_max, shortest)),
+            rate_incr=float(rate_incr),
+            rate_decr=float(rate_decr),
+            minute=self.day / MINUTES_PER_DAY,
+        )
+
+    def first_interval(self) -> tuple[float, float]:
+        """The default interval, in minutes, and a minute in the instance's unit."""
+        return float(self.fetch_interval_default), self.rule.minute
+
+    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
+        """Set when the crawled pages are due again."""
+        storm_reschedule(self.rule, log.page, log.time, log.changed, revisits)

@@ -1,0 +1,36 @@
+"""Policies that need to be told nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.types import FloatArray, IntArray, Problem
+from policies.base import schedules
+from policies.base.index import IndexPolicy
+from policies.base.sequence import SequencePolicy
+from policies.values import kernels as value_kernels
+from policies.values import tables as value_tables
+
+
+class RoundRobin(IndexPolicy):
+    """Crawls the page that was crawled longest ago: every page in turn, the lowest index first.
+
+    Arguments and errors as for :class:`policies.base.index.IndexPolicy`; the column ``elapsed``
+    suffices, and ``threshold`` is a time.
+    """
+
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        table = value_tables.round_robin_table(problem.num_pages)
+        return value_kernels.round_robin_value, table
+
+
+class RandomCrawl(SequencePolicy):
+    """Crawls pages at random, all with the same probability, tossing the environment's coins.
+
+    Arguments and errors as for :class:`policies.base.sequence.SequencePolicy`.
+    """
+
+    def _sequence(self, problem: Problem, slots: int, coins: np.random.Generator) -> IntArray:
+        return schedules.random(np.ones(problem.num_pages), slots, coins)

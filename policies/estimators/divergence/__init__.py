@@ -1,0 +1,1 @@
+"""Estimates of divergence curves, lifetimes and change counts of fragments."""

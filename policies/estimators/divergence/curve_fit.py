@@ -1,0 +1,328 @@
+r"""The curve of the generative model that lies closest to observed divergences, by least squares.
+
+Olston and Pandey (2008), section 4.2: one curve of the churn kind and one of the scroll kind are
+fitted, and the closer one is taken. Both are those of a page of one changing region and a static
+rest (:mod:`.one_region`). Churn has K = 1 item, so D = A (1 - exp(-l t)) with A = 2 s / (1 + s),
+and scroll the K >= 2 among ``ITEMS`` that fits best.
+
+For all K a coarse search over rates comes first, on a ladder of factors sqrt 2. Shapes D(l t) /
+D(inf) stand in a table over log2(l t / K), whose entries are as far apart as the rungs, and the
+best scale follows from two sums. From the best rung, Levenberg and Marquardt's method goes on
+over share and log rate with the exact curve; for scroll, also with the next smaller and larger K as
+long as they are closer.
+
+Observations that all come later than the page takes to turn over cannot tell how fast it does, and
+a page that seems to change too fast is given up for good. So the curve that was chosen is fitted
+again with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the
+region may have been replaced, whatever K (:func:`equally_saturated`). The choice comes before the
+bound, under which other K would serve better than that of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+from policies.values.divergence.one_region import (
+    divergence_and_slopes,
+    region_divergence,
+    step_sizes,
+)
+
+ITEMS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40)
+"""K, items of the region, that are tried; 1 is churn."""
+STARTS = 2
+"""From so many K exact fits of scroll start, the best after the coarse search."""
+STEPS = 20
+"""Most steps of an exact fit."""
+TIE = 1e-12
+"""Sums of squares of scroll that are no greater are 0."""
+CLOSE, CLOSE_SHARE = 1e-6, 1e-3
+"""Scroll is chosen where its sum of squares is smaller by more than this, and by this share."""
+
+ENOUGH, NOTHING = 1e-8, 1e-20
+"""An exact fit ends where a step gains so small a share of the sum of squares, or where that is 0
+but for rounding."""
+
+SHARES = (0.1, 0.4, 1.0)
+LOWEST, HIGHEST, PER_OCTAVE = -9, 4, 2
+FEWEST_UPDATES, MOST_UPDATES = 2.0**-6, 2.0
+"""Ladder of rates: l t / K of the last observation at its foot, and of the first at its top. The
+latter is also the bound on the rate of churn."""
+TURNED_OVER = 16.0
+"""Where there is no bound yet, l t / K of the first observation stays below this."""
+WIDENED = math.log(2.0**14)
+"""How far, in the logarithm, the exact fit may go below the foot of the ladder."""
+
+
+class FittedCurve(NamedTuple):
+    """A curve of one region and what it leaves.
+
+    Attributes:
+        items: K; 1 is churn.
+        share: s, of the page's fragments that are in the region, in [0, 1]; 0 is a static page.
+        rate: l, updates per unit time; 0 for a static page.
+        residual: sum of squared differences to the observations.
+    """
+
+    items: int
+    share: float
+    rate: float
+    residual: float
+
+
+class Shapes(NamedTuple):
+    """What fits read.
+
+    Attributes:
+        items: K, (nK,).
+        table: D / D(inf) by share, K and entry of log2 l t.
+        most: bounds on l t of the first observation, (nK,).
+    """
+
+    items: IntArray
+    table: FloatArray
+    most: FloatArray
+
+
+@cache
+def shapes() -> Shapes:
+    """The table, made once."""
+    items = np.array(ITEMS, np.int64)
+    levels = 2.0 ** (np.arange(PER_OCTAVE * (HIGHEST - LOWEST) + 1) / PER_OCTAVE + LOWEST)
+    table = np.empty((len(SHARES), items.size, levels.size))
+    for row, share in enumerate(SHARES):
+        for column, count in enumerate(ITEMS):
+            ceiling = 2.0 * share / (1.0 + share)
+            values = [region_divergence(count, share, level * count) for level in levels]
+            table[row, column] = np.array(values) / ceiling
+    most = np.array([equally_saturated(count) for count in ITEMS])
+    return Shapes(items, table, most)
+
+
+def equally_saturated(items: int) -> float:
+    """The y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+
+    That is the part of K items that y updates replace, and the share of its limit that the
+    divergence of a small region has reached. With K = 1, y = MOST_UPDATES.
+    """
+    low, high = 0.0, MOST_UPDATES * items
+    while high - low > 1e-14 * high:
+        middle = 0.5 * (low + high)
+        kept = sum(
+            (items - k) * math.exp(k * math.log(middle) - middle - math.lgamma(k + 1))
+            for k in range(items)
+        )
+        if kept > items * math.exp(-MOST_UPDATES):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
+    """Fit observations of divergence with the curve of one region.
+
+    Args:
+        ages: > 0, finite, (k,).
+        divergence: in [0, 1], (k,).
+
+    Returns:
+        The closest churn or scroll curve, churn where both are about equally close; a static page
+        where there is no divergence, or no observation.
+
+    Raises:
+        ValueError: shapes disagree, or a number is outside its range.
+    """
+    times, values = np.array(ages, np.float64), np.array(divergence, np.float64)
+    if times.ndim != 1 or times.shape != values.shape:
+        raise ValueError(
+            f"ages and divergence must have one shape (k,), got {times.shape}, {values.shape}"
+        )
+    if not np.all((times > 0.0) & np.isfinite(times)):
+        raise ValueError(f"ages must be finite and > 0, got {ages!r}")
+    if not np.all((values >= 0.0) & (values <= 1.0)):
+        raise ValueError(f"divergence must lie in [0, 1], got {divergence!r}")
+    items, share, rate, residual = fit_observations(times, values, times.size, shapes())
+    return FittedCurve(int(items), float(share), float(rate), float(residual))
+
+
+@compiled()
+def fit_observations(
+    ages: FloatArray, divergence: FloatArray, count: int, shapes: Shapes
+) -> tuple[int, float, float, float]:
+    """K, share, rate and sum of squares of the closest curve to the first ``count`` values."""
+    most = 0.0
+    for k in range(count):
+        most = max(most, divergence[k])
+    if most == 0.0:
+        return 1, 0.0, 0.0, 0.0
+    coarse, rates, shares = _search(ages, divergence, count, most, shapes)
+    churn = _refined(ages, divergence, count, 1, shares[0], rates[0], TURNED_OVER)
+    items, scroll = 1, (0.0, 0.0, np.inf)
+    for _ in range(STARTS):
+        row = int(1 + np.argmin(coarse[1:]))
+        if coarse[row] == np.inf or scroll[2] <= TIE:
+            break
+        start = shares[row], rates[row], coarse
+        found, closest = _climbed(ages, divergence, count, shapes.items, row, start)
+        if closest[2] < scroll[2]:
+            items, scroll = found, closest
+    if scroll[2] < min((1.0 - CLOSE_SHARE) * churn[2], churn[2] - CLOSE):
+        chosen = scroll
+    else:
+        items, chosen = 1, churn
+    most = shapes.most[np.searchsorted(shapes.items, items)]
+    if chosen[1] * ages[:count].min() > most:
+        chosen = _refined(ages, divergence, count, items, chosen[0], chosen[1], most)
+    return items, chosen[0], chosen[1], chosen[2]
+
+
+@compiled()
+def _climbed(
+    ages: FloatArray,
+    divergence: FloatArray,
+    count: int,
+    ladder: IntArray,
+    row: int,
+    start: tuple[float, float, FloatArray],
+) -> tuple[int, tuple[float, float, float]]:
+    """K, and share, rate and sum of squares, where no next K is closer; crosses off the K tried."""
+    share, rate, open_rows = start
+    items = ladder[row]
+    scroll = _refined(ages, divergence, count, items, share, rate, TURNED_OVER * items)
+    open_rows[row] = np.inf
+    for side in (-1, 1):
+        while 1 <= row + side < ladder.size and scroll[2] > TIE:
+            other = ladder[row + side]
+            open_rows[row + side] = np.inf
+            pace = scroll[1] * other / items
+            next_one = _refined(
+                ages, divergence, count, other, scroll[0], pace, TURNED_OVER * other
+            )
+            if not next_one[2] < scroll[2]:
+                break
+            row, items, scroll = row + side, other, next_one
+    return items, scroll
+
+
+@compiled()
+def _search(
+    ages: FloatArray, divergence: FloatArray, count: int, most: float, shapes: Shapes
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """By K: the least sum of squares on the ladder, with its rate and share, (nK,) each."""
+    first, last, energy = np.inf, 0.0, 0.0
+    for k in range(count):
+        first, last = min(first, ages[k]), max(last, ages[k])
+        energy += divergence[k] * divergence[k]
+    kind = 0 if most < 0.35 else (1 if most < 0.8 else 2)
+    foot = FEWEST_UPDATES / last  # l / K
+    rungs = 1 + math.ceil(PER_OCTAVE * math.log2(MOST_UPDATES / first / foot))
+    place, part = np.empty(count, np.int64), np.empty(count)
+    for k in range(count):
+        at = PER_OCTAVE * (math.log2(foot * ages[k]) - LOWEST)
+        place[k] = math.floor(at)
+        part[k] = at - place[k]
+    top = shapes.table.shape[2] - 1
+    best = np.full(shapes.items.size, np.inf)
+    rates, shares = np.empty(best.size), np.empty(best.size)
+    for row in range(best.size):
+        shape = shapes.table[kind, row]
+        for rung in range(rungs):
+            cross = own = 0.0
+            for k in range(count):
+                entry = place[k] + rung
+                if entry < 0:
+                    value = shape[0] * 2.0 ** ((entry + part[k]) / PER_OCTAVE)
+                elif entry >= top:
+                    value = 1.0
+                else:
+                    value = shape[entry] + part[k] * (shape[entry + 1] - shape[entry])
+                cross += value * divergence[k]
+                own += value * value
+            ceiling = min(cross / own, 1.0)
+            residual = energy - ceiling * (2.0 * cross - ceiling * own)
+            if residual < best[row]:
+                best[row] = residual
+                rates[row] = foot * 2.0 ** (rung / PER_OCTAVE) * shapes.items[row]
+                shares[row] = ceiling / (2.0 - ceiling)
+    return best, rates, shares
+
+
+@compiled()
+def _sums(
+    ages: FloatArray, divergence: FloatArray, count: int, items: int, share: float, rate: float
+) -> tuple[float, float, float, float, float, float]:
+    """Sum of squares; gradient and Gauss-Newton matrix over (share, log rate)."""
+    total = to_share = to_rate = both = by_share = by_rate = 0.0
+    steps, sides = np.empty(items), np.empty(items)
+    step_sizes(items, share, steps, sides)
+    for k in range(count):
+        updates = rate * ages[k]
+        value, slope, side = divergence_and_slopes(steps, sides, updates)
+        error = divergence[k] - value
+        slope *= updates
+        total += error * error
+        to_share += side * error
+        to_rate += slope * error
+        by_share += side * side
+        by_rate += slope * slope
+        both += side * slope
+    return total, to_share, to_rate, by_share, by_rate, both
+
+
+@compiled()
+def _refined(
+    ages: FloatArray,
+    divergence: FloatArray,
+    count: int,
+    items: int,
+    share: float,
+    rate: float,
+    most: float,
+) -> tuple[float, float, float]:
+    """Share, rate and sum of squares at the minimum next to a start, within their bounds.
+
+    The rate is at most that of ``most`` updates till the first observation.
+    """
+    low = math.log(FEWEST_UPDATES * items / ages[:count].max()) - WIDENED
+    high = math.log(most / ages[:count].min())
+    log_rate = min(math.log(rate), high)
+    damping = 1e-3
+    sums = _sums(ages, divergence, count, items, share, math.exp(log_rate))
+    for _ in range(STEPS):
+        total, to_share, to_rate, by_share, by_rate, both = sums
+        a, b = by_share * (1.0 + damping), by_rate * (1.0 + damping)
+        fixed = (share >= 1.0 and to_share > 0.0) or (share <= 0.0 and to_share < 0.0)
+        blocked = (log_rate >= high and to_rate > 0.0) or (log_rate <= low and to_rate < 0.0)
+        determinant = a * b - both * both
+        if fixed or blocked or determinant <= 0.0:
+            step_share = 0.0 if fixed or a <= 0.0 else to_share / a
+            step_rate = 0.0 if blocked or b <= 0.0 else to_rate / b
+        else:
+            step_share = (b * to_share - both * to_rate) / determinant
+            step_rate = (a * to_rate - both * to_share) / determinant
+        step_rate = min(max(step_rate, -1.0), 1.0)
+        new_share = min(max(share + step_share, 0.0), 1.0)
+        new_log = min(max(log_rate + step_rate, low), high)
+        hoped = to_share * (new_share - share) + to_rate * (new_log - log_rate)
+        if hoped <= ENOUGH * total:
+            break
+        trial = _sums(ages, divergence, count, items, new_share, math.exp(new_log))
+        if trial[0] < total:
+            gain = total - trial[0]
+            share, log_rate, sums = new_share, new_log, trial
+            damping = max(0.1 * damping, 1e-12)
+            if gain <= ENOUGH * total or trial[0] < NOTHING:
+                break
+        else:
+            damping *= 10.0
+            if damping > 1e8:
+                break
+    return share, math.exp(log_rate), sums[0]

@@ -1,0 +1,292 @@
+"""What is believed of how pages diverge: learned from their crawls, and pooled over pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.estimators.divergence import posterior_kernels as kernels
+from policies.estimators.divergence.shapes import ShapeTables, dynamic_shares, shape_tables, shapes
+from policies.estimators.divergence.signal_quality import SignalQuality
+
+NUM_RATES, MIDDLE_RATE = 17, 8
+"""Rates L: powers of two times one update per ``interval``, which is the one in the middle."""
+AGES_PER_OCTAVE, FIRST_AGE, NUM_AGES = 2, -6, 32
+"""Ages at which utilities are kept: so many per factor of two, from 2^-6 intervals upwards."""
+STATIC, SINGLE, SHARE_POWER = 0.2, 0.5, 0.75
+"""The first prior: the share of static pages, the share of the others with a single dynamic region,
+and the power of A that dynamic shares are weighted by."""
+BASE, FIRST_PAGES = 0.1, 10.0
+"""This share of the prior stays as it was at first, and so many pages speak for the rest of it."""
+RENEWAL = 8
+"""The prior is brought up to date after so many pages have spoken."""
+OLDER = 0.3
+"""Exponent of what comparisons with copies before the last one say: they overlap."""
+
+
+@dataclass
+class Histories:
+    """The last crawls of m pages, W of each at most, compared with H earlier copies.
+
+    Attributes:
+        count: crawls ever, (m,).
+        elapsed: (m, W).
+        signals: (m, W).
+        changed: (m, W).
+        age: how much older the copies are, (m, W, H).
+        found: the bins of the shares that they had lost, (m, W, H).
+    """
+
+    count: IntArray
+    elapsed: NDArray[np.float32]
+    signals: NDArray[np.int16]
+    changed: BoolArray
+    age: NDArray[np.float32]
+    found: NDArray[np.int8]
+
+    @classmethod
+    def empty(cls, num_pages: int, memory: int, copies: int) -> Histories:
+        """Return histories of no crawls."""
+        shape = num_pages, memory
+        return cls(
+            np.zeros(num_pages, np.int64),
+            np.zeros(shape, np.float32),
+            np.zeros(shape, np.int16),
+            np.zeros(shape, np.bool_),
+            np.zeros((*shape, copies), np.float32),
+            np.full((*shape, copies), kernels.NO_BIN, np.int8),
+        )
+
+    def size(self, page: int) -> int:
+        """How many crawls of a page are kept."""
+        return int(min(self.count[page], self.elapsed.shape[1]))
+
+    def add(
+        self,
+        page: int,
+        elapsed: float,
+        signals: int,
+        changed: bool,
+        divergence: FloatArray,
+        age: FloatArray,
+    ) -> None:
+        """Add a crawl, in the place of the oldest one if need be."""
+        row = self.count[page] % self.elapsed.shape[1]
+        self.count[page] += 1
+        self.elapsed[page, row] = elapsed
+        self.signals[page, row] = min(signals, np.iinfo(np.int16).max)
+        self.changed[page, row] = changed
+        for copy in range(self.age.shape[2]):
+            self.age[page, row, copy] = age[copy] if divergence[copy] > 0.0 else 0.0
+            self.found[page, row, copy] = kernels.bin_of(divergence[copy])
+
+    @property
+    def bytes_per_observation(self) -> int:
+        """Bytes that a crawl takes."""
+        tables = self.elapsed, self.signals, self.changed, self.age, self.found
+        total: int = sum(table[0, 0].nbytes for table in tables)
+        return total
+
+
+class DivergencePosterior:
+    """Beliefs about the divergence curves of m pages.
+
+    Every page is static, or has an update rate, a dynamic share and a shape
+    (:mod:`policies.estimators.divergence.shapes`). The last crawls of each page are kept; from them its
+    posterior is computed anew when it is crawled or signalled, and only the utility curve that
+    follows is kept (Olston and Pandey 2008, eq. 4, averaged over the posterior). The prior is the
+    average of the posteriors of the pages, which speak for it in turn, one with every crawl
+    (empirical Bayes).
+
+    Args:
+        num_pages: m.
+        interval: the scale of time, > 0: rates from 2^-8 to 2^8 per interval are considered.
+        copies: H >= 0, how many of the earlier copies crawls are compared with.
+        memory: W >= 1, crawls of each page that are kept.
+
+    Attributes:
+        recall: of the signals of each page, 0 where they are to be ignored, (m,).
+        false_rate: rate of the false signals of each page, (m,).
+        quality: learns the two above once signals come; None where they are told.
+        ages: at which utilities are kept, (T,).
+        curves: the utility of a crawl at these ages, given the signals so far, (m, T) float32.
+    """
+
+    def __init__(self, num_pages: int, interval: float, *, copies: int, memory: int) -> None:
+        self.tables: ShapeTables = shape_tables()
+        self.rates: FloatArray = np.exp2(np.arange(NUM_RATES) - MIDDLE_RATE) / interval
+        steps = np.arange(NUM_AGES) / AGES_PER_OCTAVE + FIRST_AGE
+        self.ages: FloatArray = np.exp2(steps) * interval
+        self.histories = Histories.empty(num_pages, memory, copies)
+        self.recall: FloatArray = np.zeros(num_pages)
+        self.false_rate: FloatArray = np.zeros(num_pages)
+        self.quality: SignalQuality | None = SignalQuality(interval, self.rates)
+        self.first: FloatArray = first_prior()
+        self.pooled: FloatArray = self.first.copy()
+        self.log_prior: FloatArray = np.log(self.first)
+        self.curves = np.zeros((num_pages, NUM_AGES), np.float32)
+        self._stale: BoolArray = np.ones(num_pages, np.bool_)
+        self._heard: IntArray = np.zeros(num_pages, np.int64)
+        self._signalled = False
+        self._turn, self._visits = 0, 0
+        self._weights: FloatArray = np.zeros(self.first.size)
+        self._curve: FloatArray = np.zeros(NUM_AGES)
+
+    def tell_quality(self, recall: ArrayLike, false_rate: ArrayLike) -> None:
+        """Say how far signals can be trusted, (m,) each: it is not to be learned."""
+        self.quality = None
+        self.recall[:], self.false_rate[:] = recall, false_rate
+        self._stale[:] = True
+
+    def learn(
+        self,
+        page: int,
+        elapsed: float,
+        signals: int,
+        changed: bool,
+        divergence: FloatArray,
+        age: FloatArray,
+    ) -> None:
+        """Take in a crawl of a page.
+
+        Args:
+            page: the page.
+            elapsed: since its last crawl.
+            signals: received meanwhile.
+            changed: whether the page was updated meanwhile.
+            divergence: of the new copy from each of the H copies before, latest first, NaN where
+                there is none, (H,).
+            age: how much older these are, (H,).
+        """
+        past = self.histories
+        past.add(page, elapsed, signals, changed, divergence, age)
+        self._heard[page], self._stale[page] = 0, True
+        self._signalled |= signals > 0
+        if self.quality is not None and self._signalled:
+            size = past.size(page)
+            self.recall[page], self.false_rate[page] = self.quality.judge(
+                past.elapsed[page, :size],
+                past.signals[page, :size],
+                past.changed[page, :size],
+                past.count.size,
+            )
+        self._pool()
+
+    def hear(self, signals: IntArray) -> None:
+        """Take in how many signals came since the last crawl of each page, (m,)."""
+        new = signals != self._heard
+        if not new.any():
+            return
+        if self.quality is not None and not self._signalled:
+            unknown = self.histories.count == 0
+            self.recall[unknown], self.false_rate[unknown] = self.quality.typical()
+            self._stale[unknown] = True
+        self._signalled = True
+        self._heard[new] = signals[new]
+        self._stale[new] = True
+
+    def posterior(self, page: int) -> FloatArray:
+        """The weights of rates, shares and shapes, and last of a static page; they sum to 1.
+
+        The array is overwritten by the next call.
+        """
+        past, size = self.histories, self.histories.size(page)
+        kernels.weigh(
+            self._weights,
+            self.log_prior,
+            self.tables.log_found,
+            self.rates,
+            past.elapsed[page, :size],
+            past.signals[page, :size],
+            past.changed[page, :size],
+            past.age[page, :size],
+            past.found[page, :size],
+            self.recall[page],
+            self.false_rate[page],
+            OLDER,
+        )
+        return self._weights
+
+    def renew(self) -> None:
+        """Compute the utility curves of the pages of which something new is known."""
+        blank: dict[tuple[float, float], FloatArray] = {}
+        for page in np.flatnonzero(self._stale):
+            kind = self.recall[page], self.false_rate[page]
+            untouched = self.histories.count[page] == 0 and self._heard[page] == 0
+            if untouched and kind in blank:
+                self.curves[page] = blank[kind]
+                continue
+            self._write_curve(int(page))
+            if untouched:
+                blank[kind] = self._curve.copy()
+        self._stale[:] = False
+
+    def _write_curve(self, page: int) -> None:
+        tables, weights = self.tables, self.posterior(page)
+        if self.recall[page] == 0.0 and self._heard[page] == 0:
+            kernels.worth_unheard(
+                self._curve, weights, tables.gain, tables.amount, self.rates, self.ages
+            )
+            self.curves[page] = self._curve
+            return
+        kernels.worth(
+            self._curve,
+            weights,
+            tables.divergence,
+            tables.missed,
+            tables.amount,
+            self.rates,
+            self.ages,
+            int(self._heard[page]),
+            self.recall[page],
+            self.false_rate[page],
+        )
+        self.curves[page] = self._curve
+
+    def _pool(self) -> None:
+        """Let the next page that was ever crawled speak for the prior, if it is near."""
+        count = self.histories.count
+        for _ in range(16):
+            page, self._turn = self._turn, (self._turn + 1) % count.size
+            if count[page] > 0:
+                break
+        else:
+            return
+        self._visits += 1
+        step = 1.0 / (min(self._visits, count.size) + FIRST_PAGES)
+        self.pooled += step * (self.posterior(page) - self.pooled)
+        if self._visits % RENEWAL == 0:
+            prior = (1.0 - BASE) * self.pooled + BASE * self.first
+            self.log_prior = np.log(prior)
+            if self.quality is not None:
+                by_rate = prior[:-1].reshape(NUM_RATES, -1).sum(axis=1)
+                self.quality.weigh_rates(by_rate, float(prior[-1]))
+
+    def utility(self, elapsed: FloatArray) -> FloatArray:
+        """The expected utility of a crawl of each page now, (m,), >= 0.
+
+        Beyond the largest of ``ages`` it stays as it is there.
+
+        Args:
+            elapsed: time since the last crawl of each page, >= 0, (m,).
+        """
+        self.renew()
+        place = np.interp(elapsed, self.ages, np.arange(NUM_AGES))
+        low = np.minimum(place.astype(np.int64), NUM_AGES - 2)
+        share, pages = place - low, np.arange(elapsed.size)
+        below, above = self.curves[pages, low], self.curves[pages, low + 1]
+        worth = below + share * (above - below)
+        return np.asarray(np.where(elapsed < self.ages[0], worth * elapsed / self.ages[0], worth))
+
+
+def first_prior() -> FloatArray:
+    """Weights of rates, shares and shapes, and of the static page, before anything is known."""
+    single = shapes()[:, 0] == 0.0
+    of_shape = np.where(single, SINGLE / single.sum(), (1.0 - SINGLE) / (~single).sum())
+    of_share = dynamic_shares() ** SHARE_POWER
+    of_share /= of_share.sum()
+    grid = np.full((NUM_RATES, 1, 1), 1.0 / NUM_RATES) * of_share[:, None] * of_shape
+    return np.append((1.0 - STATIC) * grid.reshape(-1), STATIC)

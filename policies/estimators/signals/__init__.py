@@ -1,0 +1,1 @@
+"""Estimates of signal quality."""

@@ -1,0 +1,90 @@
+"""Explore, then commit: learn change rates for a while, then crawl at the rates they call for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, Problem
+from crawl_envs.types.arguments import quantity, real
+from policies import estimators, solvers
+from policies.lambdacrawl.rate_learner import ROUNDING, EpochSeat, LearnedRates, RateLearner, even
+from policies.solvers import Allocation
+
+Aim = Literal["harmonic", "binary"]
+
+
+class ExploreThenCommit(RateLearner):
+    r"""Crawls all pages alike until it knows enough, and never learns again.
+
+    After Upadhyay et al. (Learning to Crawl, AAAI 2020). For the time ``explore`` every page is
+    crawled at the rate R / m. Then change rates are estimated by matching moments, those of pages
+    with complete observation by counting their signals, and the rates optimal under them hold to
+    the end. The loss per unit of time is quadratic in the errors of the estimates, so that
+    exploring for the order of sqrt(T) makes a regret of the order of sqrt(T).
+
+    Smoothing is ours: a page on which no crawl, or every crawl, found a change would else be taken
+    to change never, or infinitely often, to the end.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        explore: how long to explore, in units of time, rounded up to whole epochs; None for the
+            square root of the horizon, both counted in epochs.
+        objective: ``harmonic`` commits to :func:`policies.solvers.harmonic`, ``binary`` to
+            :func:`policies.solvers.binary_poisson`, which treats all pages as if none had complete
+            observation.
+        epoch: in the form ``page``, the unit in which exploration is counted; in the form
+            ``rates`` it is the environment's.
+        initial: guess of all change rates as long as no page at all was observed, > 0.
+        smoothing: length of the imaginary intervals, and number of imaginary signals, > 0. A page
+            that exploration did not reach has the rate ln(2) / smoothing.
+
+    Raises:
+        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out of
+            its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        explore: float | None = None,
+        objective: Aim = "harmonic",
+        epoch: float = 1.0,
+        initial: float = 1.0,
+        smoothing: float = 0.5,
+    ) -> None:
+        super().__init__(env, epoch=epoch)
+        self.explore = None if explore is None else quantity("explore", explore, least=0.0)
+        if objective not in get_args(Aim):
+            raise ValueError(f"objective must be one of {get_args(Aim)}, got {objective!r}")
+        self.objective = objective
+        self.initial = quantity("initial", initial, above=0.0)
+        self.smoothing = real("smoothing", smoothing, above=0.0)
+
+    def _answers(self, complete: BoolArray) -> BoolArray:
+        counts = self.action_form == "rates" or self.objective == "harmonic"
+        return complete if counts else np.zeros_like(complete)
+
+    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+        moments = estimators.MomentMatching(
+            problem.num_pages, smoothing=self.smoothing, initial=self.initial
+        )
+        return LearnedRates(
+            complete, moments, initial=self.initial, smoothing=self.smoothing, since=since
+        )
+
+    def _allocate(
+        self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
+    ) -> Allocation:
+        explore = self.explore
+        if explore is None:
+            explore = math.sqrt(seat.horizon * self.epoch)
+        if time - seat.learned.since < explore * (1.0 - ROUNDING):
+            return even(importance.size, bandwidth)
+        seat.learned.closed = True
+        if self.objective == "binary":
+            return solvers.binary_poisson(importance, seat.believed, bandwidth)
+        return solvers.harmonic(importance, seat.believed, bandwidth, complete=seat.complete)

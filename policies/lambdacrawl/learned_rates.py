@@ -1,0 +1,163 @@
+"""LambdaLearnAndCrawl: learn change rates while crawling at the rates that they call for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, Problem
+from crawl_envs.types.arguments import quantity, real
+from policies import estimators, solvers
+from policies.lambdacrawl.rate_learner import EpochSeat, LearnedRates, RateLearner
+from policies.solvers import Allocation
+
+
+class LambdaLearnAndCrawl(RateLearner):
+    """Epoch by epoch, estimates all change rates and crawls at rates optimal under them.
+
+    LAMBDALEARNANDCRAWL, Algorithm 4 of Kolobov et al. (2019). Change rates are first guessed to be
+    ``initial``. At the end of every epoch those of pages without complete observation are the most
+    likely ones given what crawls found (eq. 10), those of the others come from the number of their
+    signals (eq. 11), both smoothed by imaginary observations so that they are positive and finite.
+    The rates of :func:`policies.solvers.harmonic` for these estimates hold for the next epoch.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
+            the environment's.
+        initial: first guess of all change rates, per unit of time, > 0.
+        window: S(n), the last units of time that estimates are made from, > 0; None for all, which
+            converges where change rates stay (Proposition 8).
+        smoothing: length of the imaginary intervals, and number of imaginary signals, > 0.
+        bounds: (least, largest) estimate; None for none. The public code of the paper searches
+            change rates of pages without complete observation in [.0005, 7] per day.
+
+    Raises:
+        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out of
+            its range.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        epoch: float = 1.0,
+        initial: float = 1.0,
+        window: float | None = None,
+        smoothing: float = 0.5,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(env, epoch=epoch)
+        self.initial = quantity("initial", initial, above=0.0)
+        self.window = None if window is None else quantity("window", window, above=0.0)
+        self.smoothing = real("smoothing", smoothing, above=0.0)
+        self.bounds = range_of("bounds", bounds)
+
+    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+        crawled = estimators.ChangeRateMLE(
+            problem.num_pages,
+            smoothing=self.smoothing,
+            low=self.bounds[0],
+            high=self.bounds[1],
+            window=self.window,
+            initial=self.initial,
+        )
+        return LearnedRates(
+            complete,
+            crawled,
+            initial=self.initial,
+            window=self.window,
+            smoothing=self.smoothing,
+            since=since,
+        )
+
+    def _allocate(
+        self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
+    ) -> Allocation:
+        return self._solve(importance, seat.believed, bandwidth, seat.complete)
+
+    def _solve(
+        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
+    ) -> Allocation:
+        return solvers.harmonic(importance, change_rate, bandwidth, complete=complete)
+
+
+class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
+    """The same with rates in proportion to importance on pages without complete observation.
+
+    The approximation of Proposition 9: :func:`policies.solvers.harmonic.approx`. It needs the
+    change rates of pages with complete observation, of which much is known early; those of the
+    others it learns too, as the paper's public code does, but they only decide how the bandwidth is
+    split between the two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
+    """
+
+    def _solve(
+        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
+    ) -> Allocation:
+        return solvers.harmonic_approx(importance, change_rate, bandwidth, complete=complete)
+
+
+class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
+    """The same for binary staleness with a floor: BLLC_eps of the paper's experiments.
+
+    All pages are crawled as if none had complete observation, at the rates of
+    :func:`policies.solvers.binary_poisson`, and in the form ``page`` all change rates are learned
+    from crawls. In the form ``rates``, where a page with complete observation can be crawled at its
+    signals only, it answers so many of them that as many crawls are expected, or all where that are
+    fewer, so that it spends less than its budget; and counts signals.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
+        epoch: and what follows, as for :class:`LambdaLearnAndCrawl`.
+        initial: first guess of all change rates.
+        window: the last units of time that estimates are made from.
+        smoothing: length of the imaginary intervals, and number of imaginary signals.
+        bounds: (least, largest) estimate.
+
+    Raises:
+        ValueError: as for :class:`LambdaLearnAndCrawl`; floor outside [0, 1].
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        floor: float = 0.4,
+        epoch: float = 1.0,
+        initial: float = 1.0,
+        window: float | None = None,
+        smoothing: float = 0.5,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(
+            env, epoch=epoch, initial=initial, window=window, smoothing=smoothing, bounds=bounds
+        )
+        self.floor = real("floor", floor, least=0.0)
+        if self.floor > 1.0:
+            raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
+
+    def _answers(self, complete: BoolArray) -> BoolArray:
+        return complete if self.action_form == "rates" else np.zeros_like(complete)
+
+    def _solve(
+        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
+    ) -> Allocation:
+        return solvers.binary_poisson(importance, change_rate, bandwidth, floor=self.floor)
+
+
+def range_of(name: str, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return (least, largest); (0, inf) for None; ValueError unless 0 <= least < largest."""
+    if bounds is None:
+        return 0.0, math.inf
+    try:
+        least, largest = map(float, bounds)
+    except (TypeError, ValueError):
+        least, largest = math.nan, math.nan
+    if not 0.0 <= least < largest:
+        raise ValueError(
+            f"{name} must be (least, largest) with 0 <= least < largest, got {bounds!r}"
+        )
+    return least, largest

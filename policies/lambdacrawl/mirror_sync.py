@@ -1,0 +1,375 @@
+"""Learning crawl rates without a model of changes: what probes and crawls find is all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.arguments import quantity, real
+from policies.base.binding import ActingPolicy
+from policies.lambdacrawl.mirror_step import mirror_step, projected_step
+
+
+class SyncJobs:
+    r"""Plans a crawl of each page every 1/r, and with probability eps a probe in between.
+
+    Of a page crawled every 1/r that costs c(a) at age a, the mean cost is J = r int_0^{1/r} c, and
+    dJ/dr = (E c(U/r) - c(1/r)) / r with U uniform on (0, 1). A gap between two crawls that held a
+    probe gives the sample (c(probe) - c(crawl)) / (eps r), one without gives 0: unbiased (Kolobov,
+    Bubeck and Zimmert, ICML 2020).
+
+    One slot serves one job, that which is due first, even before it is due. Lateness therefore does
+    not pile up, and times are off by the few slots that jobs wait for each other; in place of 1/r
+    stands the true length of the gap. A gap is planned when it begins, with the rate that holds
+    then; those at the start of an episode, which all begin at once, give no sample.
+
+    Args:
+        rates: r of each page, > 0, (m,).
+        probing: eps, in (0, 1].
+        now: the time; all pages count as crawled then.
+        coins: for the probes.
+    """
+
+    def __init__(
+        self, rates: FloatArray, probing: float, now: float, coins: np.random.Generator
+    ) -> None:
+        m = rates.size
+        self.rates, self.probing, self.coins = rates, probing, coins
+        self._due: FloatArray = np.empty(m)
+        self._next: FloatArray = np.empty(m)  # the sooner of the crawl and the probe
+        self._probed: FloatArray = np.full(m, np.nan)  # what the probe of this gap cost
+        self._opening: BoolArray = np.ones(m, np.bool_)
+        self.total: FloatArray = np.zeros(m)
+        self.gaps: IntArray = np.zeros(m, np.int64)
+        for page in range(m):
+            self._plan(page, now)
+
+    def serve(self) -> tuple[int, bool]:
+        """The page whose job is due first, and whether that is a probe."""
+        page = int(self._next.argmin())
+        return page, bool(self._next[page] < self._due[page])
+
+    def probed(self, page: int, cost: float) -> None:
+        """Note what a probe found."""
+        self._probed[page] = cost
+        self._next[page] = self._due[page]
+
+    def crawled(self, page: int, now: float, elapsed: float, cost: float) -> None:
+        """Note what a crawl found ``elapsed`` after the one before, and plan the next gap."""
+        if self._opening[page]:
+            self._opening[page] = False
+        else:
+            probe = self._probed[page]
+            self.gaps[page] += 1
+            if not np.isnan(probe):
+                self.total[page] += (probe - cost) * elapsed / self.probing
+        self._plan(page, now)
+
+    def slopes(self) -> tuple[IntArray, FloatArray]:
+        """The pages with samples since the last call, and the means of these; forgets them."""
+        pages = np.flatnonzero(self.gaps)
+        means = self.total[pages] / self.gaps[pages]
+        self.total[:] = 0.0
+        self.gaps[:] = 0
+        return pages, np.asarray(means)
+
+    def _plan(self, page: int, now: float) -> None:
+        gap = 1.0 / self.rates[page]
+        self._due[page] = self._next[page] = now + gap
+        self._probed[page] = np.nan
+        toss, where = self.coins.random(2)
+        if toss < self.probing:
+            self._next[page] = now + where * gap
+
+
+Penalty = Literal["binary", "harmonic"]
+Box: TypeAlias = tuple[float, float, float]
+"""Least rate, largest rate, largest sum of rates."""
+
+
+@dataclass
+class SyncSeat:
+    """One lane's episode: its jobs, and the time up to which everything was taken in."""
+
+    episode: int
+    jobs: SyncJobs
+    weights: FloatArray
+    even: float
+    slowest: float
+    fastest: float
+    update: float
+    time: float = math.nan
+    chosen: int = 0
+
+
+class AsyncMirrorSync(ActingPolicy[SyncSeat]):
+    r"""Learns how often to crawl each page from the slope of its cost, cycle by cycle.
+
+    AsyncMirrorSync of Kolobov, Bubeck and Zimmert (Online Learning for Active Cache
+    Synchronization, ICML 2020). Pages are arms that are played every 1/r_k; with probability
+    ``probing`` an arm is also probed at a uniform time between two plays, which shows its cost and
+    refreshes nothing. :class:`policies.lambdacrawl.mirror_sync.SyncJobs` makes these jobs into crawls,
+    one per slot, and gaps between crawls into unbiased samples of the cost's slope. At the end of
+    every cycle the arms with new samples share their own total of rates anew, by
+    :func:`policies.lambdacrawl.mirror_step.mirror_step`. Nothing is supposed of the changes, and nothing
+    but importance is needed.
+
+    It departs from the public code in two places. That divides the slopes by the number of arms
+    that are updated, which changes the step size from cycle to cycle, and is 0/0 where there are
+    none: here they are slopes of the sum of costs, divided by nothing, so that a step of an arm
+    does not depend on how many others there are, and a cycle without samples updates nothing. And
+    there the play under way when a rate changes is moved by rules that a coin decides: here a new
+    rate holds from the arm's next crawl on. Importance counts relative to its mean, so that
+    ``step_size`` means the same whatever its unit.
+
+    Args:
+        env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
+        step_size: eta. For 100 arms, the public code's come to .013 for Poisson changes (cycle 8
+            at R / m = .4, slowest 1/16, fastest 15) and .016 for polynomial costs (cycle 20,
+            fastest 7.5).
+        probing: eps, in (0, 1); of the bandwidth R, R / (1 + eps) goes into crawls.
+        cycle: length of a cycle, in units of time; None for a fifth of the longest gap.
+        slowest: least rate, as a share of R / m.
+        fastest: largest rate with its probes, as a multiple of R / m.
+        penalty: what a page costs: ``binary``, its importance as long as it is stale, or
+            ``harmonic``, importance times H(n) with n uncrawled changes, which only pages with
+            complete observation show.
+
+    Raises:
+        ValueError: an argument out of its range; at the first ``predict``, an environment
+            without probes, or pages without complete observation for the harmonic penalty.
+    """
+
+    acts: ClassVar[tuple[str, ...]] = ("probe",)
+    """The form ``page``, but only where pages can be probed."""
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        step_size: float = 0.013,
+        probing: float = 0.05,
+        cycle: float | None = None,
+        slowest: float = 1.0 / 16.0,
+        fastest: float = 15.0,
+        penalty: Penalty = "binary",
+    ) -> None:
+        if env is None:
+            raise ValueError(f"{self.name} plans ahead, so env must be an environment")
+        super().__init__(env)
+        self.step_size = real("step_size", step_size, above=0.0)
+        self.probing = real("probing", probing, above=0.0)
+        if self.probing >= 1.0:
+            raise ValueError(f"probing must be a probability in (0, 1), got {probing!r}")
+        self.cycle = None if cycle is None else quantity("cycle", cycle, above=0.0)
+        self.slowest = real("slowest", slowest, above=0.0)
+        self.fastest = real("fastest", fastest, least=1.0)
+        if self.slowest * (1.0 + self.probing) > 1.0:
+            raise ValueError(
+                f"slowest must leave room for probes, at most 1 / (1 + probing), got {slowest!r}"
+            )
+        if penalty not in get_args(Penalty):
+            raise ValueError(f"penalty must be one of {get_args(Penalty)}, got {penalty!r}")
+        self.penalty = penalty
+
+    def _check_form(self) -> None:
+        if self.action_form != "page":
+            raise ValueError(
+                f"action_form must be 'page' for {self.name}, got {self.action_form!r}"
+            )
+
+    def rates(self, lane: int = 0) -> FloatArray:
+        """The rates of crawls, without probes, that hold in a lane now; (m,).
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        if lane not in self._seats:
+            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
+        return self._seats[lane].jobs.rates.copy()
+
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        assert self.core is not None
+        tracker = self.core.tracker(lane)
+        self._learn(self._seat(tracker, lane), log, tracker)
+
+    def _cycle(self, longest: float) -> float:
+        """Length of a cycle where the longest gap is ``longest``."""
+        return longest / 5.0 if self.cycle is None else self.cycle
+
+    def _begin(self, tracker: Tracker, lane: int) -> SyncSeat:
+        assert self.core is not None
+        problem = tracker.problem
+        m, bandwidth = problem.num_pages, problem.bandwidth
+        self._check(tracker)
+        even = bandwidth / m
+        largest = problem.importance.max()
+        weights = problem.importance / (largest if largest > 0.0 else 1.0)
+        weights = weights / (weights.mean() if largest > 0.0 else 1.0)
+        rates = np.full(m, even / (1.0 + self.probing))
+        slowest, fastest = self.slowest * even, self.fastest * even / (1.0 + self.probing)
+        jobs = SyncJobs(rates, self.probing, tracker.time, self.core.coins(lane))
+        update = tracker.time + self._cycle(1.0 / slowest)
+        return SyncSeat(tracker.episode, jobs, weights, even, slowest, fastest, update)
+
+    def _check(self, tracker: Tracker) -> None:
+        core: Any = self.core
+        space = getattr(core, "single_action_space", None) or core.action_space
+        problem = tracker.problem
+        if int(space.n) != 2 * problem.num_pages:
+            raise ValueError(
+                f"env must let pages be probed (probe=True) for {self.name}, "
+                f"got {int(space.n)} actions for {problem.num_pages} pages"
+            )
+        complete = problem.complete
+        if self.penalty == "harmonic" and (complete is None or not complete.all()):
+            raise ValueError(
+                "penalty must be 'binary' where pages lack complete observation, got 'harmonic'"
+            )
+
+    def _choose(self, seat: SyncSeat, tracker: Tracker, lane: int) -> IntArray:
+        assert self.core is not None
+        if seat.time != tracker.time:
+            self._learn(seat, self.core.last_log(lane), tracker)
+        return np.array([seat.chosen])
+
+    def _learn(self, seat: SyncSeat, log: CrawlLog, tracker: Tracker) -> None:
+        """Take in a log, once; renew the rates at the end of a cycle; choose the next job."""
+        if seat.time == tracker.time:
+            return
+        jobs = seat.jobs
+        if not math.isnan(seat.time):
+            self._take_in(seat, log)
+        if tracker.time >= seat.update:
+            seat.update += self._cycle(1.0 / seat.slowest)
+            self._renew(seat)
+        page, probe = jobs.serve()
+        seat.chosen = page + probe * jobs.rates.size
+        seat.time = tracker.time
+
+    def _take_in(self, seat: SyncSeat, log: CrawlLog) -> None:
+        signals = np.atleast_2d(log.signals)[0]
+        probes = log.probe.tolist()
+        for k, page in enumerate(log.page.tolist()):
+            cost = seat.weights[page] * self._cost(int(signals[k]), bool(log.changed[k]))
+            if probes[k]:
+                seat.jobs.probed(page, cost)
+            else:
+                seat.jobs.crawled(page, float(log.time[k]), float(log.elapsed[k]), cost)
+
+    def _cost(self, signals: int, changed: bool) -> float:
+        if self.penalty == "binary":
+            return float(changed)
+        return float(digamma(signals + 1.0) - digamma(1.0))  # H(n)
+
+    def _renew(self, seat: SyncSeat) -> None:
+        """Share the total of the arms with samples anew."""
+        jobs = seat.jobs
+        pages, slopes = jobs.slopes()
+        if pages.size == 0:
+            return
+        before = jobs.rates[pages]
+        box = seat.slowest, seat.fastest, float(before.sum())
+        jobs.rates[pages] = self._descend(before, slopes, box, seat.even)
+
+    def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
+        """One step; ``even`` is R / m."""
+        return mirror_step(rates, slopes, self.step_size, *box)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        raise AssertionError(f"{self.name} is always bound")
+
+
+class AsyncPSGDSync(AsyncMirrorSync):
+    """The same with projected gradient steps: the baseline of the paper's experiments.
+
+    Args:
+        env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
+        step_size: eta, in units of R / m squared; for 100 arms, the public code's come to .03 for
+            Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
+        probing: as for :class:`AsyncMirrorSync`, like all that follows.
+        cycle: length of a cycle; None for the longest gap.
+        slowest: least rate.
+        fastest: largest rate.
+        penalty: ``binary`` or ``harmonic``.
+
+    Raises:
+        ValueError: as for :class:`AsyncMirrorSync`.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        step_size: float = 0.03,
+        probing: float = 0.05,
+        cycle: float | None = None,
+        slowest: float = 1.0 / 16.0,
+        fastest: float = 15.0,
+        penalty: Penalty = "binary",
+    ) -> None:
+        super().__init__(
+            env,
+            step_size=step_size,
+            probing=probing,
+            cycle=cycle,
+            slowest=slowest,
+            fastest=fastest,
+            penalty=penalty,
+        )
+
+    def _cycle(self, longest: float) -> float:
+        return longest if self.cycle is None else self.cycle
+
+    def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
+        return projected_step(rates, slopes, self.step_size * even * even, *box)
+
+
+class MirrorSync(AsyncMirrorSync):
+    """The same in rounds as long as the longest gap, in which every arm is played.
+
+    MirrorSync of the same paper. An arm that slots made too late to be played in a round keeps its
+    rate, and the others share their own total; a cycle of any other length makes it
+    :class:`AsyncMirrorSync`.
+
+    Args:
+        env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
+        step_size: eta; for 100 arms, the public code's come to .05 for Poisson changes and .027
+            for polynomial costs.
+        probing: as for :class:`AsyncMirrorSync`, like all that follows.
+        slowest: its inverse is the length of a round.
+        fastest: largest rate.
+        penalty: ``binary`` or ``harmonic``.
+
+    Raises:
+        ValueError: as for :class:`AsyncMirrorSync`.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        step_size: float = 0.05,
+        probing: float = 0.05,
+        slowest: float = 1.0 / 16.0,
+        fastest: float = 15.0,
+        penalty: Penalty = "binary",
+    ) -> None:
+        super().__init__(
+            env,
+            step_size=step_size,
+            probing=probing,
+            slowest=slowest,
+            fastest=fastest,
+            penalty=penalty,
+        )
+
+    def _cycle(self, longest: float) -> float:
+        return longest

@@ -1,0 +1,1 @@
+"""The policies of the NCIS paper, and learners built on their crawl values."""

@@ -1,0 +1,270 @@
+"""The compiled functions of a learner of staleness: what it meets, learns, hears and scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiling import HEAR, LEARN, MEET, SCORE, compiled
+from policies.ncis.belief.broadcasts import broadcast, class_of, heard_since, judge
+from policies.ncis.belief.hazards import evidence_of, learn_page, strikes_of
+from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, INSTANT, PACE_MEMORY, Places, places
+from policies.ncis.belief.pooling import pool, renew_all
+
+EVIDENCE, STRIKES, RATE = range(3)
+
+
+@compiled()
+def read_pages(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    now: float,
+    elapsed: FloatArray,
+    alive: BoolArray,
+) -> FloatArray:
+    """Return evidence, strikes and rates of changes of all pages, (3, m); 0 where they are not.
+
+    :func:`policies.ncis.belief.kernels.read_page` says what they are.
+    """
+    at = places(shared)
+    heard, found = np.empty(at.channels), np.zeros((3, elapsed.shape[0]))
+    for number in range(elapsed.shape[0]):
+        if alive[number]:
+            page, own = pages[number], groups[group[number]]
+            x, strikes, rate = read_page(page, own, shared, at, now, elapsed[number], heard)
+            found[EVIDENCE, number] = x
+            found[STRIKES, number] = strikes
+            found[RATE, number] = rate
+    return found
+
+
+ROUNDING = 1e-9
+"""A smaller share of what broadcasts weigh is nothing: sums in a ring are rounded."""
+
+
+@compiled()
+def forget(page: FloatArray, own_group: FloatArray, at: Places) -> None:
+    """Begin a page's time since its last crawl: nothing was heard in it yet."""
+    for column in range(at.heard, at.before):
+        page[column] = 0.0
+    page[at.before] = own_group[at.broadcasts]
+
+
+@compiled()
+def write_heard(page: FloatArray, own_group: FloatArray, at: Places, heard: FloatArray) -> None:
+    """Write the weights of the signals since a page's last crawl into ``heard``, (C,)."""
+    for channel in range(at.own):
+        heard[channel] = page[at.heard + channel]
+    if at.channels > at.own:
+        for source in range(at.sources):
+            told = heard_since(own_group, at, source, page[at.before])
+            left = told - page[at.excused + source]
+            heard[at.own + source] = left if left > ROUNDING * told else 0.0
+
+
+@compiled()
+def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
+    """Bring what is believed of all pages up to date."""
+    renew_all(pages, groups, group, places(shared))
+
+
+@compiled(MEET.signature)
+def meet(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: int,
+    time: float,
+    alive: bool,
+) -> None:
+    """A page is born, fresh, or dies."""
+    at, row, own = places(shared), pages[page], groups[group[page]]
+    forget(row, own, at)
+    own[at.size] += alive - row[at.exists]
+    row[at.exists] = alive
+
+
+@compiled(LEARN.signature)
+def learn(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: int,
+    time: float,
+    elapsed: float,
+    signals: FloatArray,
+    changed: bool,
+) -> None:
+    """Take in a crawl."""
+    at = places(shared)
+    own, row = groups[group[page]], pages[page]
+    heard = np.empty(at.channels)
+    write_heard(row, own, at, heard)
+    certain = -math.expm1(-evidence_of(row, at, elapsed, heard))
+    if at.channels > at.own:
+        first = at.believed + 1 + at.own
+        evidence = row[first : first + at.sources].copy()
+        judge(own, events, shared, row[at.before], evidence, certain, changed)
+    learn_page(row, own, shared, elapsed, heard, changed)
+    forget(row, own, at)
+    shared[CRAWLS] += 1.0
+    if shared[CRAWLS] >= shared[DUE]:
+        shared[DUE] = shared[CRAWLS] + group.shape[0]
+        pool(pages, groups, group, at)
+
+
+@compiled(HEAR.signature)
+def hear(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: IntArray,
+    time: FloatArray,
+    source: IntArray,
+) -> None:
+    """Take in the signals of a step, instant by instant."""
+    at, start = places(shared), 0
+    while start < page.shape[0]:
+        end = start
+        while end < page.shape[0] and time[end] == time[start]:
+            end += 1
+        if end == start + 1 or at.channels == at.own:
+            for k in range(start, end):
+                pages[page[k], at.heard + source[k]] += 1.0
+        else:
+            hear_together(
+                pages, groups, events, shared, group,
+                page[start:end], source[start:end], time[start],
+            )  # fmt: skip
+        start = end
+
+
+@compiled()
+def count_together(
+    groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
+) -> int:
+    """Count the signals of one instant, by group and source; returns how many groups they touch."""
+    at, touched = places(shared), 0
+    shared[INSTANT] += 1.0
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        if own[at.instant] != shared[INSTANT]:
+            own[at.instant] = shared[INSTANT]
+            own[at.counted : at.counted + at.sources] = 0.0
+            touched += 1
+        own[at.counted + source[k]] += 1.0
+    return touched
+
+
+@compiled()
+def together(own: FloatArray, at: Places, source: int) -> bool:
+    """Return whether the signals of a source that were counted reach most pages of a group."""
+    count = own[at.counted + source]
+    return bool(count > 1.0 and 2.0 * count > own[at.size])
+
+
+@compiled()
+def hear_together(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: IntArray,
+    source: IntArray,
+    now: float,
+) -> None:
+    """Take in the signals of one instant.
+
+    Those to most pages of a group are one broadcast. A page that is told of by itself at that
+    instant is excused from it: the broadcast was about that page if it was about any.
+    """
+    at = places(shared)
+    touched = count_together(groups, shared, group, page, source)
+    singles = 0
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        singles += not together(own, at, source[k])
+    kind = class_of(touched, singles > 0)
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        if together(own, at, source[k]):
+            told = broadcast(own, events, shared, source[k], kind, now)
+            own[at.counted + source[k]] = -told - 1.0  # entered, by its weight
+    for k in range(page.shape[0]):
+        own, row = groups[group[page[k]]], pages[page[k]]
+        if own[at.counted + source[k]] < 0.0:
+            continue
+        accompanied = False
+        for other in range(at.sources):
+            if own[at.counted + other] < 0.0:
+                accompanied = True
+                row[at.excused + other] += -own[at.counted + other] - 1.0
+        row[at.heard + source[k] + accompanied * at.sources] += 1.0
+
+
+@compiled()
+def read_page(
+    page: FloatArray,
+    own: FloatArray,
+    shared: FloatArray,
+    at: Places,
+    now: float,
+    elapsed: float,
+    heard: FloatArray,
+) -> tuple[float, float, float]:
+    """Return what is believed of a page now; ``heard`` (C,) is written on the way.
+
+    Returns:
+        The evidence x: it is fresh with probability exp(-x); how often it was expected to change
+        since its last crawl; and its rate of changes, > 0.
+    """
+    write_heard(page, own, at, heard)
+    x = evidence_of(page, at, elapsed, heard)
+    strikes = strikes_of(page, at, elapsed, heard, own[at.broadcasts] - page[at.before])
+    rate = page[at.rate] + shared[FLOOR]
+    if at.channels > at.own:
+        fade = math.exp(-(now - own[at.paced]) / shared[PACE_MEMORY]) / shared[PACE_MEMORY]
+        for source in range(at.sources):
+            rate += own[at.pace + source] * fade * page[at.told + source]
+    return x, strikes, rate
+
+
+@compiled(SCORE.signature)
+def score(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    now: float,
+    elapsed: FloatArray,
+    alive: BoolArray,
+    scores: FloatArray,
+) -> None:
+    r"""Write the crawl value of every page, mu / Delta (1 - (1 + B) exp(-x)).
+
+    B is how often the page was expected to change since its last crawl. It is V_GREEDY where
+    nothing signals, B = x = Delta tau; and where all is signalled by signals of precision p it is
+    V_GREEDY_NCIS, n signals having B = n p and exp(-x) = (1 - p)^n.
+    """
+    at = places(shared)
+    heard = np.empty(at.channels)
+    for number in range(elapsed.shape[0]):
+        scores[number] = 0.0
+        if alive[number]:
+            page, own = pages[number], groups[group[number]]
+            x, strikes, rate = read_page(page, own, shared, at, now, elapsed[number], heard)
+            value = 1.0 - (1.0 + strikes) * math.exp(-x)
+            scores[number] = page[at.importance] / rate * value

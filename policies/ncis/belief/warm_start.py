@@ -1,0 +1,192 @@
+"""A recorded history, taken in as if every page had been crawled whenever anything was heard of it.
+
+It is what a site's earlier days teach: how often pages change, what signals of each channel tell,
+what share of its pages a broadcast changes. It goes through the functions that learn from crawls.
+A change that nothing tells of is seen when it happens, so it counts as one after a time without
+any: the likelihood of its moment, alpha exp(-alpha tau), makes a Gamma distribution of alpha
+another one.
+The time from the last that is heard of a page to the end teaches nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
+from crawl_envs.types.arguments import quantity
+from crawl_envs.types.compiled_policies import Memory
+from crawl_envs.types.compiling import compiled
+from policies.ncis.belief.hazards import renew_page
+from policies.ncis.belief.kernels import forget, hear, learn, meet
+from policies.ncis.belief.layout import places
+
+BIRTH, DEATH, CHANGE, SIGNAL = range(4)
+
+
+class History(NamedTuple):
+    """What happened to m pages in order of time; the rows of pages are those of the episodes.
+
+    For stretches of a recorded trace, ``scripts.experiments.real.setup.past.past`` makes one. Lists will do for
+    arrays: a policy takes the history that ``checked`` returns.
+
+    Attributes:
+        time: of each event, in [0, duration], not decreasing, (n,).
+        page: of each event, (n,) int64.
+        kind: BIRTH, DEATH, CHANGE, or SIGNAL plus the number of its source, (n,) int64.
+        alive: which pages existed at time 0, (m,) bool.
+        duration: of the history, > 0.
+    """
+
+    time: FloatArray
+    page: IntArray
+    kind: IntArray
+    alive: BoolArray
+    duration: float
+
+    def checked(self) -> History:
+        """A history of arrays, of float64, int64 and bool, that fit each other.
+
+        Raises:
+            ValueError: something is no such array, of another length or out of its range.
+        """
+        time, page, kind = (
+            _array(name, getattr(self, name), kinds, dtype)
+            for name, kinds, dtype in (
+                ("time", "iuf", np.float64),
+                ("page", "iu", np.int64),
+                ("kind", "iu", np.int64),
+            )
+        )
+        alive = _array("alive", self.alive, "b", np.bool_)
+        lengths = time.size, page.size, kind.size
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                f"history must have a time, page and kind for each event, got {lengths}"
+            )
+        duration = quantity("history duration", self.duration, above=0.0)
+        if not np.all(np.diff(np.concatenate([[0.0], time, [duration]])) >= 0.0):
+            raise ValueError(
+                f"history time must not decrease and lie in [0, {duration:g}], got {time}"
+            )
+        _check_range("page", page, alive.size)
+        _check_range("kind", kind, None)
+        return History(time, page, kind, alive, duration)
+
+    def check(self, problem: Problem) -> None:
+        """Raise ValueError unless a checked history is of the pages and sources of a problem."""
+        sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
+        if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
+            raise ValueError(
+                f"history must be of {problem.num_pages} pages and at most {problem.num_sources} "
+                f"sources of signals, got {self.alive.size} and {sources + 1}"
+            )
+
+
+def _array(name: str, given: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
+    """``given`` as an array of ``dtype``; ValueError unless it is one, of one of the kinds."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ValueError(f"history {name} must be an array, got {given!r}") from None
+    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+        raise ValueError(
+            f"history {name} must be an array of {np.dtype(dtype).name}, got dtype {array.dtype} "
+            f"of shape {array.shape}"
+        )
+    return np.array(array, dtype)
+
+
+def _check_range(name: str, values: IntArray, most: int | None) -> None:
+    """Raise ValueError unless values are >= 0 and below ``most``."""
+    if values.size and (values.min() < 0 or (most is not None and values.max() >= most)):
+        bound = ">= 0" if most is None else f"in [0, {most})"
+        raise ValueError(f"history {name} must be {bound}, got {values.min()} to {values.max()}")
+
+
+def rehearse(memory: Memory, history: History) -> None:
+    """Take in a history; then every page is fresh, and time begins at 0."""
+    _rehearse(
+        *memory, history.time, history.page, history.kind, history.alive.copy(), history.duration
+    )
+
+
+@compiled()
+def crawl_pages(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: IntArray,
+    kind: IntArray,
+    now: float,
+    alive: BoolArray,
+    last: FloatArray,
+    changed: BoolArray,
+    signalled: BoolArray,
+) -> None:
+    """Crawl the pages of one instant's events just before it; ``last`` (m,) is renewed."""
+    at = places(shared)
+    signals = np.zeros(at.sources)
+    for k in range(page.shape[0]):
+        number = page[k]
+        if alive[number] and kind[k] >= CHANGE and last[number] < now:
+            found = now, now - last[number], signals, False
+            learn(pages, groups, events, shared, group, number, *found)
+            last[number] = now
+            if changed[number] and not signalled[number]:
+                pages[number, 0] += 1.0
+                renew_page(pages[number], groups[group[number]], at)
+
+
+@compiled()
+def _rehearse(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    time: FloatArray,
+    page: IntArray,
+    kind: IntArray,
+    alive: BoolArray,
+    duration: float,
+) -> None:
+    at, memory = places(shared), (pages, groups, events, shared, group)
+    last, changed = np.zeros(alive.shape), np.zeros(alive.shape, np.bool_)
+    signalled = np.zeros(alive.shape, np.bool_)
+    signals, start = np.zeros(at.sources), 0
+    for number in range(alive.shape[0]):
+        meet(*memory, number, 0.0, alive[number])
+    while start < time.shape[0]:
+        end = start
+        while end < time.shape[0] and time[end] == time[start]:
+            end += 1
+        now = time[start]
+        told = kind[start:end] >= SIGNAL
+        for k in range(start, end):
+            if kind[k] == BIRTH:
+                alive[page[k]], last[page[k]] = True, now
+                meet(*memory, page[k], now, True)
+            changed[page[k]] |= kind[k] == CHANGE
+            signalled[page[k]] |= kind[k] >= SIGNAL
+        happened = page[start:end], kind[start:end], now
+        crawl_pages(*memory, *happened, alive, last, changed, signalled)
+        heard = page[start:end][told]
+        sources = kind[start:end][told] - SIGNAL
+        hear(*memory, heard, np.full(heard.shape, now), sources)
+        for k in range(start, end):
+            number = page[k]
+            if alive[number] and signalled[number]:
+                learn(*memory, number, now, 0.0, signals, changed[number])
+            changed[number], signalled[number] = False, False
+            if kind[k] == DEATH:
+                alive[number] = False
+                meet(*memory, number, now, False)
+        start = end
+    for number in range(alive.shape[0]):
+        forget(pages[number], groups[group[number]], at)
+    groups[:, at.paced] -= duration

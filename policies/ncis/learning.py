@@ -1,0 +1,212 @@
+"""GREEDY-NCIS with nothing known but importance: it learns the change model while it crawls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from policies.base.binding import ActingPolicy, ActionForm
+from policies.base.index import best_pages
+from policies.ncis.learner import Learner
+
+MEMORY = (math.inf, 30.0)
+"""Crawls of a page until what was found fades to 1 / e: never, or fast enough for a new habit."""
+
+
+@dataclass
+class LearningSeat:
+    """One lane's episode: the learner, and the time of what it learned last.
+
+    Of a bound policy that is the time of the decision, else that of the last crawl.
+    """
+
+    episode: int
+    learner: Learner
+    time: float = -math.inf
+
+
+class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
+    """GREEDY-NCIS on what it has learned itself; it is told the importance of pages, and no more.
+
+    No paper has this policy. Of every page it keeps Gamma distributions of the rate of changes
+    without signal, of what a signal of each source tells, and of the rates of signals
+    (:mod:`policies.ncis.priors`), and after every crawl updates those of the crawled page, in
+    constant time. The distributions that pages share, from which new and rarely crawled ones
+    borrow, are renewed each time that as many crawls were made as pages are known. Values are those
+    of :class:`policies.GreedyNCIS` at exp(E ln theta) of what is believed: a page of which little
+    is known is taken to change seldom, which makes waiting for it worthwhile, so that it is looked
+    at until it is known to change too fast. That is all the exploration there is: a share of crawls
+    given to round robin cost more than it brought.
+
+    Several sources are told apart in what their signals are worth; the value is that of one source
+    with the same rates of true signals and of evidence (:func:`policies.ncis.learner
+    .one_source`).
+
+    Bound to an environment, it learns from ``last_log`` at every ``predict``, once per decision,
+    whether or not ``observe`` was called; it needs no parameters, and reads none where they are
+    revealed. Unbound, it works from observation columns, for any batch of lanes, and learns from
+    ``observe`` alone, which :class:`crawl_envs.envs.wrappers.Observing` calls.
+
+    Every episode starts from nothing unless ``keep`` says otherwise. Lanes learn by themselves.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        features: instead of ``env``, the observation's columns; ``elapsed``, ``signals`` (or
+            ``signals_0``, ...) and ``importance`` must be among them.
+        action_form: with ``features``, as for :class:`policies.base.binding.CrawlPolicy`; in the form
+            ``refresh`` it crawls one page per decision.
+        batch: with ``features``, crawls per decision in the form ``scores``.
+        memory: crawls of a page until what was found fades to 1 / e, > 1, inf for never; or
+            several such numbers: of them, it believes the one that has predicted the findings
+            of the last crawls best.
+        groups: the group of each page (a directory, a host), (m,) whole numbers 0 .. G - 1: pages
+            borrow from those of their group, and groups from the whole set. None for one group.
+        pooled: False lets every page stand alone.
+        keep: True goes on with what was learned in a lane's earlier episodes, for episodes of the
+            same pages.
+
+    Raises:
+        ValueError: as for the base class; an argument out of its range; at the first ``predict``,
+            groups of another number of pages.
+    """
+
+    def __init__(
+        self,
+        env: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        action_form: ActionForm | None = None,
+        batch: int | None = None,
+        memory: float | Sequence[float] = MEMORY,
+        groups: ArrayLike | None = None,
+        pooled: bool = True,
+        keep: bool = False,
+    ) -> None:
+        super().__init__(env, features=features, action_form=action_form, batch=batch)
+        self.memories = _memories(memory)
+        self.groups = None if groups is None else _groups(groups)
+        self.pooled, self.keep = bool(pooled), bool(keep)
+        self._sources = tuple(
+            k for k, name in enumerate(self.features) if name.rpartition("_")[0] == "signals"
+        ) or tuple(k for k, name in enumerate(self.features) if name == "signals")
+        if self.core is None:
+            missing = [name for name in ("elapsed", "importance") if name not in self.features]
+            missing += [] if self._sources else ["signals"]
+            if missing:
+                raise ValueError(
+                    f"{self.name} needs the columns {', '.join(missing)}, "
+                    f"features has {', '.join(self.features)}"
+                )
+
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Learn from what the last step, or the reset, taught in a lane.
+
+        Bound, it does what the next ``predict`` would do, which then has nothing left to learn.
+        Unbound, every log must come once, and a log without crawls, as after a reset, or with
+        crawls no later than those before, begins an episode. What comes before the lane's first
+        ``predict`` is lost, since the pages are not known yet.
+        """
+        if self.core is not None:
+            tracker = self.core.tracker(lane)
+            self._learn(self._seat(tracker, lane), log, tracker.time)
+            return
+        seat = self._seats.get(lane)
+        if seat is None:
+            return
+        if log.page.size == 0 or log.time[0] <= seat.time:
+            seat.time = -math.inf
+            if not self.keep:
+                before = seat.learner
+                seat.learner = self._learner(before.importance, before.num_sources, before.interval)
+        seat.learner.learn(log)
+        seat.time = float(log.time[-1]) if log.page.size else seat.time
+
+    def estimates(self, lane: int = 0) -> dict[str, FloatArray]:
+        """What is believed of the pages of a lane now, by the words of the suite.
+
+        ``unsignalled_rate`` (alpha), (m,); ``evidence`` (b) and ``signal_rate`` (gamma), (S, m).
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        if lane not in self._seats:
+            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
+        learner = self._seats[lane].learner
+        typical = learner.beliefs[learner.best].typical(slice(None)).T
+        s = learner.num_sources
+        return {
+            "unsignalled_rate": typical[0],
+            "evidence": typical[1 : 1 + s],
+            "signal_rate": typical[1 + s :],
+        }
+
+    def _begin(self, tracker: Tracker, lane: int) -> LearningSeat:
+        problem, before = tracker.problem, self._seats.get(lane)
+        if self.keep and before is not None:
+            before.learner.weigh(problem.importance)
+            return LearningSeat(tracker.episode, before.learner)
+        interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
+        learner = self._learner(problem.importance, problem.num_sources, interval)
+        return LearningSeat(tracker.episode, learner)
+
+    def _learner(self, importance: FloatArray, num_sources: int, interval: float) -> Learner:
+        num_pages = importance.size
+        group = np.zeros(num_pages, np.int64) if self.groups is None else self.groups
+        if group.size != num_pages:
+            raise ValueError(f"groups must be of {num_pages} pages, got {group.size}")
+        return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
+
+    def _learn(self, seat: LearningSeat, log: CrawlLog, time: float) -> None:
+        if seat.time != time:
+            seat.learner.learn(log)
+            seat.time = time
+
+    def _choose(self, seat: LearningSeat, tracker: Tracker, lane: int) -> IntArray:
+        assert self.core is not None
+        if seat.time != tracker.time:  # to read the log costs more than to look
+            self._learn(seat, self.core.last_log(lane), tracker.time)
+        counted = seat.learner.counted(tracker.signals)
+        sight = (tracker.elapsed, counted, tracker.alive)
+        return best_pages(seat.learner.index, sight, self.action_form, self.batch)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        def column(name: str) -> FloatArray:
+            return np.ascontiguousarray(rows[:, self.features.index(name)], dtype=np.float64)
+
+        elapsed, importance = column("elapsed"), column("importance")
+        alive = np.ones(elapsed.size, dtype=np.bool_)
+        if "alive" in self.features:
+            alive = column("alive") > 0.5
+        seat = self._seats.get(lane)
+        if seat is None or seat.learner.importance.size != elapsed.size:
+            passed = elapsed[alive & (elapsed > 0.0)]
+            slots = (passed.min() if passed.size else 1.0) / self.batch
+            learner = self._learner(importance, len(self._sources), alive.sum() * slots)
+            seat = self._seats[lane] = LearningSeat(0, learner)
+        seat.learner.weigh(importance)
+        signals = np.rint(rows[:, self._sources].T).astype(np.int64)
+        sight = (elapsed, seat.learner.counted(signals), alive)
+        return best_pages(seat.learner.index, sight, self.action_form, self.batch)
+
+
+def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:
+    memories = tuple(float(each) for each in np.atleast_1d(memory))
+    if not memories or not all(each > 1.0 for each in memories):
+        raise ValueError(f"memory must be > 1 crawl, or several such numbers, got {memory!r}")
+    return memories
+
+
+def _groups(groups: ArrayLike) -> IntArray:
+    group = np.asarray(groups)
+    if group.ndim != 1 or group.size == 0 or group.dtype.kind not in "iu" or group.min() < 0:
+        raise ValueError(
+            "groups must be a whole number >= 0 for each page, "
+            f"got dtype {group.dtype}, shape {group.shape}"
+        )
+    return group.astype(np.int64)

@@ -1,0 +1,233 @@
+"""A contextual bandit: which crawls will find a change is learned from the context of each page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.arguments import real
+from crawl_envs.types.offer_features import OfferBook
+from policies.base.allocated import complete_pages
+from policies.base.bandwidths import epoch_regimes
+from policies.base.binding import PAGE_FORMS, ActingPolicy
+from policies.offers.change_model import ChangeModel
+from policies.offers.rates import RateSource, ShrunkClicks, answer, begun, rate_source
+
+Aim: TypeAlias = Literal["gain", "freshness"]
+ROUNDING = 1e-9
+"""Share by which times and counts may fall short through rounding."""
+
+
+@dataclass
+class ContextSeat:
+    """One lane's episode: its model, what the last crawls found, and the decision at hand."""
+
+    episode: int
+    model: ChangeModel
+    source: RateSource | None
+    coins: np.random.Generator
+    changed: NDArray[np.int8]
+    weights: FloatArray
+    book: OfferBook | None
+    heard: float
+    decided: float = math.nan
+    choice: NDArray[Any] = field(default_factory=lambda: np.zeros(1, np.int64))
+
+
+class ContextualBandit(ActingPolicy[ContextSeat]):
+    """Crawls the pages whose crawls are worth the most, and some at random to go on learning.
+
+    What Han et al. (2020), section 6.2, propose for later: no choice among strategies, but one
+    model that goes from the context of a page to the worth of a crawl. The gain of a crawl is the
+    page's importance if it finds a change, else 0. A :class:`policies.offers.change_model.ChangeModel`
+    learns the probability of that, from the pages that were crawled alone; every lane has its own,
+    which starts anew with every episode.
+
+    That looks no further than the next crawls. A page that has changed again as soon as it was
+    crawled gains the most, and is fresh the least: the largest gains do not make for the largest
+    freshness. With the aim ``freshness`` it takes pages by the crawl value that the probability
+    implies (:func:`implied_value`), which is worth nothing for such pages.
+
+    In the form ``page`` it takes the best page, in ``scores`` the ``batch`` best and in ``refresh``
+    the best one; in ``rates`` the best ones that the budget of an epoch allows, at the rate of one
+    crawl per epoch, and one more at the rate that is left. A page with complete observation then
+    gets that number, at most 1, as the probability of a crawl per signal.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        aim: ``gain`` or ``freshness``.
+        exploration: the probability, in [0, 1], with which each of the crawls of a decision goes
+            to a page drawn from all others instead.
+        learning_rate: how far a weight of the model goes in its first step, > 0.
+        weights: a source whose clicks count as importance, asked anew with every book of offers;
+            None for :class:`policies.offers.rates.ShrunkClicks` of offers, and elsewhere, or where
+            a book knows of no click, for what is revealed.
+
+    Raises:
+        ValueError: ``env`` is no crawl environment; an argument out of its range.
+    """
+
+    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        aim: Aim = "gain",
+        exploration: float = 0.05,
+        learning_rate: float = 0.3,
+        weights: RateSource | None = None,
+    ) -> None:
+        if env is None:
+            raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
+        super().__init__(env)
+        if aim not in get_args(Aim):
+            raise ValueError(f"aim must be one of {get_args(Aim)}, got {aim!r}")
+        self.aim = aim
+        self.exploration = real("exploration", exploration, least=0.0)
+        if self.exploration > 1.0:
+            raise ValueError(f"exploration must lie in [0, 1], got {exploration!r}")
+        self.learning_rate = real("learning_rate", learning_rate, above=0.0)
+        self.source = None if weights is None else rate_source("weights", weights)
+
+    def chances(self, lane: int = 0) -> FloatArray:
+        """The believed probability of each page that a crawl now finds a change, (m,).
+
+        Raises:
+            ValueError: nothing was decided in this lane yet.
+        """
+        assert self.core is not None
+        if lane not in self._seats:
+            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
+        return self._chances(self._seats[lane], self.core.tracker(lane))
+
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        assert self.core is not None
+        tracker = self.core.tracker(lane)
+        self._learn(self._seat(tracker, lane), log, tracker)
+
+    def _begin(self, tracker: Tracker, lane: int) -> ContextSeat:
+        assert self.core is not None
+        source = None if self.source is None else begun(self.source)
+        if source is None and tracker.offers is not None:
+            source = ShrunkClicks()
+        return ContextSeat(
+            tracker.episode,
+            ChangeModel.at_start(tracker, self.learning_rate),
+            source,
+            self.core.coins(lane).spawn(1)[0],
+            tracker.changed.copy(),
+            self._weights(source, tracker),
+            tracker.offers,
+            tracker.time,
+        )
+
+    def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:
+        if source is None:
+            return tracker.problem.importance
+        click = answer(source, tracker).click
+        return click if self.source is not None or click.any() else tracker.problem.importance
+
+    def _learn(self, seat: ContextSeat, log: CrawlLog, tracker: Tracker) -> None:
+        """Take in the crawls of a step, once, with the context in which they were made."""
+        if seat.heard == tracker.time:
+            return
+        seat.heard = tracker.time
+        real_ones = ~log.probe
+        signals = np.atleast_2d(log.signals).sum(axis=0)
+        seat.model.learn(
+            log.page[real_ones],
+            log.elapsed[real_ones],
+            signals[real_ones],
+            log.changed[real_ones],
+            seat.changed,
+        )
+        seat.changed = tracker.changed.copy()
+        if tracker.offers is not seat.book:
+            seat.book = tracker.offers
+            seat.model.renew(tracker)
+            seat.weights = self._weights(seat.source, tracker)
+
+    def _choose(self, seat: ContextSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+        assert self.core is not None
+        if seat.decided == tracker.time:
+            return seat.choice
+        self._learn(seat, self.core.last_log(lane), tracker)
+        seat.decided = tracker.time
+        worth = self._chances(seat, tracker)
+        if self.aim == "freshness":
+            worth = implied_value(worth, tracker.elapsed)
+        worth = np.where(tracker.alive, seat.weights * worth, -np.inf)
+        if self.action_form == "rates":
+            seat.choice = self._rates(worth, seat, tracker)
+        else:
+            seat.choice = self._pages(worth, self._count, seat.coins)
+        return seat.choice
+
+    def _chances(self, seat: ContextSeat, tracker: Tracker) -> FloatArray:
+        signals = np.atleast_2d(tracker.signals).sum(axis=0)
+        return seat.model.chances(tracker.elapsed, seat.changed, signals)
+
+    def _pages(self, worth: FloatArray, count: int, coins: np.random.Generator) -> IntArray:
+        """So many existing pages, the best first and those drawn to explore last."""
+        alive = np.flatnonzero(worth > -np.inf)
+        count = min(count, alive.size)
+        if count == 0:
+            return np.zeros(1, np.int64)
+        explored = min(int(coins.binomial(count, self.exploration)), alive.size)
+        best = top_pages(worth, count - explored)
+        if explored == 0:
+            return best
+        others = np.setdiff1d(alive, best, assume_unique=True)
+        return np.concatenate((best, coins.choice(others, explored, replace=False)))
+
+    def _rates(self, worth: FloatArray, seat: ContextSeat, tracker: Tracker) -> FloatArray:
+        """The action of an epoch, (m,)."""
+        assert self.core is not None
+        epoch, problem = self.core.epoch, tracker.problem
+        starts, bandwidths = zip(*epoch_regimes(problem, epoch), strict=True)
+        due = tracker.time + ROUNDING * epoch
+        bandwidth = bandwidths[int(np.searchsorted(starts, due, side="right")) - 1]
+        budget = bandwidth * epoch
+        pages = self._pages(worth, math.ceil(budget * (1.0 - ROUNDING)), seat.coins)
+        rates = np.zeros(problem.num_pages)
+        rates[pages] = 1.0 / epoch
+        if len(pages) > budget:  # the last one gets what is left
+            rates[pages[-1]] = (budget - (len(pages) - 1)) / epoch
+        return np.where(complete_pages(problem), np.minimum(rates, 1.0), rates)
+
+    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
+        raise AssertionError(f"{self.name} is always bound")
+
+
+def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
+    """The crawl value per importance of pages that are changed with these probabilities, (m,).
+
+    It is GREEDY's of Busa-Fekete et al. (section 5.1, :func:`policies.values.greedy`) at the
+    change rate x / elapsed, x = -ln(1 - P), at which a page would be changed by now with the
+    probability P: elapsed (P / x - (1 - P)). A page that is surely changed is worth next to
+    nothing where it was crawled just now, and more the longer that is ago.
+
+    Args:
+        chances: P, in [0, 1], (m,).
+        elapsed: time since the last crawl, >= 0, (m,).
+    """
+    kept = np.maximum(1.0 - chances, np.finfo(np.float64).tiny)
+    exponent = np.maximum(-np.log(kept), np.finfo(np.float64).tiny)
+    return np.asarray(elapsed * np.maximum(chances / exponent - kept, 0.0))
+
+
+def top_pages(worth: FloatArray, count: int) -> IntArray:
+    """The ``count`` pages that are worth the most, best first, ties by lowest index."""
+    if count <= 0:
+        return np.zeros(0, np.int64)
+    bar = np.partition(worth, -count)[-count]
+    reached = np.flatnonzero(worth >= bar)
+    order = np.argsort(-worth[reached], kind="stable")
+    return reached[order[:count]].astype(np.int64)

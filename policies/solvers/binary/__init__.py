@@ -1,0 +1,1 @@
+"""Optimal crawl rates for binary staleness."""

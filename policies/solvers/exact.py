@@ -1,0 +1,320 @@
+r"""The optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
+
+Before each crawl the tracker knows of every page how many slots k ago it was crawled, and how many
+signals n came since: it is fresh with probability p = exp(-alpha k / R) (nu / gamma)^n, eq. 1 of
+Busa-Fekete et al. After the crawl the slot is worth sum mu~ p (1 - exp(-Delta/R)) / (Delta/R) in
+expectation, and then each page has k + 1 and a Poisson number of signals more. Relative value
+iteration over these states maximises the long-run mean.
+
+States with p below some epsilon are taken for one. If such a page counts as stale, what is found is
+a policy that can be played, its reward told too low; if it counts as fresh with probability
+epsilon, the reward of any policy is told too high. The optimum lies between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray, Instance, IntArray, Problem
+from crawl_envs.types.arguments import real
+from crawl_envs.types.compiled_policies import CompiledIndex
+from crawl_envs.types.compiling import ready
+from policies.solvers.allocation import known_parameters, normalised, positive
+
+MAX_STATES = {2: 40_000, 3: 300}
+"""States of a page, by the number of pages."""
+
+LEAST_FRESH = 1e-9
+"""The epsilon, where states are not too many."""
+
+RARE = 1e-16
+"""Probability of numbers of signals in a slot that are told as one."""
+
+DAMPING = 0.9
+"""Share of each step that is taken: without signals cycles would never settle."""
+
+MAX_ITERATIONS = 20_000
+
+
+class _Page(NamedTuple):
+    """A page's states: slots and signals since its crawl; the last one stands for all staler.
+
+    ``first[k]`` is the state of k slots without signals, and ``first[k + 1]`` the end of those of
+    k slots; ``after[s, j]`` follows s with probability ``chance[j]``.
+    """
+
+    first: IntArray
+    slots: IntArray
+    signals: IntArray
+    fresh: FloatArray
+    after: IntArray
+    chance: FloatArray
+    worth: float
+    epsilon: float
+    ages: bool
+    heeds: bool
+
+    def place(self, slots: IntArray, signals: IntArray) -> IntArray:
+        """The states of these slots and signals, as far as either makes a page staler."""
+        aged = slots if self.ages else np.zeros_like(slots)
+        last = len(self.first) - 2
+        told = np.minimum(aged, last)
+        state = self.first[told] + (signals if self.heeds else 0)
+        outside = (state >= self.first[told + 1]) | (aged > last)
+        return np.asarray(np.where(outside, len(self.fresh) - 1, state))
+
+
+class _Gain(NamedTuple):
+    """Bounds of the gain, sweeps made, and the relative values after each crawl.
+
+    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a:
+    that page is in its first state.
+    """
+
+    low: float
+    high: float
+    iterations: int
+    after: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteValue:
+    """Long-run freshness of a policy of the discrete class; see :func:`discrete`.
+
+    Attributes:
+        low: a lower bound, in [0, 1].
+        high: an upper bound.
+        iterations: sweeps over all states.
+        converged: whether value iteration met its tolerance.
+        states: number of states of each page.
+    """
+
+    low: float
+    high: float
+    iterations: int
+    converged: bool
+    states: tuple[int, ...]
+    _pages: tuple[_Page, ...]
+    _keys: tuple[FloatArray, ...]
+
+    @property
+    def freshness(self) -> float:
+        """The middle between the bounds."""
+        return 0.5 * (self.low + self.high)
+
+    def page(self, slots: ArrayLike, signals: ArrayLike) -> int:
+        """The page to crawl, by slots (>= 1) and signals since each page's last crawl, (m,)."""
+        state = [
+            page.place(*np.broadcast_arrays(k, n))
+            for page, k, n in zip(self._pages, np.array(slots), np.array(signals), strict=True)
+        ]
+        at = [
+            key[tuple(0 if size == 1 else s for s, size in zip(state, key.shape, strict=True))]
+            for key in self._keys
+        ]
+        return int(np.argmax(at))
+
+
+def discrete(
+    given: Instance | Problem,
+    bandwidth: float | None = None,
+    *,
+    index: CompiledIndex | None = None,
+    tolerance: float = 1e-9,
+    max_states: int | None = None,
+) -> DiscreteValue:
+    """Long-run freshness of the best policy of the discrete class, or of an index policy.
+
+    Args:
+        given: two or three pages, or what is known of them, with a single source of signals.
+        bandwidth: crawls per unit time, > 0; that of ``given`` by default.
+        index: crawl the page of the largest value, and of equal ones the first, instead of the
+            best page. The bounds are those of the policy to which a page in its last state is
+            worth the limit of its value.
+        tolerance: of the freshness, > 0, at which value iteration ends.
+        max_states: of each page, >= 3; by default 40000 for two pages, 300 for three.
+
+    Returns:
+        Bounds of the importance-weighted freshness: they contain what iteration and truncation
+        leave open.
+
+    Raises:
+        ValueError: not two or three pages, unknown parameters, or a number that is not positive.
+    """
+    importance, change_rate, recall, false_rate = known_parameters(given)
+    if len(importance) not in MAX_STATES:
+        raise ValueError(f"given must have two or three pages, got {len(importance)}")
+    slot = 1.0 / positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
+    real("tolerance", tolerance, above=0.0)
+    most = MAX_STATES[len(importance)] if max_states is None else max_states
+    if most < 3:
+        raise ValueError(f"max_states must be >= 3, got {max_states!r}")
+    weight = normalised(importance)
+    pages = tuple(
+        _page(*parameters, slot, most)
+        for parameters in zip(weight, change_rate, recall, false_rate, strict=True)
+    )
+    keys = None if index is None else _index_keys(index, pages, slot)
+    stale = _iterate(pages, keys, tolerance)
+    kept = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
+    fresher = _iterate(kept, keys, tolerance)
+    return DiscreteValue(
+        low=stale.low,
+        high=min(fresher.high, 1.0),
+        iterations=stale.iterations + fresher.iterations,
+        converged=max(found.high - found.low for found in (stale, fresher)) <= tolerance,
+        states=tuple(len(page.fresh) for page in pages),
+        _pages=pages,
+        _keys=stale.after if keys is None else keys,
+    )
+
+
+def _page(
+    weight: float, change_rate: float, recall: float, false_rate: float, slot: float, most: int
+) -> _Page:
+    """The states of a page, as far from fresh as their number allows."""
+    gamma = recall * change_rate + false_rate
+    per_slot = (1.0 - recall) * change_rate * slot
+    per_signal = math.inf if false_rate == 0.0 else math.log(gamma / false_rate)
+    if recall * change_rate == 0.0:
+        per_signal = 0.0
+    reach = -math.log(LEAST_FRESH)
+    while (counts := _counts(reach, per_slot, per_signal, most)).sum() >= most:
+        reach *= 0.98
+    first = np.concatenate([[0], np.cumsum(counts)])
+    slots = np.repeat(np.arange(len(counts)), counts)
+    signals = np.arange(len(slots)) - first[slots]
+    aged = slots * per_slot + (signals * per_signal if per_signal < math.inf else 0.0)
+    page = _Page(
+        first=first,
+        slots=slots,
+        signals=signals,
+        fresh=np.append(np.exp(-aged), 0.0),
+        after=np.empty((0, 0), np.int64),
+        chance=_chances(gamma * slot if per_signal > 0.0 else 0.0, int(counts.max())),
+        worth=weight
+        * (-math.expm1(-change_rate * slot) / (change_rate * slot) if change_rate else 1.0),
+        epsilon=math.exp(-reach) if per_slot + per_signal > 0.0 else 0.0,
+        ages=per_slot > 0.0,
+        heeds=per_signal > 0.0,
+    )
+    arrived = np.arange(len(page.chance))
+    after = page.place(slots[:, None] + 1, signals[:, None] + arrived)
+    stale = np.full((1, len(arrived)), len(slots))
+    return page._replace(after=np.concatenate([after, stale]))
+
+
+def _counts(reach: float, per_slot: float, per_signal: float, most: int) -> IntArray:
+    """For each number of slots, how many numbers of signals leave a page fresh enough."""
+    slots = min(int(reach / per_slot), most) if per_slot > 0.0 else 0
+    left = reach - per_slot * np.arange(slots + 1)
+    if per_signal in (0.0, math.inf):
+        return np.ones(slots + 1, np.int64)
+    return np.asarray(np.minimum(left / per_signal, most).astype(np.int64) + 1)
+
+
+def _chances(mean: float, most: int) -> FloatArray:
+    """Probabilities of 0, 1, ... signals in a slot; the last one is that of all the rest."""
+    chance, rest = [math.exp(-mean)], 1.0
+    while mean > 0.0 and len(chance) <= most and (rest := rest - chance[-1]) > RARE:
+        chance.append(chance[-1] * mean / len(chance))
+    chance[-1] = 1.0 - sum(chance[:-1])
+    return np.array(chance)
+
+
+def _index_keys(
+    index: CompiledIndex, pages: tuple[_Page, ...], slot: float
+) -> tuple[FloatArray, ...]:
+    """The values of an index policy in each state of each page, along the axis of the page."""
+    value = ready(index.value)
+    keys = []
+    for number, page in enumerate(pages):
+        found = [
+            value(index.parameters, number, k * slot, float(n))
+            for k, n in zip(page.slots, page.signals, strict=True)
+        ]
+        found.append(value(index.parameters, number, 1e9, 1e9))
+        keys.append(_along(np.array(found), number, len(pages)))
+    return tuple(keys)
+
+
+def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
+    """``values`` along an axis of an array that has length 1 along all others."""
+    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
+
+
+def _iterate(
+    pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None, tolerance: float
+) -> _Gain:
+    """Relative value iteration."""
+    axes = len(pages)
+    fresh = [_along(page.worth * page.fresh, i, axes) for i, page in enumerate(pages)]
+    gains = []
+    for crawled, page in enumerate(pages):
+        others = [fresh[i] for i in range(axes) if i != crawled]
+        gains.append(page.worth + sum(others[1:], start=others[0]))
+    after = [np.zeros_like(gain) for gain in gains]
+    low, high, iterations = 0.0, 1.0, 0
+    while high - low > tolerance and iterations < MAX_ITERATIONS:
+        iterations += 1
+        steps = [
+            gains[crawled] + _next(crawled, pages, after, keys) - after[crawled]
+            for crawled in range(axes)
+        ]
+        low = min(float(step.min()) for step in steps)
+        high = max(float(step.max()) for step in steps)
+        origin = float(steps[0].flat[0])
+        for array, step in zip(after, steps, strict=True):
+            array += DAMPING * (step - origin)
+    return _Gain(low, high, iterations, tuple(after))
+
+
+def _next(
+    crawled: int,
+    pages: tuple[_Page, ...],
+    after: list[FloatArray],
+    keys: tuple[FloatArray, ...] | None,
+) -> FloatArray:
+    """What the next crawl is worth in expectation, one slot after a crawl of page ``crawled``."""
+    own = pages[crawled]
+    total: FloatArray = np.zeros(1)
+    for state, chance in zip(own.after[0], own.chance, strict=True):
+        total = total + chance * _chosen(crawled, int(state), after, keys)
+    for axis, page in enumerate(pages):
+        if axis != crawled:
+            total = sum(
+                (
+                    chance * np.take(total, states, axis)
+                    for states, chance in zip(page.after.T, page.chance, strict=True)
+                ),
+                start=np.zeros(1),
+            )
+    return total
+
+
+def _chosen(
+    crawled: int, state: int, after: list[FloatArray], keys: tuple[FloatArray, ...] | None
+) -> FloatArray:
+    """Values after the next crawl, of the page of the largest key, where one page is in a state."""
+    best = _at(after[0], crawled, state)
+    if keys is None:
+        for values in after[1:]:
+            best = np.maximum(best, _at(values, crawled, state))
+        return best
+    key = _at(keys[0], crawled, state)
+    for values, other in zip(after[1:], keys[1:], strict=True):
+        rival = _at(other, crawled, state)
+        better = rival > key
+        best = np.where(better, _at(values, crawled, state), best)
+        key = np.where(better, rival, key)
+    return best
+
+
+def _at(values: FloatArray, axis: int, state: int) -> FloatArray:
+    """The values where one page is in a state; its axis keeps length 1."""
+    return values if values.shape[axis] == 1 else np.take(values, [state], axis)

@@ -1,0 +1,238 @@
+"""Optimal crawling against harmonic staleness without coins: at even intervals, or n-th signals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.arguments import page_arrays, quantity
+from crawl_envs.types.compiling import compiled
+from policies.solvers.allocation import Allocation
+from policies.solvers.harmonic.interval import harmonic_interval
+from policies.solvers.harmonic.lambdacrawl import Scales, power_below, unscaled
+from policies.solvers.harmonic.survey import Survey, page_mask, survey
+from policies.solvers.multiplier import Root, root
+
+WHOLE = 1e-11
+"""Mean cycles within this share of a whole number of signals are one."""
+
+OFTEN, RARELY = 1e-200, 1e17
+"""Shares of mu/lambda, of change rates: below the one a page is crawled sqrt(mu Delta/(2 lambda))
+times per unit time, to rounding, and above the other mu/lambda times."""
+
+SMALL = 1.0
+"""Changes per interval below which their cost is summed as a series."""
+
+TERMS = 18
+
+
+def harmonic_periodic(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    bandwidth: float,
+    complete: ArrayLike | None = None,
+) -> Allocation:
+    r"""Optimal intervals and numbers of signals against harmonic staleness.
+
+    A page without complete observation is crawled every T units of time, one with it by its n-th
+    signal since the last crawl. Optimal for a multiplier lambda, by the crawl value of each (after
+    Olston and Pandey 2008, eq. 4):
+
+    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
+    - complete observation: the least n with ``mu n/Delta >= lambda``.
+
+    No policy that decides on what it sees of each page costs less at this crawl rate in the long
+    run; :func:`harmonic` gives the optimum of crawls at random, which costs more. The multiplier is
+    found in a bracket; each of 5 to 60 passes takes some 20 ns per page.
+
+    Rates of pages with complete observation fall in steps, Delta/n. Where a step does not spend the
+    budget, pages at the step are crawled by the n-th signal with a probability, and else by the
+    next, which costs the multiplier per crawl saved: both are optimal there. Rates are those of
+    this mixture, and sum to the bandwidth.
+
+    Pages that never change or have no importance get no crawl. Where all that remain have complete
+    observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
+    multiplier is 0 and the rest is not spent.
+
+    Args, units and errors as for :func:`harmonic`.
+
+    Returns:
+        Crawl rates; ``thresholds``, the intervals T, inf with complete observation and without
+        crawls; ``signals``, the numbers n of pages with complete observation, inf elsewhere;
+        ``probabilities`` that the n-th signal leads to a crawl where the next one does otherwise, 1
+        elsewhere, or None where ``complete`` is; J as objective, a sum over pages, and the
+        multiplier of that sum.
+    """
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
+    pages = survey(importance, change_rate, complete)
+    rates = np.empty(len(pages.importance))
+    multiplier, iterations, met = 0.0, 0, True
+    if pages.unobserved == 0 and pages.signalled <= bandwidth:
+        np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
+    else:
+        scales = Scales(power_below(pages.largest), power_below(bandwidth))
+        found = _spend(pages, bandwidth * scales.rate, scales, rates)
+        multiplier = unscaled(found.at, scales)
+        iterations, met = found.iterations, bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
+    signals, probabilities = _numbers(pages, rates)
+    with np.errstate(divide="ignore", over="ignore"):
+        thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
+    return Allocation(
+        rates=rates,
+        probabilities=None if complete is None else probabilities,
+        multiplier=multiplier,
+        objective=_cost(pages.importance, pages.change_rate, rates, pages.complete),
+        iterations=iterations,
+        converged=met,
+        thresholds=thresholds,
+        signals=signals,
+    )
+
+
+def harmonic_periodic_cost(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    rates: ArrayLike,
+    complete: ArrayLike | None = None,
+) -> float:
+    """J, a sum over pages, of pages crawled at even intervals, or by their n-th signals.
+
+    With x = Delta/rho changes per interval, a page costs
+    ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
+    entire exponential integral. With complete observation and a crawl by the n-th signal it costs
+    ``mu (H(n) - 1)``; between two whole numbers, the mixture that is crawled at this rate.
+
+    Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
+    changes and is of importance is never crawled.
+    """
+    weight, change, crawls = page_arrays(
+        importance=importance, change_rate=change_rate, rates=rates
+    )
+    return _cost(weight, change, crawls, page_mask(complete, len(weight)))
+
+
+def _spend(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> Root:
+    """Fill in rates that spend the scaled budget."""
+    none = np.empty(0)
+
+    def spend(price: float, last: bool) -> tuple[float, float]:
+        total, slope = _pass(*pages[:3], *scales, price, rates if last else none)
+        return total / budget, slope / budget
+
+    # rho <= mu/lambda + Delta/2 or less; the sum of mu is m of the largest at most
+    found = root(spend, budget / len(pages.importance))
+    if not found.met and found.above < math.inf:
+        many = np.empty(len(rates))
+        more = _pass(*pages[:3], *scales, found.above, many)[0] / budget
+        if np.isfinite(many).all():
+            share = (1.0 - found.spent) / (more - found.spent)
+            rates += share * (many - rates)
+    return found
+
+
+@compiled()
+def _pass(
+    importance: FloatArray,
+    change_rate: FloatArray,
+    complete: BoolArray,
+    importance_scale: float,
+    rate_scale: float,
+    price: float,
+    rates: FloatArray,
+) -> tuple[float, float]:
+    """The scaled rates' sum at 1/lambda = ``price``, and about its derivative by ln ``price``.
+
+    Unless ``rates`` is empty, they are filled in, unscaled.
+    """
+    total = slope = 0.0
+    for i in range(importance.size):
+        weight = importance[i] * importance_scale * price
+        change = change_rate[i] * rate_scale
+        rate = steep = 0.0
+        if weight > 0.0 and change > 0.0:
+            if not change < RARELY * weight:
+                rate = steep = weight
+            elif complete[i]:
+                rate = change / max(math.ceil(change / weight), 1.0)
+                steep = rate if change > weight else 0.0
+            elif change < OFTEN * weight:
+                rate = math.sqrt(change) * math.sqrt(0.5 * weight)
+                steep = 0.5 * rate
+            else:
+                cost = change / weight
+                x = harmonic_interval(cost)
+                rate = change / x
+                steep = rate * cost / (-math.expm1(-x) * x)
+        if rates.size > 0:
+            rates[i] = rate / rate_scale
+        total += rate
+        slope += steep
+    return total, slope
+
+
+def _numbers(pages: Survey, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Numbers of signals, inf without complete observation or crawls, and their probabilities.
+
+    Rates within rounding of a whole number of signals are put to it.
+    """
+    crawled = pages.complete & (rates > 0.0)
+    signals = np.full(len(rates), math.inf)
+    probabilities = np.ones(len(rates))
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite cycle is whole
+        cycles = pages.change_rate[crawled] / rates[crawled]
+        nearest = np.rint(cycles)
+        broken = np.abs(cycles - nearest) > WHOLE * cycles
+        number = np.where(broken, np.floor(cycles), nearest)
+        probabilities[crawled] = np.where(broken, number + 1.0 - cycles, 1.0)
+    signals[crawled] = number
+    return signals, probabilities
+
+
+def _cost(
+    importance: FloatArray, change_rate: FloatArray, rates: FloatArray, complete: BoolArray
+) -> float:
+    changing = (importance > 0.0) & (change_rate > 0.0)
+    if not rates[changing].all():
+        return math.inf
+    timed, signalled = changing & ~complete, changing & complete
+    with np.errstate(over="ignore"):
+        waits = change_rate[timed] / rates[timed]
+        cycles = change_rate[signalled] / rates[signalled]
+    if not (np.isfinite(waits).all() and np.isfinite(cycles).all()):
+        return math.inf
+    return float(
+        importance[timed] @ _evenly(waits) + importance[signalled] @ _after_signals(cycles)
+    )
+
+
+def _evenly(changes: FloatArray) -> FloatArray:
+    """Mean harmonic staleness over an interval with ``changes`` changes on average."""
+    from scipy.special import exp1
+
+    near = np.minimum(changes, SMALL)
+    series = np.zeros_like(near)
+    term = np.ones_like(near)
+    for k in range(1, TERMS + 1):
+        term *= near / -(k + 1.0)
+        series -= term / k
+    far = np.maximum(changes, SMALL)
+    closed = np.euler_gamma + np.log(far) + exp1(far) - 1.0 - np.expm1(-far) / far
+    return np.where(changes < SMALL, series, closed)
+
+
+def _after_signals(cycles: FloatArray) -> FloatArray:
+    """Mean harmonic staleness where a crawl takes ``cycles`` signals on average."""
+    from scipy.special import digamma
+
+    def staleness(number: FloatArray) -> FloatArray:
+        return np.where(number > 1.0, digamma(number + 1.0) + np.euler_gamma - 1.0, 0.0)
+
+    cycles = np.maximum(cycles, 1.0)
+    number = np.floor(cycles)
+    later = cycles - number
+    early = (1.0 - later) * (number / cycles) * staleness(number)
+    late = later * ((number + 1.0) / cycles) * staleness(number + 1.0)
+    return np.asarray(early + late)

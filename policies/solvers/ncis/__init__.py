@@ -1,0 +1,1 @@
+"""The optimal continuous policy with noisy signals (NCIS, Theorem 1)."""

@@ -1,0 +1,267 @@
+"""Pages with several sources of signals, as the solver of Theorem 1 sees them.
+
+Time and signals become one here, the evidence y = alpha iota in nats (see
+:mod:`policies.values.sources.terms`): a page is crawled when it reaches a level. Its price V climbs
+steadily with the level, V' = mu exp(-y) psi, while its cycle length psi climbs in steps where
+signals show every change: then only they raise the evidence, and it is one of the sums n . b.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.types.evidence import signal_evidence
+from policies.solvers.ncis.crossing import CLOSE, FLAT, STEPS
+from policies.solvers.ncis.pages import Levels, evidence_margin
+from policies.values.lambert import fast_interval, pieces
+from policies.values.series import SATURATED, TOP
+from policies.values.sources.kernels import (
+    BODY,
+    COUNT,
+    DRIFT,
+    FAR,
+    TOTAL,
+    cycle_length_sources_value,
+    greedy_ncis_sources_value,
+)
+from policies.values.sources.lattice import lattice_share
+from policies.values.sources.tables import cycle_length_sources_table, greedy_ncis_sources_table
+
+SIGNALLED = 1e-9
+"""A rate of changes without a signal below this share of all signals is none: time does not count.
+
+Else thresholds of time would have to tell apart what rounding cannot.
+"""
+
+STEEP = 0.02
+"""Where alpha is below this share of all signals, pieces of the value would smooth its kinks."""
+
+
+class SeveralPages:
+    """Pages with two or more sources that differ; ``recall`` and the like have shape (S, k).
+
+    ``state`` has their levels in its first column.
+    """
+
+    def __init__(
+        self,
+        importance: FloatArray,
+        change_rate: FloatArray,
+        recall: FloatArray,
+        false_signal_rate: FloatArray,
+    ) -> None:
+        self.known = (importance, change_rate, recall, false_signal_rate)
+        self.importance, self.change_rate = importance, change_rate
+        self.values = greedy_ncis_sources_table(*self.known)
+        self.lengths = cycle_length_sources_table(*self.known[1:], highest=SATURATED)
+        self.evidence = signal_evidence(*self.known[1:])
+        gamma = np.where(self.evidence > 0.0, recall * change_rate + false_signal_rate, 0.0)
+        self.signal_rate = gamma.sum(axis=0)
+        self.certain_rate = np.where(np.isinf(self.evidence), gamma, 0.0).sum(axis=0)
+        alpha = np.maximum(1.0 - recall.sum(axis=0), 0.0) * change_rate
+        self.alpha = np.where(alpha <= SIGNALLED * self.signal_rate, 0.0, alpha)
+        self.shortest = np.where(self.alpha == 0.0, 1.0 / self.signal_rate, 0.0)
+
+    def every(self, step: int) -> Self:
+        """Every ``step``-th page."""
+        return type(self)(*(np.ascontiguousarray(array[..., ::step]) for array in self.known))
+
+    def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
+        """Fill in the rates at a multiplier; returns their sum."""
+        tables = (self.values, self.lengths, self.change_rate, self.shortest)
+        return _pass(*tables, floor, price, pieces(), state, rates)
+
+    def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
+        """Put every page whose rate is not that of its point to the point of its rate."""
+        lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
+        by_every_signal = (self.alpha == 0.0) & (rates >= self.signal_rate)
+        _settle(self.lengths, self.change_rate, self.certain_rate, floor, state, rates)
+        state[by_every_signal, 0] = lowest[by_every_signal]
+
+    def freshness(self, state: FloatArray, rates: FloatArray) -> float:
+        """The sum of mu~ w / psi; crawls beyond all signals are of no use where time is none."""
+        useful = np.where(self.alpha == 0.0, np.minimum(rates, self.signal_rate), rates)
+        return _freshness(self.values, self.lengths, self.importance, state, useful)
+
+    def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
+        """When each page is crawled."""
+        crawled = rates > 0.0
+        level = np.where(crawled, state[:, 0], math.inf)
+        timed = crawled & (self.alpha > 0.0) & np.isfinite(level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            thresholds = np.where(timed, level / self.alpha, math.inf)
+            coin = np.where(np.isinf(level), np.minimum(rates / self.certain_rate, 1.0), 1.0)
+        counted = crawled & ~timed & np.isfinite(level)
+        coin = np.where(crawled, coin, 1.0)
+        coin[counted] = self._coin(level, rates)[counted]
+        return Levels(thresholds, level, coin, np.full(len(rates), math.nan))
+
+    def _coin(self, level: FloatArray, rates: FloatArray) -> FloatArray:
+        """The probability of a crawl at the level, and not above, that makes a cycle 1 / rate."""
+        finite = np.where(np.isfinite(level), level, 1.0)
+        margin = evidence_margin(finite, self.evidence)
+        ends = np.empty((2, len(rates)))
+        for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+            _lengths_at(self.lengths, self.change_rate, finite + sign * margin, end)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (ends[1] - 1.0 / rates) / (ends[1] - ends[0])
+        stepped = ends[1] > ends[0] * (1.0 + 1e-9)
+        return np.where(stepped & (rates < self.signal_rate), np.clip(share, 0.0, 1.0), 1.0)
+
+
+@compiled()
+def _value(values: FloatArray, lengths: FloatArray, page: int, level: float) -> float:
+    """The value at a level; where it is all but a polygon, from the lattice of the cycle length."""
+    count = int(lengths[page, COUNT])
+    rates = (lengths[page, DRIFT], lengths[page, TOTAL])
+    if count > 1 and level <= lengths[page, FAR] and rates[0] <= STEEP * rates[1]:
+        bodies = lengths.reshape((1, lengths.size))
+        share = lattice_share(bodies, 0, (int(lengths[page, BODY]), count), rates, level)
+        return float(values[page, TOP] * min(1.0, share))
+    return float(greedy_ncis_sources_value(values, page, 0.0, level))
+
+
+@compiled()
+def _level(
+    values: FloatArray,
+    lengths: FloatArray,
+    page: int,
+    price: float,
+    start: float,
+    pieces: FloatArray,
+) -> float:
+    """The level at which the value is ``price`` > 0, inf where it never is; ``start`` is a guess.
+
+    Newton's method in a bracket, its steps as for one source.
+    """
+    top: float = values[page, TOP]
+    moved: float
+    if not price < top:
+        return math.inf
+    low, high = 0.0, SATURATED
+    level = start
+    if not low < level < high:
+        level = min(fast_interval(math.sqrt(2.0 * (price / top)), pieces), 0.5 * high)
+    for _ in range(STEPS):
+        value = _value(values, lengths, page, level)
+        off = value - price
+        if abs(off) <= FLAT * price:
+            return level
+        if off > 0.0:
+            high = level
+        else:
+            low = level
+        slope = top * math.exp(-level) * cycle_length_sources_value(lengths, page, level, 0.0)
+        if value > 0.5 * top and value < top:
+            moved = level - (top - value) / slope * math.log1p(off / (top - value))
+        elif value > 0.0:
+            moved = level * math.exp(-value / (slope * level) * math.log(value / price))
+        else:
+            moved = high
+        if not low < moved < high:
+            moved = 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+            if not low < moved < high:
+                return high
+        elif abs(moved - level) <= CLOSE * min(moved, level):
+            return moved
+        level = moved
+    return level
+
+
+@compiled()
+def _last(lengths: FloatArray, page: int, length: float) -> float:
+    """The level whose mean cycle is ``length`` > 0, in units of 1 / Delta, or steps over it."""
+    low, high = 0.0, SATURATED
+    while cycle_length_sources_value(lengths, page, high, 0.0) < length:
+        low, high = high, 2.0 * high
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        if cycle_length_sources_value(lengths, page, middle, 0.0) < length:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@compiled()
+def _pass(
+    values: FloatArray,
+    lengths: FloatArray,
+    change_rate: FloatArray,
+    shortest: FloatArray,
+    floor: float,
+    price: float,
+    pieces: FloatArray,
+    state: FloatArray,
+    rates: FloatArray,
+) -> float:
+    """Rates at a multiplier, and their sum; ``state`` is where each page's search starts."""
+    total = 0.0
+    for page in range(rates.size):
+        level = _level(values, lengths, page, price, state[page, 0], pieces)
+        length = math.inf
+        if level < math.inf:
+            length = cycle_length_sources_value(lengths, page, level, 0.0) / change_rate[page]
+            length = max(length, shortest[page])
+        state[page, 0] = level
+        state[page, 2] = length
+        rates[page] = max(1.0 / length, floor)
+        total += rates[page]
+    return total
+
+
+@compiled()
+def _settle(
+    lengths: FloatArray,
+    change_rate: FloatArray,
+    certain_rate: FloatArray,
+    floor: float,
+    state: FloatArray,
+    rates: FloatArray,
+) -> None:
+    """Put every page whose rate is not that of its level to the level of its rate.
+
+    No cycle is longer than the mean time between certain signals: at infinity.
+    """
+    for page in range(rates.size):
+        length = state[page, 2]
+        if rates[page] > 0.0 and (length == 0.0 or 1.0 / length < floor):
+            level = math.inf
+            if not rates[page] <= certain_rate[page] * (1.0 + FLAT):
+                level = _last(lengths, page, change_rate[page] / rates[page])
+            state[page, 0] = level
+            state[page, 2] = 1.0 / rates[page]
+
+
+@compiled()
+def _lengths_at(
+    lengths: FloatArray, change_rate: FloatArray, levels: FloatArray, out: FloatArray
+) -> None:
+    """The mean cycles at the levels."""
+    for page in range(out.size):
+        out[page] = cycle_length_sources_value(lengths, page, levels[page], 0.0) / change_rate[page]
+
+
+@compiled()
+def _freshness(
+    values: FloatArray,
+    lengths: FloatArray,
+    importance: FloatArray,
+    state: FloatArray,
+    rates: FloatArray,
+) -> float:
+    """The sum of rate V + mu~ exp(-y)."""
+    total = 0.0
+    for page in range(rates.size):
+        if rates[page] > 0.0:
+            level = state[page, 0]
+            value = _value(values, lengths, page, level)
+            total += rates[page] * value + importance[page] * math.exp(-level)
+    return total

@@ -1,0 +1,129 @@
+r"""Signals under way: what the distribution of their delay tells of the time since a crawl.
+
+For a delay D (:class:`crawl_envs.types.delay.Delay`), a signal that was sent when its page changed has
+arrived at age x with probability G(x) = P(D <= x), and of changes at a constant rate since time 0
+those whose signals are still under way at time t took place during
+
+    H(t) = integral from 0 to t of P(D > x) dx = E[min(D, t)]
+
+units of time. The compiled functions take a delay as the numbers of :func:`delay_numbers`. Beside
+exact results they err by at most 1e-12 (relative; a Poisson delay of 500 quanta is the worst).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.types.delay import DELAY_KINDS, Delay
+from policies.values.series import NEGLIGIBLE, pmf
+from policies.values.tables import check_nonnegative
+
+CONSTANT, EXPONENTIAL, POISSON = (
+    float(DELAY_KINDS.index(kind)) for kind in ("constant", "exponential", "poisson")
+)
+
+ENDLESS = 50.0
+"""No signal travels for longer than so many means and quanta; the chance is below 1e-21."""
+
+
+def delay_numbers(delay: Delay) -> tuple[float, float, float]:
+    """A delay as the numbers (kind, mean, quantum) that compiled functions take."""
+    mean = delay.mean if delay.mean / delay.quantum > 0.0 else 0.0
+    return float(DELAY_KINDS.index(delay.kind)), mean, delay.quantum
+
+
+@compiled()
+def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
+    """P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
+    at = pmf(index, mean)
+    term, side = at, 0.0
+    if index < mean:
+        j = index
+        while j > 0.0 and term > NEGLIGIBLE * side:
+            term *= j / mean
+            side += term
+            j -= 1.0
+        return side, at, 1.0 - side - at
+    j = index + 1.0
+    while term > NEGLIGIBLE * side:
+        term *= mean / j
+        side += term
+        j += 1.0
+    return 1.0 - side - at, at, side
+
+
+@compiled()
+def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float, float]:
+    """G(age) = P(D <= age), and its complement 1 - G(age), at an age that may be infinite."""
+    if mean == 0.0 or age > ENDLESS * (mean + quantum):
+        return 1.0, 0.0
+    if kind == EXPONENTIAL:
+        return -math.expm1(-age / mean), math.exp(-age / mean)
+    if kind == POISSON:
+        below, at, above = poisson_split(math.floor(age / quantum), mean / quantum)
+        return below + at, above
+    return (1.0, 0.0) if age >= mean else (0.0, 1.0)
+
+
+@compiled()
+def under_way(kind: float, mean: float, quantum: float, elapsed: float) -> float:
+    """H(elapsed) = E[min(D, elapsed)]."""
+    if mean == 0.0 or elapsed > ENDLESS * (mean + quantum):
+        return mean
+    if kind == EXPONENTIAL:
+        return -mean * math.expm1(-elapsed / mean)
+    if kind == POISSON:
+        below, _, above = poisson_split(math.floor(elapsed / quantum), mean / quantum)
+        return elapsed * above + mean * below
+    return min(elapsed, mean)
+
+
+@compiled()
+def _fill(kind: float, mean: float, quantum: float, time: FloatArray, out: FloatArray) -> None:
+    """Both functions of each time, ``out`` of shape (2, n)."""
+    for k in range(time.size):
+        out[0, k] = arrived(kind, mean, quantum, time[k])[0]
+        out[1, k] = under_way(kind, mean, quantum, time[k])
+
+
+def _at_times(name: str, time: ArrayLike, delay: Delay) -> tuple[FloatArray, FloatArray]:
+    """Both functions of each time, in its shape."""
+    given = check_nonnegative(name, time, finite=False)
+    out = np.empty((2, given.size))
+    _fill(*delay_numbers(delay), np.ravel(given), out)
+    return out[0].reshape(given.shape), out[1].reshape(given.shape)
+
+
+def share_arrived(age: ArrayLike, delay: Delay) -> FloatArray:
+    """The share G(age) of signals that travel for at most ``age``, in [0, 1], shape of ``age``.
+
+    Args:
+        age: time since a signal was sent, >= 0, may be infinite.
+        delay: how long signals travel.
+
+    Raises:
+        ValueError: an age is negative or NaN.
+    """
+    return _at_times("age", age, delay)[0]
+
+
+def time_under_way(elapsed: ArrayLike, delay: Delay) -> FloatArray:
+    """The time H(elapsed) = E[min(D, elapsed)] whose changes were not heard of yet.
+
+    Of a page whose signalled changes have the rate lambda Delta, lambda Delta H is the mean number
+    of those since its last crawl whose signals are still under way. It lies in [0, ``delay.mean``]
+    and has the shape of ``elapsed``.
+
+    Args:
+        elapsed: time since the last crawl, >= 0, may be infinite.
+        delay: how long signals travel.
+
+    Raises:
+        ValueError: an elapsed time is negative or NaN.
+    """
+    return _at_times("elapsed", elapsed, delay)[1]

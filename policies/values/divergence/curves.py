@@ -1,0 +1,159 @@
+"""How far pages drift from their copies, and what a crawl is then worth (sections 2.2, appendix A).
+
+=====================  ==========================================================
+here                   in Olston and Pandey (2008)
+=====================  ==========================================================
+``elapsed``            t, time since the last crawl
+``divergence``         D*(t), expected divergence by then
+``utility``            U(t) = t D*(t) - int_0^t D*(x) dx (eq. 4), divergence x time
+``threshold``          T, or T / W_P where pages are of different importance
+``period``             tau_P, the time from crawl to crawl
+=====================  ==========================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import floats, page_arrays
+from crawl_envs.types.compiling import compiled
+from policies.values import functions as values
+from policies.values.lambert import NEVER, fast_interval, pieces
+
+
+class DivergenceCurves(Protocol):
+    """The divergence curves of m pages; none falls as time goes on.
+
+    ``elapsed`` is a time since the last crawl in [0, inf], and ``threshold`` a utility in
+    [0, inf], for each page, (m,), or one for all; what comes back is float64 of shape (m,). Methods
+    raise ValueError where the argument is negative, NaN, or of another shape.
+    """
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+
+    @property
+    def ceiling(self) -> FloatArray:
+        """Utility that time leads to, U(inf), (m,); inf where it has no bound."""
+
+    def divergence(self, elapsed: ArrayLike) -> FloatArray:
+        """Expected divergence D*, (m,), >= 0."""
+
+    def area(self, elapsed: ArrayLike) -> FloatArray:
+        """Integral of D* from 0 to ``elapsed``, (m,), >= 0."""
+
+    def utility(self, elapsed: ArrayLike) -> FloatArray:
+        """What a crawl is worth, U of eq. 4, (m,), >= 0; never falls."""
+
+    def period(self, threshold: ArrayLike) -> FloatArray:
+        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
+
+
+def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
+    """Numbers in [0, inf] for each page, (m,), for kernels; ValueError where they are none."""
+    array = floats(name, value)
+    if array.shape not in ((), (num_pages,)):
+        raise ValueError(
+            f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
+        )
+    good = array >= 0.0
+    if not good.all():
+        raise ValueError(f"{name} must be >= 0, got {array[~good].flat[0]}")
+    return np.require(np.broadcast_to(array, (num_pages,)), requirements=["C", "W"])
+
+
+def area_below(elapsed: FloatArray, divergence: FloatArray, utility: FloatArray) -> FloatArray:
+    """Integral of D* by eq. 4, t D* - U, (m,); 0 where there is no divergence."""
+    with np.errstate(invalid="ignore"):
+        area = elapsed * divergence - utility
+    return np.where(divergence > 0.0, np.maximum(area, 0.0), 0.0)
+
+
+def utility_of(curve: Callable[[float], float], elapsed: float) -> float:
+    """Utility, eq. 4, of any divergence curve, by adaptive quadrature.
+
+    Args:
+        curve: divergence D* after a time >= 0, which should not fall.
+        elapsed: time since the last crawl, t, finite, >= 0.
+
+    Raises:
+        ValueError: ``elapsed`` is negative or not finite.
+    """
+    from scipy.integrate import quad
+
+    time = float(page_arrays(elapsed=elapsed)[0][0])
+    top = curve(time)
+    gained, _ = quad(lambda x: top - curve(x), 0.0, time, epsabs=0.0, epsrel=1e-10, limit=500)
+    return float(gained)
+
+
+class HolisticCurves:
+    """Holistic staleness of pages that change at Poisson times: D* = 1 - exp(-Delta t).
+
+    A copy is right or it is wrong. U = (1 - (1 + Delta t) exp(-Delta t)) / Delta (appendix A), the
+    value of :func:`policies.values.greedy`, whose period is a Lambert function.
+
+    Args:
+        change_rate: changes per unit time, Delta, >= 0 and finite, (m,); or a scalar, for a page.
+
+    Raises:
+        ValueError: a rate is negative or not finite, or the shape is not (m,).
+    """
+
+    def __init__(self, change_rate: ArrayLike) -> None:
+        self.change_rate = page_arrays(change_rate=change_rate)[0].copy()
+        self.change_rate.setflags(write=False)
+        self.ceiling = self.utility(np.inf)
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+        return self.change_rate.size
+
+    def divergence(self, elapsed: ArrayLike) -> FloatArray:
+        """Probability that the page has changed, (m,), in [0, 1]."""
+        return self._changed(per_page("elapsed", elapsed, self.num_pages))
+
+    def area(self, elapsed: ArrayLike) -> FloatArray:
+        """Expected time that the copy has been wrong, (m,)."""
+        time = per_page("elapsed", elapsed, self.num_pages)
+        return area_below(time, self._changed(time), self.utility(time))
+
+    def utility(self, elapsed: ArrayLike) -> FloatArray:
+        """What a crawl is worth, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
+        time = per_page("elapsed", elapsed, self.num_pages)
+        return values.greedy(time, importance=1.0, change_rate=self.change_rate)
+
+    def period(self, threshold: ArrayLike) -> FloatArray:
+        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
+        worth = per_page("threshold", threshold, self.num_pages)
+        return _waits(worth, self.change_rate, self.ceiling, pieces())
+
+    def _changed(self, elapsed: FloatArray) -> FloatArray:
+        changes = np.zeros(self.num_pages)
+        np.multiply(self.change_rate, elapsed, out=changes, where=self.change_rate > 0.0)
+        return -np.expm1(-changes)
+
+
+@compiled()
+def _waits(
+    worth: FloatArray, change_rate: FloatArray, ceiling: FloatArray, table: FloatArray
+) -> FloatArray:
+    """Time at which the utility of each page reaches ``worth``, (m,)."""
+    waits = np.empty(worth.size)
+    for i in range(worth.size):
+        root = math.sqrt(2.0) * math.sqrt(worth[i]) * math.sqrt(change_rate[i])
+        if worth[i] == 0.0:
+            waits[i] = 0.0
+        elif worth[i] < ceiling[i] and root < NEVER:
+            waits[i] = fast_interval(root, table) / change_rate[i]
+        else:
+            waits[i] = math.inf
+    return waits

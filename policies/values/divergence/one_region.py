@@ -1,0 +1,129 @@
+r"""Divergence and utility of a page with one region that changes, and a static rest.
+
+The region holds K items, which are a share s of the page's fragments; updates come at the rate l,
+and each replaces the oldest item (Olston and Pandey 2008, section 3.3). So K = 1 is churn, K > 1
+scroll. With i = min(N, K) items gone, N ~ Poisson(y), y = l t, the fragment staleness (eq. 3) is
+d(i) = 2 s i / (K + s i). With the differences
+
+    e_j = d(j + 1) - d(j) = 2 s K / ((K + s j) (K + s (j + 1))),   Q_k = P(N >= k),
+
+divergence and utility (eq. 4, U = int x dD(x)) are sums of positive terms,
+
+    D = sum_{j<K} e_j Q_{j+1},      U = (1 / l) sum_{j<K} (j + 1) e_j Q_{j+2}.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+
+SHORT = 1.0
+"""Below this many expected updates, tail probabilities are summed, not subtracted from 1."""
+HALVINGS = 200
+"""Most halvings of a bracket; one of doubles is as narrow as can be long before."""
+
+
+@compiled()
+def poisson_tail(count: int, mean: float, chance: float) -> float:
+    """P(N >= count) for a ``mean`` below SHORT, where P(N = count) is ``chance``."""
+    total, term, k = chance, chance, count
+    while term > 1e-17 * total:
+        k += 1
+        term *= mean / k
+        total += term
+    return total
+
+
+@compiled()
+def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) -> None:
+    """Write e_j and its derivative by the share, (K,) each."""
+    before = float(items)
+    for j in range(items):
+        after = items + share * (j + 1.0)
+        both = 1.0 / (before * after)
+        steps[j] = 2.0 * share * items * both
+        slopes[j] = 2.0 * items * (items * items - share * share * j * (j + 1.0)) * both * both
+        before = after
+
+
+@compiled()
+def divergence_and_slopes(
+    steps: FloatArray, slopes: FloatArray, updates: float
+) -> tuple[float, float, float]:
+    """D after ``updates`` = l t expected updates, dD / d(l t) and dD / d(share).
+
+    ``steps`` and ``slopes`` are those of :func:`step_sizes`. Differences of probabilities are
+    taken, so that D is exact to 1e-16, not relatively.
+    """
+    chance = math.exp(-updates)  # of j updates
+    tail = -math.expm1(-updates)  # of j + 1 or more
+    value = slope = by_share = 0.0
+    for j in range(steps.size):
+        value += steps[j] * tail
+        slope += steps[j] * chance
+        by_share += slopes[j] * tail
+        chance *= updates / (j + 1.0)
+        tail -= chance
+    return value, slope, by_share
+
+
+@compiled()
+def region_divergence(items: int, share: float, updates: float) -> float:
+    """D after ``updates`` = l t expected updates, as :func:`divergence_and_slopes` has it."""
+    steps, slopes = np.empty(items), np.empty(items)
+    step_sizes(items, share, steps, slopes)
+    return divergence_and_slopes(steps, slopes, updates)[0]
+
+
+@compiled()
+def region_utility(items: int, share: float, rate: float, elapsed: float) -> float:
+    """U after ``elapsed`` >= 0, which may be infinite."""
+    if share <= 0.0 or rate <= 0.0:
+        return 0.0
+    updates = rate * elapsed
+    chance = updates * math.exp(-updates) if updates < math.inf else 0.0  # of j + 1 updates
+    tail = -math.expm1(-updates) - chance  # of j + 2 or more
+    total = 0.0
+    before = float(items)
+    for j in range(items):
+        if updates < SHORT:
+            tail = poisson_tail(j + 2, updates, chance * updates / (j + 2.0))
+        after = items + share * (j + 1.0)
+        total += (j + 1.0) * 2.0 * share * items / (before * after) * tail
+        if updates < math.inf:
+            chance *= updates / (j + 2.0)
+        tail = max(tail - chance, 0.0)
+        before = after
+    return total / rate
+
+
+@compiled()
+def region_period(items: int, share: float, rate: float, threshold: float) -> float:
+    """The time at which U reaches ``threshold`` > 0; inf where it never does."""
+    if region_utility(items, share, rate, math.inf) <= threshold:
+        return math.inf
+    low, high = 0.0, items / rate
+    while region_utility(items, share, rate, high) < threshold:
+        low, high = high, 2.0 * high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if high - low <= 1e-12 * high:
+            break
+        if region_utility(items, share, rate, middle) < threshold:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@compiled()
+def region_utilities(
+    items: IntArray, share: FloatArray, rate: FloatArray, elapsed: FloatArray, out: FloatArray
+) -> None:
+    """Fill ``out`` with U of every page, all (m,)."""
+    for page in range(out.size):
+        out[page] = region_utility(items[page], share[page], rate[page], elapsed[page])

@@ -1,0 +1,223 @@
+"""Pieces: how the equations of :mod:`policies.values.sources.terms` are solved, once per page.
+
+Piece after piece the equation is solved by collocation at the Chebyshev points, which is stiffly
+stable, so that rare changes without a signal (alpha small) do no harm. A piece is kept if its last
+coefficients are negligible, and halved otherwise, or cut at the first kink inside it. Every sum
+n . b is a kink, of ever higher derivatives as signals add up. The march ends where the solution
+has kept to its asymptotic form for as long as the largest jump reaches back.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled
+from policies.values.sources.terms import (
+    DEGREE,
+    DERIVATIVES,
+    NEAR,
+    NODES,
+    TO_COEFFICIENTS,
+    far_share,
+    first_length,
+    first_share,
+    piecewise,
+)
+
+KINK_SIGNALS = 4
+"""Kinks of so many signals are worth a cut; those of more are smooth enough."""
+
+
+class Equation(NamedTuple):
+    """alpha u' = f(y) - loss u + sum_s rates_s u(y - jumps_s), with time in units of 1 / Delta.
+
+    f(y) = 1 - exp(-y) for the share of the value and 1 for the cycle length (``length``). ``rates``
+    and ``jumps`` have shape (S,); ``total`` is Gamma; ``far`` has the asymptotic form.
+    """
+
+    length: bool
+    alpha: float
+    total: float
+    loss: float
+    rates: FloatArray
+    jumps: FloatArray
+    far: tuple[float, float, float]
+
+
+@compiled()
+def first_of(equation: Equation, y: float) -> float:
+    """The solution before the lowest jump."""
+    if equation.length:
+        return first_length(y, equation.alpha, equation.total)
+    return first_share(y, equation.alpha, equation.total)
+
+
+@compiled()
+def far_of(equation: Equation, y: float) -> float:
+    """The asymptotic form of the solution."""
+    slope, bend, offset = equation.far
+    if equation.length:
+        return slope * y + bend + offset
+    return far_share(y, slope, bend, offset)
+
+
+@compiled()
+def _eliminate(matrix: FloatArray, right: FloatArray) -> None:
+    """Solve ``matrix @ x = right`` in place by elimination with row pivots."""
+    size = right.size
+    for k in range(size):
+        pivot = k
+        for i in range(k + 1, size):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(k, size):
+                matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+            right[k], right[pivot] = right[pivot], right[k]
+        for i in range(k + 1, size):
+            factor = matrix[i, k] / matrix[k, k]
+            for j in range(k + 1, size):
+                matrix[i, j] -= factor * matrix[k, j]
+            right[i] -= factor * right[k]
+    for k in range(size - 1, -1, -1):
+        for j in range(k + 1, size):
+            right[k] -= matrix[k, j] * right[j]
+        right[k] /= matrix[k, k]
+
+
+@compiled()
+def _subtract_within(row: FloatArray, node: int, back: float, rate: float) -> None:
+    """Add ``rate (u(x) - u(x - back))`` to a row over the values of u, x the node, in [-1, 1]."""
+    if back < NEAR:
+        factor = -rate
+        for k in range(DEGREE):
+            factor *= -back / (k + 1)
+            for j in range(DEGREE + 1):
+                row[j] += factor * DERIVATIVES[k, node, j]
+        return
+    row[node] += rate
+    x = NODES[node] - back
+    norm = 0.0
+    for j in range(DEGREE + 1):
+        if abs(x - NODES[j]) < 1e-15:
+            row[j] -= rate
+            return
+        norm += _weight(j) / (x - NODES[j])
+    for j in range(DEGREE + 1):
+        row[j] -= rate * _weight(j) / (x - NODES[j]) / norm
+
+
+@compiled()
+def _weight(node: int) -> float:
+    """The barycentric weight of a Chebyshev point."""
+    weight = 1.0 if node % 2 == 0 else -1.0
+    return 0.5 * weight if node in (0, DEGREE) else weight
+
+
+@compiled()
+def _collocate(
+    equation: Equation, done: FloatArray, count: int, left: float, height: float, width: float
+) -> FloatArray:
+    """The values at the nodes of [left, left + width] of the piece that starts at ``height``.
+
+    ``done`` is one row with ``count`` pieces below ``left``, as :func:`_packed` lays them out.
+    """
+    matrix = np.zeros((DEGREE, DEGREE + 1))
+    right = np.empty(DEGREE)
+    lowest = equation.jumps.min()
+    for i in range(1, DEGREE + 1):
+        y = left + 0.5 * width * (1.0 + NODES[i])
+        row = matrix[i - 1]
+        for j in range(DEGREE + 1):
+            row[j] = 2.0 * equation.alpha / width * DERIVATIVES[0, i, j]
+        source = 1.0 if equation.length else -math.expm1(-y)
+        own = equation.loss
+        for s in range(equation.jumps.size):
+            before = y - equation.jumps[s]
+            if before > left:
+                back = 2.0 * equation.jumps[s] / width
+                _subtract_within(row, i, back, equation.rates[s])
+                own -= equation.rates[s]
+            elif before > lowest:
+                source += equation.rates[s] * piecewise(done, 0, 0, count, before)
+            elif before > 0.0:
+                source += equation.rates[s] * first_of(equation, before)
+        row[i] += own
+        right[i - 1] = source - row[0] * height
+    system = np.ascontiguousarray(matrix[:, 1:])
+    _eliminate(system, right)
+    values = np.empty(DEGREE + 1)
+    values[0] = height
+    values[1:] = right
+    return values
+
+
+@compiled()
+def _packed(ends: FloatArray, coefficients: FloatArray, count: int) -> FloatArray:
+    """One row: the ``count`` + 1 ends, then the coefficients piece by piece."""
+    row = np.empty((1, count + 1 + count * (DEGREE + 1)))
+    row[0, : count + 1] = ends[: count + 1]
+    row[0, count + 1 :] = coefficients[:count].copy().ravel()
+    return row
+
+
+@compiled()
+def _narrowed(kinks: FloatArray, left: float, width: float) -> float:
+    """The width of the next attempt: up to the first kink well inside, or half."""
+    for kink in kinks:
+        gap = kink - left
+        if 1e-9 * left < gap < width * (1.0 - 1e-9):
+            return float(gap)
+    return 0.5 * width
+
+
+@compiled()
+def march(
+    equation: Equation, kinks: FloatArray, tolerance: float, limit: int, horizon: float
+) -> tuple[FloatArray, int, float]:
+    """Solve up to the asymptotic regime, or up to ``horizon``.
+
+    Returns the packed row, its number of pieces, and the level from which on the asymptotic form
+    holds; no pieces where ``limit`` of them do not suffice. ``kinks`` are in order of importance.
+    """
+    ends = np.empty(limit + 1)
+    coefficients = np.empty((limit, DEGREE + 1))
+    reach = equation.jumps.max()
+    left = equation.jumps.min()
+    ends[0] = left
+    height = first_of(equation, left)
+    width = left
+    count = 0
+    known = _packed(ends, coefficients, 0)
+    off = left
+    while left < horizon and left - off < reach:
+        if count == limit:
+            return known, 0, math.inf
+        values = _collocate(equation, known, count, left, height, width)
+        terms = TO_COEFFICIENTS @ values
+        scale = np.abs(values).max()
+        tail = (abs(terms[DEGREE]) + abs(terms[DEGREE - 1])) / scale
+        if not tail <= tolerance and width > 1e-9 * left:
+            width = _narrowed(kinks, left, width)
+            continue
+        coefficients[count] = terms
+        count += 1
+        right = left + width
+        ends[count] = right
+        for i in range(DEGREE + 1):
+            y = left + 0.5 * width * (1.0 + NODES[i])
+            if not abs(values[i] - far_of(equation, y)) <= tolerance * values[i]:
+                off = right
+        left = right
+        height = values[DEGREE]
+        if tail < 1e-3 * tolerance:
+            width *= 2.0
+        known = _packed(ends, coefficients, count)
+    keep = count
+    while keep > 1 and ends[keep - 1] >= off:
+        keep -= 1
+    return _packed(ends, coefficients, keep), keep, ends[keep] if left < horizon else horizon

@@ -1,0 +1,334 @@
+"""Tables of page constants for the compiled crawl values, one row per page.
+
+Each builder takes the parameters of the pages, scalars or arrays that broadcast, and returns a
+C-contiguous float64 array of shape (number of pages, columns) that belongs to the kernel of the
+same name in :mod:`policies.values.kernels`. Arguments are checked: importance and rates must be
+finite and >= 0, recall must lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import floats
+from crawl_envs.types.compiling import compiled
+from crawl_envs.types.evidence import signal_evidence
+from policies.values import series as value_terms
+
+Reading = Literal["I1", "I2", "I3"]
+READINGS: tuple[Reading, ...] = ("I1", "I2", "I3")
+
+HIGH_PRECISION = 0.7
+HIGH_RECALL = 0.6
+NEVER = math.inf
+
+LARGEST = value_terms.LARGEST
+
+
+def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> FloatArray:
+    """``value`` as a float64 array, or ValueError where it is negative, NaN or (finite) inf."""
+    array = floats(name, value)
+    good = (array >= 0.0) & (np.isfinite(array) | (not finite))
+    if not np.all(good):
+        bad = np.ravel(array[~good])[0]
+        expected = "finite and >= 0" if finite else ">= 0"
+        raise ValueError(f"{name} must be {expected}, got {bad}")
+    return array
+
+
+def check_share(name: str, value: ArrayLike) -> FloatArray:
+    """``value`` as a float64 array, or ValueError where it is outside [0, 1]."""
+    array = floats(name, value)
+    good = (array >= 0.0) & (array <= 1.0)
+    if not np.all(good):
+        raise ValueError(f"{name} must lie in [0, 1], got {np.ravel(array[~good])[0]}")
+    return array
+
+
+def _pages(**parameters: ArrayLike) -> list[FloatArray]:
+    """The parameters checked and broadcast to one flat shape, in the order given."""
+    checked = [
+        check_share(name, value) if name == "recall" else check_nonnegative(name, value)
+        for name, value in parameters.items()
+    ]
+    try:
+        return [np.ravel(array) for array in np.broadcast_arrays(*checked)]
+    except ValueError:
+        shapes = ", ".join(
+            f"{name} {array.shape}" for name, array in zip(parameters, checked, strict=True)
+        )
+        raise ValueError(f"page parameters must broadcast, got shapes {shapes}") from None
+
+
+def _table(*columns: ArrayLike) -> FloatArray:
+    """The columns side by side; what is not finite in the first place stays as it is."""
+    return np.ascontiguousarray(np.stack(np.broadcast_arrays(*columns), axis=-1), dtype=np.float64)
+
+
+def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
+    """The quotient, 0 where the denominator is 0, and no larger than LARGEST."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    positive = np.broadcast_to(np.asarray(denominator) > 0.0, shape)
+    with np.errstate(over="ignore"):
+        quotient = np.divide(numerator, denominator, out=np.zeros(shape), where=positive)
+    return np.minimum(quotient, LARGEST)
+
+
+def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both h / b^2 and (b (h + b^2 / 2) - (b^2 / 2) (1 - exp(-b))) / b^3.
+
+    Here h = exp(-b) - 1 + b - b^2 / 2. By the series for small b, where they are -b / 6 and b / 12.
+    """
+    x = np.minimum(b, 1.0)
+    term = -x / 6.0
+    series = term.copy()
+    for k in range(4, 21):
+        term = term * (-x / k)
+        series += term
+    large = np.maximum(b, 1.0)
+    cubic = np.where(b < 1.0, series, (np.expm1(-large) + large) / large**2 - 0.5)
+    quartic = 0.25 * b + cubic * (1.0 + 0.5 * b)
+    return cubic, quartic
+
+
+@compiled()
+def _damping(spacing: float) -> float:
+    """-Re(W_1(g e^g) - g), g = gamma beta: how fast, per beta, psi forgets that signals jump."""
+    g = spacing
+    if g > 1e4:
+        return 2.0 * (math.pi / g) ** 2
+    if g < 1e-300:
+        return 1e3
+    turn = 2j * math.pi
+    w = turn * g / (1.0 + g) if g > 0.5 else math.log(g) + turn - cmath.log(math.log(g) + turn) - g
+    for _ in range(20):
+        step = (w + cmath.log(1.0 + w / g) - turn) / (1.0 + 1.0 / (g + w))
+        w -= step
+        if abs(step) < 1e-10:
+            break
+    return -w.real
+
+
+@compiled()
+def _dampings(spacing: FloatArray) -> FloatArray:
+    """The damping of each page."""
+    out = np.empty_like(spacing)
+    for k in range(spacing.shape[0]):
+        out[k] = _damping(spacing[k])
+    return out
+
+
+class _Signals:
+    """alpha, gamma and beta of pages, and what follows from them, as flat arrays."""
+
+    def __init__(self, change_rate: FloatArray, recall: FloatArray, false_rate: FloatArray) -> None:
+        seen = recall * change_rate
+        self.alpha = (1.0 - recall) * change_rate
+        self.gamma = seen + false_rate
+        self.evidence = signal_evidence(change_rate, recall, false_rate)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            beta = self.evidence / self.alpha
+            static = recall / (1.0 - recall) / false_rate
+        beta = np.where(self.evidence > 0.0, beta, 0.0)
+        self.beta = np.where(
+            (change_rate == 0.0) & (recall > 0.0) & (false_rate > 0.0), static, beta
+        )
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.spacing = np.where(self.beta > 0.0, self.gamma * self.beta, 0.0)
+        self.damping = _dampings(np.ravel(self.spacing))
+
+
+def round_robin_table(num_pages: int) -> FloatArray:
+    """The table of ``round_robin_value``: it has rows, but nothing in them."""
+    return np.zeros((num_pages, 1))
+
+
+def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
+    """The table of ``greedy_value``."""
+    mu, delta = _pages(importance=importance, change_rate=change_rate)
+    return _table(_over(mu, delta), delta)
+
+
+def harmonic_table(
+    importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike = False
+) -> FloatArray:
+    """The table of ``harmonic_value``."""
+    told = np.asarray(complete)
+    if told.dtype != np.bool_:
+        raise ValueError(f"complete must be bool, got dtype {told.dtype}")
+    mu, delta, share = _pages(
+        importance=importance, change_rate=change_rate, complete=told.astype(np.float64)
+    )
+    observed = share > 0.0
+    worth = np.where(delta > 0.0, mu, 0.0)
+    return _table(
+        np.where(observed, 0.0, worth), delta, np.where(observed, _over(worth, delta), 0.0)
+    )
+
+
+def _cis(
+    mu: FloatArray, delta: FloatArray, recall: FloatArray, nu: FloatArray, reading: Reading
+) -> FloatArray:
+    """GREEDY-CIS for flat, checked parameters."""
+    if reading not in READINGS:
+        raise ValueError(f"reading must be one of {READINGS}, got {reading!r}")
+    alpha = (1.0 - recall) * delta
+    believed = np.zeros_like(nu) if reading == "I1" else nu
+    gamma = np.where(delta > 0.0, recall * delta + believed, 0.0)
+    first = np.where(delta > 0.0, _over(mu, delta + believed), 0.0)
+    top = first if reading == "I3" else _over(mu, delta)
+    return _table(top, alpha, gamma, _over(alpha, gamma), first, 1.0)
+
+
+def greedy_cis_table(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    recall: ArrayLike,
+    false_signal_rate: ArrayLike,
+    *,
+    reading: Reading = "I2",
+) -> FloatArray:
+    """The table of ``greedy_cis_value``; for ``reading`` see :func:`policies.values.greedy_cis`."""
+    mu, delta, lam, nu = _pages(
+        importance=importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+    )
+    return _cis(mu, delta, lam, nu, reading)
+
+
+def greedy_cis_plus_table(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    recall: ArrayLike,
+    false_signal_rate: ArrayLike,
+    *,
+    reading: Reading = "I2",
+    precision_above: float = HIGH_PRECISION,
+    recall_above: float = HIGH_RECALL,
+) -> FloatArray:
+    """The table of ``greedy_cis_value`` for GREEDY-CIS+; signals of other pages are ignored.
+
+    A page is of high quality if its precision and its recall exceed the two thresholds; every
+    other page is a GREEDY page, whose signals never count.
+    """
+    mu, delta, lam, nu = _pages(
+        importance=importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+    )
+    check_share("precision_above", precision_above)
+    check_share("recall_above", recall_above)
+    gamma = lam * delta + nu
+    precision = np.where(gamma > 0.0, _over(lam * delta, gamma), 1.0)
+    high = (precision > precision_above) & (lam > recall_above)
+    table = _cis(mu, delta, np.where(high, lam, 0.0), np.where(high, nu, 0.0), reading)
+    table[:, value_terms.HEEDED] = np.where(high, 1.0, NEVER)
+    return table
+
+
+def greedy_ncis_table(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    recall: ArrayLike,
+    false_signal_rate: ArrayLike,
+) -> FloatArray:
+    """The table of ``greedy_ncis_value``."""
+    mu, delta, lam, nu = _pages(
+        importance=importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+    )
+    mu = np.where(delta > 0.0, mu, 0.0)
+    page = _Signals(delta, lam, nu)
+    b, top = page.evidence, _over(mu, delta)
+    ratio = _over(page.alpha, page.gamma)
+    switch, slope, bend, offset = _asymptote(page, top, mu)
+    return _table(
+        top,
+        page.alpha,
+        page.gamma,
+        ratio,
+        _over(mu, delta + nu),
+        b,
+        page.spacing,
+        np.log1p(ratio),
+        _over(nu, delta + nu),
+        _over(mu, page.gamma),
+        switch,
+        slope,
+        bend,
+        offset,
+    )
+
+
+def _asymptote(
+    page: _Signals, top: FloatArray, mu: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Where the asymptotic form starts, and its coefficients of R^1_exp(y), y exp(-y) and 1.
+
+    Far from the last crawl, psi(iota) = (iota + c) / (1 + g), g = gamma beta, c = g beta / (2 (1 +
+    g)), up to oscillations that shrink by exp(-damping) per beta. With b = alpha beta and
+    P = alpha (1 + g) = alpha + gamma b, V / mu = 1 / Delta - integral of alpha exp(-alpha s) psi
+    from iota on = R^1_exp(y) / P + (1 - exp(-y)) c / (1 + g) + d, and d is free of cancellation
+    in the form used here.
+    """
+    b = page.evidence
+    steps = 38.0 / np.maximum(page.damping + b, 1e-300)
+    usable = b < value_terms.SATURATED
+    b = np.where(usable, b, 0.0)
+    cubic, quartic = _remainders(b)
+    pole = page.alpha + page.gamma * b
+    share = b * _over(page.gamma, pole)
+    slope = _over(mu, pole)
+    bend = 0.5 * b * share * slope
+    offset = (top * b) * share * (_over(page.alpha, pole) * cubic + share * quartic)
+    switch = np.where(usable, b * steps, math.inf)
+    return switch, slope + bend, bend, offset
+
+
+def greedy_ncis_approx_table(
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    recall: ArrayLike,
+    false_signal_rate: ArrayLike,
+    *,
+    terms: int,
+) -> FloatArray:
+    """The table of ``greedy_ncis_approx_value`` with the first ``terms`` >= 1 summands (J)."""
+    if terms < 1 or terms != int(terms):
+        raise ValueError(f"terms must be an integer >= 1, got {terms!r}")
+    table = greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
+    return _table(*table.T, float(terms))
+
+
+def cycle_length_table(
+    change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
+) -> FloatArray:
+    """The table of ``cycle_length_value``."""
+    page = _Signals(
+        *_pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        switch = np.where(page.beta > 0.0, 38.0 / page.damping * page.beta, 0.0)
+    return _table(page.gamma, page.beta, page.spacing, switch)
+
+
+def signal_time(
+    change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
+) -> FloatArray:
+    """beta, the time that one signal is worth, in the broadcast shape of the arguments."""
+    pages = _pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
+    shape = np.broadcast_shapes(
+        np.shape(change_rate), np.shape(recall), np.shape(false_signal_rate)
+    )
+    return _Signals(*pages).beta.reshape(shape)

@@ -1,0 +1,1 @@
+"""Commands that make data: recorded histories, URL tables."""

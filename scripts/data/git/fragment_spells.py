@@ -1,0 +1,66 @@
+"""From when to when each fragment was on its page, found while the versions pass by one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import FloatArray
+from crawl_envs.worlds.fragments.shingling import FragmentArray, as_fragments
+from scripts.data.git.shingles import Version
+
+
+class Spells(NamedTuple):
+    """Spells of the fragments of a page, in order of birth and fragment.
+
+    Attributes:
+        fragment: (n,) uint32; one that comes back has a spell for each time.
+        birth: -inf for what was there at first, (n,) float64.
+        death: inf for what stays, (n,) float64.
+    """
+
+    fragment: FragmentArray
+    birth: FloatArray
+    death: FloatArray
+
+
+class FragmentBook:
+    """The fragments of pages while changes are read, oldest first; no version is held.
+
+    Args:
+        modulus: shingles that it does not divide are left out; 1 for all.
+    """
+
+    def __init__(self, modulus: int) -> None:
+        self.modulus = modulus
+        self._now: dict[Hashable, tuple[FragmentArray, FloatArray]] = {}
+        self._ended: dict[Hashable, list[Spells]] = {}
+
+    def enter(self, page: Hashable, old: Version | None, new: Version, time: float) -> None:
+        """Enter a change of a page at a time, later than its last; ``old`` is None at its birth.
+
+        What the old version of a page that was not met before says was there at first.
+        """
+        if page not in self._now:
+            first = as_fragments(old.shingles, self.modulus) if old else np.empty(0, np.uint32)
+            self._now[page] = first, np.full(first.size, -np.inf)
+            self._ended[page] = []
+        fragment, birth = self._now[page]
+        after = as_fragments(new.shingles, self.modulus)
+        stays = np.isin(fragment, after, assume_unique=True)
+        ended = np.full(np.count_nonzero(~stays), time)
+        self._ended[page].append(Spells(fragment[~stays], birth[~stays], ended))
+        births = np.full(after.size, time)
+        births[np.searchsorted(after, fragment[stays])] = birth[stays]
+        self._now[page] = after, births
+
+    def spells(self, page: Hashable, death: float = np.inf) -> Spells:
+        """Return all spells of a page that was entered, the last of which end with its death."""
+        fragment, birth = self._now[page]
+        last = Spells(fragment, birth, np.full(fragment.size, death))
+        parts = zip(*self._ended[page], last, strict=True)
+        fragment, birth, deaths = (np.concatenate(part) for part in parts)
+        order = np.lexsort((fragment, birth))
+        return Spells(fragment[order], birth[order], deaths[order])

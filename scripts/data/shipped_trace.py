@@ -1,0 +1,273 @@
+"""Make the trace that comes with the package: 200 days of an invented garden handbook.
+
+A git repository of about sixty pages is built from a seed and read by ``scripts.data.trace_from_git``
+like any other, so the shipped trace shows everything that a real one does: pages that change every
+few days and pages that never do, busy weekends, a slow spring and a fast summer, commits that touch
+a whole directory or half of the site, commits that name their page and commits that do not, births,
+deaths, a page that returns, renames, white-space edits and merged branches. Then parameters are
+fitted to the first half for every kind of signals.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from crawl_envs.instances import traces
+from scripts.data.fit_trace import fit
+from scripts.data.git.recorded_history import midnight
+from scripts.data.git.trace_writing import check_target
+from scripts.data.trace_from_git import make_trace
+
+NAME = "garden-handbook"
+SEED = 20240304
+START = date(2024, 3, 4)
+DAYS = 200
+DAYS_BEFORE = 40
+DAY = 86400
+SITE = {
+    "vegetables": "tomato carrot leek cabbage pumpkin lettuce radish pea bean onion potato spinach",
+    "herbs": "basil thyme sage mint parsley chives oregano dill",
+    "fruit": "apple pear plum cherry raspberry currant gooseberry strawberry",
+    "flowers": "dahlia peony tulip aster cosmos marigold lavender",
+    "soil": "compost mulch lime clay sand",
+    "pests": "slug aphid vole whitefly blight mildew",
+    "tools": "spade hoe fork shears barrow",
+    "calendar": "spring summer autumn winter",
+}
+NEWCOMERS = (
+    "vegetables/chard.md herbs/lovage.md fruit/quince.md flowers/zinnia.md pests/weevil.md "
+    "soil/biochar.md vegetables/kohlrabi.md calendar/harvest.md tools/dibber.md flowers/phlox.md"
+)
+WORDS = (
+    "sow plant water thin feed prune stake cover lift store early late warm cold wet dry light "
+    "heavy row bed pot seed root leaf stem bud week month frost rain sun shade deep shallow weekly "
+    "often never again before after until rich poor sharp clean"
+)
+SMALL_NOTES = ("Small corrections", "Clearer wording", "Readers' questions", "Notes from last year")
+WEEK = (0.7, 0.6, 0.7, 0.7, 0.9, 1.7, 1.7)
+"""How busy the days from Monday to Sunday are."""
+
+Item = TypeVar("Item")
+
+
+class Handbook:
+    """The repository as it is written, one ``git fast-import`` command after another."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+        self._words = WORDS.split()
+        self._marks = 0
+        self.stream = bytearray()
+        self.pages: dict[str, list[str]] = {}
+        self.rates: dict[str, float] = {}
+
+    def chance(self) -> float:
+        """A number drawn evenly from [0, 1): the one draw that never changes between Pythons."""
+        return self._dice.random()
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        """One of the items."""
+        return items[int(self.chance() * len(items))]
+
+    def begin(self, path: str) -> None:
+        """Invent a page: its first text, and how often it will change, in changes per day."""
+        self.pages[path] = [self._line() for _ in range(8 + int(self.chance() * 12))]
+        self.rates[path] = 0.0 if self.chance() < 0.15 else 0.004 * math.exp(4.2 * self.chance())
+
+    def revise(self, path: str) -> None:
+        """Rewrite a line or two, or now and then only indent one."""
+        lines = self.pages[path]
+        row = int(self.chance() * len(lines))
+        if self.chance() < 0.05:
+            lines[row] = f"  {lines[row]}"
+            return
+        lines[row] = self._line()
+        if self.chance() < 0.5:
+            lines.append(self._line())
+
+    def _line(self) -> str:
+        return " ".join(self.pick(self._words) for _ in range(9))
+
+    def commit(
+        self,
+        second: int,
+        subject: str,
+        edits: Sequence[str],
+        *,
+        branch: str = "main",
+        origin: int = 0,
+        merge: int = 0,
+    ) -> int:
+        """Write one commit of ``edits`` (fast-import commands) and return its mark."""
+        self._marks += 1
+        stamp = f"The Gardeners <gardeners@example.org> {second} +0000"
+        head = [f"commit refs/heads/{branch}", f"mark :{self._marks}"]
+        head += [f"author {stamp}", f"committer {stamp}", f"data {len(subject.encode())}", subject]
+        head += [f"from :{origin}"] if origin else []
+        head += [f"merge :{merge}"] if merge else []
+        self.stream += "\n".join([*head, *edits, "", ""]).encode()
+        return self._marks
+
+    def written(self, path: str) -> str:
+        """The command that writes a page as it now is."""
+        text = "\n".join([f"# {Path(path).stem}", "", *self.pages[path], ""])
+        return f"M 100644 inline {path}\ndata {len(text.encode())}\n{text}"
+
+
+def write_handbook(seed: int) -> bytes:
+    """Return the whole repository as a stream for ``git fast-import``; the same for a seed."""
+    book = Handbook(seed)
+    for directory, names in SITE.items():
+        for name in names.split():
+            book.begin(f"{directory}/{name}.md")
+    origin = int(midnight(START))
+    first = origin - DAYS_BEFORE * DAY
+    last = book.commit(first, "Begin the handbook", [book.written(path) for path in book.pages])
+    for day in range(1 - DAYS_BEFORE, DAYS):
+        last = _write_day(book, day, origin + day * DAY, last)
+    return bytes(book.stream)
+
+
+def _write_day(book: Handbook, day: int, dawn: int, last: int) -> int:
+    """Write one day's commits after the commit ``last``; return the mark of the day's last."""
+    season = 0.6 + 0.8 / (1.0 + math.exp(-(day - 90) / 15.0))
+    busy = season * WEEK[(dawn // DAY + 3) % 7]
+    due = [path for path in sorted(book.pages) if book.chance() < busy * book.rates[path]]
+    moments = sorted(dawn + int((7 + 14 * book.chance()) * 3600) for _ in due)
+    last = _write_occasions(book, day, dawn, last)
+    for second, path in zip(moments, due, strict=True):
+        if path not in book.pages:
+            continue
+        book.revise(path)
+        named = book.chance() < 0.6
+        subject = f"Revise {Path(path).stem}" if named else book.pick(SMALL_NOTES)
+        edits = [book.written(path)]
+        if book.chance() < 0.1:
+            earlier = second - int(book.chance() * 2 * DAY)
+            tip = book.commit(earlier, subject, edits, branch="draft", origin=last)
+            subject = "Merge a reader's draft"
+            last = book.commit(second, subject, edits, origin=last, merge=tip)
+        else:
+            last = book.commit(second, subject, edits, origin=last)
+    return last
+
+
+def _write_occasions(book: Handbook, day: int, dawn: int, last: int) -> int:
+    """Write the day's rare commits, in the small hours: bulk edits, births, deaths, renames."""
+    if day % 23 == 11:
+        directory = book.pick(list(SITE))
+        paths = [path for path in sorted(book.pages) if path.startswith(directory)]
+        last = _write_bulk(book, dawn + 3600, f"New season in {directory}", paths, last)
+    if day % 61 == 40:
+        paths = [path for path in sorted(book.pages) if book.chance() < 0.5]
+        last = _write_bulk(book, dawn + 7200, "Update the common notes", paths, last)
+    newcomers = NEWCOMERS.split()
+    if day % 18 == 5 and 0 <= day // 18 < len(newcomers):
+        path = newcomers[day // 18]
+        book.begin(path)
+        book.rates[path] = max(book.rates[path], 0.05)
+        last = book.commit(
+            dawn + 10800, f"Add {Path(path).stem}", [book.written(path)], origin=last
+        )
+    if day in (31, 77, 128, 170):
+        path = sorted(book.pages)[(7 * day) % len(book.pages)]
+        del book.pages[path]
+        last = book.commit(dawn + 14400, f"Drop {Path(path).stem}", [f"D {path}"], origin=last)
+    if day in (50, 140):
+        old = "tools/barrow.md" if day == 50 else "soil/sand.md"
+        new = "tools/wheelbarrow.md" if day == 50 else "calendar/sand.md"
+        book.pages[new], book.rates[new] = book.pages.pop(old), book.rates.pop(old)
+        last = book.commit(
+            dawn + 18000, "Put things in their place", [f"R {old} {new}"], origin=last
+        )
+    if day in (90, 99):
+        path = "flowers/lavender.md"
+        edit = f"D {path}" if day == 90 else book.written(path)
+        last = book.commit(dawn + 21600, "Think again about lavender", [edit], origin=last)
+        book.rates[path] = 0.0 if day == 90 else 0.03
+    return last
+
+
+def _write_bulk(book: Handbook, second: int, subject: str, paths: Sequence[str], last: int) -> int:
+    """Write one commit that revises all ``paths``."""
+    for path in paths:
+        book.pages[path].append(book.pick(WORDS.split()) + " this season")
+    return book.commit(second, subject, [book.written(path) for path in paths], origin=last)
+
+
+def make_repository(folder: Path) -> None:
+    """Make the handbook's repository, bare, in ``folder``.
+
+    Raises:
+        ValueError: git is missing or fails.
+    """
+    try:
+        for command, given in (
+            (["git", "init", "--quiet", "--bare", "--object-format=sha1", str(folder)], None),
+            (["git", "-C", str(folder), "symbolic-ref", "HEAD", "refs/heads/main"], None),
+            (["git", "-C", str(folder), "fast-import", "--quiet", "--force"], write_handbook(SEED)),
+        ):
+            subprocess.run(command, input=given, capture_output=True, check=True)
+    except FileNotFoundError:
+        raise ValueError("git is not installed, or not on the PATH") from None
+    except subprocess.CalledProcessError as error:
+        raise ValueError(f"git failed: {error.stderr.decode('utf-8', 'replace')}") from None
+
+
+def make_shipped_trace(folder: Path) -> None:
+    """Make the repository, its trace and the fitted parameters; put all of it in ``folder``.
+
+    A trace that is in ``folder`` already is replaced.
+
+    Raises:
+        ValueError: git is missing or fails, or something that is no trace is in ``folder``.
+        OSError: the folder cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    check_target(folder, force=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
+        repository, made = Path(scratch) / f"{NAME}.git", Path(scratch) / NAME
+        make_repository(repository)
+        make_trace(repository, made, start=START, days=float(DAYS), fragment_modulus=1)
+        trace = traces.load(made)
+        for signals in traces.SIGNALS:
+            parameters = fit(trace, signals=signals)
+            traces.save_parameters(traces.parameters_path(made, signals), parameters, trace)
+        if folder.exists():
+            shutil.move(folder, Path(scratch) / "old")
+        made.rename(folder)
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(help="Make the trace that comes with the package, from a seed.")
+def main(
+    out: Annotated[
+        Path, typer.Option(help="Folder to write; a trace that is there is replaced.")
+    ] = traces.SHIPPED / NAME,
+) -> None:
+    """Write the trace."""
+    try:
+        make_shipped_trace(out)
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        typer.echo(f"error: cannot write {out}: {error.strerror}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{NAME} -> {out}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,321 @@
+"""Beliefs that learn on recorded histories, with and without earlier days of the same site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import agents
+import policies as crawl_policies
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import Row, play
+from crawl_envs.instances import traces
+from crawl_envs.instances.traces import Signals
+from crawl_envs.types import FloatArray, Reveal
+from policies.ncis.belief import BeliefNCIS, History
+from scripts.experiments.real.setup import sites as histories
+from scripts.experiments.real.setup.clairvoyant import clairvoyant
+from scripts.experiments.real.setup.past import past
+from scripts.experiments.real.setup.sites import Split
+from scripts.reporting import intervals
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Expected, Trend
+
+TITLE = "Beliefs on recorded histories"
+CLAIM = (
+    "With earlier days of the same site to learn from, BELIEF-NCIS goes further from round robin "
+    "to the clairvoyant than GREEDY-NCIS with parameters fitted to those days."
+)
+METRIC = "share"
+REFERENCE = "round robin"
+STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
+"""Shares of a record before the days that are played; seed i plays the i-th."""
+LENGTH = 0.5
+"""Longest stretch that is played, in records. Stretches overlap, so they are no new histories."""
+REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
+
+BUDGETS = (10, 30, 100, 3)
+EVERY_SPLIT = ("uniform", (10, 30, 100))
+"""The importance and the budgets that are played on every split; others on the first alone."""
+IMPORTANCES = ("uniform", "zipf")
+CLAIRVOYANT = "clairvoyant"
+FORMULA = "GREEDY-NCIS, both"
+LEARNING = "LEARNING, from nothing"
+BELIEF = "BELIEF, from nothing"
+HISTORY = "BELIEF, with history"
+TOLD = "BELIEF, told"
+AGENT, SAVED_AS = "agent", "histories"
+LABELS = (AGENT, HISTORY, TOLD, BELIEF, LEARNING, FORMULA, "GREEDY")
+MEMORY, PACE_MEMORY = 400.0, 120.0
+"""Days, the same for all sites; chosen on plays of the second quarter of the records after the
+first. Splits that start before the middle play some of these days again; the others none."""
+
+EIGHT_SITES = (
+    "browser-compat",
+    "eol-release-data",
+    "nyc-covid",
+    "programming-books",
+    "python-peps",
+    "rust-blog",
+    "scoop-main",
+    "tldr-pages",
+)
+"""Sites whose traces are made of public repositories; beside them, one trace ships."""
+TOGETHER, EIGHT = "all sites", "eight sites"
+OVER_SITES = "share, bootstrap over sites"
+"""Of the means over splits; its ends are ``<this>, low`` and ``<this>, high``."""
+OVER_FORMULA = f"share less that of {FORMULA}, bootstrap over sites"
+"""The same of differences on the same sites and splits."""
+
+
+def name_of(site: str, days: int, importance: str) -> str:
+    """The name of a setting."""
+    return f"{site}, {days} days, {importance}"
+
+
+def split_of(days: float, number: int) -> Split:
+    """The days that are played on a seed, and all days before them to fit to and to learn from."""
+    start = STARTS[number] * days
+    return Split(0.0, start, start, min(start + LENGTH * days, days))
+
+
+def environment(
+    seed: int, signals: Signals, site: str, days: int, importance: str, reveal: Reveal
+) -> CrawlEnv:
+    """A split of a record, at its start."""
+    trace = histories.record(site)
+    env = histories.replayed(
+        trace,
+        split_of(trace.days, seed),
+        signals=signals,
+        days_per_crawl=float(days),
+        importance=importance,
+        reveal=reveal,
+    )
+    env.reset(seed=seed)
+    return env
+
+
+def crawled(
+    seed: int,
+    *,
+    policy: str,
+    signals: Signals,
+    site: str,
+    days: int,
+    importance: str,
+    reveal: Reveal = "parameters",
+) -> Mapping[str, float]:
+    """Freshness of a policy on a split of a record."""
+    env = environment(seed, signals, site, days, importance, reveal)
+    return {"freshness": play(env, crawl_policies.make(policy, env), seed).freshness}
+
+
+def remembered(
+    seed: int, *, memory: float, pace_memory: float, site: str, days: int, importance: str
+) -> Mapping[str, float]:
+    """Freshness of BELIEF-NCIS, told importance alone, that knows all days before the split."""
+    env = environment(seed, "both", site, days, importance, "importance")
+    policy = BeliefNCIS(env, history=before(site, seed), memory=memory, pace_memory=pace_memory)
+    return {"freshness": play(env, policy, seed).freshness}
+
+
+def learned(
+    seed: int,
+    *,
+    name: str,
+    memory: float,
+    pace_memory: float,
+    site: str,
+    days: int,
+    importance: str,
+) -> Mapping[str, float]:
+    """Freshness of a trained correction of that."""
+    env = environment(seed, "both", site, days, importance, "importance")
+    agent: Any = agents.load(name, env)
+    agent.history, agent.memory, agent.pace_memory = before(site, seed), memory, pace_memory
+    return {"freshness": play(env, agent, seed).freshness}
+
+
+def before(site: str, seed: int) -> History:
+    """What happened on all days before a split, with both signals."""
+    trace = histories.record(site)
+    split = split_of(trace.days, seed)
+    return past(trace, split.fit_start, split.fit_end, "both")
+
+
+def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
+    """Freshness of the clairvoyant."""
+    env = environment(seed, "none", site, days, importance, "parameters")
+    tape, instance = env.lanes.tape, env.instance
+    assert tape is not None
+    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
+    for page in pages:
+        env.step(page)
+    return {"freshness": env.ledger().freshness}
+
+
+MEASURES: dict[str, Any] = {
+    REFERENCE: partial(crawled, policy="RoundRobin", signals="none"),
+    CLAIRVOYANT: foreseen,
+    "GREEDY": partial(crawled, policy="Greedy", signals="none"),
+    FORMULA: partial(crawled, policy="GreedyNCIS", signals="both"),
+    LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
+    BELIEF: partial(crawled, policy="BeliefNCIS", signals="both", reveal="importance"),
+    HISTORY: partial(remembered, memory=MEMORY, pace_memory=PACE_MEMORY),
+    TOLD: partial(crawled, policy="BeliefNCIS", signals="both"),
+}
+"""What is played; the trained agent too, where there is one."""
+if SAVED_AS in agents.names():
+    MEASURES[AGENT] = partial(learned, name=SAVED_AS, memory=MEMORY, pace_memory=PACE_MEMORY)
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Every site at hand, at every budget and importance."""
+    sites = tuple(histories.sites()) if not quick else traces.shipped()
+    cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
+    return [
+        Measurement(
+            name_of(site, days, importance),
+            MEASURES,
+            {"site": site, "days": days, "importance": importance},
+            "CrawlTrace-v0",
+            most=_splits(days, importance),
+        )
+        for days, importance in (cells if not quick else [(30, "uniform")])
+        for site in sites
+    ]
+
+
+def _splits(days: int, importance: str) -> int:
+    return len(STARTS) if importance == EVERY_SPLIT[0] and days in EVERY_SPLIT[1] else 1
+
+
+def _expected() -> tuple[Expected, ...]:
+    """What is asked of all sites together, and of the eight that do not ship."""
+    importance, budgets = EVERY_SPLIT
+    where = tuple(
+        name_of(group, days, importance) for group in (TOGETHER, EIGHT) for days in budgets
+    )
+    source = "over splits, as if they did not overlap"
+    return tuple(
+        Trend(first, "above", second, where, source)
+        for first, second in (
+            (HISTORY, FORMULA),
+            (HISTORY, BELIEF),
+            (HISTORY, TOLD),
+            (TOLD, FORMULA),
+            (BELIEF, LEARNING),
+            *(((AGENT, HISTORY),) if AGENT in MEASURES else ()),
+        )
+    )
+
+
+CLAIMS = ()
+EXPECTED = _expected()
+
+Shares = dict[tuple[int, str], dict[str, dict[str, dict[int, float]]]]
+"""By budget and importance, label, site and split."""
+
+
+def shares_of(rows: Sequence[Row]) -> Shares:
+    """Shares of the way from round robin to the clairvoyant, cut at -1 and 1."""
+    fresh = {(row.setting, row.policy, row.seed): row.value for row in rows}
+    found: Shares = {}
+    for (setting, label, seed), value in fresh.items():
+        low, high = (
+            fresh.get((setting, other, seed), np.nan) for other in (REFERENCE, CLAIRVOYANT)
+        )
+        if label in (REFERENCE, CLAIRVOYANT) or not high > low:
+            continue
+        site, days, importance = setting.split(", ")
+        cell = found.setdefault((int(days.removesuffix(" days")), importance), {})
+        share = min(max((value - low) / (high - low), -1.0), 1.0)
+        cell.setdefault(label, {}).setdefault(site, {})[seed] = share
+    return found
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Shares of every site and split; their means over sites, and a bootstrap over sites.
+
+    A group of sites has a mean of a label only where all its sites were played.
+    """
+    derived = []
+    sites = sorted({row.setting.partition(",")[0] for row in rows})
+    for (days, importance), by_label in shares_of(rows).items():
+        for label, by_site in by_label.items():
+            for site, by_split in by_site.items():
+                name = name_of(site, days, importance)
+                derived += [_row(name, label, seed, "share", by_split[seed]) for seed in by_split]
+        for group, members in ((TOGETHER, sites), (EIGHT, EIGHT_SITES)):
+            derived += _together(name_of(group, days, importance), by_label, members)
+    return derived
+
+
+def _together(
+    name: str, by_label: Mapping[str, Mapping[str, Mapping[int, float]]], sites: Sequence[str]
+) -> Iterator[Row]:
+    """Means over sites on each split that all of them have, and bootstraps over the sites."""
+    formula = [by_label.get(FORMULA, {}).get(site, {}) for site in sites]
+    for label, by_site in by_label.items():
+        found = [by_site.get(site, {}) for site in sites]
+        table = _table(found)
+        for seed, value in table.items():
+            yield _row(name, label, seed, "share", float(value.mean()))
+        beside = _table(formula)
+        both = [table[seed] - beside[seed] for seed in table if seed in beside]
+        for metric, values in ((OVER_SITES, list(table.values())), (OVER_FORMULA, both)):
+            if values:
+                estimate = intervals.mean(np.mean(values, axis=0)[:, None])
+                for end, value in zip(("", ", low", ", high"), estimate, strict=True):
+                    yield _row(name, label, 0, metric + end, value)
+
+
+def _table(by_site: Sequence[Mapping[int, float]]) -> dict[int, FloatArray]:
+    """Values of all sites on each split that all of them have."""
+    splits = sorted(set.intersection(*(set(by_split) for by_split in by_site)))
+    return {seed: np.array([by_split[seed] for by_split in by_site]) for seed in splits}
+
+
+def _row(setting: str, label: str, seed: int, metric: str, value: float) -> Row:
+    return Row("CrawlTrace-v0", setting, label, seed, metric, value)
+
+
+def _of_sites(rows: Sequence[Row], path: Path) -> None:
+    """Draw the shares of single sites, the mean over their splits.
+
+    Only budgets that were played on all sites, at every importance that any was.
+    """
+    from scripts.experiments.real.setup.charts import shares
+
+    whole = {tuple(row.setting.split(", ")[1:]) for row in rows if row.setting.startswith(TOGETHER)}
+    importances = {importance for _, importance in whole}
+    kept: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        site, days, _ = row.setting.split(", ")
+        single = row.metric == "share" and site not in (TOGETHER, EIGHT)
+        if single and all((days, importance) in whole for importance in importances):
+            kept.setdefault((row.setting, row.policy), []).append(row.value)
+    means = [_row(*key, 0, "share", float(np.mean(values))) for key, values in kept.items()]
+    shares(means, path, title=TITLE, labels=LABELS)
+
+
+def _against_budget(rows: Sequence[Row], path: Path) -> None:
+    """Draw mean shares against the budget."""
+    from scripts.experiments.real.setup.budget_charts import mean_shares
+
+    group = EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
+    mean_shares(
+        [row for row in rows if row.setting.startswith(group)],
+        path,
+        title=f"{TITLE}, {group}",
+        labels=LABELS,
+        metric=OVER_SITES,
+    )
+
+
+PICTURES = {"sites": _of_sites, "budgets": _against_budget}

@@ -1,0 +1,399 @@
+"""Trained agents against every analytic policy where the formulas' assumptions fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import agents
+import policies as crawl_policies
+from crawl_envs.evaluation import PolicyFactory, Row
+from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.types import FloatArray, Policy
+from crawl_envs.types.delay import Delay
+from scripts.reporting import intervals
+from scripts.reporting.settings import Setting
+from scripts.reporting.verdicts import Expected, Range, Trend
+
+TITLE = "Agents under stress"
+CLAIM = (
+    "Where an assumption of the formulas fails, a trained agent may be fresher than every formula "
+    "on the same events, the best of them, chosen afterwards by its mean, included, and than the "
+    "belief that it corrects."
+)
+METRIC = "freshness"
+REFERENCE = "RoundRobin"
+BEST = "best analytic"
+BEST_IN_SLOTS = "best analytic, slot by slot"
+FURTHER_REFERENCES = (BEST, BEST_IN_SLOTS)
+REPETITIONS, QUICK_REPETITIONS = 30, 2
+QUICK_HORIZON = 1.0
+
+ID = "CrawlNCIS-v0"
+AGENT, FLAT, BELIEF = "agent", "agent, MLP", "BELIEF"
+OURS = (AGENT, FLAT, BELIEF)
+FAR = (REFERENCE, FLAT)
+"""They lie far below the others."""
+BELIEF_POLICY = "BeliefNCIS"
+SAVED_AS = {AGENT: "stress-{}", FLAT: "stress-{}-mlp"}
+
+TOGETHER = "all settings"
+OVER_BEST = "freshness over the best analytic policy"
+NORMALISED = "normalised freshness"
+SHARE_IMPROVED = "share of seeds above the best analytic policy"
+IMPROVEMENT = "probability of improvement over the best analytic policy"
+SETTINGS_PLAYED = "settings"
+LEFT_OUT = "left out"
+OVERSPENT = 0.01
+"""A policy that crawls more often than the bandwidth by a larger share is nobody's rival."""
+
+SOURCE = "against the mean; choosing the best policy afterwards favours it"
+
+Variant = tuple[str, Mapping[str, Any]]
+VARIANTS: Mapping[str, Variant] = {
+    "GreedyCIS, I1": ("GreedyCIS", {"reading": "I1"}),
+    "GreedyCIS, I3": ("GreedyCIS", {"reading": "I3"}),
+    "GreedyCISPlus, I1": ("GreedyCISPlus", {"reading": "I1"}),
+    "BinaryLambdaCrawl, floor .4": ("BinaryLambdaCrawl", {"floor": 0.4}),
+    "ContextualBandit, freshness": ("ContextualBandit", {"aim": "freshness"}),
+    "ExploreThenCommit, binary, 2": ("ExploreThenCommit", {"objective": "binary", "explore": 2.0}),
+    "ExploreThenCommit, binary": ("ExploreThenCommit", {"objective": "binary"}),
+    "ExploreThenCommit, binary, 8": ("ExploreThenCommit", {"objective": "binary", "explore": 8.0}),
+    "LambdaLearnAndCrawlBinary, no floor": ("LambdaLearnAndCrawlBinary", {"floor": 0.0}),
+    "LambdaLearnAndCrawlBinary, last 5": ("LambdaLearnAndCrawlBinary", {"window": 5.0}),
+    "LearningGreedyNCIS, never forgets": ("LearningGreedyNCIS", {"memory": math.inf}),
+    "LearningGreedyNCIS, memory 8": ("LearningGreedyNCIS", {"memory": 8.0}),
+    "LearningGreedyNCIS, pages alone": ("LearningGreedyNCIS", {"pooled": False}),
+    "NutchAdaptive, from 1": ("NutchAdaptive", {"fetch_interval_default": 86_400.0}),
+}
+"""Policies with other arguments than their own, in every setting; times are in units of time."""
+
+AT_INSTANTS = "ThresholdNCIS"
+"""It crawls at instants of its own, several at once, and keeps to the bandwidth on average only;
+that is more than an agent may. So the best of the others is a reference too."""
+
+MEANS = (0.1, 0.3, 0.5, 1.0)
+ARM_MEANS = (0.05, 0.15, 0.5, 1.5)
+OWN_VARIANTS: Mapping[str, Mapping[str, Variant]] = {
+    "unknown delay": {
+        **{f"GreedyNCIS, window {w:g}": ("GreedyNCIS", {"delay_window": w}) for w in MEANS},
+        **{
+            f"GreedyNCISDelayed, mean {mean:g}": (
+                "GreedyNCISDelayed",
+                {"delay": Delay("exponential", mean)},
+            )
+            for mean in MEANS
+        },
+        **{
+            f"{name}, delays": (name, {"delay_means": ARM_MEANS})
+            for name in ("Exp3", "Exp3IX", "Exp3PlusPlus")
+        },
+    },
+    **{
+        setting: {
+            "LearningGreedyNCIS, by host": ("LearningGreedyNCIS", {"grouped": True}),
+            "LearningGreedyNCIS, by host, memory 8": (
+                "LearningGreedyNCIS",
+                {"grouped": True, "memory": 8.0},
+            ),
+        }
+        for setting in ("deploys", "shifting habits")
+    },
+}
+"""Further ones in the setting that they are meant for."""
+
+
+def analytic(
+    env: Any,
+    *,
+    policy: str,
+    grouped: bool = False,
+    delay_means: Sequence[float] = (),
+    **arguments: Any,
+) -> Policy:
+    """An analytic policy.
+
+    A ``grouped`` one is told the host of each page; with ``delay_means`` it is a bandit that
+    chooses among GREEDY-NCIS for exponential delays of these means.
+    """
+    if grouped:
+        arguments["groups"] = env.unwrapped.problem.group
+    if delay_means:
+        arguments["arms"] = {
+            f"mean {mean:g}": crawl_policies.GreedyNCISDelayed(
+                env, delay=Delay("exponential", mean)
+            )
+            for mean in delay_means
+        }
+    return crawl_policies.make(policy, env, **arguments)
+
+
+def learned(env: Any, *, name: str) -> Policy:
+    """A trained agent, which computes in one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return agents.load(name, env)
+
+
+def _given(setting: str) -> dict[str, Variant]:
+    """Names and arguments of all analytic policies of a setting, by label."""
+    names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
+    known: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
+    return {**known, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
+
+
+def ours(setting: str) -> dict[str, PolicyFactory]:
+    """Those of OURS that there are for a setting."""
+    slug = setting.replace(" ", "-")
+    saved = {label: name.format(slug) for label, name in SAVED_AS.items()}
+    found: dict[str, PolicyFactory] = {
+        label: partial(learned, name=name)
+        for label, name in saved.items()
+        if name in agents.names()
+    }
+    if BELIEF_POLICY in crawl_policies.names():
+        found[BELIEF] = partial(analytic, policy=BELIEF_POLICY)
+    return found
+
+
+@cache
+def left_out(setting: str) -> tuple[str, ...]:
+    """The analytic policies that need what a setting does not reveal, and raise an error there."""
+    if STRESS[setting]["reveal"] == "parameters":
+        return ()
+    given = ((label, getattr(crawl_policies, name)) for label, (name, _) in _given(setting).items())
+    return tuple(label for label, kind in given if {*getattr(kind, "needs", ())} - {"importance"})
+
+
+def acting(setting: str) -> dict[str, PolicyFactory]:
+    """The analytic policies that can act in a setting."""
+    return {
+        label: partial(analytic, policy=policy, **arguments)
+        for label, (policy, arguments) in _given(setting).items()
+        if label not in left_out(setting)
+    }
+
+
+def measurements(quick: bool) -> Sequence[Setting]:
+    """Every stress setting, with all that can act in it."""
+    shorter = {"horizon": QUICK_HORIZON} if quick else {}
+    return [
+        Setting(name, ID, {**arguments, **shorter}, {**acting(name), **ours(name)})
+        for name, arguments in STRESS.items()
+    ]
+
+
+def _expected() -> tuple[Expected, ...]:
+    """An agent is above all that acts beside it; learning formulas still beat round robin."""
+    where: dict[str, list[str]] = {}
+    for setting in STRESS:
+        for label in (*acting(setting), *ours(setting)):
+            where.setdefault(label, []).append(setting)
+    basic = Trend("LearningGreedyNCIS", "above", REFERENCE, tuple(STRESS), SOURCE)
+    best = [
+        Range(label, 0.0, math.inf, tuple(where[label]), SOURCE, OVER_BEST)
+        for label in OURS
+        if label in where
+    ]
+    each = [
+        Trend(AGENT, "above", label, settings, SOURCE)
+        for label, names in where.items()
+        if label not in OURS
+        and (settings := tuple(name for name in names if name in where.get(AGENT, ())))
+    ]
+    over_base = Trend(AGENT, "above", BELIEF, tuple(where.get(AGENT, ())), SOURCE)
+    return (*best, *each, *((over_base,) if AGENT in where else ()), basic)
+
+
+CLAIMS = ()
+EXPECTED = _expected()
+
+BySeed = dict[int, float]
+
+
+def table(rows: Sequence[Row], metric: str) -> dict[str, dict[str, BySeed]]:
+    """Values of a metric by setting, label and seed."""
+    found: dict[str, dict[str, BySeed]] = {}
+    for row in rows:
+        if row.metric == metric:
+            found.setdefault(row.setting, {}).setdefault(row.policy, {})[row.seed] = row.value
+    return found
+
+
+def ranked(rows: Sequence[Row], setting: str) -> list[str]:
+    """The analytic policies of a setting by mean freshness, the best first.
+
+    Only those that keep to the bandwidth on average, and were played on as many seeds as any.
+    """
+    fresh, spent = table(rows, METRIC).get(setting, {}), table(rows, "crawl_rate").get(setting, {})
+    most = (1.0 + OVERSPENT) * float(STRESS[setting]["bandwidth"])
+    played = {
+        label: values
+        for label, values in fresh.items()
+        if label not in (*OURS, *FURTHER_REFERENCES)
+    }
+    seeds = max(map(len, played.values()), default=0)
+    means = {
+        label: _mean(values)
+        for label, values in played.items()
+        if len(values) == seeds and _mean(spent[label]) <= most
+    }
+    return sorted(means, key=lambda label: -means[label])
+
+
+def _mean(values: BySeed) -> float:
+    return sum(values.values()) / len(values)
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """The best analytic policy of every setting, what is over it, and all settings together.
+
+    Normalised freshness is 0 for round robin and 1 for the best analytic policy: on each seed what
+    a policy has over round robin, over the mean of that of the best. Intervals are those of
+    :mod:`scripts.reporting.intervals`, and take the best policy, and that mean, as given.
+    """
+    fresh = table(rows, METRIC)
+    best = {
+        setting: order[0]
+        for setting in STRESS
+        if REFERENCE in fresh.get(setting, {}) and (order := ranked(rows, setting))
+    }
+    in_slots = {
+        setting: next((label for label in ranked(rows, setting) if label != AT_INSTANTS), "")
+        for setting in best
+    }
+    derived = [
+        row._replace(policy=name)
+        for name, chosen in ((BEST, best), (BEST_IN_SLOTS, in_slots))
+        for row in rows
+        if chosen.get(row.setting) == row.policy
+    ]
+    for setting, rival in best.items():
+        derived += _over_best(setting, fresh[setting], rival)
+        derived += [Row(ID, setting, label, 0, LEFT_OUT, 1.0) for label in left_out(setting)]
+    return derived + list(_together(fresh, best))
+
+
+def _over_best(setting: str, fresh: Mapping[str, BySeed], rival: str) -> list[Row]:
+    """Paired differences of OURS to the best analytic policy, and intervals of two means."""
+    derived = []
+    for label in OURS:
+        paired = {
+            seed: value - fresh[rival][seed]
+            for seed, value in fresh.get(label, {}).items()
+            if seed in fresh[rival]
+        }
+        if not paired:
+            continue
+        scores = np.array(list(paired.values()))[:, None]
+        derived += [
+            Row(ID, setting, label, seed, OVER_BEST, value) for seed, value in paired.items()
+        ]
+        derived += _told(setting, label, f"{OVER_BEST}, mean", intervals.mean(scores))
+        derived += _told(setting, label, f"{OVER_BEST}, IQM", intervals.interquartile_mean(scores))
+    return derived
+
+
+def _told(setting: str, label: str, metric: str, found: intervals.Interval) -> list[Row]:
+    """An interval as three rows."""
+    names = (metric, f"{metric}, low", f"{metric}, high")
+    return [
+        Row(ID, setting, label, 0, name, value) for name, value in zip(names, found, strict=True)
+    ]
+
+
+class Scores(NamedTuple):
+    """Freshness on n common seeds in k settings, (n, k) each; ``gap``, (k,), is of the means."""
+
+    own: FloatArray
+    low: FloatArray
+    top: FloatArray
+    gap: FloatArray
+
+    @property
+    def normalised(self) -> FloatArray:
+        """0 for round robin and, on average, 1 for the best analytic policy, (n, k)."""
+        score: FloatArray = (self.own - self.low) / self.gap
+        return score
+
+
+def _scores(
+    fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str], label: str
+) -> Scores | None:
+    """Scores of a label where it was played and round robin is not the best; None if nowhere."""
+    found = []
+    for setting, rival in best.items():
+        played = fresh[setting]
+        chosen = rival if label == BEST else label
+        if chosen in played and rival != REFERENCE:
+            found.append((played[chosen], played[REFERENCE], played[rival]))
+    common = [set(seeds) for columns in found for seeds in columns]
+    seeds = sorted(set.intersection(*common)) if common else []
+    if not seeds:
+        return None
+    own, low, top = (
+        np.array([[column[seed] for column in columns] for seed in seeds])
+        for columns in zip(*found, strict=True)
+    )
+    return Scores(own, low, top, np.array([_mean(top) - _mean(low) for _, low, top in found]))
+
+
+def _together(fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str]) -> Iterator[Row]:
+    """Each policy over all settings in which it was played, by the seeds common to them."""
+    labels = dict.fromkeys(label for setting in best for label in fresh[setting])
+    for label in (*labels, BEST):
+        scores = _scores(fresh, best, label)
+        if scores is None:
+            continue
+        middle = intervals.interquartile_mean(scores.normalised)
+        yield from _told(TOGETHER, label, NORMALISED, middle)
+        yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(scores.gap.size))
+        if label in OURS:
+            better = intervals.probability_of_improvement(scores.own, scores.top)
+            yield from _told(TOGETHER, label, IMPROVEMENT, better)
+            share = intervals.share_improved(scores.own - scores.top)
+            yield from _told(TOGETHER, label, SHARE_IMPROVED, share)
+
+
+def _differences(rows: Sequence[Row], path: Path) -> None:
+    """Draw freshness less that of the best analytic policy, setting by setting."""
+    from scripts.experiments.agents.setup.charts import Panel, over_best
+
+    panels = [
+        Panel(name, order[0], (AGENT, BELIEF, *order[:3], *FAR), FAR)
+        for name in STRESS
+        if (order := _unlike(rows, name))
+    ]
+    over_best(rows, path, title=TITLE, panels=panels, ours=OURS, reference=BEST)
+
+
+def _unlike(rows: Sequence[Row], setting: str) -> list[str]:
+    """The analytic policies, best first, without those that crawl just as a better one does."""
+    fresh = table(rows, METRIC)[setting] if (order := ranked(rows, setting)) else {}
+    firsts: dict[tuple[tuple[int, float], ...], str] = {}
+    for label in order:
+        firsts.setdefault(tuple(sorted(fresh[label].items())), label)
+    return list(firsts.values())
+
+
+def _aggregate(rows: Sequence[Row], path: Path) -> None:
+    """Draw the interquartile mean of normalised freshness over all settings."""
+    from scripts.experiments.agents.setup.charts import aggregate
+
+    together = [row for row in rows if row.setting == TOGETHER]
+    wide = {
+        row.policy
+        for row in together
+        if row.metric == SETTINGS_PLAYED and row.value > len(STRESS) / 2
+    }
+    kept = [row for row in together if row.policy in wide]
+    aggregate(kept, path, title=TITLE, metric=NORMALISED, count=SETTINGS_PLAYED, ours=OURS)
+
+
+PICTURES = {"over_best": _differences, "together": _aggregate}

@@ -1,0 +1,294 @@
+"""Cost over budget: LambdaCrawl and what it is compared with, and crawlers as they are shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs import instances
+from crawl_envs.evaluation import Row
+from scripts.experiments.lambdacrawl.setup.costs import (
+    BINARY_BOUND,
+    BLC,
+    BLC_EPS,
+    BOUND,
+    CC,
+    J_B,
+    J_H,
+    LC,
+    LCA,
+    UC,
+    Pages,
+    binary_bound,
+    formula_costs,
+)
+from scripts.experiments.lambdacrawl.setup.long_run import (
+    CRAWL_RATE,
+    Counted,
+    compiled_costs,
+    proportionality,
+    stepped_costs,
+)
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
+CLAIM = (
+    "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
+    "shipped crawlers, which heed neither importance nor a budget, cost more than LC."
+)
+CLAIMS = ()
+METRIC = J_H
+REFERENCE = LC
+FURTHER_REFERENCES = (BOUND,)
+REPETITIONS, QUICK_REPETITIONS = 6, 2
+ID = "CrawlHarmonic-v0"
+
+BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+NUM_PAGES, QUICK_PAGES = 1000, 100
+EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
+NUTCH, STORM = "Nutch", "StormCrawler"
+OWN_PACE = ", own pace"
+"""Says that a shipped crawler crawls what is due, whatever the budget."""
+FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
+COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
+COMPILED: dict[str, Callable[[], Any]] = {
+    EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
+    GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    GREEDY_B: partial(
+        crawl_policies.make,
+        "GreedyNCIS",
+        features=(*COLUMNS[:-1], "recall", "false_signal_rate"),
+    ),
+}
+SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
+LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
+BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
+ONLY = {BLC: J_B, GREEDY_B: J_B}
+"""Those whose other cost is infinite or, simulated, may be: they are drawn in one picture."""
+START = {"crawls": 30.0, "days": 100.0}
+"""The window starts after so many crawls per page, but no earlier than on that day."""
+LENGTH = {"crawls": 40.0, "days": 150.0}
+QUICK_START, QUICK_LENGTH = {"crawls": 2.0, "days": 5.0}, {"crawls": 4.0, "days": 10.0}
+OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
+"""Nutch starts with intervals of 30 days, and takes 15 crawls that find changes to come to one."""
+HOURLY = 24.0
+COSTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""What the axis of costs marks."""
+SLOPE = "slope"
+"""Of ln(crawls) over ln(change rate), page by page: 1 where crawls are in proportion."""
+UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
+"""Costs per unit of importance: mean penalty of a page, weighted by importance."""
+
+EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
+OWN = "own pace"
+NO_PAPER = "not in the paper"
+EXPECTED = (
+    Trend(GREEDY, "not below", BOUND, EVERYWHERE, "it is a bound in the long run"),
+    Range(GREEDY, -0.01, 0.05, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
+    Trend(EVEN, "above", GREEDY, EVERYWHERE, NO_PAPER),
+    Trend(LC, "above", EVEN, EVERYWHERE, NO_PAPER),
+    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
+    Trend(GREEDY, "above", GREEDY_B, EVERYWHERE, NO_PAPER, metric=J_B),
+    Trend(LCA, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
+    Trend(BLC_EPS, "above", LC, EVERYWHERE, "likewise"),
+    *(
+        Trend(shipped, "above", better, EVERYWHERE, NO_PAPER, metric=metric)
+        for metric in (J_H, J_B)
+        for shipped in SHIPPED
+        for better in (LC, GREEDY)
+    ),
+    *(
+        Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (OWN,), NO_PAPER)
+        for shipped in SHIPPED
+    ),
+    *(
+        Range(label + OWN_PACE, 0.8, 1.2, (OWN,), "proportional crawling; margin ours", SLOPE)
+        for label in SHIPPED
+    ),
+)
+
+
+def drawn(seed: int, num_pages: int, budget: float) -> Any:
+    """The instance of a seed."""
+    return instances.make(
+        "lambdacrawl", num_pages=num_pages, bandwidth=budget * num_pages, seed=seed
+    )
+
+
+def window(budget: float, quick: bool) -> dict[str, float]:
+    """The window for a budget in crawls per page and day."""
+    begin, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
+    start = max(begin["crawls"] / budget, begin["days"])
+    return {"start": start, "end": start + max(length["crawls"] / budget, length["days"])}
+
+
+def told(
+    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs by formula; of a bound, the one that it is of; of BLC, the one that is finite."""
+    instance = drawn(seed, num_pages, budget)
+    if label == BINARY_BOUND:
+        best = {J_B: binary_bound(instance)}
+        return best | shares(best, instance)
+    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    costs = formula_costs(label, pages, instance.bandwidth)
+    found = {J_H: costs[J_H], J_B: costs[J_B], CRAWL_RATE: budget}
+    return found | shares(found, instance)
+
+
+def crawled(
+    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs of a policy in compiled code, in a window."""
+    instance = drawn(seed, num_pages, budget)
+    found = compiled_costs(instance, COMPILED[label](), seed, start, end)
+    return {**found, **shares(found, instance)}
+
+
+def shipped(
+    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs of a shipped crawler whose slots go to what is due first, in a window."""
+    return _stepped(seed, label, "page", num_pages, budget * num_pages, start, end)
+
+
+def at_own_pace(
+    seed: int, *, label: str, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs of a shipped crawler that looks once an hour and crawls all that is due."""
+    return _stepped(seed, label, "refresh", num_pages, HOURLY, start, end)
+
+
+def at_pace_of(
+    seed: int, *, label: str, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs of GREEDY-HARMONIC with as many crawls as a shipped crawler makes at its own pace."""
+    pace = at_own_pace(seed, label=label, num_pages=num_pages, start=start, end=end)
+    return crawled(
+        seed, label=GREEDY, num_pages=num_pages, budget=pace[CRAWL_RATE], start=start, end=end
+    )
+
+
+def _stepped(
+    seed: int, label: str, form: str, num_pages: int, bandwidth: float, start: float, end: float
+) -> Mapping[str, float]:
+    env = gymnasium.make(
+        ID,
+        num_pages=num_pages,
+        bandwidth=bandwidth,
+        horizon=end,
+        instance="lambdacrawl",
+        action=form,
+    )
+    env.reset(seed=seed)
+    policy = Counted(env, crawl_policies.make(SHIPPED[label], env), start)
+    [found] = stepped_costs(env, policy, seed, np.array([start, end]))
+    instance: Any = policy.core.instance
+    slope = {SLOPE: proportionality(policy.counts, instance.change_rate)}
+    return {**found, **shares(found, instance), **slope}
+
+
+def shares(costs: Mapping[str, float], instance: Any) -> dict[str, float]:
+    """Return costs per unit of importance."""
+    total = instance.importance.sum()
+    return {UNIT[metric]: costs[metric] / total for metric in UNIT if metric in costs}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All budgets, and the shipped crawlers at their own pace."""
+    measures = {
+        **{label: partial(told, label=label) for label in FORMULAS},
+        **{label: partial(crawled, label=label) for label in COMPILED},
+        **{label: partial(shipped, label=label) for label in SHIPPED},
+    }
+    pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
+    budgets = (0.1, 1.0) if quick else BUDGETS
+    own: dict[str, Any] = {}
+    for label in SHIPPED:
+        own[label + OWN_PACE] = partial(at_own_pace, label=label)
+        own[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
+    return [
+        *(
+            Measurement(
+                f"R={budget:g}m",
+                measures,
+                {**pages, "budget": budget, **window(budget, quick)},
+                ID,
+            )
+            for budget in budgets
+        ),
+        Measurement(OWN, own, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """How far GREEDY-HARMONIC's J_h is above the bound."""
+    return list(_derived(rows))
+
+
+def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+    bounds = {(row.setting, row.seed): row.value for row in rows if row[2:5:2] == (BOUND, J_H)}
+    for row in rows:
+        key = row.setting, row.seed
+        if row[2:5:2] == (GREEDY, J_H) and key in bounds:
+            yield row._replace(metric="J_h_over_bound", value=row.value / bounds[key] - 1.0)
+
+
+def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
+    """Draw a cost per unit of importance against the budget."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, curve, style_of
+    from scripts.reporting.charts import LINE_COLOUR, bare, save
+
+    found: dict[tuple[str, str], list[float]] = {}
+    paces: dict[str, list[float]] = {}
+    for row in rows:
+        if row.metric == UNIT[metric]:
+            found.setdefault((row.setting, row.policy), []).append(row.value)
+        if row.metric == CRAWL_RATE and row.setting == OWN:
+            paces.setdefault(row.policy, []).append(row.value)
+    budgets = [b for b in BUDGETS if (f"R={b:g}m", BOUND) in found]
+    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
+    axes = figure.subplots()
+    for position, label in enumerate((*LABELS, BOUNDS[metric])):
+        if ONLY.get(label, metric) != metric:
+            continue
+        style: dict[str, Any] = {**style_of(position), "label": label}
+        if label == BOUNDS[metric]:
+            style |= {"color": LINE_COLOUR, "linestyle": "--", "marker": "", "zorder": 3}
+        curve(axes, budgets, [found[f"R={b:g}m", label] for b in budgets], style)
+        if label in SHIPPED:
+            own = label + OWN_PACE
+            style |= {"linestyle": "none", "markersize": 13, "fillstyle": "none", "label": own}
+            curve(axes, [float(np.mean(paces[own]))], [found[OWN, own]], style)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(BUDGETS))
+    axes.xaxis.set_major_formatter(FixedFormatter([f"{b:g}" for b in BUDGETS]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(FixedLocator(COSTS))
+    axes.yaxis.set_major_formatter(FixedFormatter([f"{cost:g}" for cost in COSTS]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("budget R / m, crawls per page and day (logarithmic scale)")
+    axes.set_ylabel(f"{COST_NAMES[metric]} per unit of importance (logarithmic scale)")
+    count = max(map(len, found.values()))
+    axes.set_title(
+        f"{TITLE}\n{count} draws of stand-in pages, after the start; "
+        "bars, mostly within the marks: 95% intervals",
+        fontsize=11,
+    )
+    bare(axes)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    save(figure, path)
+
+
+PICTURES = {"harmonic": partial(draw, metric=J_H), "binary": partial(draw, metric=J_B)}

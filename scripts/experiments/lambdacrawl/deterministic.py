@@ -1,0 +1,199 @@
+"""LambdaCrawl's crawls at random instants beside crawls that are not random, in the long run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs import instances
+from crawl_envs.evaluation import Row, summarize
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.types import Instance
+from scripts.experiments.lambdacrawl.setup.costs import (
+    BINARY_BOUND,
+    BLC,
+    BOUND,
+    J_B,
+    J_H,
+    LC,
+    Pages,
+    binary_bound,
+    formula_costs,
+)
+from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
+CLAIM = (
+    "We expected crawls that are spaced evenly, or greedily, to cost about a third less than "
+    "Poisson crawls, and to come within half a percent of the least cost there is. All other "
+    "margins were set after the rows were in."
+)
+CLAIMS = ()
+METRIC = J_H
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+ID = "CrawlHarmonic-v0"
+
+POISSON, EVEN = ", Poisson", ", even"
+FORMULA = LC + ", formula"
+BLC_FORMULA = BLC + ", formula"
+GREEDY_H, GREEDY_B = "GREEDY-HARMONIC", "GREEDY-NCIS"
+REFERENCE = FORMULA
+FURTHER_REFERENCES = (BOUND,)
+COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
+SIMULATED: dict[str, Callable[[], Any]] = {
+    LC + POISSON: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
+    LC + EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
+    GREEDY_H: partial(crawl_policies.make, "GreedyHarmonic", features=(*COLUMNS, "complete")),
+    BLC + POISSON: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates"),
+    BLC + EVEN: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="page"),
+    GREEDY_B: partial(crawl_policies.make, "GreedyNCIS", features=COLUMNS),
+}
+HARMONIC = (FORMULA, LC + POISSON, LC + EVEN, GREEDY_H, BOUND)
+BINARY = (BLC_FORMULA, BLC + POISSON, BLC + EVEN, GREEDY_B, BINARY_BOUND)
+
+MIXED, UNOBSERVED = "mixed", "unobserved"
+LARGE = {"num_pages": 100_000, "start": 60.0, "end": 120.0}
+SMALL = {"num_pages": 1000, "start": 200.0, "end": 1200.0}
+QUICK = {"num_pages": 200, "start": 20.0, "end": 60.0}
+LARGE_DRAWS = 6
+KINDS = (UNOBSERVED, MIXED)
+LARGER = tuple(f"{kind}, m=100000" for kind in KINDS)
+SMALLER = tuple(f"{kind}, m=1000" for kind in KINDS)
+EVERYWHERE = (*LARGER, *SMALLER)
+ALONE = (LARGER[0], SMALLER[0])
+BELOW = {J_H: "J_h_below", J_B: "J_b_below"}
+"""The share by which a cost is below that of its Poisson policy's formula, LC's or BLC's."""
+NO_PAPER = "not in the paper"
+
+EXPECTED = (
+    *(
+        Range(label, 0.30, 0.37, EVERYWHERE, "expected: about a third", metric=BELOW[J_H])
+        for label in (LC + EVEN, GREEDY_H, BOUND)
+    ),
+    *(Range(LC + POISSON, -0.02, 0.02, EVERYWHERE, "props. 1, 4", metric=BELOW[J_H]),),
+    *(Range(BLC + POISSON, -0.02, 0.02, ALONE, "eq. 12", metric=BELOW[J_B]),),
+    Trend(FORMULA, "above", LC + EVEN, EVERYWHERE, NO_PAPER),
+    Trend(LC + EVEN, "above", GREEDY_H, EVERYWHERE, NO_PAPER),
+    Trend(GREEDY_H, "not below", BOUND, EVERYWHERE, "it is a bound in the long run"),
+    Range(GREEDY_H, -0.005, 0.005, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
+    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
+    Range(GREEDY_B, 0.15, 0.35, ALONE, "margin set afterwards", metric=BELOW[J_B]),
+)
+
+
+def drawn(seed: int, kind: str, num_pages: int) -> Instance:
+    """The instance of a seed, with signals of its pages or without."""
+    bandwidth = CRAWLS_PER_PAGE * num_pages
+    found = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    if kind == MIXED:
+        return found
+    unheard = np.zeros(num_pages, np.bool_)
+    return complete_or_not(found.importance, found.change_rate, unheard, bandwidth=bandwidth)
+
+
+def crawled(
+    seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs of a policy, simulated from ``start`` to ``end``."""
+    return compiled_costs(drawn(seed, kind, num_pages), SIMULATED[label](), seed, start, end)
+
+
+def told(
+    seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Costs by formula, or those of a bound."""
+    instance = drawn(seed, kind, num_pages)
+    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    if label == BINARY_BOUND:
+        return {J_B: binary_bound(instance)}
+    name = label.partition(",")[0]
+    costs = formula_costs(name, pages, instance.bandwidth)
+    return {metric: costs[metric] for metric in (J_H, J_B)}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All labels, with and without signals, at both sizes."""
+    measures = {
+        label: partial(crawled if label in SIMULATED else told, label=label)
+        for label in (*HARMONIC, *BINARY)
+    }
+    sizes = (
+        {SMALLER: (QUICK, None)}
+        if quick
+        else {LARGER: (LARGE, LARGE_DRAWS), SMALLER: (SMALL, None)}
+    )
+    return [
+        Measurement(name, measures, {"kind": kind, **size}, ID, most=most)
+        for names, (size, most) in sizes.items()
+        for name, kind in zip(names, KINDS, strict=True)
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """How far costs are below the Poisson policies', and the harmonic ones over the bound."""
+    return list(_derived(rows))
+
+
+def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+    found = {(row.setting, row.policy, row.seed, row.metric): row.value for row in rows}
+    for (setting, label, seed, metric), value in found.items():
+        if metric not in BELOW:
+            continue
+        base = found.get((setting, FORMULA if label in HARMONIC else BLC_FORMULA, seed, metric))
+        if base is not None and label not in (FORMULA, BLC_FORMULA):
+            yield Row(ID, setting, label, seed, BELOW[metric], 1.0 - value / base)
+        bound = found.get((setting, BOUND, seed, metric))
+        if metric == J_H and label == GREEDY_H and bound is not None:
+            yield Row(ID, setting, label, seed, "J_h_over_bound", value / bound - 1.0)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw costs over those of the Poisson policies' formulas, a line of panels per setting."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES
+    from scripts.reporting.charts import COLOURS, bare, save
+
+    settings = list(dict.fromkeys(row.setting for row in rows))
+    figure = Figure(figsize=(11.0, 1.0 + 1.9 * len(settings)), layout="constrained")
+    grid = figure.subplots(len(settings), 2, squeeze=False, sharex="col")
+    parts = ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA))
+    for line, setting in zip(grid, settings, strict=True):
+        for axes, (metric, labels, _) in zip(line, parts, strict=True):
+            below = {
+                item.policy: item
+                for item in summarize(rows, BELOW[metric])
+                if item.setting == setting
+            }
+            shown = [label for label in labels if label in below][::-1]
+            axes.errorbar(
+                [100.0 * (1.0 - below[label].mean) for label in shown],
+                range(len(shown)),
+                xerr=np.nan_to_num([100.0 * below[label].half_width for label in shown]),
+                fmt="o",
+                color=COLOURS[0],
+                capsize=3,
+            )
+            axes.axvline(100.0, color="#000000", linestyle="--", linewidth=1.0)
+            axes.set_yticks(range(len(shown)), shown)
+            axes.set_ylim(-0.6, len(shown) - 0.4)
+            count = max(item.seeds for item in below.values())
+            axes.set_title(f"{setting}, {count} draws", fontsize=10)
+            bare(axes)
+    for axes, (metric, _, base) in zip(grid[-1], parts, strict=True):
+        axes.set_xlabel(f"{COST_NAMES[metric]}, in % of that of {base}")
+    figure.suptitle(
+        f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
+        fontsize=11,
+    )
+    save(figure, path)
+
+
+PICTURES = {"costs": plot}

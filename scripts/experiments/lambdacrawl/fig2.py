@@ -1,0 +1,131 @@
+"""Kolobov et al., figure 2: what complete observation is worth on the pages that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, draw_urls
+from scripts.experiments.lambdacrawl.setup.costs import (
+    AT_PAR,
+    BLC,
+    BLC_EPS,
+    INFINITE,
+    J_B,
+    J_H,
+    LC,
+    SAVED,
+    Pages,
+    formula_costs,
+    saved,
+)
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
+CLAIM = (
+    "On the pages whose every change is signalled, to heed signals (LC-CO) at least halves both "
+    "costs. Without, LC-IO is at par with BLC and BLC-eps in the binary cost (here: somewhat "
+    "worse) and much better in the harmonic one."
+)
+METRIC = J_H
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+
+CO, IO = "LC-CO", "LC-IO"
+REFERENCE = CO
+LABELS = {CO: (LC, True), IO: (LC, False), BLC: (BLC, False), BLC_EPS: (BLC_EPS, False)}
+"""The policy and whether it hears signals, by the paper's label."""
+
+FULL, FULL_DRAWS = 18_532_314, 3
+SMALL, QUICK_PAGES = 100_000, 10_000
+BOTH = ("of 18532314", "of 100000")
+PAPER = "section 7, figure 2"
+BINARY_GAP = "LC-IO_above"
+
+CLAIMS = (
+    Claim(
+        "Heeding signals makes both costs at least 50% lower",
+        PAPER,
+        tuple(
+            Range(label, 0.5, 1.0, BOTH, PAPER, metric=SAVED[metric])
+            for metric, labels in ((J_H, (IO, BLC_EPS)), (J_B, (IO, BLC, BLC_EPS)))
+            for label in labels
+        ),
+        "the share by which LC-CO's cost is below that of the policy; BLC's J_h is infinite",
+    ),
+    Claim(
+        "Without signals, LC-IO is at par with BLC and BLC-eps in the binary cost",
+        PAPER,
+        tuple(
+            Range(label, -AT_PAR, AT_PAR, BOTH, "margin ours", metric=BINARY_GAP)
+            for label in (BLC, BLC_EPS)
+        ),
+        "J_b of LC-IO over the policy's, minus 1; the margin is that of the other figures",
+    ),
+    Claim(
+        "It is markedly better in the harmonic one",
+        PAPER,
+        (
+            Trend(BLC_EPS, "above", IO, BOTH, PAPER),
+            Range(BLC, 0.99, 1.0, BOTH, PAPER, metric=INFINITE),
+        ),
+    ),
+)
+EXPECTED = ()
+
+
+@lru_cache(maxsize=1)
+def drawn(seed: int, num_pages: int) -> Pages:
+    """The pages with complete observation among ``num_pages`` of the stand-in set."""
+    urls = draw_urls(np.random.default_rng([seed, 1]), num_pages)
+    return Pages(*(values[urls.declared] for values in urls))
+
+
+def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
+    """Costs of a policy on the pages of a seed."""
+    pages, (policy, hears) = drawn(seed, num_pages), LABELS[label]
+    heard = pages._replace(complete=pages.complete & hears)
+    return formula_costs(policy, heard, CRAWLS_PER_PAGE * pages.importance.size)
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """The whole set three times, and smaller ones for intervals."""
+    measures = {label: partial(measure, label=label) for label in LABELS}
+    sizes = {BOTH[1]: QUICK_PAGES} if quick else {BOTH[0]: FULL, BOTH[1]: SMALL}
+    return [
+        Measurement(
+            name, measures, {"num_pages": size}, most=FULL_DRAWS if name in BOTH[:1] else None
+        )
+        for name, size in sizes.items()
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """What LC-CO saves, and how far LC-IO's binary cost is above BLC's and BLC-eps's."""
+    return [*saved(rows, CO), *_gaps(rows)]
+
+
+def _gaps(rows: Sequence[Row]) -> Iterator[Row]:
+    base = {(row.setting, row.seed): row.value for row in rows if row[2:5:2] == (IO, J_B)}
+    for row in rows:
+        key = row.setting, row.seed
+        if row.metric == J_B and row.policy in (BLC, BLC_EPS) and key in base:
+            yield row._replace(metric=BINARY_GAP, value=base[key] / row.value - 1.0)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw both costs on the largest set that was played."""
+    from scripts.experiments.lambdacrawl.setup.charts import cost_bars
+
+    cost_bars(
+        rows,
+        path,
+        title=f"{TITLE}, stand-in, R = 0.2 per page and day",
+        settings=BOTH,
+        labels=tuple(LABELS),
+        infinite=(BLC,),
+    )

@@ -1,0 +1,335 @@
+"""Kolobov et al., figure 3: policies that learn change rates while they crawl, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from crawl_envs import instances
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.types import FloatArray, Instance
+from policies import lambdacrawl as learning
+from policies.solvers import Allocation
+from scripts.experiments.lambdacrawl.setup.costs import (
+    AT_PAR,
+    BLC_EPS,
+    FLOOR,
+    J_B,
+    J_H,
+    LC,
+    LCA,
+    Pages,
+    allocated,
+    formula_costs,
+    poisson_costs,
+)
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
+CLAIM = (
+    "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and ends "
+    "above LLC, but below BLLC-eps, most of all in the binary cost."
+)
+METRIC = "final"
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+ID = "CrawlHarmonic-v0"
+
+LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
+MORE = "LLC, 2.6x the crawls"
+EXTENDED = 2.6
+"""Crawls that the public code observes for one of the budget: 0.51 instead of 0.2 a day."""
+LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
+"""What each learner would be if it knew change rates."""
+
+LEARNERS: dict[str, Callable[..., Any]] = {
+    LLC: learning.LambdaLearnAndCrawl,
+    LLCA: learning.LambdaLearnAndCrawlApprox,
+    BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
+    MORE: learning.LambdaLearnAndCrawl,
+}
+PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
+SIZES = {
+    PAPERS: {"num_pages": 100_000, "days": 21},
+    LONG: {"num_pages": 10_000, "days": 240},
+}
+QUICK = {"num_pages": 1000, "days": 6}
+EVERYWHERE = tuple(SIZES)
+PAPER = "section 7, figure 3"
+NEAR = (0.05, 0.02)
+SETTLED = tuple(f"days_to_{100 * near:g}%" for near in NEAR)
+"""The first day from which on J_h is at most so far above its own limit, where all runs come."""
+NEVER = tuple(f"never_within_{100 * near:g}%" for near in NEAR)
+"""Whether that is never so; if it is in any run of a learner, its days are told as AT_LEAST."""
+AT_LEAST = "_at_least"
+"""Of days; where it is never so, all days count and one more, so that only a bound is known."""
+LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in NEAR)
+"""Whether BLLC-eps comes so near to its limit on a later day than LLC, if at all."""
+START, FIRST, MIDDLE, LAST = "day_0", "day_1", "day_7", "final"
+EXCESS, EXCESS_B, LIMIT_H, LIMIT_B = "excess", "excess_b", "limit", "limit_b"
+DISTANCE = "rates_distance"
+"""Sum over pages of the distance of true crawl rates to those of the limit, over R, by day."""
+DISTANCES = {0: f"{DISTANCE}_day_0", 21: f"{DISTANCE}_day_21", 240: f"{DISTANCE}_day_240"}
+FALLS = f"{DISTANCE}_falls"
+"""Whether it falls from each of these days, and the first, to the next."""
+ALL_DAYS = "above_LLC_on_all_days"
+"""Whether J_h is above LLC's on every day, the first included."""
+CHOSEN = "at the chosen spread of importance"
+
+CLAIMS = (
+    Claim(
+        "LLC converges to LC",
+        "proposition 8, figure 3",
+        (
+            Range(LLC, -0.01, AT_PAR, EVERYWHERE, "margin ours", metric=EXCESS),
+            Range(LLC, 0.99, 1.0, EVERYWHERE, "proposition 8", metric=FALLS),
+        ),
+        "excess is J_h of the last day's policy over J_h of LC, minus 1; proposition 8 is about "
+        "rates and probabilities: whether their distance to LC's falls in every run. The public "
+        "code's curves cannot be trusted: README.md",
+    ),
+    Claim(
+        "LLC converges notably faster than BLLC-eps",
+        PAPER,
+        (
+            Trend(BLLC, "above", LLC, EVERYWHERE, "measure ours", metric=SETTLED[0]),
+            Range(BLLC, 0.9, 1.0, EVERYWHERE, "measure and margin ours", metric=LATER[1]),
+        ),
+        "days until J_h stays within 5% of the learner's own limit, and the share of runs in which "
+        "it does so within 2% on a later day than LLC's, if at all",
+    ),
+    Claim(
+        "LLCA converges even faster than LLC, as it learns fewer parameters",
+        PAPER,
+        (
+            Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=SETTLED[1]),
+            Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=FIRST),
+        ),
+        "days until J_h stays within 2% of the learner's own limit (LLCA is within 5% before it "
+        "has seen anything), and J_h after one day of observations. How far LLCA is above LLC "
+        "hangs on the chosen spread of importance: with 1 or less it starts 1% above, and has a "
+        "limit well below where LLC starts (`spread`)",
+    ),
+    Claim(
+        "LLCA's asymptotic policy is worse than LLC's",
+        PAPER,
+        (Trend(LLCA, "above", LLC, EVERYWHERE, PAPER, metric=LIMIT_H),),
+    ),
+    Claim(
+        "It is better than BLLC-eps's, especially in the binary cost",
+        PAPER,
+        (
+            Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_H),
+            Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_B),
+        ),
+    ),
+)
+EXPECTED = (
+    Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
+    Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
+    Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
+    Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
+)
+
+
+def drawn(seed: int, label: str, num_pages: int) -> Instance:
+    """The instance of a seed, fresh draws of the stand-in's law; BLLC-eps hears no signals."""
+    bandwidth = CRAWLS_PER_PAGE * num_pages * (EXTENDED if label == MORE else 1.0)
+    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    if label != BLLC:
+        return instance
+    unheard = np.zeros(num_pages, np.bool_)
+    return complete_or_not(instance.importance, instance.change_rate, unheard, bandwidth=bandwidth)
+
+
+def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
+    """Both costs of the policy of every day, 0 to ``days``, by formula, and how far its rates are.
+
+    Costs and rates are those under the true change rates.
+    """
+    instance = drawn(seed, label, num_pages)
+    env = gymnasium.make(
+        ID,
+        num_pages=num_pages,
+        bandwidth=instance.bandwidth,
+        horizon=float(days),
+        instance="lambdacrawl",
+        reveal="importance",
+    )
+    observation, _ = env.reset(seed=seed, options={"instance": instance})
+    core: Any = env.unwrapped
+    learner = LEARNERS[label](env)
+    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    bandwidth = CRAWLS_PER_PAGE * num_pages
+    best = true_rates(pages, allocated(LIMIT[label], pages, bandwidth), label)
+    plans = []
+    for day in range(days + 1):
+        if day < days:
+            action, _ = learner.predict(observation)
+            plans.append(_plan(label, instance, learner))
+            observation, *_ = env.step(action)
+        else:
+            learner.observe(core.last_log())
+            plans.append(_plan(label, instance, learner))
+    costs = [
+        poisson_costs(pages, plan.rates, None if label == BLLC else plan.probabilities)
+        for plan in plans
+    ]
+    gaps = [np.abs(true_rates(pages, plan, label) - best).sum() / bandwidth for plan in plans]
+    limit = formula_costs(LIMIT[label], pages, bandwidth)
+    return {
+        **indexed(J_H, [cost[J_H] for cost in costs]),
+        **indexed(J_B, [cost[J_B] for cost in costs]),
+        **indexed(DISTANCE, gaps),
+        LIMIT_H: limit[J_H],
+        LIMIT_B: limit[J_B],
+        "crawl_rate": core.ledger().crawls / days / num_pages,
+    }
+
+
+def true_rates(pages: Pages, plan: Allocation, label: str) -> FloatArray:
+    """Return how often pages are crawled, (m,): where signals are answered, as often as they come.
+
+    Allocations tell the rate at which signals were believed to come.
+    """
+    if label == BLLC or plan.probabilities is None:
+        return plan.rates
+    return np.where(pages.complete, plan.probabilities * pages.change_rate, plan.rates)
+
+
+def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
+    plan: Allocation = learner.allocation()
+    if label == MORE:  # more observations, the same budget
+        pages = Pages(instance.importance, learner.estimate(), instance.complete)
+        plan = allocated(LC, pages, CRAWLS_PER_PAGE * instance.num_pages)
+    return plan
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """The paper's set-up, and a smaller one that goes on for longer."""
+    sizes = {PAPERS: QUICK} if quick else SIZES
+    measures = {label: partial(learned, label=label) for label in LEARNERS}
+    few = {label: measures[label] for label in (LLC, LLCA, BLLC)}
+    return [
+        Measurement(name, measures if name == PAPERS else few, size, ID)
+        for name, size in sizes.items()
+    ]
+
+
+def days_until(excess: FloatArray, near: float) -> float:
+    """Return the first entry from which on all are at most ``near``; their number if none is."""
+    far = np.flatnonzero(excess > near)
+    return float(far[-1] + 1) if far.size else 0.0
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Costs of some days, the distance to the limit, and the days to come near it."""
+    return [*_derived(rows), *_settling(rows), *_falling(rows)]
+
+
+def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+    limits = {row[1:4]: row.value for row in rows if row.metric == LIMIT_H}
+    binary = {row[1:4]: row.value for row in rows if row.metric == LIMIT_B}
+    courses, other = gathered(rows, J_H), gathered(rows, J_B)
+    for key, course in courses.items():
+        excess = course / limits[key] - 1.0
+        found = {
+            START: course[0],
+            FIRST: course[1],
+            MIDDLE: course[min(7, course.size - 1)],
+            LAST: course[-1],
+            EXCESS: excess[-1],
+            EXCESS_B: other[key][-1] / binary[key] - 1.0,
+        }
+        others = courses.get((key[0], LLC, key[2]))
+        if key[1] == LLCA and others is not None:
+            found[ALL_DAYS] = float(np.all(course > others))
+        for metric, value in found.items():
+            yield Row(ID, *key, metric, float(value))
+
+
+def _settling(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield days to come near the limit, and whether they are more than LLC's."""
+    limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
+    for near, settled, never, later in zip(NEAR, SETTLED, NEVER, LATER, strict=True):
+        days = {
+            key: days_until(course / limits[key] - 1.0, near) for key, course in courses.items()
+        }
+        missed = {key for key, course in courses.items() if days[key] >= course.size}
+        bounded = {key[:2] for key in missed}
+        for key, value in days.items():
+            name = settled + AT_LEAST if key[:2] in bounded else settled
+            yield Row(ID, *key, name, value)
+            yield Row(ID, *key, never, float(key in missed))
+            own = key[0], LLC, key[2]
+            if key[1] == BLLC and own in days:
+                yield Row(ID, *key, later, float(value > days[own]))
+
+
+def _falling(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield distances of rates on some days, and whether they fall."""
+    for key, course in gathered(rows, DISTANCE).items():
+        told = {day: float(course[day]) for day in DISTANCES if day < course.size}
+        for day, value in told.items():
+            yield Row(ID, *key, DISTANCES[day], value)
+        falls = all(late < early for early, late in pairwise(told.values()))
+        yield Row(ID, *key, FALLS, float(falls))
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw both costs of the policies of each day, over LC's, with dashed limits."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, band, style_of
+    from scripts.reporting.charts import bare, save
+
+    courses = {metric: gathered(rows, metric) for metric in (J_H, J_B)}
+    limits = {J_H: _by_key(rows, LIMIT_H), J_B: _by_key(rows, LIMIT_B)}
+    settings = list(dict.fromkeys(key[0] for key in courses[J_H]))
+    figure = Figure(figsize=(11.0, 0.9 + 3.9 * len(settings)), layout="constrained")
+    grid = figure.subplots(len(settings), 2, squeeze=False)
+    for line, setting in zip(grid, settings, strict=True):
+        seeds = sorted({key[2] for key in courses[J_H] if key[0] == setting})
+        for axes, metric in zip(line, (J_H, J_B), strict=True):
+            base = {seed: limits[metric][setting, LLC, seed] for seed in seeds}
+            for position, label in enumerate(LEARNERS):
+                if (setting, label, seeds[0]) not in courses[metric]:
+                    continue
+                style = {"color": style_of(position)["color"], "label": label}
+                found = [courses[metric][setting, label, seed] / base[seed] for seed in seeds]
+                band(axes, range(len(found[0])), np.array(found), style)
+                if label != MORE:
+                    ends = [limits[metric][setting, label, seed] / base[seed] for seed in seeds]
+                    axes.axhline(
+                        float(np.mean(ends)),
+                        color=style["color"],
+                        linestyle="--",
+                        linewidth=1.1,
+                        label=f"limit: {LIMIT[label]}",
+                    )
+            axes.set_title(f"{setting}, {len(seeds)} runs", fontsize=10)
+            axes.set_xlabel("days of observations before the policy was made")
+            axes.set_ylabel(f"{COST_NAMES[metric]} over LC's")
+            bare(axes)
+    figure.suptitle(
+        f"{TITLE}\nlong-run cost of each day's policy under the true rates; bands: 95% intervals",
+        fontsize=11,
+    )
+    handles, names = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    save(figure, path)
+
+
+def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str, int], float]:
+    return {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == metric}
+
+
+PICTURES = {"learning": plot}

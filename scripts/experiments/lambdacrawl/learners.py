@@ -1,0 +1,310 @@
+"""Learning while crawling on a small set: cost over time, and the regret of explore-then-commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs import instances
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.types import FloatArray, Instance
+from policies import lambdacrawl as learning
+from scripts.experiments.lambdacrawl.setup.costs import (
+    BINARY_BOUND,
+    BOUND,
+    FLOOR,
+    J_B,
+    J_H,
+    LC,
+    Pages,
+    binary_bound,
+    formula_costs,
+)
+from scripts.experiments.lambdacrawl.setup.long_run import compiled_course, stepped_costs
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Learning while crawling, one page per slot"
+CLAIM = (
+    "Ours: LLC comes near what it would do if it knew the rates. MirrorSync and AsyncMirrorSync, "
+    "which model no changes and descend the slope of the binary cost, still cost more than LLC in "
+    "that cost on pages without signals after as many crawls, and more than the optimum after "
+    "four times as many."
+)
+CLAIMS = ()
+METRIC = "last_J_h"
+REPETITIONS, QUICK_REPETITIONS = 6, 2
+ID = "CrawlHarmonic-v0"
+
+GREEDY = "GREEDY-HARMONIC, told"
+EVEN = "LC even, told"
+LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
+ETC, MIRROR, ASYNC = "ETC", "MirrorSync", "AsyncMirrorSync"
+REFERENCE = GREEDY
+COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
+TOLD: dict[str, Callable[[], Any]] = {
+    GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
+}
+LEARNERS: dict[str, Callable[..., Any]] = {
+    LLC: learning.LambdaLearnAndCrawl,
+    LLCA: learning.LambdaLearnAndCrawlApprox,
+    BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
+    ETC: learning.ExploreThenCommit,
+    MIRROR: learning.MirrorSync,
+    ASYNC: learning.AsyncMirrorSync,
+}
+PROBING = (MIRROR, ASYNC)
+FORMULAS = (LC, BOUND, BINARY_BOUND)
+BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
+LIMITS = {J_H: "J_h_limit", J_B: "J_b_limit"}
+
+MIXED, UNOBSERVED = "mixed", "unobserved"
+KINDS = (MIXED, UNOBSERVED)
+ALONE = (UNOBSERVED,)
+"""Where those who heed no signals are compared with those who do."""
+EARLY_TIMES = (0.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
+TIMES = (*EARLY_TIMES, 10000.0, 20000.0)
+"""Between which costs are measured; only those who know no model play on after EARLY_TIMES."""
+NUM_PAGES, QUICK_PAGES, QUICK_TIMES = 100, 30, TIMES[:6]
+
+REGRET, SLOPE = "regret", "slope"
+REGRET_SETTING = "regret"
+HORIZONS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
+QUICK_HORIZONS = HORIZONS[:3]
+COMMON = len(EARLY_TIMES) - 2
+"""The last window that all play: 2,000 to 5,000."""
+LAST, EARLY = {J_H: "last_J_h", J_B: "last_J_b"}, "early_J_h"
+"""Costs in the common window, and from 10 to 20."""
+ABOVE = {J_H: "J_h_above", J_B: "J_b_above"}
+"""Cost in the common window over that of LC, even, which is told the change rates, minus 1."""
+EXCESS = {J_H: "J_h_over_bound", J_B: "J_b_over_bound"}
+ENDS = {J_H: "J_h_over_bound_at_end", J_B: "J_b_over_bound_at_end"}
+"""Cost over the least of all policies, minus 1, in the common window and in the last one played."""
+NO_PAPER = "not in the paper"
+
+EXPECTED = (
+    Range(LLC, -0.03, 0.03, KINDS, "margin ours", metric=ABOVE[J_H]),
+    *(Trend(label, "above", LLC, ALONE, NO_PAPER, metric=LAST[J_B]) for label in PROBING),
+    *(Range(label, 0.0, np.inf, ALONE, "an optimum", metric=ENDS[J_B]) for label in PROBING),
+    Trend(ETC, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
+    Trend(LLCA, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
+    Trend(LLC, "above", GREEDY, KINDS, NO_PAPER, metric=LAST[J_H]),
+    Range(
+        ETC,
+        -np.inf,
+        0.5,
+        (REGRET_SETTING,),
+        "Upadhyay et al., AAAI 2020: O(sqrt T) in a setting of theirs",
+        metric=SLOPE,
+    ),
+)
+
+
+def drawn(seed: int, kind: str, num_pages: int) -> Instance:
+    """Pages of the instance ``mixed``, with signals or without."""
+    bandwidth = CRAWLS_PER_PAGE * num_pages
+    found = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    if kind == MIXED:
+        return found
+    unheard = np.zeros(num_pages, np.bool_)
+    return complete_or_not(found.importance, found.change_rate, unheard, bandwidth=bandwidth)
+
+
+def played(
+    seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
+) -> Mapping[str, float]:
+    """Both costs of a policy between the given times, 0 and what follows."""
+    instance = drawn(seed, kind, num_pages)
+    if label not in PROBING:
+        times = [time for time in times if time <= EARLY_TIMES[-1]]
+    if label in TOLD:
+        costs = compiled_course(instance, TOLD[label](), seed, times[1:])
+    else:
+        env = _made(seed, instance, times[-1], probe=label in PROBING)
+        costs = stepped_costs(env, LEARNERS[label](env), seed, np.array(times))
+    return {
+        **indexed(J_H, [cost[J_H] for cost in costs]),
+        **indexed(J_B, [cost[J_B] for cost in costs]),
+    }
+
+
+def told(
+    seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
+) -> Mapping[str, float]:
+    """Both costs by formula; of a bound, the one that it is of."""
+    instance = drawn(seed, kind, num_pages)
+    if label == BINARY_BOUND:
+        return {LIMITS[J_B]: binary_bound(instance)}
+    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    costs = formula_costs(label, pages, instance.bandwidth)
+    return {LIMITS[metric]: costs[metric] for metric in LIMITS}
+
+
+def _made(seed: int, instance: Instance, horizon: float, probe: bool = False) -> Any:
+    env = gymnasium.make(
+        ID,
+        num_pages=instance.num_pages,
+        bandwidth=instance.bandwidth,
+        horizon=horizon,
+        action="page",
+        probe=probe,
+        reveal="importance",
+    )
+    env.reset(seed=seed, options={"instance": instance})
+    return env
+
+
+def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[str, float]:
+    """What explore-then-commit costs more up to each horizon than LC that is told the rates.
+
+    In units of the pages' total importance times a unit of time; both meet the same events.
+    """
+    instance = drawn(seed, UNOBSERVED, num_pages)
+    found = []
+    for horizon in horizons:
+        env = _made(seed, instance, horizon)
+        [cost] = stepped_costs(env, LEARNERS[ETC](env), seed, np.array([0.0, horizon]))
+        [best] = compiled_course(instance, TOLD[EVEN](), seed, [horizon])
+        found.append(horizon * (cost[J_H] - best[J_H]) / instance.importance.sum())
+    return indexed(REGRET, found)
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Policies over time, with signals and without, and regrets over horizons."""
+    measures = {
+        **{label: partial(told, label=label) for label in FORMULAS},
+        **{label: partial(played, label=label) for label in (*TOLD, *LEARNERS)},
+    }
+    pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
+    times = {"times": list(QUICK_TIMES if quick else TIMES)}
+    horizons = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
+    return [
+        *(Measurement(kind, measures, {"kind": kind, **pages, **times}, ID) for kind in KINDS),
+        Measurement(REGRET_SETTING, {ETC: regrets}, pages | horizons, ID),
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Costs of some windows, also over what they are compared with, and how regret grows."""
+    return [*_lasts(rows), *_slopes(gathered(rows, REGRET))]
+
+
+def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
+    for metric in LAST:
+        courses = gathered(rows, metric)
+        limits = {row[1:4]: row.value for row in rows if row.metric == LIMITS[metric]}
+        for (setting, label, seed), course in courses.items():
+            last = min(COMMON, course.size - 1)
+            found = {LAST[metric]: course[last]}
+            if metric == J_H:
+                found[EARLY] = course[2]
+            knowing = courses.get((setting, EVEN, seed))
+            if knowing is not None and label != EVEN:
+                found[ABOVE[metric]] = course[last] / knowing[last] - 1.0
+            bound = limits.get((setting, BOUNDS[metric], seed))
+            if bound is not None:
+                found[EXCESS[metric]] = course[last] / bound - 1.0
+                found[ENDS[metric]] = course[-1] / bound - 1.0
+            for name, value in found.items():
+                yield Row(ID, setting, label, seed, name, float(value))
+
+
+def _slopes(found: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
+    """Yield jackknife pseudo-values of the slope of ln(mean regret) over ln(horizon)."""
+    values = np.array(list(found.values()))
+    count = len(values)
+    if count < 2:
+        return
+    whole = growth(values.mean(axis=0))
+    for (setting, label, seed), row in zip(found, values, strict=True):
+        part = growth((values.sum(axis=0) - row) / (count - 1))
+        pseudo = count * whole - (count - 1) * part
+        if np.isfinite(pseudo):
+            yield Row(ID, setting, label, seed, SLOPE, float(pseudo))
+
+
+def growth(regret: FloatArray) -> float:
+    """Return the slope of ln(regret) over ln(horizon), NaN where one is not positive."""
+    if np.any(regret <= 0.0):
+        return np.nan
+    return float(np.polyfit(np.log(HORIZONS[: regret.size]), np.log(regret), 1)[0])
+
+
+def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
+    """Draw a cost over time, over that of LambdaCrawl's formula, a panel per kind of pages."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, band, style_of
+    from scripts.reporting.charts import bare, save
+
+    courses = gathered(rows, metric)
+    limits = {row[1:4]: row.value for row in rows if row.metric == LIMITS[metric]}
+    figure = Figure(figsize=(12.0, 5.4), layout="constrained")
+    panels = figure.subplots(1, len(KINDS), sharey=True)
+    for axes, kind in zip(panels, KINDS, strict=True):
+        seeds = sorted({key[2] for key in courses if key[0] == kind})
+        for position, label in enumerate((*TOLD, *LEARNERS)):
+            found = [courses[kind, label, seed] / limits[kind, LC, seed] for seed in seeds]
+            count = len(found[0])
+            edges = np.array(TIMES[: count + 1])
+            middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
+            style = {**style_of(position), "label": label, "markersize": 5}
+            band(axes, middle, np.array(found), style)
+        best = BOUNDS[metric]
+        ratio = float(np.mean([limits[kind, best, s] / limits[kind, LC, s] for s in seeds]))
+        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label="LC, Poisson, told")
+        axes.axhline(ratio, color="#000000", linestyle=":", linewidth=1.1, label=best)
+        axes.set_xscale("log")
+        axes.set_title(f"{kind}, {len(seeds)} draws", fontsize=10)
+        axes.set_xlabel("time (logarithmic scale; 0.2 crawls per page and unit)")
+        bare(axes)
+    panels[0].set_ylabel(f"{COST_NAMES[metric]} over that of LC's formula")
+    figure.suptitle(
+        f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
+        fontsize=11,
+    )
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
+    save(figure, path)
+
+
+def draw_regret(rows: Sequence[Row], path: Path) -> None:
+    """Draw the regret of explore-then-commit over the horizon, beside sqrt(T)."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import curve
+    from scripts.reporting.charts import COLOURS, bare, save
+
+    values = np.array(list(gathered(rows, REGRET).values()))
+    at = np.array(HORIZONS[: values.shape[1]])
+    figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+    axes = figure.subplots()
+    curve(axes, list(at), list(values.T), {"color": COLOURS[0], "marker": "o", "label": ETC})
+    root = values.mean(axis=0)[-1] * np.sqrt(at / at[-1])
+    axes.plot(at, root, color=COLOURS[1], linestyle="--", label="proportional to sqrt(T)")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("horizon T (logarithmic scale), of which sqrt(T) is spent exploring")
+    axes.set_ylabel("regret to LC even, told (logarithmic scale)")
+    axes.set_title(
+        f"Explore, then commit: regret, {len(values)} draws\nbars: 95% intervals", fontsize=11
+    )
+    bare(axes)
+    axes.legend(frameon=False)
+    save(figure, path)
+
+
+PICTURES = {
+    "harmonic": partial(draw, metric=J_H),
+    "binary": partial(draw, metric=J_B),
+    "regret": draw_regret,
+}

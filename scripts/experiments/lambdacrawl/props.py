@@ -1,0 +1,227 @@
+"""Propositions 1 and 4 and eqs. 8, 12, 13 of LambdaCrawl beside simulations; who is starved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs import instances
+from crawl_envs.evaluation import Row, simulate, summarize
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.types import FloatArray, Instance
+from scripts.experiments.lambdacrawl.setup.costs import (
+    BLC,
+    BLC_EPS,
+    FLOOR,
+    J_B,
+    J_H,
+    LC,
+    LCA,
+    Pages,
+    formula_costs,
+)
+from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Level, Range
+
+TITLE = "Formulas of LambdaCrawl, simulated"
+CLAIM = (
+    "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of crawls at "
+    "a share of the signals; LC starves no source, BLC does."
+)
+METRIC = J_H
+REPETITIONS, QUICK_REPETITIONS = 20, 3
+ID = "CrawlHarmonic-v0"
+
+UNOBSERVED, COMPLETE, MIXED = "unobserved", "complete", "mixed"
+KINDS = (UNOBSERVED, COMPLETE, MIXED)
+SIZE = {"num_pages": 1000, "start": 500.0, "end": 2500.0}
+QUICK = {"num_pages": 100, "start": 50.0, "end": 250.0}
+STARVING = "no page forgotten"
+LONG, QUICK_LONG = {"num_pages": 300, "days": 10_000.0}, {"num_pages": 100, "days": 1000.0}
+
+POLICIES: dict[str, Callable[[], Any]] = {
+    LC: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
+    LCA: partial(crawl_policies.make, "LambdaCrawlApprox", action_form="rates"),
+    BLC_EPS: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates", floor=FLOOR),
+}
+COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
+LASTING: dict[str, Callable[[], Any]] = {
+    LC: POLICIES[LC],
+    "LC, even": partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
+    "GREEDY-HARMONIC": partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    BLC: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates"),
+}
+FORGOTTEN, LONGEST = "never_crawled", "longest_interval"
+NONE = 1e-4
+"""Below the share that one page is of those of 20 draws."""
+GAPS = {J_H: "J_h_gap", J_B: "J_b_gap"}
+"""Simulated cost over the formula's, minus 1."""
+SCORES = {J_H: "J_h_errors", J_B: "J_b_errors"}
+"""The mean gap in standard errors."""
+WITHIN = 3.0
+
+
+def _levels(metric: str, kinds: Sequence[str], labels: Sequence[str], what: str) -> tuple[Any, ...]:
+    return tuple(
+        Level(kind, label, 0.0, WITHIN, f"{what}, simulated", metric=SCORES[metric])
+        for kind in kinds
+        for label in labels
+    )
+
+
+CLAIMS = (
+    Claim(
+        "The harmonic cost of Poisson crawls is -sum mu ln(rho / (Delta + rho))",
+        "proposition 1, eq. 4",
+        _levels(J_H, (UNOBSERVED,), tuple(POLICIES), "prop. 1"),
+        "the mean difference to the simulation in standard errors, at most three",
+    ),
+    Claim(
+        "That of crawls at a share p of the signals is -sum mu ln p",
+        "proposition 4",
+        _levels(J_H, (COMPLETE,), (LC,), "prop. 4"),
+    ),
+    Claim(
+        "Where both kinds of pages are mixed, it is the sum of both",
+        "section 4.3, eq. 8",
+        _levels(J_H, (MIXED,), tuple(POLICIES), "eq. 8"),
+    ),
+    Claim(
+        "The binary costs are sum mu Delta / (Delta + rho), and sum mu (1 - p)",
+        "supplement, eqs. 12 and 13",
+        (
+            *_levels(J_B, (UNOBSERVED, MIXED), tuple(POLICIES), "eq. 12"),
+            *_levels(J_B, (COMPLETE,), (LC,), "eq. 13"),
+        ),
+    ),
+    Claim(
+        "LC crawls every source that changes, BLC starves some",
+        "section 3, section 7",
+        (
+            Range(LC, 0.0, NONE, (STARVING,), "all are crawled", metric=FORGOTTEN),
+            Range(BLC, 0.001, 1.0, (STARVING,), "margin ours", metric=FORGOTTEN),
+        ),
+        "the share of pages that are never crawled in 10,000 days",
+    ),
+)
+EXPECTED = tuple(
+    Range(label, 0.0, NONE, (STARVING,), "not in the paper", metric=FORGOTTEN)
+    for label in ("LC, even", "GREEDY-HARMONIC")
+)
+
+
+def drawn(seed: int, kind: str, num_pages: int) -> Instance:
+    """Stand-in pages of one kind, or both."""
+    bandwidth = CRAWLS_PER_PAGE * num_pages
+    found = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    if kind == MIXED:
+        return found
+    heard = np.full(num_pages, kind == COMPLETE)
+    return complete_or_not(found.importance, found.change_rate, heard, bandwidth=bandwidth)
+
+
+def compared(
+    seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Both costs, simulated, and how far they are from the formulas'."""
+    instance = drawn(seed, kind, num_pages)
+    found = compiled_costs(instance, POLICIES[label](), seed, start, end)
+    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    formula = formula_costs(label, pages, instance.bandwidth)
+    gaps = {GAPS[metric]: found[metric] / formula[metric] - 1.0 for metric in GAPS}
+    return {**found, **gaps}
+
+
+def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
+    """The share of pages that are never crawled, and the longest interval between crawls."""
+    played = simulate(drawn(seed, MIXED, num_pages), LASTING[label](), days, seed, requests=False)
+    return {
+        FORGOTTEN: float(np.mean(played.crawl_counts == 0)),
+        LONGEST: longest(played.crawls, played.times, num_pages, days),
+    }
+
+
+def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) -> float:
+    """Return the longest time without a crawl of any page, the start and the end included."""
+    everyone = np.arange(num_pages)
+    page = np.concatenate([everyone, pages, everyone])
+    time = np.concatenate([np.zeros(num_pages), times, np.full(num_pages, end)])
+    order = np.lexsort((time, page))
+    page, time = page[order], time[order]
+    return float(np.diff(time)[page[1:] == page[:-1]].max())
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Policies on each kind of pages, and those that last."""
+    compare = {label: partial(compared, label=label) for label in POLICIES}
+    last = {label: partial(lasting, label=label) for label in LASTING}
+    return [
+        *(
+            Measurement(
+                kind,
+                {LC: compare[LC]} if kind == COMPLETE else compare,
+                {"kind": kind, **(QUICK if quick else SIZE)},
+                ID,
+            )
+            for kind in KINDS
+        ),
+        Measurement(STARVING, last, QUICK_LONG if quick else LONG, ID),
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Mean gaps in standard errors."""
+    return list(_derived(rows))
+
+
+def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows:
+        if row.metric in GAPS.values():
+            found.setdefault((row.setting, row.policy, row.metric), []).append(row.value)
+    for (setting, label, metric), values in found.items():
+        if len(values) > 1:
+            error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+            name = next(SCORES[cost] for cost, gap in GAPS.items() if gap == metric)
+            yield Row(ID, setting, label, 0, name, float(np.mean(values)) / error)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw how far simulated costs are from the formulas."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES
+    from scripts.reporting.charts import COLOURS, bare, save
+
+    figure = Figure(figsize=(10.0, 3.8), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    count = 0
+    for axes, (metric, gap) in zip(panels, GAPS.items(), strict=True):
+        items = summarize(rows, gap)[::-1]
+        count = max(count, *(item.seeds for item in items))
+        axes.errorbar(
+            [100.0 * item.mean for item in items],
+            range(len(items)),
+            xerr=[100.0 * item.half_width for item in items],
+            fmt="o",
+            color=COLOURS[0],
+            capsize=3,
+        )
+        axes.axvline(0.0, color="#000000", linestyle="--", linewidth=1.0)
+        axes.set_yticks(range(len(items)), [f"{item.policy}, {item.setting}" for item in items])
+        axes.set_xlabel(f"{COST_NAMES[metric]}: simulated minus formula, in %")
+        bare(axes)
+    figure.suptitle(
+        f"{TITLE}\n{count} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
+        fontsize=11,
+    )
+    save(figure, path)
+
+
+PICTURES = {"gaps": plot}

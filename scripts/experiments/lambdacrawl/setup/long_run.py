@@ -1,0 +1,118 @@
+"""What policies cost in the long run, simulated: after the start, which is all fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.evaluation import simulate
+from crawl_envs.types import FloatArray, Instance, Ledger
+from crawl_envs.types.compiled_policies import CompilablePolicy
+from scripts.experiments.lambdacrawl.setup.costs import J_B, J_H
+
+CRAWL_RATE = "crawls_per_page"
+"""Crawls per page and unit of time."""
+
+NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+"""The ledger at time 0."""
+
+
+def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
+    """Return both costs and the crawls per page between two moments of an episode.
+
+    J_h is the integral of importance times the harmonic penalty, J_b that of the importance of the
+    pages that are stale, over the time; sums over pages. The episode must count the harmonic
+    penalty.
+    """
+    if early.penalty_time is None or late.penalty_time is None:
+        raise ValueError("ledgers must count penalties, got penalty_time=None")
+    time = late.time - early.time
+    stale = (late.alive_time - late.fresh_time) - (early.alive_time - early.fresh_time)
+    return {
+        J_H: (late.penalty_time - early.penalty_time) / time,
+        J_B: stale / time,
+        CRAWL_RATE: (late.crawls - early.crawls) / time / num_pages,
+    }
+
+
+def compiled_costs(
+    instance: Instance, policy: CompilablePolicy, seed: int, start: float, end: float
+) -> Mapping[str, float]:
+    """Return what a policy with a compiled form costs from ``start`` to ``end``.
+
+    It is an episode less a shorter one, on the same events.
+    """
+    return compiled_course(instance, policy, seed, (start, end))[1]
+
+
+def compiled_course(
+    instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
+) -> list[dict[str, float]]:
+    """Return the costs up to the first of some times, > 0, and between each and the next."""
+    ledgers = [NOTHING] + [
+        simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
+        for time in times
+    ]
+    return [between(*pair, instance.num_pages) for pair in pairwise(ledgers)]
+
+
+def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[dict[str, float]]:
+    """Play an episode step by step, and return the costs between given times.
+
+    Args:
+        env: a single ``CrawlHarmonic-v0`` whose episode is no shorter than the last time, and
+            which was reset with ``seed`` and its instance.
+        policy: what acts in it, bound to it; it learns in ``predict``.
+        seed: of the episode.
+        times: moments that bound the windows, rising, (K,).
+
+    Returns:
+        K - 1 costs; each moment is the first decision at or after it.
+    """
+    core = env.unwrapped
+    observation, _ = env.reset(seed=seed, options={"instance": core.instance})
+    ledgers: list[Ledger] = []
+    while True:
+        now = core.ledger()
+        while len(ledgers) < len(times) and now.time >= times[len(ledgers)] * (1.0 - 1e-12):
+            ledgers.append(now)
+        if len(ledgers) == len(times):
+            break
+        action, _ = policy.predict(observation)
+        observation, _, _, over, _ = env.step(action)
+        if over and len(ledgers) < len(times):
+            ledgers += [core.ledger()] * (len(times) - len(ledgers))
+            break
+    pages = core.instance.num_pages
+    return [between(*pair, pages) for pair in pairwise(ledgers)]
+
+
+class Counted:
+    """A policy of one lane whose crawls are counted by page from a time on.
+
+    Attributes:
+        counts: crawls of each page, (m,).
+    """
+
+    def __init__(self, env: Any, policy: Any, start: float) -> None:
+        self.core, self.policy, self.start = env.unwrapped, policy, start
+        self.counts = np.zeros(self.core.instance.num_pages)
+
+    def predict(self, observation: Any) -> tuple[Any, Any]:
+        """Return what the policy does, in the form ``page`` or ``refresh``."""
+        action, state = self.policy.predict(observation)
+        if self.core.ledger().time >= self.start:
+            pages = action if self.core.action_form == "page" else np.flatnonzero(action)
+            self.counts[pages] += 1.0
+        return action, state
+
+
+def proportionality(counts: FloatArray, change_rate: FloatArray) -> float:
+    """Return the slope of ln(crawls) over ln(change rate): 0 crawls all alike, 1 in proportion.
+
+    A page that was not crawled counts as half a crawl.
+    """
+    return float(np.polyfit(np.log(change_rate), np.log(np.maximum(counts, 0.5)), 1)[0])

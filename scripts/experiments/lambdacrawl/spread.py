@@ -1,0 +1,158 @@
+"""Which verdicts hang on how widely importance is spread, which of the stand-in set is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
+from crawl_envs.instances.urls.law import IMPORTANCE_SPREAD, urls_of
+from scripts.experiments.lambdacrawl.setup.costs import (
+    BINARY_OPT,
+    BLC,
+    BLC_EPS,
+    BOUND,
+    CC,
+    J_B,
+    J_H,
+    LC,
+    LCA,
+    POISSON,
+    UC,
+    Pages,
+    allocated,
+    by_label,
+    formula_costs,
+    poisson_costs,
+)
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Costs over the spread of importance"
+CLAIM = (
+    "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
+    "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
+    "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
+)
+CLAIMS = ()
+METRIC = J_H
+REFERENCE = LC
+REPETITIONS, QUICK_REPETITIONS = 10, 2
+
+SPREADS = (0.75, 1.0, IMPORTANCE_SPREAD, 2.0, 2.5)
+"""Standard deviations of the logarithm of importance; with 1 and less, the pages with complete
+observation carry less importance than is published."""
+EVERYWHERE = tuple(f"spread {spread:g}" for spread in SPREADS)
+NUM_PAGES, QUICK_PAGES = 100_000, 2000
+LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
+STARTS = {LLC_START: LC, LLCA_START: LCA}
+"""The learners' first policies, from the guess that every page changes once a day."""
+OVER_LC = {J_H: "J_h_over_LC", J_B: "J_b_over_LC"}
+CARRIED = "importance_complete"
+"""The share of importance that pages with complete observation carry."""
+ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
+
+EXPECTED = (
+    Trend(BLC_EPS, "above", LC, EVERYWHERE, ROBUST),
+    Range(BLC_EPS, 0.30, 0.40, EVERYWHERE, "section 7, figure 1: 35%", metric=OVER_LC[J_H]),
+    *(
+        Trend(poor, "above", better, EVERYWHERE, ROBUST, metric=metric)
+        for metric in (J_H, J_B)
+        for poor in (CC, UC)
+        for better in (LC, LCA, BLC_EPS)
+    ),
+    Trend(BLC_EPS, "above", LCA, EVERYWHERE, ROBUST),
+    Trend(LLCA_START, "above", LLC_START, EVERYWHERE, ROBUST),
+    Trend(LLC_START, "above", LCA, EVERYWHERE, "holds with less spread"),
+    *(
+        Trend(binary, "above", ours, EVERYWHERE, CHOSEN, metric=J_B)
+        for binary in (BLC, BLC_EPS)
+        for ours in (LC, LCA)
+    ),
+    Trend(LC, "above", LCA, EVERYWHERE, CHOSEN, metric=J_B),
+)
+
+
+@lru_cache(maxsize=1)
+def drawn(seed: int, spread: float, num_pages: int) -> Pages:
+    """Pages of the law with another spread of importance; of one seed, the same scores."""
+    scores = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3))
+    return Pages(*urls_of(*scores.T, spread=spread))
+
+
+def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[str, float]:
+    """Both costs of a policy by formula."""
+    pages, bandwidth = drawn(seed, spread, num_pages), CRAWLS_PER_PAGE * num_pages
+    if label in STARTS:
+        guessed = pages._replace(change_rate=np.ones(num_pages))
+        found = allocated(STARTS[label], guessed, bandwidth)
+        return poisson_costs(pages, found.rates, found.probabilities)
+    costs = formula_costs(label, pages, bandwidth)
+    told = {J_H: costs[J_H]} if label == BOUND else {J_H: costs[J_H], J_B: costs[J_B]}
+    if label == LC:
+        told[CARRIED] = float(pages.importance[pages.complete].sum() / pages.importance.sum())
+    return told
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All policies at all spreads."""
+    labels = (BOUND, *POISSON, BINARY_OPT, *STARTS)
+    measures = {label: partial(measure, label=label) for label in labels}
+    size = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
+    return [
+        Measurement(name, measures, {"spread": spread, **size})
+        for name, spread in zip(EVERYWHERE, SPREADS, strict=True)
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """How far costs are above those of LC."""
+    return list(_over(rows))
+
+
+def _over(rows: Sequence[Row]) -> Iterator[Row]:
+    base = {(row.setting, row.seed, row.metric): row.value for row in rows if row.policy == LC}
+    for row in rows:
+        key = row.setting, row.seed, row.metric
+        if row.metric in OVER_LC and row.policy != LC and key in base:
+            yield row._replace(metric=OVER_LC[row.metric], value=row.value / base[key] - 1.0)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw both costs over those of LC against the spread."""
+    from matplotlib.figure import Figure
+
+    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, curve, style_of
+    from scripts.reporting.charts import bare, save
+
+    labels = (LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT)
+    figure = Figure(figsize=(11.0, 5.2), layout="constrained")
+    handles = {}
+    for axes, metric in zip(figure.subplots(1, 2), (J_H, J_B), strict=True):
+        for position, label in enumerate(labels):
+            found = [by_label(rows, name, OVER_LC[metric]).get(label, []) for name in EVERYWHERE]
+            if all(found):
+                over = [[1.0 + value for value in values] for values in found]
+                curve(axes, SPREADS, over, {**style_of(position), "label": label})
+        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label=LC)
+        axes.axvline(IMPORTANCE_SPREAD, color="#999999", linestyle=":", label="chosen")
+        axes.set_xlabel("spread: standard deviation of ln(importance)")
+        axes.set_ylabel(f"{COST_NAMES[metric]} over LC's")
+        axes.set_xticks(SPREADS)
+        bare(axes)
+        lines, names = axes.get_legend_handles_labels()
+        handles |= dict(zip(names, lines, strict=True))
+    count = max(map(len, by_label(rows, EVERYWHERE[0], J_H).values()))
+    figure.suptitle(
+        f"{TITLE}\nstand-in pages, R = 0.2 m per day, {count} draws; bars: 95% intervals",
+        fontsize=11,
+    )
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, frameon=False)
+    save(figure, path)
+
+
+PICTURES = {"spread": plot}

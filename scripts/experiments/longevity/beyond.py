@@ -1,0 +1,199 @@
+"""Beyond the paper: hard budgets, and signals of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import policies
+from crawl_envs.evaluation import Row
+from policies.longevity.bounds import DivergenceBounds
+from policies.longevity.cgm import ChoGarciaMolina
+from policies.longevity.curve_fitting import CurveFitting
+from policies.longevity.learning import LearningLongevity
+from policies.longevity.offline import (
+    CurrentDivergence,
+    FragmentDynamic,
+    FragmentStatic,
+    HolisticStatic,
+    UniformRefresh,
+)
+from scripts.experiments.longevity.setup.policies import (
+    BOUNDS,
+    CGM,
+    FITTING,
+    FS_D,
+    FS_S,
+    HISTORIES,
+    HS_S,
+    NAIVE_STATIC,
+    OURS,
+    UNIFORM,
+    UNTOLD,
+)
+from scripts.experiments.longevity.setup.runs import ID, QUICK_PAGES, budgeted
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Trend
+
+TITLE = "Hard budgets, and signals of changes"
+CLAIM = (
+    "With a hard budget, a policy that learns divergence curves and what signals are worth leaves "
+    "copies less stale than all other policies that learn, and with noisy signals less stale than "
+    "without."
+)
+METRIC = "staleness"
+REFERENCE = UNIFORM
+FURTHER_REFERENCES = (FITTING,)
+REPETITIONS, QUICK_REPETITIONS = 5, 2
+
+PAGES = 500
+BUDGETS = (0.05, 0.1, 0.2, 0.4)
+"""Crawls per page and day."""
+SETS, SIGNALS = ("quality", "random"), ("none", "noisy")
+DECISIONS, QUICK_DECISIONS = 10.0, 2.0
+"""Per day."""
+NCIS, LEARNING_NCIS, BELIEF_NCIS = "GREEDY-NCIS, told", "LEARNING-NCIS", "BELIEF-NCIS"
+LATE = "second half"
+
+
+def named(env: Any, name: str) -> Any:
+    """A policy by its name."""
+    return policies.make(name, env)
+
+
+TOLD: dict[str, Any] = {
+    UNIFORM: UniformRefresh,
+    FS_S: FragmentStatic,
+    HS_S: HolisticStatic,
+    NCIS: partial(named, name="GreedyNCIS"),
+    NAIVE_STATIC: CurrentDivergence,
+    FS_D: FragmentDynamic,
+}
+"""They know the pages' regions, rates and signals; FS-D the truth."""
+LEARNING: dict[str, Any] = {
+    UNTOLD: UniformRefresh,
+    FITTING: CurveFitting,
+    BOUNDS: DivergenceBounds,
+    CGM: ChoGarciaMolina,
+    LEARNING_NCIS: partial(named, name="LearningGreedyNCIS"),
+    BELIEF_NCIS: partial(named, name="BeliefNCIS"),
+    OURS: LearningLongevity,
+}
+"""They know importance alone."""
+LABELS = (*LEARNING, *(label for label in TOLD if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
+
+
+def played(seed: int, *, policy: str, **arguments: Any) -> Mapping[str, float]:
+    """Staleness of a policy with a hard budget."""
+    make = {**TOLD, **LEARNING}[policy]
+    return budgeted(seed, make=make, **arguments)
+
+
+def panel_of(name: str, signals: str) -> str:
+    """A set of pages and its signals."""
+    return f"{name}, {'no' if signals == 'none' else signals} signals"
+
+
+def name_of(name: str, signals: str, budget: float) -> str:
+    """The name of a setting."""
+    return f"{panel_of(name, signals)}, budget {budget:g}"
+
+
+def _where(signals: Sequence[str] = SIGNALS) -> tuple[str, ...]:
+    return tuple(
+        name_of(name, kind, budget) for kind in signals for name in SETS for budget in BUDGETS
+    )
+
+
+CLAIMS = ()
+EXPECTED = (
+    *(Trend(label, "above", OURS, _where(), "ours") for label in LEARNING if label != OURS),
+    Trend(UNIFORM, "above", OURS, _where(), "told which pages are static"),
+    *(Trend(UNTOLD, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
+    Trend(FITTING, "above", OURS, _where(), "ours", metric=LATE),
+    Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D does not pay"),
+    Trend(NCIS, "above", OURS, _where(("noisy",)), "told of rates and signals, not of regions"),
+    Trend(FS_S, "above", OURS, _where(("noisy",)), "told of regions, deaf to signals"),
+)
+HEARD = "without signals, less with"
+"""Staleness that signals save a policy."""
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All policies on both sets, with and without signals, at every budget."""
+    decisions = QUICK_DECISIONS if quick else DECISIONS
+    measures = {
+        label: partial(
+            played,
+            policy=label,
+            reveal="parameters" if label in TOLD else "importance",
+            base_versions=HISTORIES if label == OURS else 0,
+        )
+        for label in (*TOLD, *LEARNING)
+    }
+    return [
+        Measurement(
+            name_of(name, signals, budget),
+            measures,
+            {
+                "instance": name,
+                "signals": signals,
+                "num_pages": QUICK_PAGES if quick else PAGES,
+                "budget": budget,
+                "decisions": decisions,
+            },
+            ID,
+        )
+        for name in SETS
+        for signals in SIGNALS
+        for budget in (BUDGETS if not quick else BUDGETS[1:2])
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """What signals save each policy, on the same pages and changes."""
+    value = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    derived = []
+    for (setting, label, seed), deaf in value.items():
+        for name in SETS:
+            none, noisy = (panel_of(name, signals) for signals in SIGNALS)
+            if setting.startswith(none):
+                heard = value.get((setting.replace(none, noisy), label, seed))
+                if heard is not None:
+                    place = setting.replace(none, noisy)
+                    derived.append(Row(ID, place, label, seed, HEARD, deaf - heard))
+    return derived
+
+
+def _picture(rows: Sequence[Row], path: Path) -> None:
+    """Draw staleness against the budget."""
+    from scripts.experiments.longevity.setup.charts import budgets
+
+    budgets(
+        rows,
+        path,
+        title=f"{TITLE}: 60 days from right copies",
+        labels=LABELS,
+        metric=METRIC,
+        black=(UNIFORM, FS_D),
+    )
+
+
+def _differences(rows: Sequence[Row], path: Path) -> None:
+    """Draw it less that of uniform refreshing, on the same seeds."""
+    from scripts.experiments.longevity.setup.charts import budgets
+
+    budgets(
+        rows,
+        path,
+        title=f"{TITLE}: differences on the same pages and changes",
+        labels=[label for label in LABELS if label != FS_D],
+        metric=METRIC,
+        black=(UNIFORM,),
+        reference=UNIFORM,
+    )
+
+
+PICTURES = {"staleness": _picture, "differences": _differences}

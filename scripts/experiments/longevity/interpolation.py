@@ -1,0 +1,124 @@
+"""Appendix B: how well snapshots every two days tell the divergence between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import crawl_envs  # noqa: F401  # registers the environments
+from crawl_envs.evaluation import Row
+from crawl_envs.worlds.fragments.contents import Contents
+from scripts.experiments.longevity.setup.fragment_interpolation import interpolated_means
+from scripts.experiments.longevity.setup.fragment_snapshots import INTERVAL
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Mean divergence, exact and interpolated between snapshots"
+CLAIM = (
+    "Divergence between snapshots is interpolated by how early it comes, which errs less than "
+    "taking the divergence of the snapshot before or after, or the mean of both."
+)
+METRIC = "error"
+"""Interpolated minus exact mean divergence, of all pages and times."""
+EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
+"""The exact mean, the absolute value of the error, and the mean of E over pages that have one."""
+EAGER, BEFORE, AFTER, MIDDLE = "eagerness of the page", "snapshot before", "snapshot after", "mean"
+LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDDLE: 0.5}
+"""E of all pages where it is not their own."""
+SETS = ("quality", "random")
+EVERY = (1, 2, 5, 15)
+"""Snapshots from one refresh of a page to the next."""
+SNAPSHOTS = 30
+REPETITIONS, QUICK_REPETITIONS = 10, 2
+PAGES, QUICK_PAGES = 1_000, 100
+
+
+def name_of(name: str, every: int) -> str:
+    """The name of a setting."""
+    return f"{name}, refreshed every {every * INTERVAL:g} days"
+
+
+NAMES = tuple(name_of(name, every) for name in SETS for every in EVERY)
+SOURCE = "appendix B"
+UPWARDS = "E is measured over two intervals, in which fast content is replaced early"
+CLAIMS = ()
+EXPECTED = (
+    Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
+    *(Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE) for label in (BEFORE, AFTER)),
+    Trend(MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE),
+)
+
+
+@lru_cache(maxsize=2)
+def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
+    """Refresh all pages at every so-manieth snapshot; contents, end and exact mean divergence."""
+    env: Any = gymnasium.make(
+        "CrawlLongevity-v0",
+        num_pages=num_pages,
+        instance=name,
+        action="refresh",
+        bandwidth=1.0 / INTERVAL,
+        horizon=SNAPSHOTS * INTERVAL,
+        base_versions=0,
+    ).unwrapped
+    env.reset(seed=seed)
+    number, truncated = 0, False
+    while not truncated:
+        number += 1  # the first decision is at the second snapshot: the first was at time 0
+        chosen = np.full(num_pages, number % every == 0, np.int8)
+        _, _, _, truncated, _ = env.step(chosen)
+    ledger = env.ledger()
+    return env.contents(), float(ledger.time), float(ledger.divergence)
+
+
+def compared(
+    seed: int, *, label: str, name: str, num_pages: int, every: int
+) -> Mapping[str, float]:
+    """Compare the exact mean divergence with one that is interpolated."""
+    contents, end, exact = played(name, num_pages, every, seed)
+    times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
+    means, own = interpolated_means(contents, times, (every,), LABELS[label])
+    error = float(means.mean()) - exact
+    return {
+        METRIC: error,
+        DISTANCE: abs(error),
+        EXACT: exact,
+        EAGERNESS: float(np.nanmean(own)),
+    }
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All sets and schedules."""
+    return [
+        Measurement(
+            name_of(name, every),
+            {label: partial(compared, label=label) for label in LABELS},
+            {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "every": every},
+            "CrawlLongevity-v0",
+        )
+        for name in SETS
+        for every in EVERY
+    ]
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the errors of all schedules."""
+    from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
+
+    means_of_settings(
+        rows,
+        path,
+        title=TITLE,
+        metric=METRIC,
+        label="interpolated minus exact mean divergence (bars: 95% intervals)",
+        labels=tuple(LABELS),
+        line=(0.0, "exact"),
+    )
+
+
+PICTURES = {"errors": draw}

@@ -1,0 +1,322 @@
+"""Recorded histories of real sites: what policies for fragment staleness are worth on them.
+
+The second half of each record is played from right copies; what is fitted is fitted to the first.
+Traces keep fragments of pages with three changes or more, those whose hash is a multiple of 8 (64
+of nyc-covid, all of the shipped trace); of sites with more pages 200 are drawn at random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import policies
+from crawl_envs.evaluation import Row
+from crawl_envs.instances import traces
+from crawl_envs.instances.traces.windows import Signals
+from policies.longevity.bounds import DivergenceBounds
+from policies.longevity.cgm import ChoGarciaMolina
+from policies.longevity.curve_fitting import CurveFitting
+from policies.longevity.learning import LearningLongevity
+from policies.longevity.offline import (
+    FragmentDynamic,
+    FragmentStatic,
+    HolisticStatic,
+    UniformRefresh,
+)
+from scripts.experiments.longevity.setup import sites as longevity_sites
+from scripts.experiments.longevity.setup.curves import at_cost, points_of, stalenesses
+from scripts.experiments.longevity.setup.policies import (
+    BOUNDS,
+    CGM,
+    FITTING,
+    FS_D,
+    HISTORIES,
+    OFFLINE,
+    ONLINE,
+    OURS,
+    UNIFORM,
+    WARMED,
+    Contestant,
+    made,
+)
+from scripts.experiments.longevity.setup.runs import (
+    ID,
+    STEADY,
+    TICK,
+    WARM_TICKS,
+    between,
+    ledgers,
+    metric_of,
+    of_budget,
+)
+from scripts.reporting.rows import indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Trend
+
+TITLE = "Fragments of recorded pages"
+CLAIM = (
+    "On recorded pages the paper's policies are not less stale than uniform refreshing as a rule: "
+    "pages that stood still for long change at once in bulk edits, and curves of earlier days, or "
+    "of the crawls so far, give them up. Curves of the very days played would do."
+)
+METRIC = "staleness"
+REFERENCE = UNIFORM
+REPETITIONS, QUICK_REPETITIONS = 1, 1
+
+BUDGETS = (3, 10, 30, 100)
+"""Days per crawl of a page, under an even share."""
+COSTS = (0.02, 0.0667, 0.2)
+"""Refresh costs of thresholds: a refresh every 100, 30 and 10 days, as there are ticks of two."""
+DECISIONS = 4.0
+"""Per day, at most."""
+TOGETHER = "all sites"
+THRESHOLDS = "thresholds"
+RELATIVE = "relative staleness"
+"""Staleness over that of uniform refreshing on the same days."""
+LOGARITHM = "logarithm of relative staleness"
+"""What is judged: sites differ by orders of magnitude."""
+PLAYED = "FS-S, curves of the days played"
+EARLIER = "FS-S, curves of earlier days"
+GREEDY, NCIS, OURS_HEARS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
+
+
+def named(env: Any, site: str, name: str) -> Any:
+    """A policy by its name."""
+    return policies.make(name, env)
+
+
+def plain(env: Any, site: str, kind: Any, **arguments: Any) -> Any:
+    """A policy that needs nothing of the site."""
+    return kind(env, **arguments)
+
+
+def tabulated(env: Any, site: str, of_played: bool, **arguments: Any) -> FragmentStatic:
+    """FS-S with curves measured on recorded content."""
+    found = longevity_sites.curves(site, of_played=of_played)
+    return FragmentStatic(env, curves=found, **arguments)
+
+
+def budgeted(
+    seed: int,
+    *,
+    site: str,
+    days: float,
+    policy: str,
+    signals: Signals = "none",
+    **arguments: Any,
+) -> Mapping[str, float]:
+    """Staleness of a policy on the second half of a record, with a hard budget."""
+    alive = longevity_sites.alive_pages(longevity_sites.record(site))
+    bandwidth = alive / days
+    env = longevity_sites.replayed(
+        site,
+        signals=signals,
+        form="scores",
+        bandwidth=bandwidth,
+        batch=max(1, round(bandwidth / DECISIONS)),
+        **arguments,
+    )
+    found, _ = ledgers(env, partial(BUDGETED[policy], site=site), seed)
+    return of_budget(found, alive)
+
+
+def swept(
+    seed: int,
+    *,
+    site: str,
+    kind: str,
+    knobs: Sequence[float],
+    given: Mapping[str, Any] = MappingProxyType({}),
+    base_versions: int = 0,
+) -> Mapping[str, float]:
+    """Cost and staleness of a policy with thresholds, from day 30 of the second half on."""
+    alive = longevity_sites.alive_pages(longevity_sites.record(site))
+    env = longevity_sites.replayed(
+        site, signals="none", form="refresh", bandwidth=1.0 / TICK, base_versions=base_versions
+    )
+    columns: dict[str, list[float]] = {}
+    for knob in knobs:
+        make = partial(thresholded, site=site, knob=knob, kind=kind, given=given)
+        found, _ = ledgers(env, make, seed)
+        for measure, value in between(found, WARM_TICKS, len(found) - 1, alive).items():
+            columns.setdefault(metric_of(STEADY, measure), []).append(value)
+    parts = [indexed(name, column) for name, column in columns.items()]
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def thresholded(env: Any, site: str, knob: float, kind: str, given: Mapping[str, Any]) -> Any:
+    """A policy with a threshold, of a kind of the other experiments, or FS-S on recorded curves."""
+    if kind in (EARLIER, PLAYED):
+        return tabulated(env, site, kind == PLAYED, threshold=knob)
+    return made(env, knob, kind, given)
+
+
+BUDGETED: dict[str, Any] = {
+    UNIFORM: partial(plain, kind=UniformRefresh),
+    FITTING: partial(plain, kind=CurveFitting),
+    BOUNDS: partial(plain, kind=DivergenceBounds),
+    CGM: partial(plain, kind=ChoGarciaMolina),
+    GREEDY: partial(plain, kind=HolisticStatic),
+    NCIS: partial(named, name="GreedyNCIS"),
+    EARLIER: partial(tabulated, of_played=False),
+    PLAYED: partial(tabulated, of_played=True),
+    FS_D: partial(plain, kind=FragmentDynamic),
+    OURS: partial(plain, kind=LearningLongevity),
+    OURS_HEARS: partial(plain, kind=LearningLongevity),
+}
+"""What makes each policy."""
+TOLD = {"reveal": "parameters"}
+HEARING = {"signals": "both"}
+ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    GREEDY: TOLD,
+    NCIS: TOLD | HEARING,
+    OURS: {"base_versions": HISTORIES},
+    OURS_HEARS: HEARING | {"base_versions": HISTORIES},
+}
+"""Arguments of the environments of some. Parameters are fitted to the first half of the record."""
+MEASURES: dict[str, Any] = {
+    label: partial(budgeted, policy=label, **ENVIRONMENTS.get(label, {})) for label in BUDGETED
+}
+"""With a budget."""
+INTERVALS = (2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)
+T_COUNT = 8
+
+
+def _knobs(low: float, high: float) -> tuple[float, ...]:
+    ratio = (high / low) ** (1.0 / (T_COUNT - 1))
+    return tuple(float(f"{low * ratio**place:.4g}") for place in range(T_COUNT))
+
+
+def _swept(found: Contestant, knobs: Sequence[float]) -> Any:
+    given = dict(found.given)
+    return partial(
+        swept, kind=found.kind, given=given, knobs=knobs, base_versions=found.base_versions
+    )
+
+
+SWEPT: dict[str, Any] = {
+    UNIFORM: _swept(OFFLINE[UNIFORM], INTERVALS),
+    FITTING: _swept(ONLINE[FITTING], _knobs(0.005, 20.0)),
+    BOUNDS: _swept(ONLINE[BOUNDS], _knobs(0.25, 60.0)),
+    CGM: _swept(WARMED[CGM], _knobs(0.02, 150.0)),
+    EARLIER: partial(swept, kind=EARLIER, knobs=_knobs(0.002, 60.0)),
+    PLAYED: partial(swept, kind=PLAYED, knobs=_knobs(0.002, 60.0)),
+    FS_D: _swept(OFFLINE[FS_D], _knobs(0.0005, 20.0)),
+}
+"""With thresholds, in the form of the paper, without signals."""
+HEARD = (3, 10)
+"""Days per crawl at which ours hears signals; a directory's are many, and take it long."""
+
+
+def name_of(site: str, days: int) -> str:
+    """The name of a setting with a budget."""
+    return f"{site}, {days} days"
+
+
+def _expected() -> tuple[Trend, ...]:
+    where = tuple(name_of(TOGETHER, days) for days in BUDGETS)
+    heard = tuple(name_of(TOGETHER, days) for days in HEARD)
+    pairs = [
+        *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
+        *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
+        (FITTING, OURS),
+    ]
+    hearing_pairs = [(OURS, OURS_HEARS), (NCIS, OURS_HEARS)]
+    swept_pairs = [(UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)]
+    by_cost = tuple(at_cost(f"{TOGETHER}, {THRESHOLDS}", cost) for cost in COSTS)
+    told = "a seed is a site"
+    return tuple(
+        Trend(staler, "above", other, settings, told, metric=LOGARITHM)
+        for settings, compared in (
+            (where, pairs),
+            (heard, hearing_pairs),
+            (by_cost, swept_pairs),
+        )
+        for staler, other in compared
+    )
+
+
+CLAIMS = ()
+EXPECTED = _expected()
+
+
+def measures(days: int) -> dict[str, Any]:
+    """What is played with a budget of so many days per crawl."""
+    return {label: play for label, play in MEASURES.items() if label != OURS_HEARS or days in HEARD}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Every site at hand with fragments, at every budget, and with thresholds."""
+    sites = traces.shipped() if quick else longevity_sites.with_fragments()
+    settings = [
+        Measurement(name_of(site, days), measures(days), {"site": site, "days": days}, ID, most=1)
+        for days in (HEARD[-1:] if quick else BUDGETS)
+        for site in sites
+    ]
+    if quick:
+        return settings
+    return settings + [
+        Measurement(f"{site}, {THRESHOLDS}", SWEPT, {"site": site}, ID, most=1) for site in sites
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Stalenesses relative to uniform refreshing, and of all sites together, a seed per site.
+
+    And of thresholds those at equal cost.
+    """
+    curves = {
+        setting: by_label
+        for setting, by_label in points_of(rows, STEADY).items()
+        if setting.endswith(THRESHOLDS)
+    }
+    derived = list(stalenesses(curves, costs=COSTS))
+    kept = [row for row in [*rows, *derived] if row.metric == METRIC]
+    base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
+    derived += [
+        row._replace(metric=metric, value=value)
+        for row in kept
+        if base.get(row.setting, 0.0) > 0.0 and row.value > 0.0
+        for metric, value in (
+            (RELATIVE, row.value / base[row.setting]),
+            (LOGARITHM, math.log(row.value / base[row.setting])),
+        )
+    ]
+    sites = sorted({_site(row) for row in kept})
+    together = [
+        row._replace(
+            setting=row.setting.replace(_site(row), TOGETHER, 1), seed=sites.index(_site(row))
+        )
+        for row in [*rows, *derived]
+        if row.metric in (METRIC, RELATIVE, LOGARITHM)
+    ]
+    return derived + together
+
+
+def _site(row: Row) -> str:
+    return row.setting.partition(",")[0]
+
+
+def _budgets(rows: Sequence[Row], path: Path) -> None:
+    """Draw relative stalenesses by budget, a dot per site."""
+    from scripts.experiments.longevity.setup.charts import sites
+
+    names = {f"a crawl per page in {days} days": f", {days} days" for days in BUDGETS}
+    sites(rows, path, title=TITLE, labels=tuple(MEASURES), panels=names, metric=RELATIVE)
+
+
+def _thresholds(rows: Sequence[Row], path: Path) -> None:
+    """Draw the same of thresholds at equal cost."""
+    from scripts.experiments.longevity.setup.charts import sites
+
+    names = {f"refresh cost {cost:g}": at_cost(f", {THRESHOLDS}", cost) for cost in COSTS}
+    kept = [row for row in rows if THRESHOLDS in row.setting] or list(rows)
+    sites(kept, path, title=TITLE, labels=tuple(SWEPT), panels=names, metric=RELATIVE)
+
+
+PICTURES = {"budgets": _budgets, "thresholds": _thresholds}

@@ -1,0 +1,92 @@
+"""Two pages like A and B of Olston and Pandey (2008, figure 1), drawn, and two recorded ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.instances.longevity import RegionPages
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types.regions import Regions
+from crawl_envs.worlds.fragments.contents import Contents
+from scripts.experiments.longevity.setup.fragment_records import (
+    fragment_record,
+    lasting,
+    of_pages,
+    sites,
+)
+from scripts.experiments.longevity.setup.fragment_snapshots import (
+    INTERVAL,
+    change_frequency,
+    longevity,
+    runs_of,
+    snapshot_times,
+)
+
+PAGE_A, PAGE_B = "page A", "page B"
+PAGES = (PAGE_A, PAGE_B)
+MODEL = "model"
+"""The setting of the drawn pages."""
+UPDATES_PER_DAY = 0.5
+"""Of both pages, all regions together."""
+SCROLL_ITEMS, SCROLL_SIZE, SCROLL_RATE = 10, 7, 0.22
+"""Recipes of page B, of seven fragments: each stays for ten updates, 45 days on average."""
+REGIONS = Regions(
+    items=[[1, 1, 1], [1, 1, SCROLL_ITEMS]],
+    size=[[20, 140, 0], [80, 10, SCROLL_SIZE]],
+    rate=[
+        [0.0, UPDATES_PER_DAY, 0.0],
+        [0.0, UPDATES_PER_DAY - SCROLL_RATE, SCROLL_RATE],
+    ],
+)
+"""A row per page: its static region, a churn region, a scroll region; 160 fragments in all."""
+
+RECORDED_DAYS = 200.0
+"""The last days of a longer record are taken."""
+
+
+def panel_titles() -> dict[tuple[str, str], str]:
+    """Return what is told of the pages of the model and of the shipped sites."""
+    static, churn = REGIONS.size[:, 0], REGIONS.size[:, 1]
+    titles = {
+        (MODEL, PAGE_A): f"page A: {static[0]} fragments are static, {churn[0]} in a churn region",
+        (MODEL, PAGE_B): f"page B: {static[1]} static, {churn[1]} in a churn region, "
+        f"{SCROLL_ITEMS} items of {SCROLL_SIZE}",
+    }
+    for site in sites(shipped=True):
+        titles[site, PAGE_A] = f"{site}: a page with short-lived content"
+        titles[site, PAGE_B] = f"{site}: a page with long-lived content"
+    return titles
+
+
+def drawn_pages(seed: int, days: float) -> Contents:
+    """Return what the two drawn pages say in some days, at least."""
+    instance = RegionPages(np.ones(2), REGIONS, bandwidth=1.0)
+    rng = generator(roots(seed).tape, 0)
+    return instance.draw(rng, days)[1]
+
+
+def recorded_pages(site: str) -> tuple[Contents, float]:
+    """Return what two pages of a site say, first one like A and then one like B, and for how long.
+
+    They are, of the pages that change at least as often as the middle one of those that change and
+    whose fragments come and go, that whose fragments live shortest and that whose live longest.
+
+    Raises:
+        ValueError: the site is not at hand, or has fewer than two such pages.
+    """
+    length = fragment_record(site).days
+    days = min(length, RECORDED_DAYS)
+    contents = lasting(site, (length - days, length))
+    runs = runs_of(contents, snapshot_times(int(days / INTERVAL) + 1))
+    frequency, lived = change_frequency(runs), longevity(runs)
+    middle = np.median(frequency[frequency > 0.0]) if frequency.any() else 0.0
+    known = np.flatnonzero(~np.isnan(lived) & (frequency >= middle))
+    if known.size < 2:
+        raise ValueError(f"site must have two pages whose fragments come and go, got {site!r}")
+    order = known[np.argsort(lived[known], kind="stable")]
+    return of_pages(contents, order[[0, -1]]), days
+
+
+def of_page(contents: Contents, page: int) -> Contents:
+    """Return what one page says."""
+    return of_pages(contents, np.array([page]))

@@ -1,0 +1,174 @@
+"""Plays of policies on pages of fragments: what refreshing costs, and how stale copies are.
+
+The set-up of Olston and Pandey (2008), section 5: every two days a policy refreshes any pages it
+likes; 60 days are played from copies that are right. Refresh cost is refreshes by pages and ticks,
+so that 1 is every page at every tick. Staleness is divergence, the mean over pages and over time
+(eq. 2). Ticks 1 to 15 and the slots that follow them are the warm-up, 16 to 30 the steady state;
+the two days before the first tick count for neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from crawl_envs.types.ledgers import FragmentLedger
+from scripts.reporting.rows import indexed
+
+ID = "CrawlLongevity-v0"
+TICK, TICKS, WARM_TICKS = 2.0, 30, 15
+"""Days between ticks, ticks of a run, and ticks of the warm-up."""
+WARM_UP = TICK * WARM_TICKS
+"""Days of the warm-up."""
+PAGES, QUICK_PAGES = 1000, 60
+"""Pages of a seed; ten seeds have as many as the paper's sets."""
+
+WARM, STEADY = "warm-up", "steady"
+STRETCHES = {WARM: (0, WARM_TICKS), STEADY: (WARM_TICKS, TICKS)}
+"""First tick, and the one after the last, of each stretch."""
+MEASURES = ("cost", "staleness", "holistic")
+"""What a stretch has; ``holistic`` is the share of page time with a copy that is not right."""
+
+Maker = Callable[[Any, float], Any]
+"""Makes a policy for an environment and a knob, which is a threshold or an interval."""
+
+
+def metric_of(stretch: str, measure: str) -> str:
+    """The name of a measure in a stretch, by the knob's place."""
+    return f"{measure}, {stretch}"
+
+
+def ticking(instance: str, num_pages: int, **arguments: Any) -> gymnasium.Env[Any, Any]:
+    """Return the environment of the paper's set-up."""
+    return gymnasium.make(
+        ID,
+        instance=instance,
+        num_pages=num_pages,
+        bandwidth=1.0 / TICK,
+        horizon=TICK * TICKS,
+        action="refresh",
+        **arguments,
+    )
+
+
+def ledgers(
+    env: gymnasium.Env[Any, Any], make: Callable[[Any], Any], seed: int
+) -> tuple[list[FragmentLedger], Any]:
+    """Play an episode step by step; return its ledgers at every decision and at its end.
+
+    And the policy. All policies are played so: what has a compiled form too.
+    """
+    observation, _ = env.reset(seed=seed)
+    core: Any = env.unwrapped
+    policy = make(env)
+    learn = getattr(policy, "observe", None)
+    found: list[FragmentLedger] = [core.ledger()]
+    state, start, over = None, np.ones(1, np.bool_), False
+    while not over:
+        if learn is not None:
+            learn(core.last_log())
+        action, state = policy.predict(observation, state, start, deterministic=True)
+        observation, _, _, over, _ = env.step(action)
+        start = np.zeros(1, np.bool_)
+        found.append(core.ledger())
+    return found, policy
+
+
+def between(
+    found: Sequence[FragmentLedger], first: int, last: int, num_pages: float
+) -> dict[str, float]:
+    """Measures of the decisions from ``first`` on and before ``last``, and their slots."""
+    start, end = found[first], found[last]
+    alive = end.alive_time - start.alive_time
+    return {
+        "cost": (end.crawls - start.crawls) / (num_pages * (last - first)),
+        "staleness": (end.divergence_time - start.divergence_time) / alive,
+        "holistic": 1.0 - (end.fresh_time - start.fresh_time) / alive,
+    }
+
+
+def _with_knob(env: Any, make: Maker, knob: float) -> Any:
+    return make(env, knob)
+
+
+def swept(
+    seed: int,
+    *,
+    instance: str,
+    num_pages: int,
+    make: Maker,
+    knobs: Sequence[float],
+    **arguments: Any,
+) -> Mapping[str, float]:
+    """Cost and staleness of a policy in both stretches, for each of its knobs.
+
+    All knobs of a seed meet the same pages and events.
+    """
+    env = ticking(instance, num_pages, **arguments)
+    columns: dict[str, list[float]] = {}
+    for knob in knobs:
+        found, _ = ledgers(env, partial(_with_knob, make=make, knob=knob), seed)
+        for stretch, (first, last) in STRETCHES.items():
+            for measure, value in between(found, first, last, num_pages).items():
+                columns.setdefault(metric_of(stretch, measure), []).append(value)
+    return {
+        key: value for name, row in columns.items() for key, value in indexed(name, row).items()
+    }
+
+
+def budgeted(
+    seed: int,
+    *,
+    instance: str,
+    signals: str,
+    num_pages: int,
+    budget: float,
+    make: Callable[[Any], Any],
+    decisions: float,
+    days: float = TICK * TICKS,
+    **arguments: Any,
+) -> Mapping[str, float]:
+    """Staleness of a policy with a hard budget, over the whole episode and its second half.
+
+    Args:
+        seed: of pages, events and signals.
+        instance: the set of pages.
+        signals: ``none``, ``partial`` or ``noisy``.
+        num_pages: m.
+        budget: crawls per page and day.
+        make: makes the policy of an environment.
+        decisions: per day; each crawls as many pages as the budget gives it.
+        days: of the episode.
+        arguments: of the environment.
+    """
+    bandwidth = budget * num_pages
+    env = gymnasium.make(
+        ID,
+        instance=instance,
+        signals=signals,
+        num_pages=num_pages,
+        bandwidth=bandwidth,
+        horizon=days,
+        action="scores",
+        batch=max(1, round(bandwidth / decisions)),
+        **arguments,
+    )
+    found, _ = ledgers(env, make, seed)
+    return of_budget(found, num_pages)
+
+
+def of_budget(found: Sequence[FragmentLedger], num_pages: float) -> dict[str, float]:
+    """Staleness, also of the second half alone, and crawls per page and day of an episode."""
+    whole = found[-1]
+    half = next(ledger for ledger in found if ledger.time >= whole.time / 2.0)
+    late = (whole.divergence_time - half.divergence_time) / (whole.alive_time - half.alive_time)
+    return {
+        "staleness": whole.divergence,
+        "second half": late,
+        "holistic": 1.0 - whole.freshness,
+        "crawls": whole.crawls / (num_pages * whole.time),
+    }

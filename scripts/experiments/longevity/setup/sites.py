@@ -1,0 +1,181 @@
+"""Recorded pages with fragments to play on: the days played, and what was learned before them.
+
+Only pages with recorded fragments are played. A trace may keep fragments only of pages that changed
+often enough, and only those whose hash is a multiple of its ``fragment_modulus``: divergences of
+short pages are then coarse.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.families.longevity import FragmentReader
+from crawl_envs.instances import traces
+from crawl_envs.instances.traces.fragments import window_contents, window_tape
+from crawl_envs.instances.traces.instance import Recorded
+from crawl_envs.instances.traces.windows import Signals, Trace
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import IntArray, Reveal
+from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.worlds.fragments.lanes import FragmentLanes
+from policies.values.divergence.tabulated import TabulatedCurves
+from scripts.data.fit_trace import fit
+from scripts.experiments.real.setup.sites import Split, halves, sites
+
+MOST_PAGES = 200
+"""Sites with more pages are thinned to so many, drawn at random."""
+SNAPSHOTS = 2.0
+"""Days between the versions that divergence curves are measured on."""
+
+
+class RecordedPages(FragmentReader, CrawlEnv):
+    """An environment of recorded pages, as ``CrawlLongevity-v0`` on a trace."""
+
+
+class Played(NamedTuple):
+    """The second half of a record: its days, its pages with fragments, and what they say.
+
+    ``pages`` are rows of the trace, (k,).
+    """
+
+    trace: Trace
+    split: Split
+    pages: IntArray
+    contents: Contents
+
+
+def with_fragments() -> tuple[str, ...]:
+    """Names of the sites at hand whose traces have fragments."""
+    found = sites()
+    return tuple(name for name in found if (found[name] / "fragments.parquet").exists())
+
+
+@cache
+def record(site: str) -> Played:
+    """Read the second half of a site's record, thinned if it has many pages.
+
+    Raises:
+        ValueError: it is not at hand, or has no fragments.
+    """
+    found = sites()
+    if site not in found:
+        raise ValueError(f"site must be one of {', '.join(found)}, got {site!r}")
+    trace = traces.load(found[site])
+    split = halves(trace.days)
+    contents, pages = window_contents(trace, split.start, split.end)
+    if pages.size > MOST_PAGES:
+        kept = np.sort(np.random.default_rng(0).choice(pages.size, MOST_PAGES, replace=False))
+        contents, pages = of_pages(contents, kept), pages[kept]
+    return Played(trace, split, pages, contents)
+
+
+def of_pages(contents: Contents, pages: IntArray) -> Contents:
+    """Return what some pages say, numbered anew in the order given; a row of -1 says nothing."""
+    number = np.full(contents.num_pages, -1, np.int64)
+    there = np.flatnonzero(pages >= 0)
+    number[pages[there]] = there
+    page = number[contents.page]
+    kept = page >= 0
+    columns = (contents.birth, contents.death, contents.size, contents.key)
+    return Contents.of_spells(pages.size, page[kept], *(column[kept] for column in columns))
+
+
+def alive_pages(played: Played) -> float:
+    """Mean number of pages that exist."""
+    split = played.split
+    days = played.trace.alive_days(split.start, split.end)[played.pages]
+    return float(days.sum()) / (split.end - split.start)
+
+
+def replayed(
+    site: str,
+    *,
+    signals: Signals,
+    form: str,
+    bandwidth: float,
+    batch: int = 1,
+    reveal: Reveal = "importance",
+    base_versions: int = 0,
+) -> RecordedPages:
+    """Return an environment that plays the second half of a site's record.
+
+    Parameters are fitted to the first half.
+
+    Args:
+        site: its name.
+        signals: directory, mentions, both or none.
+        form: ``scores`` or ``refresh``.
+        bandwidth: crawls per day, or ticks per day of ``refresh``.
+        batch: crawls per decision of ``scores``.
+        reveal: whether parameters are revealed.
+        base_versions: with which copies are compared.
+    """
+    trace, split, pages, contents = record(site)
+    window = window_tape(trace, split.start, split.end, signals, pages)
+    tape = Tape(window.time, window.code, window.alive, window.num_sources)
+    fitted = fit(trace, split.fit_start, split.fit_end, signals)
+    generator = Recorded(
+        tape,
+        window.duration,
+        fitted.change_rate[pages],
+        fitted.recall[..., pages],
+        fitted.false_signal_rate[..., pages],
+        bandwidth,
+        "uniform",
+        trace.directory[pages],
+        contents,
+    )
+    lanes = FragmentLanes(
+        1,
+        generator,
+        action_form(form, generator.num_pages, batch),
+        horizon=generator.duration,
+        base_versions=base_versions,
+        reveal=reveal,
+        tape=tape,
+        contents=contents,
+    )
+    return RecordedPages(lanes, Objective("fragments"))
+
+
+@cache
+def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
+    """Average divergence curves of a site's pages, measured in the first half of its record.
+
+    A page that did not exist all the time is taken to have said before what it said first, and
+    after what it said last. One that did not exist at all has the mean curve of the others.
+
+    Args:
+        site: its name.
+        of_played: measure them in the second half, as no tracker can.
+    """
+    played = record(site)
+    trace, split = played.trace, played.split
+    start, end = (split.start, split.end) if of_played else (split.fit_start, split.fit_end)
+    contents, rows = window_contents(trace, start, end)
+    place = np.searchsorted(rows, played.pages)
+    known = rows[np.minimum(place, rows.size - 1)] == played.pages
+    contents = of_pages(contents, np.where(known, place, -1))
+    created = trace.created[played.pages] - start
+    deleted = trace.deleted[played.pages] - start
+    page = contents.page
+    stretched = Contents.of_spells(
+        contents.num_pages,
+        page,
+        np.where(contents.birth <= created[page], -np.inf, contents.birth),
+        np.where(contents.death >= deleted[page], np.inf, contents.death),
+        contents.size,
+        contents.key,
+    )
+    found = TabulatedCurves.of_contents(stretched, SNAPSHOTS, end - start)
+    if known.all() or not known.any():
+        return found
+    table = found.table[:, 1:].copy()
+    table[~known] = table[known].mean(axis=0)
+    return TabulatedCurves(found.ages[1:], table)

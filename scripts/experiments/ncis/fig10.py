@@ -1,0 +1,83 @@
+"""Busa-Fekete et al., figure 10 (appendix B): rates of discrete policies, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+from scripts.experiments.ncis.setup import page_rates
+from scripts.experiments.ncis.setup.page_rates import MARGIN
+from scripts.reporting import charts as panels
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Crawl rates page by page, without signals (NCIS paper, figure 10)"
+CLAIM = (
+    "LDS crawls every page at its optimal rate. "
+    "GREEDY, as accurate, does not quite: it looks at how stale pages are."
+)
+METRIC = "rms deviation"
+REPETITIONS = 10
+LABELS = {"GREEDY": "Greedy", "LDS": "LowDiscrepancy"}
+SOURCE = "appendix B, figure 10"
+EVERYWHERE = ("m=100", "m=500")
+LINE = "correlation with optimal rates"
+SHARE = "rms deviation / mean rate"
+
+CLAIMS = (
+    Claim(
+        "The rates of LDS are very close to the optimal ones: its dots lie on the diagonal.",
+        SOURCE,
+        (
+            Range("LDS", 0.0, 0.005, EVERYWHERE, SOURCE, SHARE),
+            Range("LDS", 0.9999, 1.0, EVERYWHERE, SOURCE, LINE),
+        ),
+    ),
+    Claim(
+        "The rates of GREEDY and of LDS for the same pages differ, GREEDY's being farther from "
+        "the diagonal.",
+        SOURCE,
+        (
+            Trend("GREEDY", "above", "LDS", EVERYWHERE, SOURCE, metric=METRIC),
+            Range("GREEDY", 0.005, np.inf, EVERYWHERE, SOURCE, METRIC),
+        ),
+    ),
+    Claim(
+        "The rates of GREEDY and LDS are close to those of the optimal policy.",
+        "section 6.4",
+        tuple(Range(label, 0.0, MARGIN, EVERYWHERE, "section 6.4", SHARE) for label in LABELS),
+        note="Close: the root mean square of the deviations is below a tenth of the mean rate; by "
+        "a tenth a page counts as crawled more or less often in figure 5.",
+    ),
+)
+
+
+def measurements(quick: bool) -> list[Measurement]:
+    """Rates with 100 and 500 pages."""
+    horizon = 100.0 if quick else 1000.0
+    return page_rates.measurements("uniform", (100, 500), LABELS, horizon=horizon)
+
+
+def statistics(
+    rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
+) -> dict[str, float]:
+    """Return what the claims speak of."""
+    deviation = page_rates.rms(rates - optimal)
+    return {
+        METRIC: deviation,
+        SHARE: deviation / float(optimal.mean()),
+        LINE: float(np.corrcoef(rates, optimal)[0, 1]),
+        "largest deviation": float(np.abs(rates - optimal).max()),
+    }
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Compare the rates with those of BASELINE."""
+    return list(page_rates.compared(rows, statistics))
+
+
+PICTURES = {"rates": partial(panels.rates_against_optimal, title=TITLE)}

@@ -1,0 +1,192 @@
+"""Busa-Fekete et al., figure 12 (appendix D): a bandwidth that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+from scripts.experiments.ncis.setup.series import course
+from scripts.experiments.ncis.setup.sweep import ID
+from scripts.reporting import charts as panels
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
+CLAIM = (
+    "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises to "
+    "what it always is at 150. When it falls back, so does the accuracy."
+)
+METRIC = "accuracy"
+REPETITIONS = 20
+QUICK_REPETITIONS = 2
+RISE, FALL, END = 133.0, 266.0, 400.0
+WINDOW, EVERY = 1000, 50
+"""Crawls that an entry of a course looks back on: the paper's "last 1000 crawl events"."""
+STEP = 2.0
+"""Units of time between two entries of the courses."""
+LOW, HIGH, SHIFTING = "R=100", "R=150", "R=100, 150, 100"
+BANDWIDTHS: dict[str, dict[str, Any]] = {
+    LOW: {"bandwidth": 100.0},
+    HIGH: {"bandwidth": 150.0},
+    SHIFTING: {"bandwidth": 100.0, "bandwidth_steps": [[RISE, 150.0], [FALL, 100.0]]},
+}
+POLICIES = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
+
+NEAR = 0.01
+RISING, FALLING = "time to the new level, rise", "time to the new level, fall"
+STRETCHES = (
+    ("t in (60, 133)", 60.0, RISE),
+    ("t in (160, 266)", 160.0, FALL),
+    ("t in (300, 400)", 300.0, END + STEP),
+)
+SOURCE = "appendix D, figure 12"
+FRESH = tuple(f"freshness, {name}" for name, _, _ in STRETCHES)
+ACCURATE = tuple(f"accuracy, {name}" for name, _, _ in STRETCHES)
+
+NOTE = (
+    "The level of new bandwidth is that of the same policy on the same events with that bandwidth "
+    "from the start. Times to it are until freshness over the last 1,000 crawls is within 1%; "
+    "6.7 (rise) and 10 units (fall) of them are that window itself, which still holds crawls of "
+    "before the change."
+)
+
+CLAIMS = (
+    Claim(
+        "When the bandwidth rises, the accuracy of GREEDY rises to the new level by itself.",
+        SOURCE,
+        (
+            Trend(HIGH, "above", LOW, ("GREEDY",), SOURCE, metric=ACCURATE[1]),
+            Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.005, ACCURATE[1]),
+            Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.003, FRESH[1]),
+            Range(SHIFTING, 0.0, 15.0, ("GREEDY",), SOURCE, RISING),
+        ),
+        note=NOTE,
+    ),
+    Claim(
+        "When the bandwidth falls back, the accuracy falls back to the old level by itself.",
+        SOURCE,
+        (
+            Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.005, ACCURATE[2]),
+            Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.003, FRESH[2]),
+            Range(SHIFTING, 0.0, 20.0, ("GREEDY",), SOURCE, FALLING),
+        ),
+    ),
+)
+EXPECTED = (
+    Trend(SHIFTING, "about", HIGH, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[1]),
+    Trend(SHIFTING, "about", LOW, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[2]),
+    Range(SHIFTING, 0.0, 15.0, ("GREEDY-NCIS",), "not in the paper", RISING),
+    Range(SHIFTING, 0.0, 20.0, ("GREEDY-NCIS",), "not in the paper", FALLING),
+)
+
+
+def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, float]:
+    """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
+    env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
+    env.reset(seed=seed)
+    found = course(env, policies.make(policy, env), seed, EVERY)
+    times = STEP * np.arange(1, round(END / STEP) + 1)
+    at = np.searchsorted(found.time, times - 1e-6)
+    return {
+        **indexed("accuracy", found.accuracy(WINDOW)[at]),
+        **indexed("freshness", found.freshness(WINDOW)[at]),
+    }
+
+
+def measurements(quick: bool) -> list[Measurement]:
+    """GREEDY without signals, and GREEDY-NCIS with noisy ones; both at full size, always."""
+    return [
+        Measurement(
+            name,
+            {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
+            {"policy": policy, "instance": instance},
+            ID,
+        )
+        for name, (policy, instance) in POLICIES.items()
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Return levels long after the changes, and how long it takes to come near the new level."""
+    found = []
+    courses = {name: gathered(rows, name) for name in ("accuracy", "freshness")}
+    for name, by_key in courses.items():
+        for (setting, arm, seed), values in by_key.items():
+            for metric, start, end in STRETCHES:
+                level = float(np.nanmean(values[_entry(start) : _entry(end)]))
+                found.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
+    for setting in POLICIES:
+        for metric, start, reference in ((RISING, RISE, HIGH), (FALLING, FALL, LOW)):
+            arms = [
+                {key[2]: values for key, values in courses["freshness"].items() if key[:2] == arm}
+                for arm in ((setting, SHIFTING), (setting, reference))
+            ]
+            seeds = [seed for seed in arms[0] if seed in arms[1]]
+            both = [np.array([arm[seed] for seed in seeds]) for arm in arms]
+            times = settling_times(*both, start) if seeds else []
+            found += [
+                Row(ID, setting, SHIFTING, seed, metric, time)
+                for seed, time in zip(seeds, times, strict=True)
+                if time == time
+            ]
+    return found
+
+
+def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
+    """Return after which time a course is within 1% of its reference; NaN if never.
+
+    It is read between the entries of the courses.
+    """
+    time = STEP * np.arange(1, values.size + 1)
+    off = np.abs(values / reference - 1.0) - NEAR
+    near = np.flatnonzero((time >= start) & (off <= 0.0))
+    if near.size == 0:
+        return float("nan")
+    first = int(near[0])
+    share = off[first - 1] / (off[first - 1] - off[first])
+    return float(time[first - 1] + share * STEP - start)
+
+
+def settling_times(values: FloatArray, reference: FloatArray, start: float) -> list[float]:
+    """Return pseudo-values, a number per seed, of the time at which mean courses come together.
+
+    ``values`` and ``reference`` have a row per seed. A single course is too rough to tell 1%, so
+    the time is read off the means over all n seeds, T, and over all but one; the pseudo-values
+    n T - (n - 1) T_i have the mean and the spread of the jackknife.
+    """
+    count = len(values)
+    whole = settling(values.mean(axis=0), reference.mean(axis=0), start)
+    if count == 1:
+        return [whole]
+    rest = (np.arange(count) != seed for seed in range(count))
+    parts = [
+        settling(values[kept].mean(axis=0), reference[kept].mean(axis=0), start) for kept in rest
+    ]
+    return [count * whole - (count - 1) * part for part in parts]
+
+
+def _entry(time: float) -> int:
+    """Position of the first entry of a course at or after a time."""
+    return int(np.ceil(time / STEP - 1e-9)) - 1
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy over time."""
+    panels.courses(
+        rows,
+        path,
+        title=TITLE,
+        metric="accuracy",
+        times=STEP,
+        marks=(RISE, FALL),
+        label=f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)",
+    )

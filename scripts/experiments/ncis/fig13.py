@@ -1,0 +1,54 @@
+"""Busa-Fekete et al., figure 13 (appendix E): counting intervals misjudges signals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from crawl_envs.evaluation import Row
+from scripts.experiments.ncis.setup import signal_estimates
+from scripts.experiments.ncis.setup.signal_estimates import EVEN, NAIVE, POISSON
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range
+
+TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
+CLAIM = (
+    "The shares of intervals between crawls with a signal and a change overestimate both. "
+    "An interval of many changes and signals has either without one being about the other."
+)
+METRIC = "precision_bias"
+QUICK_REPETITIONS = 5
+
+EVERYWHERE = (EVEN, POISSON)
+PAPER = "appendix E, figure 13"
+CLAIMS = (
+    Claim(
+        "The statistical estimator of precision and recall is clearly biased",
+        PAPER,
+        tuple(
+            Range(NAIVE, 0.05, math.inf, EVERYWHERE, "margin ours", metric=f"{name}_bias")
+            for name in signal_estimates.ESTIMATED
+        ),
+        "mean over pages of estimate minus truth; the paper's formula of precision has its "
+        "numerator also as its denominator, read here as intervals with a signal",
+    ),
+)
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """The naive estimator, with either kind of crawls."""
+    return signal_estimates.measurements(quick, NAIVE)
+
+
+derive = signal_estimates.derive
+PICTURES = {
+    name: partial(signal_estimates.draw, title=TITLE, estimator=NAIVE, setting=setting)
+    for name, setting in (("even_crawls", EVEN), ("poisson_crawls", POISSON))
+}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw estimates against the truth, for evenly spaced crawls."""
+    PICTURES["even_crawls"](rows, path)

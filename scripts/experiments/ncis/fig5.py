@@ -1,0 +1,109 @@
+"""Busa-Fekete et al., figure 5 (section 6.5): whom signals without false ones give crawls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+from scripts.experiments.ncis.setup import page_rates
+from scripts.experiments.ncis.setup.page_rates import HIGH, LOW, MARGIN
+from scripts.reporting import charts as panels
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
+CLAIM = (
+    "With few pages GREEDY-CIS takes crawls from pages with many signals and gives them to the "
+    "others. With more pages it crawls some pages with many signals more, those that change often."
+)
+METRIC = "correlation with recall"
+REPETITIONS = 20
+LABELS = {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"}
+SOURCE = "section 6.5, figure 5"
+
+SIGNALLED = f"rate change, recall > {HIGH}"
+UNSIGNALLED = f"rate change, recall < {LOW}"
+MORE, LESS = f"share crawled more, recall > {HIGH}", f"share crawled less, recall > {HIGH}"
+BY_CHANGES = f"correlation with change rate, recall > {HIGH}"
+LINE = f"correlation with BASELINE's rates, recall < {LOW}"
+
+CLAIMS = (
+    Claim(
+        "With 100 pages, GREEDY-CIS crawls pages with many signals less than BASELINE does, and "
+        "pages with few or none more.",
+        SOURCE,
+        (
+            Range("GREEDY-CIS", -1.0, -0.5, ("m=100",), SOURCE, METRIC),
+            Range("GREEDY-CIS", -1.0, -0.2, ("m=100",), SOURCE, SIGNALLED),
+            Range("GREEDY-CIS", 0.2, np.inf, ("m=100",), SOURCE, UNSIGNALLED),
+        ),
+    ),
+    Claim(
+        "With 300 pages, some pages with many signals are crawled more and some less.",
+        SOURCE,
+        (
+            Range("GREEDY-CIS", 0.2, 1.0, ("m=300",), SOURCE, MORE),
+            Range("GREEDY-CIS", 0.2, 1.0, ("m=300",), SOURCE, LESS),
+        ),
+        note="A page is crawled more or less if its rate is off BASELINE's by a tenth.",
+    ),
+    Claim(
+        "It is those with high change rates that are crawled more.",
+        SOURCE,
+        (Range("GREEDY-CIS", 0.3, 1.0, ("m=300",), SOURCE, BY_CHANGES),),
+    ),
+    Claim(
+        "With 300 pages, pages with no or few signals are crawled about as often as BASELINE does.",
+        SOURCE,
+        (
+            Range("GREEDY-CIS", 0.95, 1.0, ("m=300",), SOURCE, LINE),
+            Range("GREEDY-CIS", -MARGIN, MARGIN, ("m=300",), SOURCE, UNSIGNALLED),
+        ),
+        note="About: on the whole by less than a tenth, as above. They keep close to a line a "
+        "little below the diagonal: the crawls that pages with signals gain are theirs.",
+    ),
+)
+EXPECTED = (
+    Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),
+    Trend("GREEDY", "above", "GREEDY-CIS", ("m=100",), SOURCE, metric=METRIC),
+)
+
+
+def measurements(quick: bool) -> list[Measurement]:
+    """Rates with 100 and 300 pages."""
+    horizon = 100.0 if quick else 1000.0
+    return page_rates.measurements("partial", (100, 300), LABELS, horizon=horizon)
+
+
+def statistics(
+    rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
+) -> dict[str, float]:
+    """Return what the claims speak of."""
+    many, few = pages["recall"] > HIGH, pages["recall"] < LOW
+    gain = rates - optimal
+    return {
+        METRIC: page_rates.rank_correlation(pages["recall"], gain),
+        SIGNALLED: page_rates.rate_change(rates, optimal, many),
+        UNSIGNALLED: page_rates.rate_change(rates, optimal, few),
+        MORE: page_rates.share_above(rates, optimal, many),
+        LESS: page_rates.share_below(rates, optimal, many),
+        BY_CHANGES: page_rates.rank_correlation(pages["change_rate"][many], gain[many]),
+        LINE: float(np.corrcoef(rates[few], optimal[few])[0, 1]),
+    }
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Compare the rates with those of BASELINE."""
+    return list(page_rates.compared(rows, statistics))
+
+
+PICTURES = {
+    f"rates_by_{name}": partial(
+        panels.rates_against_optimal, title=TITLE, colour=name, baseline=panels.NO_SIGNALS
+    )
+    for name in ("recall", "change_rate")
+}

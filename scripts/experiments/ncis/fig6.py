@@ -1,0 +1,116 @@
+"""Busa-Fekete et al., figure 6 (section 6.6): signals for some changes, and false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Bound, PolicyFactory, Row
+from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.reporting.verdicts import Claim, Expected, Trend
+
+TITLE = "Noisy signals (NCIS paper, figure 6)"
+CLAIM = (
+    "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
+    "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "
+    "The approximations are very close to GREEDY-NCIS up to 500 pages and lose to it beyond."
+)
+ID = ncis_sweep.ID
+SETTINGS = ncis_sweep.sweep("noisy")
+METRIC = "accuracy"
+REFERENCE = BASELINE
+FURTHER_REFERENCES = (OPTIMUM,)
+
+EVERYWHERE = tuple(SETTINGS)
+FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")  # the paper's figure 6 leaves 300 out
+MANY_PAGES = ("m=750", "m=1000", "m=10000")
+PAPER = "section 6.6, figure 6"
+APPROXIMATIONS = ("G-NCIS-APPROX-1", "G-NCIS-APPROX-2")
+CLAIMS = (
+    Claim(
+        "GREEDY-NCIS is superior to GREEDY and GREEDY-CIS.",
+        PAPER,
+        tuple(
+            Trend("GREEDY-NCIS", "above", other, EVERYWHERE, PAPER)
+            for other in ("GREEDY", "GREEDY-CIS")
+        ),
+    ),
+    Claim(
+        "So are its approximations, in almost every case.",
+        PAPER,
+        tuple(
+            Trend(approximation, "above", other, EVERYWHERE, PAPER)
+            for approximation in APPROXIMATIONS
+            for other in ("GREEDY", "GREEDY-CIS")
+        ),
+    ),
+    Claim(
+        "Up to 500 pages the approximations are very close to GREEDY-NCIS.",
+        PAPER,
+        tuple(
+            Trend(
+                approximation,
+                "about",
+                "GREEDY-NCIS",
+                FEW_PAGES,
+                f"{PAPER}; margin ours",
+                margin=0.005,
+            )
+            for approximation in APPROXIMATIONS
+        ),
+    ),
+    Claim(
+        "With more pages GREEDY-NCIS is superior to them.",
+        PAPER,
+        tuple(
+            Trend("GREEDY-NCIS", "above", approximation, MANY_PAGES, PAPER)
+            for approximation in APPROXIMATIONS
+        ),
+    ),
+    Claim(
+        "With more pages the approximations cannot make use of the signals.",
+        PAPER,
+        tuple(
+            Trend("GREEDY", "above", approximation, MANY_PAGES, f"our reading of {PAPER}")
+            for approximation in APPROXIMATIONS
+        ),
+        note="Read as: they do not beat GREEDY.",
+    ),
+    Claim(
+        "GREEDY-CIS, which takes signals for noiseless, deteriorates with the number of pages.",
+        PAPER,
+        (Trend("GREEDY", "above", "GREEDY-CIS", MANY_PAGES, f"our reading of {PAPER}"),),
+        note="Read as: on many pages it is worse than to use no signals.",
+    ),
+)
+NOT_THERE = "not in the paper; an episode, which starts all fresh, can end above the optimum"
+EXPECTED: tuple[Expected, ...] = (
+    Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
+    *ncis_sweep.levels("BASELINE", "GREEDY"),
+)
+
+
+def policies() -> Mapping[str, PolicyFactory]:
+    """The policies of the figure; GREEDY-CIS under reading I2 (see :class:`policies.GreedyCIS`)."""
+    return {
+        "GREEDY": partial(crawl_policies.make, "Greedy"),
+        "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
+        "GREEDY-NCIS": partial(crawl_policies.make, "GreedyNCIS"),
+        "G-NCIS-APPROX-1": partial(crawl_policies.make, "GreedyNCISApprox", terms=1),
+        "G-NCIS-APPROX-2": partial(crawl_policies.make, "GreedyNCISApprox", terms=2),
+    }
+
+
+def bounds() -> Mapping[str, Bound]:
+    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    return {OPTIMUM: optimum, BASELINE: baseline}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy against the number of pages."""
+    from scripts.reporting.charts import accuracy_by_pages
+
+    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

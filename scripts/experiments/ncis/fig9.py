@@ -1,0 +1,121 @@
+"""Busa-Fekete et al., figure 9 (appendix A): the crawl value and its first terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from policies import values
+from scripts.reporting import charts as panels
+from scripts.reporting.rows import indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Level
+
+TITLE = "The crawl value and its first terms (NCIS paper, figure 9)"
+CLAIM = (
+    "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. "
+    "Its first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very well."
+)
+METRIC = "limit"
+REPETITIONS = 1
+POINTS = 401
+PAGES: dict[str, dict[str, float]] = {
+    "nu=0.35": {"change_rate": 0.5, "recall": 0.5, "false_signal_rate": 0.35, "end": 20.0},
+    "nu=0.05": {"change_rate": 0.5, "recall": 0.5, "false_signal_rate": 0.05, "end": 40.0},
+}
+"""A page in the middle of figure 6's, with a beta of 2.16, and one with few false signals, 7.17."""
+TERMS = {"V": 0, "1 term": 1, "2 terms": 2, "3 terms": 3}
+EVERYWHERE = tuple(PAGES)
+SOURCE = "appendix A, figure 9"
+ERROR, EARLY = "largest error", "largest error up to J beta"
+
+
+def _levels(label: str, value: float, tolerance: float, metric: str) -> tuple[Level, ...]:
+    return tuple(Level(name, label, value, tolerance, SOURCE, metric) for name in EVERYWHERE)
+
+
+CLAIMS = (
+    Claim("For long times V tends to mu/Delta.", SOURCE, _levels("V", 1.0, 1e-9, METRIC)),
+    Claim(
+        "So do its approximations: the red line is the asymptote of all functions.",
+        SOURCE,
+        tuple(
+            level
+            for label in ("1 term", "2 terms", "3 terms")
+            for level in _levels(label, 1.0, 0.01, METRIC)
+        ),
+        note="Limits are shares of mu/Delta. The first J terms tend to 1 - (nu/(Delta+nu))^J of "
+        "it, which is 1 only where false signals are few; and where values are needed near the "
+        "limit, as with many pages, the approximations choose wrongly (figure 6).",
+    ),
+    Claim(
+        "A small number of terms, such as 3, approximates V very well.",
+        SOURCE,
+        _levels("3 terms", 0.0, 0.01, ERROR),
+        note="The largest error over all times, as a share of mu/Delta.",
+    ),
+)
+EXPECTED = tuple(
+    level
+    for label in ("1 term", "2 terms", "3 terms")
+    for level in _levels(label, 0.0, 1e-9, EARLY)
+)
+
+
+def measure(seed: int, *, terms: int, end: float, **shape: float) -> dict[str, float]:
+    """Return a value over the effective elapsed time, in units of mu/Delta; no seed matters."""
+    page = {"importance": shape["change_rate"], **shape}
+    times = np.linspace(0.0, end, POINTS)
+    exact = values.greedy_ncis(times, **page)
+    told, limit = exact, values.greedy_ncis(np.inf, **page)
+    if terms:
+        told = values.greedy_ncis_approx(times, terms=terms, **page)
+        limit = values.greedy_ncis_approx(np.inf, terms=terms, **page)
+    found = {METRIC: float(limit), **indexed("value", told)}
+    if terms:
+        off = np.abs(told - exact)
+        early = times < terms * beta(**shape)
+        found |= {
+            ERROR: max(float(off.max()), 1.0 - float(limit)),
+            EARLY: float(off[early].max()),
+        }
+    return found
+
+
+def beta(change_rate: float, recall: float, false_signal_rate: float) -> float:
+    """The time that one signal is worth: ln(gamma / nu) / alpha (section 3)."""
+    signal_rate = recall * change_rate + false_signal_rate
+    return float(np.log(signal_rate / false_signal_rate) / ((1.0 - recall) * change_rate))
+
+
+def measurements(quick: bool) -> list[Measurement]:
+    """Both pages; there is nothing to cut short."""
+    return [
+        Measurement(
+            name,
+            {label: partial(measure, terms=terms) for label, terms in TERMS.items()},
+            arguments,
+            most=1,
+        )
+        for name, arguments in PAGES.items()
+    ]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw the values over the effective elapsed time."""
+    drawn: dict[str, dict[str, Any]] = {}
+    for name, page in PAGES.items():
+        shape = {key: value for key, value in page.items() if key != "end"}
+        spacing = beta(**shape)
+        told = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
+        drawn[name] = {
+            "end": page["end"],
+            "title": f"{told}\nbeta = {spacing:.2f}",
+            "beta": spacing,
+        }
+    panels.values_over_time(rows, path, title=TITLE, panels=drawn)

@@ -1,0 +1,144 @@
+"""How far policies are from the optimum with signals (Theorem 1) in the long run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import policies as crawl_policies
+from crawl_envs import instances
+from crawl_envs.evaluation import Row, simulate, summarize
+from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Long-run distance to the optimum with noisy signals"
+CLAIM = (
+    "The discrete policy constantly achieves a performance close to the optimal continuous one. "
+    "Here without the start, which is all fresh: freshness from time 1000 to 3000."
+)
+METRIC = "freshness"
+REFERENCE = OPTIMUM
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+
+NUM_PAGES = (100, 200, 300, 500, 750, 1000)
+BANDWIDTH = 100.0
+START, END = 1000.0, 3000.0
+QUICK_START, QUICK_END = 10.0, 30.0
+
+THRESHOLDS = "thresholds"
+LABELS: dict[str, tuple[str, dict[str, Any]]] = {
+    THRESHOLDS: ("ThresholdNCIS", {}),
+    "GREEDY-NCIS": ("GreedyNCIS", {}),
+    "G-NCIS-APPROX-1": ("GreedyNCISApprox", {"terms": 1}),
+    "G-NCIS-APPROX-2": ("GreedyNCISApprox", {"terms": 2}),
+    "GREEDY-CIS": ("GreedyCIS", {}),
+    "GREEDY": ("Greedy", {}),
+}
+EVERYWHERE = tuple(f"m={num_pages}" for num_pages in NUM_PAGES)
+CLOSE = 0.005
+COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
+
+CLAIMS = (
+    Claim(
+        "The discrete policy is close to the optimal continuous one",
+        "section 6, claim 1",
+        (Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, "margin ours", margin=CLOSE),),
+        "The paper shows it without signals only (figure 3).",
+    ),
+)
+EXPECTED = (
+    Trend(THRESHOLDS, "about", OPTIMUM, EVERYWHERE, "Theorem 1, simulated", margin=0.001),
+    Trend(OPTIMUM, "above", "GREEDY-NCIS", EVERYWHERE, "it is a bound"),
+    Range(THRESHOLDS, 99.5, 100.5, EVERYWHERE, "the budget is spent", metric="crawl_rate"),
+)
+
+
+def drawn(seed: int, num_pages: int) -> Any:
+    """The instance of a seed: that of figure 6."""
+    return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
+
+
+def crawled(
+    seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
+) -> Mapping[str, float]:
+    """Freshness, accuracy and crawls between two times: an episode less a shorter one."""
+    acting: Any = crawl_policies.make(
+        policy, **({} if policy == "ThresholdNCIS" else {"features": COLUMNS}), **arguments
+    )
+    instance = drawn(seed, num_pages)
+    early, late = (simulate(instance, acting, time, seed).ledger for time in (start, end))
+    return {
+        "freshness": (late.fresh_time - early.fresh_time) / (late.alive_time - early.alive_time),
+        "accuracy": (late.hits - early.hits) / (late.requests - early.requests),
+        "crawl_rate": (late.crawls - early.crawls) / (late.time - early.time),
+    }
+
+
+def bounded(
+    seed: int, *, signals: bool, num_pages: int, start: float, end: float
+) -> Mapping[str, float]:
+    """The optimum of the continuous class, with or without signals."""
+    value = (optimum if signals else baseline)(drawn(seed, num_pages))
+    return {"freshness": value, "accuracy": value, "crawl_rate": BANDWIDTH}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Policies and bounds at each number of pages."""
+    start, end = (QUICK_START, QUICK_END) if quick else (START, END)
+    measures = {
+        OPTIMUM: partial(bounded, signals=True),
+        BASELINE: partial(bounded, signals=False),
+        **{
+            label: partial(crawled, policy=policy, **arguments)
+            for label, (policy, arguments) in LABELS.items()
+        },
+    }
+    return [
+        Measurement(
+            f"m={num_pages}",
+            measures,
+            {"num_pages": num_pages, "start": start, "end": end},
+            "CrawlNCIS-v0",
+        )
+        for num_pages in NUM_PAGES[: 2 if quick else None]
+    ]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw what policies lack of the optimum, against the number of pages."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from scripts.reporting.charts import COLOURS, MARKERS, bare, save
+
+    found = {(item.setting, item.policy): item for item in summarize(rows, METRIC, REFERENCE)}
+    sizes = [size for size in NUM_PAGES if (f"m={size}", REFERENCE) in found]
+    figure = Figure(figsize=(8.0, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for position, label in enumerate(LABELS):
+        items = [found[f"m={size}", label] for size in sizes]
+        axes.errorbar(
+            np.array(sizes) * 1.012 ** (position - len(LABELS) / 2),
+            [-item.difference for item in items],
+            np.nan_to_num([item.difference_half_width for item in items]),
+            color=COLOURS[position],
+            marker=MARKERS[position],
+            fillstyle="none",
+            capsize=2.5,
+            label=label,
+        )
+    axes.axhline(0.0, color="#000000", linewidth=1.0)
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=1e-3)
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("pages m (logarithmic scale), bandwidth 100 crawls per unit of time")
+    axes.set_ylabel("OPTIMUM minus freshness\n(linear below .001, logarithmic above)")
+    count = max(item.seeds for item in found.values())
+    axes.set_title(f"{TITLE}\nbars: 95% intervals over {count} repetitions", fontsize=11)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    bare(axes)
+    save(figure, path)

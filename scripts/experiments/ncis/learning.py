@@ -1,0 +1,294 @@
+"""Learning while crawling: how soon GREEDY-NCIS that knows only importance is as good as told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.instances import make
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import FloatArray, Instance, Policy
+from crawl_envs.worlds.pages.lanes import Lanes
+from scripts.experiments.ncis.setup.series import course
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Learning while crawling"
+CLAIM = (
+    "A policy that is told nothing but importance comes within 1% of GREEDY-NCIS that is told the "
+    "truth; where habits change it forgets, and where they do not it pays nearly nothing for that."
+)
+METRIC = "area"
+REFERENCE = "GREEDY-NCIS"
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+
+NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
+STRETCH = 2.0
+"""Length of the stretches of time over which freshness is averaged."""
+
+WINDOW = 10.0
+"""Length of the windows of which it is said from which on they are within 1%."""
+
+STEADY, SHIFTING = "steady", "shifting"
+LEARNING = "LEARNING"
+VARIANTS: dict[str, dict[str, Any]] = {
+    LEARNING: {},
+    "never forgetting": {"memory": math.inf},
+    "always forgetting": {"memory": 30.0},
+    "each page alone": {"pooled": False},
+}
+WITHIN = 0.01
+LATE = f"freshness from {0.4 * HORIZON:g} on"
+AFTER = "freshness after the shift"
+SOURCE = "not in the paper"
+
+CLAIMS = ()  # no sentence of the paper stands behind what is expected
+EXPECTED = (
+    Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
+    Trend(LEARNING, "above", "ROUND ROBIN", (STEADY, SHIFTING), SOURCE, metric="freshness"),
+    Trend(LEARNING, "about", "never forgetting", (STEADY,), SOURCE, margin=0.001, metric=LATE),
+    Trend(LEARNING, "above", "never forgetting", (SHIFTING,), SOURCE, metric=AFTER),
+    Range(LEARNING, -math.inf, WITHIN * HORIZON, (STEADY,), SOURCE),
+)
+
+
+class Told:
+    """Acts by the first of its policies up to half time, and by the last from then on."""
+
+    def __init__(self, env: CrawlEnv, half: float, *acting: Policy) -> None:
+        self.env, self.half, self.acting = env, half, acting
+
+    def predict(self, observation: Any, *state: Any, **options: Any) -> tuple[Any, Any]:
+        """The action of the policy whose half it is."""
+        late = self.env.tracker().time > self.half
+        return self.acting[-1 if late else 0].predict(observation, *state, **options)
+
+
+def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Instance]:
+    """An instance, and one with the habits of its pages permuted; importance stays."""
+    rng = np.random.default_rng([seed, 20])
+    first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    other = rng.permutation(num_pages)
+    second = Instance(
+        first.importance,
+        first.change_rate[other],
+        first.recall[other],
+        first.false_signal_rate[other],
+        bandwidth=bandwidth,
+    )
+    return first, second
+
+
+def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float) -> Any:
+    """Times and pages of Poisson events of these rates, one per page."""
+    counts = rng.poisson(rates * (end - start))
+    return rng.uniform(start, end, counts.sum()), np.repeat(np.arange(rates.size), counts)
+
+
+def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) -> Tape:
+    """Events of the first instance up to half time, and of the second from then on."""
+    rng = np.random.default_rng([seed, 21])
+    lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
+    for half, instance in enumerate((first, second)):
+        span = 0.5 * half * horizon, 0.5 * (half + 1) * horizon
+        seen = events(rng, instance.recall * instance.change_rate, *span)
+        lists["changes"] += [seen, events(rng, instance.unsignalled_rate, *span)]
+        lists["signals"] += [seen, events(rng, instance.false_signal_rate, *span)]
+        lists["requests"] += [events(rng, instance.importance, *span)]
+    joined = {
+        name: tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+        for name, parts in lists.items()
+    }
+    return Tape.of_events(first.num_pages, **joined)  # type: ignore[arg-type]
+
+
+class Given:
+    """Gives a lane the same instance at every reset."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.num_pages = instance, instance.num_pages
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """The instance."""
+        return self.instance
+
+
+def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any, Policy]:
+    first, second = halves(seed, num_pages, BANDWIDTH)
+
+    def env(instance: Instance, reveal: Any) -> CrawlEnv:
+        form = action_form("page", num_pages, 1)
+        tape = shifting_tape(seed, first, second, horizon)
+        lanes = Lanes(1, Given(instance), form, horizon=horizon, reveal=reveal, tape=tape)
+        return CrawlEnv(lanes, Objective("freshness"))
+
+    if label in VARIANTS:
+        played = env(first, "importance")
+        return played, crawl_policies.LearningGreedyNCIS(played, **VARIANTS[label])
+    played = env(first, "parameters")
+    if label == "ROUND ROBIN":
+        return played, Told(played, horizon, crawl_policies.RoundRobin(played))
+
+    def told(instance: Instance) -> Policy:
+        return crawl_policies.GreedyNCIS(
+            played, believed=lambda problem: instance.problem("parameters")
+        )
+
+    if label == "told the first half":
+        return played, Told(played, horizon, told(first))
+    return played, Told(played, 0.5 * horizon, told(first), told(second))
+
+
+def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any, Policy]:
+    reveal = "importance" if label in VARIANTS else "parameters"
+    env = gymnasium.make(
+        "CrawlNCIS-v0",
+        num_pages=num_pages,
+        bandwidth=BANDWIDTH,
+        horizon=horizon,
+        instance="noisy",
+        reveal=reveal,
+    )
+    if label in VARIANTS:
+        return env, crawl_policies.LearningGreedyNCIS(env, **VARIANTS[label])
+    name = "RoundRobin" if label == "ROUND ROBIN" else "GreedyNCIS"
+    return env, crawl_policies.make(name, env)
+
+
+def crawled(
+    seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
+) -> Mapping[str, float]:
+    """Freshness of an episode, stretch by stretch, and over parts of it."""
+    build = _shifting if shifting else _steady
+    env, policy = build(seed, label, num_pages, horizon)
+    every = round(STRETCH * BANDWIDTH)
+    played = course(env, policy, seed, every=every)
+    fresh, alive = np.diff(played.fresh_time), np.diff(played.alive_time)
+    end = played.time[1:] / horizon
+
+    def over(part: Any) -> float:
+        return float(fresh[part].sum() / alive[part].sum())
+
+    found = {
+        "freshness": over(end > 0.0),
+        "accuracy": float(played.hits[-1] / played.requests[-1]),
+        LATE: over(end > 0.4 + 1e-9),
+        **indexed("freshness", fresh / alive),
+    }
+    if shifting:
+        found[AFTER] = over(end > 0.5 + 1e-9)
+    return found
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """The steady set, and one whose pages swap their habits at half time."""
+    size = {"num_pages": 20, "horizon": 10.0} if quick else {}
+    size = {"num_pages": NUM_PAGES, "horizon": HORIZON, **size}
+    labels = {STEADY: (REFERENCE, "ROUND ROBIN"), SHIFTING: (REFERENCE, "ROUND ROBIN")}
+    labels[SHIFTING] += ("told the first half",)
+    return [
+        Measurement(
+            name,
+            {label: partial(crawled, label=label) for label in (*labels[name], *VARIANTS)},
+            {"shifting": name == SHIFTING, **size},
+            "CrawlNCIS-v0",
+        )
+        for name in (STEADY, SHIFTING)
+    ]
+
+
+def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
+    """What is missing to the reference, by seed and stretch, (seeds, stretches)."""
+    found = gathered((row for row in rows if row.setting == setting), "freshness")
+    seeds = sorted(seed for _, policy, seed in found if policy == label)
+    return np.array(
+        [
+            found[setting, REFERENCE, seed] - found[setting, label, seed]
+            for seed in seeds
+            if (setting, REFERENCE, seed) in found
+        ]
+    )
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """The area between the curves of the reference and of each label, in units of time."""
+
+    def areas() -> Iterator[Row]:
+        found = gathered(rows, "freshness")
+        for (setting, label, seed), fresh in found.items():
+            told = found.get((setting, REFERENCE, seed))
+            if told is not None and label != REFERENCE:
+                area = STRETCH * float(np.nansum(told - fresh))
+                yield Row("CrawlNCIS-v0", setting, label, seed, METRIC, area)
+
+    return list(areas())
+
+
+def time_within(gap: FloatArray) -> float:
+    """The start of the first window of time WINDOW from which on the mean gap is within 1%."""
+    long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
+    windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
+    beyond = np.flatnonzero(windows > WITHIN)
+    return STRETCH * long * float(beyond[-1] + 1 if beyond.size else 0)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw what is missing to the told policy over time, with 95% intervals over seeds."""
+    from matplotlib.figure import Figure
+
+    from scripts.reporting.charts import COLOURS, bare, save
+
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    shown = (*VARIANTS, "told the first half")
+    for axes, setting in zip(figure.subplots(1, 2, sharey=True), (STEADY, SHIFTING), strict=True):
+        for place, label in enumerate(shown):
+            gap = gaps(rows, setting, label)
+            if not gap.size:
+                continue
+            half = gap.shape[1] // 25 or 1
+            gap = gap[:, : gap.shape[1] // half * half]
+            gap = gap.reshape(len(gap), -1, half).mean(axis=2)
+            time = STRETCH * half * (np.arange(gap.shape[1]) + 0.5)
+            middle, spread = np.array([mean_and_half_width(list(column)) for column in gap.T]).T
+            style = ("-", "--", "-.", ":", (0, (8, 1.5, 1, 1.5, 1, 1.5)))[place]
+            axes.plot(time, middle, color=COLOURS[place], linestyle=style, label=label)
+            if label in (LEARNING, "never forgetting"):
+                axes.fill_between(
+                    time, middle - spread, middle + spread, color=COLOURS[place], alpha=0.2, lw=0
+                )
+        axes.axhline(0.0, color="#555555", linewidth=0.8)
+        axes.axhline(WITHIN, color="#555555", linewidth=0.8, linestyle=":")
+        axes.set_xlabel("time (crawls per page, on average)")
+        title = {STEADY: "habits stay", SHIFTING: "habits swapped at half time"}[setting]
+        learned = gaps(rows, setting, LEARNING)
+        if setting == STEADY and learned.size:
+            title += f": {WINDOW:g}-unit means within .01 from time {time_within(learned):g} on"
+        axes.set_title(title, fontsize=10)
+        bare(axes)
+    figure.axes[0].set_ylabel("freshness missing to\nGREEDY-NCIS told the truth")
+    handles, names = figure.axes[1].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=len(names),
+        handlelength=3.6,
+        frameon=False,
+    )
+    figure.suptitle(
+        "Learning while crawling: 100 pages, 100 crawls per unit of time; bands: 95% intervals",
+        fontsize=11,
+    )
+    save(figure, path)

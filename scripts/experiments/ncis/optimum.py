@@ -1,0 +1,201 @@
+"""How far GREEDY is from the best policy of its class, on worlds so small that it can be computed.
+
+In no paper: Busa-Fekete et al., section 3, call the optimum of the discrete class a hard
+combinatorial problem, and compare GREEDY with the continuous optimum only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crawl_envs import Instance
+from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.types.compiled_policies import CompiledIndex
+from policies import solvers
+from policies.values.kernels import greedy_ncis_value
+from policies.values.tables import greedy_ncis_table
+from scripts.reporting.bounds import OPTIMUM, optimum
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Expected, Range, Trend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
+CLAIM = (
+    "On worlds of two or three pages the best policy with one crawl per slot can be computed: "
+    "GREEDY-NCIS, which without signals is GREEDY, loses little to it, the less the more crawls. "
+    "What both lose to the continuous optimum is the price of slots."
+)
+CLAIMS = ()
+METRIC = "freshness"
+DISCRETE, GREEDY = "discrete optimum", "GREEDY-NCIS"
+REFERENCE = DISCRETE
+REPETITIONS, QUICK_REPETITIONS = 60, 3
+PER_PAGE = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Crawls per page and unit of time; change rates are between 0.2 and 1."""
+MOST_STATES = {2: 40_000, 3: 200}
+LOSS, LARGEST, OPEN = "loss", "largest loss", "open"
+KINDS = ("", ", no signals")
+"""What follows a label: the same without signals."""
+SETTINGS = {
+    f"m={num_pages} R={rate:g}m": {"num_pages": num_pages, "per_page": rate}
+    for num_pages in MOST_STATES
+    for rate in PER_PAGE
+}
+EVERYWHERE = tuple(SETTINGS)
+EXPECTED: tuple[Expected, ...] = (
+    *(
+        Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
+        for kind in KINDS
+    ),
+    *(
+        Trend(OPTIMUM + kind, "above", DISCRETE + kind, EVERYWHERE, "it is of a larger class")
+        for kind in KINDS
+    ),
+)
+
+
+def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance:
+    """A tiny instance: mu from U(0.1, 1), Delta U(0.2, 1), recall U(0.2, 0.9), nu U(0.1, 0.6)."""
+    rng = np.random.default_rng(seed)
+    importance, change_rate = rng.uniform(0.1, 1, num_pages), rng.uniform(0.2, 1, num_pages)
+    recall, false_rate = rng.uniform(0.2, 0.9, num_pages), rng.uniform(0.1, 0.6, num_pages)
+    told = (recall, false_rate) if signals else (0.0, 0.0)
+    return Instance(importance, change_rate, *told, bandwidth=per_page * num_pages)
+
+
+def best(seed: int, **arguments: Any) -> Mapping[str, float]:
+    """Freshness of the best policy, and what truncation leaves open of it."""
+    instance = world(seed, **arguments)
+    found = solvers.discrete(instance, max_states=MOST_STATES[instance.num_pages])
+    return {METRIC: found.freshness, OPEN: found.high - found.low}
+
+
+def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
+    """The same of GREEDY-NCIS."""
+    instance = world(seed, **arguments)
+    table = greedy_ncis_table(
+        instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
+    )
+    found = solvers.discrete(
+        instance,
+        index=CompiledIndex(greedy_ncis_value, table),
+        max_states=MOST_STATES[instance.num_pages],
+    )
+    return {METRIC: found.freshness, OPEN: found.high - found.low}
+
+
+def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
+    """Freshness of the continuous optimum (Theorem 1)."""
+    return {METRIC: optimum(world(seed, **arguments))}
+
+
+def measurements(quick: bool) -> list[Measurement]:
+    """All settings; ``quick`` takes those of two pages."""
+    measures = {
+        label + kind: partial(measure, signals=kind == KINDS[0])
+        for kind in KINDS
+        for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
+    }
+    return [
+        Measurement(name, measures, arguments)
+        for name, arguments in SETTINGS.items()
+        if not (quick and arguments["num_pages"] > 2)
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """What GREEDY-NCIS loses to the best policy, and what that loses to the continuous one."""
+    found = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    better = {
+        worse + kind: label + kind
+        for kind in KINDS
+        for worse, label in ((GREEDY, DISCRETE), (DISCRETE, OPTIMUM))
+    }
+    losses = [
+        Row("", setting, label, seed, LOSS, found[setting, better[label], seed] - value)
+        for (setting, label, seed), value in found.items()
+        if (setting, better.get(label, ""), seed) in found
+    ]
+    largest: dict[tuple[str, str], float] = {}
+    for row in losses:
+        key = row.setting, row.policy
+        largest[key] = max(largest.get(key, row.value), row.value)
+    return losses + [Row("", *key, 0, LARGEST, value) for key, value in largest.items()]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw both losses against the crawls per page: means with intervals, and the largest."""
+    from matplotlib.figure import Figure
+
+    from scripts.reporting.charts import save
+
+    lost: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row.metric == LOSS:
+            lost.setdefault((row.setting, row.policy), []).append(row.value)
+    figure = Figure(figsize=(10.5, 7.6), layout="constrained")
+    grid = figure.subplots(2, 2, sharex=True, sharey="row")
+    titles = {
+        GREEDY: "discrete optimum minus GREEDY-NCIS",
+        DISCRETE: "continuous optimum minus discrete optimum",
+    }
+    for line, (label, title) in zip(grid, titles.items(), strict=True):
+        for axes, kind in zip(line, KINDS, strict=True):
+            _panel(axes, lost, label + kind)
+            axes.set_title(f"{title}{kind or ', signals'}", fontsize=10)
+        line[0].set_ylabel("freshness lost (share of page time)")
+        line[0].set_ylim(bottom=0.0)
+    for axes in grid[1]:
+        axes.set_xlabel("crawls per page and unit of time (logarithmic scale)")
+    count = max(map(len, lost.values()))
+    open_end = max((row.value for row in rows if row.metric == OPEN), default=0.0)
+    figure.suptitle(
+        f"{TITLE}\n{count} random worlds each; values are exact to {0.5 * open_end:.1g}",
+        fontsize=11,
+    )
+    handles, names = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    save(figure, path)
+
+
+def _panel(axes: Axes, lost: Mapping[tuple[str, str], Sequence[float]], label: str) -> None:
+    """Draw what a policy loses, by the number of pages."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    from scripts.reporting.charts import COLOURS, MARKERS, bare
+
+    for position, num_pages in enumerate(MOST_STATES):
+        names = {f"m={num_pages} R={rate:g}m": rate for rate in PER_PAGE}
+        samples = {rate: lost[name, label] for name, rate in names.items() if (name, label) in lost}
+        means = [mean_and_half_width(sample) for sample in samples.values()]
+        at = np.array(list(samples)) * 1.04 ** (2 * position - 1)
+        style = {"color": COLOURS[position], "marker": MARKERS[position]}
+        axes.errorbar(
+            at,
+            [mean for mean, _ in means],
+            np.nan_to_num([half for _, half in means]),
+            capsize=3,
+            linewidth=1.3,
+            label=f"{num_pages} pages: mean, 95% interval",
+            **style,
+        )
+        axes.plot(
+            at,
+            [max(sample) for sample in samples.values()],
+            linestyle="none",
+            fillstyle="none",
+            label=f"{num_pages} pages: largest",
+            **style,
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(PER_PAGE))
+    axes.xaxis.set_major_formatter(FixedFormatter([f"{rate:g}" for rate in PER_PAGE]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    bare(axes)

@@ -1,0 +1,57 @@
+"""Busa-Fekete et al., section 5.1: three readings of GREEDY-CIS where signals are noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Bound, PolicyFactory, Row
+from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.reporting.verdicts import Expected, Trend
+
+TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
+CLAIM = (
+    "GREEDY-CIS takes signals for noiseless, and the paper does not say what it then believes of "
+    "their rate: I1 that there are no false ones, I2 the true rate, I3 the true rate with the "
+    "limit that agrees with it. On many pages each of them is worse than to use no signals at all."
+)
+ID = ncis_sweep.ID
+SETTINGS = {
+    name: arguments
+    for name, arguments in ncis_sweep.sweep("noisy").items()
+    if arguments["num_pages"] in (100, 300, 1000, 10000)
+}
+METRIC = "accuracy"
+REFERENCE = BASELINE
+FURTHER_REFERENCES = (OPTIMUM,)
+
+MANY_PAGES = ("m=1000", "m=10000")
+READINGS = ("I1", "I2", "I3")
+CLAIMS = ()
+EXPECTED: tuple[Expected, ...] = tuple(
+    Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
+    for reading in READINGS
+)
+
+
+def policies() -> Mapping[str, PolicyFactory]:
+    """GREEDY-CIS under each reading."""
+    return {
+        f"GREEDY-CIS {reading}": partial(crawl_policies.make, "GreedyCIS", reading=reading)
+        for reading in READINGS
+    }
+
+
+def bounds() -> Mapping[str, Bound]:
+    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    return {OPTIMUM: optimum, BASELINE: baseline}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy against the number of pages."""
+    from scripts.reporting.charts import accuracy_by_pages
+
+    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)

@@ -1,0 +1,141 @@
+"""Crawl rates page by page: those of policies beside BASELINE's (eq. 5) or one another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies
+from crawl_envs.evaluation import Row, simulate
+from crawl_envs.types import BoolArray, FloatArray
+from policies import solvers
+from scripts.experiments.ncis.setup.sweep import ID
+from scripts.reporting.bounds import BASELINE
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+
+RATE = "crawl_rate"
+PARAMETERS = ("recall", "change_rate", "false_signal_rate")
+HIGH, LOW = 0.9, 0.1
+"""Recall from which on, exclusively, nearly all, or hardly any, changes are signalled."""
+MARGIN = 0.1
+"""A page is crawled clearly more, or less, if its rate differs by more than this share."""
+
+Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[str, float]]
+
+
+def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
+    """Return the optimal rates without signals, and the parameters of the pages, by page."""
+    instance = _made(seed, arguments).unwrapped.instance  # type: ignore[attr-defined]
+    optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
+    found = indexed(RATE, optimal.rates)
+    for name in PARAMETERS:
+        values = getattr(instance, name)
+        found |= indexed(name, values) if values.any() else {}
+    return found
+
+
+def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float]:
+    """Return a policy's crawls of each page per unit of time."""
+    env = _made(seed, arguments)
+    instance = env.unwrapped.instance  # type: ignore[attr-defined]
+    horizon = float(arguments["horizon"])
+    played = simulate(instance, policies.make(policy, env), horizon, seed)
+    return indexed(RATE, played.crawl_counts / horizon)
+
+
+def _made(seed: int, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    env = gymnasium.make(ID, **arguments)
+    env.reset(seed=seed)
+    return env
+
+
+def measurements(
+    instance: str,
+    sizes: Sequence[int],
+    labels: Mapping[str, str],
+    *,
+    horizon: float = 1000.0,
+    bandwidth: float = 100.0,
+) -> list[Measurement]:
+    """Measure the rates of BASELINE and of policies, given by label, for numbers of pages."""
+    return [
+        Measurement(
+            f"m={num_pages}",
+            {BASELINE: baseline_rates}
+            | {label: partial(policy_rates, policy=policy) for label, policy in labels.items()},
+            {
+                "instance": instance,
+                "num_pages": num_pages,
+                "bandwidth": bandwidth,
+                "horizon": horizon,
+            },
+            ID,
+        )
+        for num_pages in sizes
+    ]
+
+
+def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> Iterator[Row]:
+    """Yield what statistics say of each policy and seed beside a reference, page by page.
+
+    Args:
+        rows: those of :func:`measurements`.
+        statistics: of the policy's rates, those of the reference on the same pages, and the
+            parameters of the pages, (m,) each; NaN is left out.
+        reference: BASELINE, or a policy.
+    """
+    rates = gathered(rows, RATE)
+    pages = {name: gathered(rows, name) for name in PARAMETERS}
+    for (setting, label, seed), found in rates.items():
+        other = setting, reference, seed
+        if label in (BASELINE, reference) or other not in rates:
+            continue
+        drawn, none = (setting, BASELINE, seed), np.zeros(found.size)
+        parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
+        for metric, value in statistics(found, rates[other], parameters).items():
+            if value == value:
+                yield Row(ID, setting, label, seed, metric, value)
+
+
+def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
+    """Return by which share of their optimal rates some pages get more crawls than these."""
+    total = optimal[pages].sum()
+    return float(rates[pages].sum() / total - 1.0) if total > 0.0 else np.nan
+
+
+def share_above(
+    rates: FloatArray, reference: FloatArray, pages: BoolArray, margin: float = MARGIN
+) -> float:
+    """Return the share of pages, of those that the reference crawls, that are crawled more.
+
+    More is by over ``margin``, a share of the reference's rate.
+    """
+    pages = pages & (reference > 0.0)
+    if not pages.any():
+        return np.nan
+    return float(np.mean(rates[pages] > (1.0 + margin) * reference[pages]))
+
+
+def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
+    """Return the share of pages, of those that BASELINE crawls, that are crawled clearly less."""
+    pages = pages & (optimal > 0.0)
+    return float(np.mean(rates[pages] < (1.0 - MARGIN) * optimal[pages])) if pages.any() else np.nan
+
+
+def rank_correlation(first: FloatArray, second: FloatArray) -> float:
+    """Return Spearman's rank correlation, NaN for fewer than three pages, or if all are alike."""
+    from scipy.stats import spearmanr
+
+    if first.size < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
+        return np.nan
+    return float(spearmanr(first, second).statistic)
+
+
+def rms(differences: FloatArray) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(differences**2))) if differences.size else np.nan

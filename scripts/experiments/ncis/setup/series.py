@@ -1,0 +1,86 @@
+"""The course of an episode over time: what was served fresh, crawl by crawl."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from crawl_envs.evaluation import simulate
+from crawl_envs.types import FloatArray, IntArray, Ledger, Policy
+from crawl_envs.types.compiled_policies import CompilablePolicy
+
+
+class Course(NamedTuple):
+    """Sums from time 0 to the times of crawls 0, ``every``, 2 ``every``, ...; shape (K,) each.
+
+    ``fresh_time`` and ``alive_time`` are those of a :class:`crawl_envs.types.Ledger`.
+    """
+
+    crawl: IntArray
+    time: FloatArray
+    requests: FloatArray
+    hits: FloatArray
+    fresh_time: FloatArray
+    alive_time: FloatArray
+
+    def accuracy(self, window: int) -> FloatArray:
+        """Return the share of the requests of the last ``window`` crawls that was served fresh.
+
+        At crawl j these are the requests after crawl j - ``window`` and up to crawl j. NaN before
+        there were so many crawls. ``window`` must be a multiple of the distance of crawls.
+        """
+        return self._share(self.hits, self.requests, window)
+
+    def freshness(self, window: int) -> FloatArray:
+        """Return the importance-weighted share of page time that was fresh, as above."""
+        return self._share(self.fresh_time, self.alive_time, window)
+
+    def _share(self, part: FloatArray, whole: FloatArray, window: int) -> FloatArray:
+        every = int(self.crawl[1] - self.crawl[0])
+        if window < every or window % every:
+            raise ValueError(f"window must be a multiple of {every} crawls, got {window}")
+        back = window // every
+        share = np.full(part.size, np.nan)
+        share[back:] = (part[back:] - part[:-back]) / (whole[back:] - whole[:-back])
+        return share
+
+
+def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int = 1) -> Course:
+    """Play an episode of one crawl per slot, and return its course.
+
+    Args:
+        env: an environment with ``action="page"``.
+        policy: a policy for it; one that has a compiled form is played in compiled code first,
+            and its crawls are then given to ``step()``, which is faster and gives the same.
+        seed: of the episode, and of the instance.
+        every: crawls between two entries.
+    """
+    observation, _ = env.reset(seed=seed)
+    core: Any = env.unwrapped
+    slots = core.num_slots()
+    crawls = None
+    if isinstance(policy, CompilablePolicy):
+        crawls = simulate(core.instance, policy, core.lanes.horizon, seed).crawls
+    learn = getattr(policy, "observe", None)
+    state, start = None, np.ones(1, np.bool_)
+    ledgers = [Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0)]
+    for number in range(1, slots + 1):
+        if number % every == 0:
+            ledgers.append(core.ledger())
+        if crawls is not None:
+            action: Any = int(crawls[number - 1])
+        else:
+            if learn is not None:
+                learn(core.last_log())
+            action, state = policy.predict(observation, state, start, deterministic=True)
+            start = np.zeros(1, np.bool_)
+        observation, *_ = env.step(action)
+    return Course(
+        every * np.arange(len(ledgers)),
+        *(
+            np.array([getattr(ledger, name) for ledger in ledgers], float)
+            for name in Course._fields[1:]
+        ),
+    )

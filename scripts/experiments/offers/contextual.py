@@ -1,0 +1,150 @@
+"""A contextual bandit over offers, beside LambdaCrawl and KAB5: what the paper leaves for later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from crawl_envs.evaluation import Row, summarize
+from policies import ContextualBandit
+from scripts.experiments.offers.setup import runs as offer_runs
+from scripts.experiments.offers.setup.runs import (
+    FIRST_DAY,
+    KAB5,
+    KAB5_GAIN,
+    LAMBDA_ML,
+    LAMBDA_TRUE,
+    QUICK_EVALUATED,
+    QUICK_OFFERS,
+    QUICK_WARM_UP,
+    UNIFORM,
+    Freshness,
+    Run,
+    counted,
+    play,
+)
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Trend
+
+TITLE = "A contextual bandit over offers"
+CLAIM = (
+    "The paper proposes, for later, a contextual bandit that goes from what is known of an offer "
+    "to the worth of a crawl, with no strategies between. Ours learns from its own crawls alone, "
+    "and picks the best offers, knowing how long ago it crawled each; the strategies, LambdaCrawl "
+    "by true rates among them, crawl at random by rates, and so without memory."
+)
+CLAIMS = ()
+CLICK, OFFER = "click_freshness", "offer_freshness"
+METRIC = CLICK
+REPETITIONS, QUICK_REPETITIONS = 10, 2
+REFERENCE = LAMBDA_ML
+ID = "CrawlOffers-v0"
+
+GAIN, FRESHNESS = "contextual, gain", "contextual, freshness"
+PREDICTED = "contextual, freshness, predicted clicks"
+AIMS: Mapping[str, Mapping[str, Any]] = {
+    GAIN: {"aim": "gain"},
+    FRESHNESS: {"aim": "freshness"},
+    PREDICTED: {"aim": "freshness"},
+}
+LOGGED = (LAMBDA_TRUE, LAMBDA_ML, KAB5, KAB5_GAIN, UNIFORM)
+BUDGETS: Mapping[str, float] = {"10%": 0.1, "50%": 0.5}
+NUM_OFFERS = 5_000
+SECTION = "proposed in section 6.2; not tested there"
+KNOWS = "it knows the rates of the day, though not how long ago it crawled"
+EXPECTED = (
+    *(Trend(LAMBDA_TRUE, "above", label, tuple(BUDGETS), KNOWS) for label in AIMS),
+    *(Trend(label, "above", UNIFORM, tuple(BUDGETS), SECTION) for label in AIMS),
+    Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains look no further than the next crawls"),
+    *(
+        Trend(label, "above", LAMBDA_ML, tuple(BUDGETS), SECTION)
+        for label in (FRESHNESS, PREDICTED)
+    ),
+    *(Trend(label, "above", KAB5, tuple(BUDGETS), SECTION) for label in (FRESHNESS, PREDICTED)),
+)
+
+
+def logged(
+    seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
+) -> Mapping[str, float]:
+    """Mean freshness of a strategy or choice that is played on the log of the run."""
+    return _means(play(Run(seed, num_offers, *days), label, budget)[0])
+
+
+def stepped(
+    seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
+) -> Mapping[str, float]:
+    """Mean freshness of a contextual bandit in the environment, which meets the same events."""
+    run = Run(seed, num_offers, *days)
+    env = gymnasium.make(
+        ID,
+        num_pages=num_offers,
+        bandwidth=budget * num_offers,
+        horizon=float(run.num_days),
+        first_day=FIRST_DAY,
+    )
+    rows, _ = env.reset(seed=seed)
+    weights = offer_runs.predictors() if label == PREDICTED else None
+    policy = ContextualBandit(env, weights=weights, **AIMS[label])
+    over = False
+    while not over:
+        action, _ = policy.predict(rows)
+        rows, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    core: Any = env.unwrapped
+    return _means(counted(run, list(core.days())))
+
+
+def _means(found: Freshness) -> dict[str, float]:
+    return {CLICK: float(np.nanmean(found.click)), OFFER: float(found.offer.mean())}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """All labels at both budgets."""
+    given = {"num_offers": QUICK_OFFERS if quick else NUM_OFFERS}
+    days = [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [Run(0).warm_up, Run(0).evaluated]
+    measures: dict[str, Callable[..., Mapping[str, float]]] = {
+        **{label: partial(logged, label=label) for label in LOGGED},
+        **{label: partial(stepped, label=label) for label in AIMS},
+    }
+    return [
+        Measurement(name, measures, {"budget": budget, "days": days, **given}, ID)
+        for name, budget in BUDGETS.items()
+    ]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw both measures with 95% intervals, a panel per measure and budget."""
+    from matplotlib.figure import Figure
+
+    from scripts.reporting.charts import COLOURS, bare, save
+
+    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
+    grid = figure.subplots(2, len(BUDGETS), sharey=True, squeeze=False)
+    labels = (*LOGGED, *AIMS)
+    height = -np.arange(len(labels))
+    for line, metric in zip(grid, (CLICK, OFFER), strict=True):
+        for axes, setting in zip(line, BUDGETS, strict=True):
+            told = {item.policy: item for item in summarize(rows, metric) if item[0] == setting}
+            mean = [told[label].mean if label in told else np.nan for label in labels]
+            half = [told[label].half_width if label in told else np.nan for label in labels]
+            axes.errorbar(
+                mean,
+                height,
+                xerr=np.nan_to_num(half),
+                fmt="o",
+                color=COLOURS[0],
+                markersize=6,
+                capsize=3,
+            )
+            axes.set_yticks(height, labels)
+            axes.set_xlabel(f"{metric.replace('_', ' ')}, budget {setting}")
+            bare(axes)
+    count = len({row.seed for row in rows})
+    figure.suptitle(f"{TITLE}\nmean and 95% interval over {count} runs", fontsize=11)
+    save(figure, path)

@@ -1,0 +1,243 @@
+"""How the regret of EXP3, EXP3-IX and EXP3++ grows with the rounds, on arms that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.types import FloatArray
+from policies.bandits import (
+    Bandit,
+    Exp3Bandit,
+    Exp3IXBandit,
+    Exp3PlusPlusBandit,
+    bernoulli_regret,
+    growth,
+)
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range
+
+TITLE = "Regret of the bandits on fixed arms"
+CLAIM = (
+    "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with a fixed "
+    "gamma of .1, which has no such bound: its regret grows in proportion to the rounds. With a "
+    "gamma that falls, and for EXP3-IX and EXP3++, it grows about as the square root."
+)
+METRIC = "slope"
+LATE = "late_slope"
+REGRET = "regret"
+SHARE = "share_of_random"
+"""Regret at the last horizon over that of arms drawn at random."""
+REPETITIONS, QUICK_REPETITIONS = 50, 4
+
+FIXED_GAMMA, ANYTIME, IX, PLUS_PLUS = "EXP3, gamma .1", "EXP3, anytime", "EXP3-IX", "EXP3++"
+BANDITS: Mapping[str, Callable[[], Bandit]] = {
+    FIXED_GAMMA: partial(Exp3Bandit, 5, gamma=0.1),
+    ANYTIME: partial(Exp3Bandit, 5, gamma=None),
+    IX: partial(Exp3IXBandit, 5),
+    PLUS_PLUS: partial(Exp3PlusPlusBandit, 5),
+}
+SUBLINEAR = (ANYTIME, IX, PLUS_PLUS)
+NUM_ARMS, BEST = 5, 0.5
+FIXED_MEANS = (0.5, 0.45, 0.4, 0.4, 0.4)
+FIXED, SHRINKING, WORST = "fixed gaps", "gap 2 sqrt(K/T)", "worst of 8 gaps"
+GAPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+HORIZONS = (1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
+QUICK_HORIZONS = HORIZONS[:4]
+LATE_FROM = 10_000
+
+SQUARE_ROOT = "grows as sqrt(T); margin ours"
+CLAIMS = (
+    Claim(
+        "EXP3 provides a nearly optimal regret bound.",
+        "section 3.2.3",
+        (Range(ANYTIME, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT),),
+        note="True of an exploration that is tuned to the rounds, or falls with them.",
+    ),
+    Claim(
+        "So does Algorithm 1, which runs it with gamma = .1 throughout.",
+        "sections 3.2.3 and 3.2, Algorithm 1",
+        (Range(FIXED_GAMMA, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT),),
+        note="It plays at random in a tenth of all rounds for ever, and so loses a tenth of the "
+        "mean gap per round. That it does no worse where the gap shrinks with the horizon says "
+        "nothing: there even arms drawn at random lose in proportion to sqrt(T).",
+    ),
+)
+EXPECTED = (
+    *(Range(label, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT) for label in SUBLINEAR),
+    *(Range(label, -np.inf, 0.55, (FIXED,), SQUARE_ROOT, metric=LATE) for label in SUBLINEAR),
+    Range(FIXED_GAMMA, 0.9, 1.1, (WORST,), "gamma times the mean gap per round", LATE),
+    Range(FIXED_GAMMA, 0.1, np.inf, (FIXED,), "gamma times the mean gap per round", SHARE),
+    *(
+        Range(label, 0.0, 0.9, (SHRINKING,), "less than a random choice", metric=SHARE)
+        for label in BANDITS
+    ),
+)
+
+
+def even(gap: float) -> tuple[float, ...]:
+    """Means of one good arm and others that are worse by the gap."""
+    return (BEST, *(NUM_ARMS - 1) * (BEST - gap,))
+
+
+def shrinking_gap(horizon: int) -> float:
+    """The gap at which arms are hardest to tell apart within a horizon, 2 sqrt(K/T)."""
+    return float(2.0 * np.sqrt(NUM_ARMS / horizon))
+
+
+def fixed(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
+    """Regret of a run at all horizons, on arms of fixed gaps."""
+    found = bernoulli_regret(BANDITS[label], np.array(FIXED_MEANS), horizons, runs=1, seed=seed)
+    return indexed(REGRET, found)
+
+
+def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
+    """Regret of a run for each horizon, whose arms have the gap that belongs to it."""
+    found = [
+        bernoulli_regret(
+            BANDITS[label],
+            np.array(even(shrinking_gap(horizon))),
+            [horizon],
+            runs=1,
+            seed=seed * len(HORIZONS) + place,
+        )
+        for place, horizon in enumerate(horizons)
+    ]
+    return indexed(REGRET, found)
+
+
+def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
+    """Regret of a run for each of GAPS, at all horizons."""
+    found: dict[str, float] = {}
+    for place, gap in enumerate(GAPS):
+        means, own = np.array(even(gap)), seed * len(GAPS) + place
+        course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=own)
+        found |= indexed(f"{REGRET}_{gap:g}", course)
+    return found
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Each bandit on the three kinds of arms."""
+    given = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
+    kinds: dict[str, Callable[..., Mapping[str, float]]] = {
+        FIXED: fixed,
+        SHRINKING: shrinking,
+        WORST: gaps,
+    }
+    return [
+        Measurement(name, {label: partial(measure, label=label) for label in BANDITS}, given)
+        for name, measure in kinds.items()
+    ]
+
+
+def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], FloatArray]:
+    """Seeds, and regret by seed, gap (one but in WORST) and horizon."""
+    names = [f"{REGRET}_{gap:g}" for gap in GAPS] if setting == WORST else [REGRET]
+    own = [row for row in rows if row[1:3] == (setting, label)]
+    found = [gathered(own, name) for name in names]
+    seeds = sorted(key[2] for key in found[0])
+    courses = [[by[setting, label, seed] for by in found] for seed in seeds]
+    return seeds, np.array(courses)
+
+
+def mean_regret(courses: FloatArray) -> FloatArray:
+    """Mean over seeds, at each horizon of the gap at which it is largest; (H,)."""
+    return np.asarray(courses.mean(axis=0).max(axis=0))
+
+
+def jackknifed(courses: FloatArray, first: int) -> FloatArray:
+    """Pseudo-values of the exponent of growth over the horizons from ``first`` on, a seed each."""
+    horizons = HORIZONS[first : courses.shape[2]]
+    count = len(courses)
+    whole = growth(horizons, mean_regret(courses)[first:])
+    parts = [
+        growth(horizons, mean_regret(np.delete(courses, out, axis=0))[first:])
+        for out in range(count)
+    ]
+    return np.asarray(count * whole - (count - 1) * np.array(parts))
+
+
+def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
+    """Mean regret of arms that are drawn at random, (H,)."""
+    rounds = np.array(horizons, float)
+    if setting == FIXED:
+        return rounds * (max(FIXED_MEANS) - np.mean(FIXED_MEANS))
+    per_gap = (NUM_ARMS - 1) / NUM_ARMS * rounds
+    if setting == WORST:
+        return per_gap * max(GAPS)
+    return per_gap * np.array([shrinking_gap(horizon) for horizon in horizons])
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """How regret grows, from the first horizon and from LATE_FROM on, and how large it is."""
+    return list(_derived(rows))
+
+
+def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+    played = dict.fromkeys(row[1:3] for row in rows)
+    for setting, label in played:
+        seeds, courses = runs_of(rows, setting, label)
+        last = courses.shape[2]
+        for metric, first in ((METRIC, 0), (LATE, HORIZONS.index(LATE_FROM))):
+            if len(seeds) > 1 and last - first > 1:
+                for seed, value in zip(seeds, jackknifed(courses, first), strict=True):
+                    yield Row("", setting, label, seed, metric, float(value))
+        random = random_regret(setting, HORIZONS[:last])[-1]
+        if setting != WORST:
+            for seed, course in zip(seeds, courses[:, 0], strict=True):
+                yield Row("", setting, label, seed, SHARE, float(course[-1] / random))
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw mean regret over the rounds, both on logarithmic scales, a panel per kind of arms."""
+    from matplotlib.figure import Figure
+
+    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
+
+    settings = list(dict.fromkeys(row.setting for row in rows))
+    figure = Figure(figsize=(4.6 * len(settings), 4.8), layout="constrained")
+    panels = figure.subplots(1, len(settings), squeeze=False)[0]
+    for axes, setting in zip(panels, settings, strict=True):
+        for position, label in enumerate(BANDITS):
+            _, courses = runs_of(rows, setting, label)
+            where = courses.mean(axis=0).argmax(axis=0)
+            worst = courses[:, where, np.arange(courses.shape[2])]
+            mean, half = np.array([mean_and_half_width(column) for column in worst.T]).T
+            rounds = HORIZONS[: mean.size]
+            axes.errorbar(
+                rounds,
+                mean,
+                np.nan_to_num(half),
+                color=COLOURS[position],
+                marker=MARKERS[position],
+                fillstyle="none",
+                linewidth=1.3,
+                capsize=2.5,
+                label=label,
+            )
+        random = random_regret(setting, rounds)
+        axes.plot(rounds, random, color=LINE_COLOUR, linestyle=":", label="random choice")
+        root = mean_regret(runs_of(rows, setting, ANYTIME)[1])[0] * np.sqrt(
+            np.array(rounds) / rounds[0]
+        )
+        axes.plot(rounds, root, color="#999999", linestyle="--", label="slope 1/2")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_title(setting, fontsize=10)
+        axes.set_xlabel("rounds T (logarithmic scale)")
+        bare(axes)
+    panels[0].set_ylabel("regret (logarithmic scale)")
+    count = len({row.seed for row in rows})
+    figure.suptitle(
+        f"{TITLE}: {NUM_ARMS} arms, the best pays with probability {BEST:g}\n"
+        f"mean and 95% interval over {count} runs",
+        fontsize=11,
+    )
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    save(figure, path)

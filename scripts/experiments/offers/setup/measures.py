@@ -1,0 +1,100 @@
+"""What is measured of a strategy for offers on a run, and at which budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from scripts.experiments.offers.setup.paper import BUDGETS
+from scripts.experiments.offers.setup.runs import (
+    EVALUATED,
+    LAMBDA_ML,
+    NUM_OFFERS,
+    QUICK_EVALUATED,
+    QUICK_OFFERS,
+    QUICK_WARM_UP,
+    WARM_UP,
+    BanditChooser,
+    Run,
+    gains,
+    play,
+    reference,
+)
+from scripts.reporting.rows import indexed
+from scripts.reporting.settings import Measurement
+
+ID = "CrawlOffers-v0"
+CLICK, OFFER = "click_freshness", "offer_freshness"
+"""Medians over the days of a run of eq. 4 and eq. 3 of the paper."""
+CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"
+"""Medians over the days of a run of the increase over lambda_ml on the same day, as a share of it.
+
+A run in which more than a half of the days have nothing to compare with has no gain.
+"""
+CLICK_DAY, OFFER_DAY = "click_day", "offer_day"
+"""The days themselves, indexed."""
+SHARE, TOP = "share", "paid_in_full"
+"""Shares of the steps: in which each arm was chosen, and that were paid 1, clipped or not."""
+
+TIGHT = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10))
+"""The budgets of section 5.4.2 that Tables 5 and 6 lack: .1% to .9%, and 1% to 9%."""
+QUICK_BUDGETS, QUICK_TIGHT = (0.1, 0.5, 0.9), (0.01,)
+
+
+def name_of(budget: float) -> str:
+    """Return the name of the setting with a budget: ``10%`` for .1 crawls per day and offer."""
+    return f"{100.0 * budget:.6g}%"
+
+
+NAMES = tuple(name_of(budget) for budget in BUDGETS)
+"""Names of the nine budgets of the tables."""
+
+
+def measured(
+    seed: int,
+    *,
+    label: str,
+    budget: float,
+    num_offers: int,
+    warm_up: int,
+    evaluated: int,
+    daily: bool = False,
+) -> Mapping[str, float]:
+    """Return the freshness of a label on a run, and how much more it is than that of lambda_ml."""
+    run = Run(seed, num_offers, warm_up, evaluated)
+    found, chosen = play(run, label, budget) if label != LAMBDA_ML else (None, None)
+    base = reference(run, budget)
+    days = base if found is None else found
+    values = {CLICK: middle(days.click), OFFER: middle(days.offer)}
+    if found is not None:
+        more = gains(found, base)
+        values |= {CLICK_GAIN: middle(more.click), OFFER_GAIN: middle(more.offer)}
+    if daily:
+        values |= {**indexed(CLICK_DAY, days.click), **indexed(OFFER_DAY, days.offer)}
+    if isinstance(chosen, BanditChooser):
+        values |= indexed(SHARE, chosen.shares)
+        values[TOP] = float(np.mean(np.array(chosen.rewards) >= 1.0))
+    return values
+
+
+def middle(days: np.ndarray) -> float:
+    """Return the median of the days that have a number, NaN where less than half of them do."""
+    there = days[~np.isnan(days)]
+    return float(np.median(there)) if 2 * there.size >= days.size else np.nan
+
+
+def budgets_measured(
+    quick: bool, budgets: Sequence[float], labels: Sequence[str], daily: Sequence[str] = ()
+) -> list[Measurement]:
+    """Return a measurement per budget, of all labels; those in ``daily`` with all their days."""
+    size = {
+        "num_offers": QUICK_OFFERS if quick else NUM_OFFERS,
+        "warm_up": QUICK_WARM_UP if quick else WARM_UP,
+        "evaluated": QUICK_EVALUATED if quick else EVALUATED,
+    }
+    measures = {label: partial(measured, label=label, daily=label in daily) for label in labels}
+    return [
+        Measurement(name_of(budget), measures, {"budget": budget, **size}, ID) for budget in budgets
+    ]

@@ -1,0 +1,1 @@
+"""Recorded histories of real sites."""

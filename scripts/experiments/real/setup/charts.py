@@ -1,0 +1,152 @@
+"""Pictures of recorded histories, site by site.
+
+Settings are named ``<site>, <days> days, <importance>``: a crawl per page in so many days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from crawl_envs.evaluation import Row, summarize
+from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
+
+ASSUMED = {
+    "rate_ratio": ("changes per day,\nplayed over fitted (log)", 1.0, True),
+    "persistence": ("rank correlation of\npages' rates, fitted, played", 1.0, False),
+    "bulk": ("share of changes made\nwith ten pages or more", 0.0, False),
+    "clumping": ("variance over mean of\nchanges per week (log)", 1.0, True),
+    "directory_precision": ("precision of\ndirectories' signals", 1.0, False),
+    "mention_precision": ("precision of\nmentions", 1.0, False),
+    "mention_recall": ("recall of\nmentions", 1.0, False),
+}
+"""For each assumption: what it is, its ideal value, and whether it is drawn as a logarithm."""
+
+
+def _site(setting: str) -> str:
+    return setting.split(", ")[0]
+
+
+def _days(setting: str) -> int:
+    return int(setting.split(", ")[1].removesuffix(" days"))
+
+
+def _importance(setting: str) -> str:
+    return setting.split(", ")[2]
+
+
+def shares(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
+    """Draw the metric ``share`` of policies, a panel per budget and importance, a dot per site.
+
+    It is the share of the way from round robin to the clairvoyant.
+    """
+    kept = [row for row in rows if row.metric == "share"]
+    labels = [label for label in labels if any(row.policy == label for row in kept)]
+    budgets = sorted({_days(row.setting) for row in kept})
+    drawn = list(dict.fromkeys(_importance(row.setting) for row in kept))
+    size = (2.6 + 2.9 * len(budgets), 1.5 + (0.5 + 0.32 * len(labels)) * len(drawn))
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(drawn), len(budgets), squeeze=False, sharex=True, sharey=True)
+    for row_of, importance in zip(grid, drawn, strict=True):
+        for axes, days in zip(row_of, budgets, strict=True):
+            for height, label in enumerate(reversed(labels)):
+                found = [
+                    row.value
+                    for row in kept
+                    if row.policy == label
+                    and _days(row.setting) == days
+                    and _importance(row.setting) == importance
+                ]
+                inside = np.clip(found, -1.0, 1.0)
+                axes.plot(inside, np.full(len(found), height), "o", color=COLOURS[5], ms=4)
+                axes.plot(np.median(inside), height, "|", color=COLOURS[1], ms=15, mew=2.5)
+            axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
+            axes.set_yticks(range(len(labels)), list(reversed(labels)), fontsize=8)
+            axes.set_xlim(-1.05, 1.05)
+            axes.set_title(f"a crawl per page in {days} days, {importance}", fontsize=9)
+            bare(axes)
+    figure.supxlabel(
+        "share of the way from round robin (0) to the clairvoyant (1), cut at -1", fontsize=10
+    )
+    count = len({_site(row.setting) for row in kept})
+    figure.suptitle(f"{title}: a dot per site, {count} sites; bar: their median", fontsize=11)
+    save(figure, path)
+
+
+def differences(
+    rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str], reference: str
+) -> None:
+    """Draw freshness less that of the reference, with 95% intervals, a panel per budget."""
+    found = {
+        (_site(item.setting), _days(item.setting), item.policy): item
+        for item in summarize(rows, "freshness", reference)
+    }
+    sites = sorted({site for site, _, _ in found}, reverse=True)
+    budgets = sorted({days for _, days, _ in found})
+    figure = Figure(
+        figsize=(2.4 + 2.9 * len(budgets), 1.6 + 0.42 * len(sites)), layout="constrained"
+    )
+    for axes, days in zip(
+        figure.subplots(1, len(budgets), squeeze=False, sharey=True)[0], budgets, strict=True
+    ):
+        for position, label in enumerate(labels):
+            kept = [
+                (height, found[site, days, label])
+                for height, site in enumerate(sites)
+                if (site, days, label) in found
+            ]
+            axes.errorbar(
+                [item.difference for _, item in kept],
+                [height + 0.22 * (1 - position) for height, _ in kept],
+                xerr=np.nan_to_num([item.difference_half_width for _, item in kept]),
+                fmt=MARKERS[position],
+                color=COLOURS[position],
+                markersize=4.5,
+                capsize=2,
+                linewidth=1.0,
+                label=label,
+            )
+        axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
+        axes.set_yticks(range(len(sites)), sites, fontsize=8)
+        axes.set_title(f"a crawl per page in {days} days", fontsize=9)
+        axes.set_xlabel("difference in freshness", fontsize=9)
+        bare(axes)
+    figure.suptitle(
+        f"{title}: freshness less that of {reference}\n"
+        "bars: 95% intervals over the stretches played",
+        fontsize=11,
+    )
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    save(figure, path)
+
+
+def distances(rows: Sequence[Row], path: Path) -> None:
+    """Draw what :mod:`scripts.experiments.real.setup.assumptions` finds, a dot per site and quarter."""
+    sites = sorted({_site(row.setting) for row in rows}, reverse=True)
+    figure = Figure(figsize=(14.0, 1.6 + 0.36 * len(sites)), layout="constrained")
+    panels = figure.subplots(1, len(ASSUMED), squeeze=False, sharey=True)[0]
+    for axes, (metric, (label, ideal, logarithmic)) in zip(panels, ASSUMED.items(), strict=True):
+        found = [row for row in rows if row.metric == metric]
+        axes.plot(
+            [row.value for row in found],
+            [sites.index(_site(row.setting)) for row in found],
+            "o",
+            color=COLOURS[0],
+            alpha=0.7,
+            markersize=5,
+        )
+        axes.axvline(ideal, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
+        if logarithmic:
+            axes.set_xscale("log")
+        axes.set_xlabel(label, fontsize=9)
+        axes.set_yticks(range(len(sites)), sites, fontsize=9)
+        bare(axes)
+    figure.suptitle(
+        "What formulas assume (dashed), and what sites do: a dot per quarter of the days played",
+        fontsize=11,
+    )
+    save(figure, path)

@@ -1,0 +1,109 @@
+"""What a tracker could do that sees the truth: a strong reference on recorded histories.
+
+At every slot it knows which pages are stale and when each changes next, and crawls the stale page
+whose copy will then stay fresh for the most importance times time. That is greedy in hindsight: no
+proven bound, but no policy that must infer staleness comes near it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, Tape
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import quantity
+from crawl_envs.types.compiling import compiled
+
+
+def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:
+    """Return the page to crawl in each slot of a recorded tape, shape (slots,) int64.
+
+    Where no page is stale it names page 0, whose crawl changes nothing.
+
+    Args:
+        tape: the events.
+        importance: of each page, >= 0, shape (m,).
+        bandwidth: crawls per unit time, > 0.
+        horizon: end of the last slot but one, > 0.
+
+    Raises:
+        ValueError: the horizon is not positive and finite, or importance has another shape.
+    """
+    quantity("horizon", horizon, above=0.0)
+    if np.shape(importance) != tape.alive.shape:
+        raise ValueError(
+            f"importance must have shape {tape.alive.shape}, got {np.shape(importance)}"
+        )
+    clock = clock_rows(bandwidth)
+    page, kind = np.divmod(tape.code, CODE_STRIDE)
+    changes, deaths = (kind < BIRTH) & (kind & CHANGE > 0), kind == DEATH
+    ends = changes | deaths
+    first, following = _next_of_page(page[ends], tape.time[ends], tape.alive.size)
+    until = np.full(tape.time.size, np.inf)
+    until[ends] = following
+    return _choices(
+        tape.time,
+        page,
+        np.select([changes, deaths, kind == BIRTH], [CHANGE, DEATH, BIRTH], 0),
+        until,
+        first,
+        tape.alive,
+        np.ascontiguousarray(importance, dtype=np.float64),
+        clock,
+        slots_until(clock, horizon),
+        horizon,
+    )
+
+
+def _next_of_page(
+    page: IntArray, time: FloatArray, num_pages: int
+) -> tuple[FloatArray, FloatArray]:
+    """The time of each page's first event, and of the one that follows each event; or infinity."""
+    order = np.lexsort((np.arange(page.size), page))
+    following = np.full(page.size, np.inf)
+    same = page[order][1:] == page[order][:-1]
+    following[order[:-1][same]] = time[order][1:][same]
+    first = np.full(num_pages, np.inf)
+    first[page[::-1]] = time[::-1]
+    return first, following
+
+
+@compiled()
+def _choices(
+    time: FloatArray,
+    page: IntArray,
+    kind: IntArray,
+    until: FloatArray,
+    first: FloatArray,
+    alive_at_start: FloatArray,
+    importance: FloatArray,
+    clock: FloatArray,
+    slots: int,
+    horizon: float,
+) -> IntArray:
+    """Play the events between slots and choose by importance times time to the next change."""
+    chosen = np.zeros(slots, np.int64)
+    alive, stale, ahead = alive_at_start.copy(), np.zeros_like(alive_at_start), first.copy()
+    event = 0
+    for slot in range(slots):
+        now = slot_time(clock, slot + 1)
+        while event < time.size and time[event] < now:
+            number = page[event]
+            if kind[event] == BIRTH:
+                alive[number], stale[number] = True, False
+            elif kind[event] == DEATH:
+                alive[number] = False
+            elif kind[event] == CHANGE:
+                stale[number] = True
+            if kind[event] == CHANGE or kind[event] == DEATH:
+                ahead[number] = until[event]
+            event += 1
+        best = 0.0
+        for number in range(alive.size):
+            if alive[number] and stale[number]:
+                gain = importance[number] * (min(ahead[number], horizon) - now)
+                if gain > best:
+                    best, chosen[slot] = gain, number
+        stale[chosen[slot]] = False
+    return chosen

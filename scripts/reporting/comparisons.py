@@ -1,0 +1,306 @@
+"""What the benchmark compares: named settings, the policies that differ in them, and how to judge.
+
+The synthetic settings are instances of ``CrawlNCIS-v0``; where pages have fragments, of
+``CrawlLongevity-v0``, and there the divergence of copies is what counts. A recorded trace is one
+fixed history: seeds would all play the same, so it is cut into stretches after the days on which
+its parameters were fitted, and these stand where seeds do elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import policies
+from crawl_envs.evaluation import PolicyFactory
+from crawl_envs.instances import names as synthetic_names
+from crawl_envs.instances import traces
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
+from crawl_envs.instances.misspecified.settings import WORLDS
+from scripts.reporting.bounds import BASELINE, LINES, OPTIMUM, baseline, fitted_baseline, optimum
+from scripts.reporting.settings import Setting
+
+ROUND_ROBIN = "RoundRobin"
+WINDOWS = 4
+IGNORING_SIGNALS = ("RandomCrawl", "ChangeRateCrawl", ROUND_ROBIN, "LowDiscrepancy", "Greedy")
+USING_SIGNALS = (
+    ROUND_ROBIN,
+    "LowDiscrepancy",
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyNCISApprox:terms=1",
+    "GreedyNCISApprox:terms=2",
+    "GreedyNCIS",
+    "LearningGreedyNCIS",
+)
+CONTINUOUS = ("ThresholdNCIS",)
+"""It crawls at any time; where events are not as it was told, it spends another budget."""
+OF_FRAGMENTS = "CrawlLongevity-v0"
+"""The environment of pages with fragments."""
+ON_FRAGMENTS = (
+    ROUND_ROBIN,
+    "UniformRefresh",
+    "HolisticStatic",
+    "FragmentStatic",
+    "ChoGarciaMolina",
+    "CurveFitting",
+    "DivergenceBounds",
+    "LearningLongevity",
+)
+LOWER = ("penalty", "divergence")
+"""Metrics of which less is better."""
+BANDWIDTH = 100.0
+"""Crawls per unit of time where none is given, but of pages with fragments."""
+NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+"""Numbers as people write them and JSON does not."""
+WINDOW_SLOTS = 5.0
+"""After a crawl, slots within which the paper discards delayed signals."""
+INSTANCES_WITH_SIGNALS = (
+    "partial",
+    "noisy",
+    "delayed",
+    "sources",
+    "bing-like",
+    "mixed",
+    "lambdacrawl",
+    *WORLDS,
+)
+
+
+class Sizes(NamedTuple):
+    """Sizes of synthetic settings (the first three) and of traces, by the names of the options.
+
+    Without a bandwidth it is the usual one of the setting.
+    """
+
+    num_pages: int
+    bandwidth: float | None
+    horizon: float
+    days_per_crawl: float
+    signals: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A setting, and how its rows are told.
+
+    Attributes:
+        setting: what is played.
+        title: what it is, for a person.
+        metrics: those that are shown; the first decides who is best.
+        references: labels to which differences on the same seeds are taken; the first is drawn,
+            and where there are several metrics it alone is in the table.
+        lines: what each bound is, for a legend.
+        over: what is averaged over, in the plural.
+        note: what a reader must know.
+    """
+
+    setting: Setting
+    title: str
+    metrics: tuple[str, ...]
+    references: tuple[str, ...]
+    lines: Mapping[str, str]
+    over: str
+    note: str
+
+
+def choices() -> tuple[str, ...]:
+    """Names of the settings."""
+    return (*synthetic_names(), *traces.shipped())
+
+
+def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
+    """Read policies as they are named on the command line: ``Name`` or ``Name:key=value``.
+
+    Raises:
+        ValueError: an unknown name, or something else than key=value behind it.
+    """
+    factories: dict[str, PolicyFactory] = {}
+    for spec in specs:
+        name, *given = spec.split(":")
+        if name not in policies.names(fragments=True):
+            known = ", ".join(policies.names(fragments=True))
+            raise ValueError(f"policy must be one of {known}, got {name!r}")
+        arguments = dict(_argument(spec, text) for text in given)
+        factories[spec] = partial(policies.make, name, **arguments)
+    return factories
+
+
+def _argument(spec: str, text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not (key.isidentifier() and equals and value):
+        raise ValueError(f"a policy is spelled Name or Name:key=value, got {spec!r}")
+    return key, plain_value(value)
+
+
+def plain_value(text: str) -> Any:
+    """Read a value: JSON where it can be, a number also as .01, 1. or +1.5, and words otherwise."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return float(text) if NUMBER.fullmatch(text) else text
+
+
+def is_oracle(label: str) -> bool:
+    """Return whether a label is of a policy that reads what truly happened."""
+    name = label.partition(":")[0]
+    return name in policies.names(fragments=True) and bool(getattr(policies, name).oracle)
+
+
+def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies (by default, those that differ) in a named setting, or on a folder's trace.
+
+    Raises:
+        ValueError: as for :func:`recorded`.
+    """
+    if name in LAWS:
+        return of_fragments(name, specs, sizes)
+    if name in synthetic_names():
+        return synthetic(name, specs, sizes)
+    return recorded(name, specs, sizes)
+
+
+def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
+    """Policies that act differently on a named synthetic instance."""
+    if name not in INSTANCES_WITH_SIGNALS:
+        return IGNORING_SIGNALS
+    if name == "delayed":
+        discarding = f"GreedyNCIS:delay_window={WINDOW_SLOTS / bandwidth:g}"
+        return (*USING_SIGNALS, discarding, "GreedyNCISDelayed")
+    return (*USING_SIGNALS, *CONTINUOUS)
+
+
+def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies on a named synthetic instance."""
+    has_signals = name in INSTANCES_WITH_SIGNALS
+    bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
+    chosen = specs or _that_differ(name, bandwidth)
+    setting = Setting(
+        name=name,
+        id="CrawlNCIS-v0",
+        arguments={
+            "instance": name,
+            "num_pages": sizes.num_pages,
+            "bandwidth": bandwidth,
+            "horizon": sizes.horizon,
+        },
+        policies=policy_factories(chosen),
+        bounds={OPTIMUM: optimum, BASELINE: baseline} if has_signals else {BASELINE: baseline},
+    )
+    note = f"{BASELINE}: optimal even intervals without signals (eq. 5); "
+    if has_signals:
+        note += (
+            f"signals can beat it. {OPTIMUM}: optimal thresholds with them (Theorem 1); no policy "
+            "is above it in the long run, but one may be in an episode, which starts all fresh."
+        )
+    else:
+        note += "no policy is above it in the long run."
+    return Comparison(
+        setting,
+        title=(
+            f"{name}: {sizes.num_pages} pages, {bandwidth:g} crawls per unit of time, "
+            f"{sizes.horizon:g} units"
+        ),
+        metrics=("accuracy", "freshness"),
+        references=tuple(setting.bounds),
+        lines=LINES,
+        over="seeds",
+        note=note,
+    )
+
+
+def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies, in a named set of pages with fragments, by the divergence of copies.
+
+    Round robin is always played. Oracles are only if they are named.
+    """
+    given = sizes.bandwidth
+    bandwidth = CRAWLS_PER_PAGE * sizes.num_pages if given is None else given
+    chosen = list(specs or ON_FRAGMENTS)
+    if ROUND_ROBIN not in chosen:
+        chosen.insert(0, ROUND_ROBIN)
+    setting = Setting(
+        name=name,
+        id=OF_FRAGMENTS,
+        arguments={
+            "instance": name,
+            "num_pages": sizes.num_pages,
+            "bandwidth": bandwidth,
+            "horizon": sizes.horizon,
+        },
+        policies=policy_factories(chosen),
+    )
+    return Comparison(
+        setting,
+        title=(
+            f"{name}: {sizes.num_pages} pages of fragments, {bandwidth:g} crawls per day, "
+            f"{sizes.horizon:g} days"
+        ),
+        metrics=("divergence", "freshness"),
+        references=(ROUND_ROBIN,),
+        lines={},
+        over="seeds",
+        note=(
+            "divergence: importance-weighted mean distance of held copies from live pages, less is "
+            "better; freshness: share of page time without any update since the crawl."
+        ),
+    )
+
+
+def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
+    """Compare policies on stretches of a recorded trace, given by its name or folder.
+
+    Raises:
+        ValueError: no such trace, parameters that are not there, no days after those fitted, or
+            too few to crawl every page.
+    """
+    kind = traces.check_signals(sizes.signals)
+    folder = traces.find(trace)
+    record = traces.load(folder)
+    fitted = traces.load_parameters(traces.parameters_path(folder, kind), record)
+    if fitted.end >= record.days:
+        raise ValueError(f"{folder}: parameters are fitted on all days, so none are left to test")
+    edges = np.linspace(fitted.end, record.days, WINDOWS + 1)
+    windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
+    if windows[0][1] - windows[0][0] < sizes.days_per_crawl:
+        raise ValueError(
+            f"{folder}: the {WINDOWS} stretches after the fitted days are "
+            f"{windows[0][1] - windows[0][0]:.3g} days long, too short to crawl every page once "
+            f"with {sizes.days_per_crawl:g} days per crawl; choose fewer days per crawl"
+        )
+    chosen = list(specs or (IGNORING_SIGNALS if kind == "none" else USING_SIGNALS))
+    if ROUND_ROBIN not in chosen:
+        chosen.insert(0, ROUND_ROBIN)
+    setting = Setting(
+        name=record.name,
+        id="CrawlTrace-v0",
+        arguments={"trace": trace, "signals": kind, "days_per_crawl": sizes.days_per_crawl},
+        policies=policy_factories(chosen),
+        bounds={BASELINE: partial(fitted_baseline, trace=trace)},
+        windows=windows,
+    )
+    days = windows[0][1] - windows[0][0]
+    return Comparison(
+        setting,
+        title=(
+            f"{record.name}: recorded, {kind} signals, {sizes.days_per_crawl:g} days per crawl "
+            "and page"
+        ),
+        metrics=("freshness",),
+        references=(ROUND_ROBIN, BASELINE),
+        lines={BASELINE: f"{BASELINE} (eq. 5 with fitted rates: no bound)"},
+        over="stretches",
+        note=(
+            f"One recorded history: intervals are over {WINDOWS} stretches of {days:g} days, each "
+            f"started fresh, and not over seeds. A trace has no requests. {BASELINE}: what eq. 5 "
+            "promises if the rates fitted on earlier days were true; no bound."
+        ),
+    )

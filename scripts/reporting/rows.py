@@ -1,0 +1,158 @@
+"""Rows on disk: Parquet to go on from and to score, CSV to read; whole files or none.
+
+A row holds one number. Many numbers of one kind, such as one per page or a course over time, are
+metrics with an index, ``crawl_rate[0]``, ``crawl_rate[1]``, ...: :func:`indexed` spells them, and
+:func:`gathered` reads them back as arrays.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+
+PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
+
+
+def write_made(path: Path, module: str, seconds: float, **more: Any) -> None:
+    """Write the command (of a module), date, wall time, machine and versions as JSON."""
+    made = {
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "wall_seconds": round(seconds, 1),
+        **more,
+        "cpu": cpu(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+
+
+def cpu() -> str:
+    """Name of the processor, as well as it is known."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+METADATA_KEY = b"crawl_envs_rows"
+WORDS = ("id", "setting", "policy", "metric")
+
+
+def indexed(name: str, values: ArrayLike) -> dict[str, float]:
+    """Return the values of an array as metrics ``name[0]``, ``name[1]``, ..."""
+    return {f"{name}[{index}]": float(value) for index, value in enumerate(np.ravel(values))}
+
+
+def base(metric: str) -> str:
+    """Return the name of a metric without its index."""
+    return metric.partition("[")[0]
+
+
+def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], FloatArray]:
+    """Return an indexed metric as arrays, by setting, policy and seed.
+
+    An entry whose row is missing, as of a NaN, is NaN.
+    """
+    found: dict[tuple[str, str, int], dict[int, float]] = {}
+    for row in rows:
+        if row.metric.startswith(f"{name}["):
+            index = int(row.metric[len(name) + 1 : -1])
+            found.setdefault((row.setting, row.policy, row.seed), {})[index] = row.value
+    arrays = {}
+    for key, entries in found.items():
+        arrays[key] = np.full(max(entries) + 1, np.nan)
+        arrays[key][list(entries)] = list(entries.values())
+    return arrays
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside ``path`` to write to; it becomes ``path`` if the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ValueError unless files can be written to ``folder``, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{os.getpid()}.part"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"cannot write to {folder}: {error.strerror}; name another --out"
+        ) from None
+
+
+def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
+    """Write rows, with what they are about in the file's metadata, as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = dict(zip(Row._fields, zip(*rows, strict=True) if rows else [()] * 6, strict=True))
+    word = pa.dictionary(pa.int32(), pa.string())
+    types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, word)
+    table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in Row._fields})
+    with replacing(path) as unfinished:
+        pq.write_table(
+            table.replace_schema_metadata({METADATA_KEY: json.dumps(about)}),
+            unfinished,
+            compression="zstd",
+        )
+
+
+def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
+    """Read rows and what they are about.
+
+    Raises:
+        ValueError: the file is truncated, or was not written by :func:`write_rows`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        raise ValueError(f"{path}: not a whole Parquet file") from None
+    metadata = table.schema.metadata or {}
+    if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
+        raise ValueError(f"{path}: a foreign file, not rows of this suite")
+    columns = [table.column(name).to_pylist() for name in Row._fields]
+    return [Row(*values) for values in zip(*columns, strict=True)], json.loads(
+        metadata[METADATA_KEY]
+    )
+
+
+def write_csv(path: Path, names: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
+    """Write records under a line of names; numbers keep every digit."""
+    with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(records)

@@ -1,0 +1,295 @@
+"""Plays many policies on many seeds over processes, keeps rows as they come, and goes on from them.
+
+The unit of work is one label (a policy, a bound, a measurement) on one seed of one setting. All
+settings and labels of a seed come before the next seed, so that a run cut short is a smaller run.
+Rows are written every few seconds; of those kept from an earlier run, one per label is played
+again and must agree.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from crawl_envs.evaluation import Row
+from scripts.reporting.rows import base, read_rows, write_rows
+from scripts.reporting.settings import Playable
+
+SAVE_EVERY = 5.0
+"""Seconds between two savings of the rows."""
+
+AGREEMENT = 2e-4
+"""Rows that are kept may differ by so much from the same rows played again.
+
+It is a share of the metric where that is above 1, and the mean over the entries of an indexed one.
+Rounding, which differs between processors, can decide between two pages of equal value; other
+events, or another policy, move the metrics of a long episode by far more.
+"""
+
+
+class Unit(NamedTuple):
+    """One policy or bound on one seed of one setting."""
+
+    setting: Playable
+    label: str
+    seed: int
+
+    def play(self) -> list[Row]:
+        """Return its rows."""
+        return self.setting.play(self.label, self.seed)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What its rows have in common: setting, policy, seed."""
+        return self.setting.name, self.label, self.seed
+
+
+def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+    """What of two descriptions of a setting differs; a label that only one has does not."""
+    differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
+    common = now["labels"].keys() & then["labels"].keys()
+    return differing + [label for label in common if now["labels"][label] != then["labels"][label]]
+
+
+class Store:
+    """The rows of a job in a Parquet file, saved as they come.
+
+    Args:
+        path: the file.
+        title: what the job is; a file of another job is foreign.
+        settings: the settings of the job.
+    """
+
+    def __init__(self, path: Path, title: str, settings: Sequence[Playable]) -> None:
+        self.path, self.title = path, title
+        self.settings = {setting.name: setting.described() for setting in settings}
+        self.rows: list[Row] = []
+        self.seconds = 0.0
+        self._saved = self._ticked = time.monotonic()
+
+    def load(self, keep: bool = True) -> None:
+        """Take over the rows of an earlier run, if there are any.
+
+        Args:
+            keep: False takes none over, but minds that the file is not someone else's.
+
+        Raises:
+            ValueError: the file is truncated, foreign, or of other settings.
+        """
+        if not self.path.exists():
+            return
+        rows, about = read_rows(self.path)
+        if about.get("title") != self.title:
+            raise ValueError(f"{self.path}: rows of {about.get('title')!r}, not of {self.title!r}")
+        if not keep:
+            return
+        for name, now in self.settings.items():
+            then = about["settings"].get(name, now)
+            for key in _differences(now, then):
+                raise ValueError(
+                    f"{self.path}: rows of setting {name!r} with another {key}; "
+                    "name another --out, or start anew"
+                )
+            now["labels"] = then["labels"] | now["labels"]
+        self.settings = about["settings"] | self.settings
+        self.rows, self.seconds = rows, about["seconds"]
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add rows, and save from time to time."""
+        self.rows += rows
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self.save()
+
+    def start(self) -> None:
+        """Start to count seconds."""
+        self._saved = self._ticked = time.monotonic()
+
+    def save(self) -> None:
+        """Write all rows, in an order that does not depend on who was faster."""
+        now = time.monotonic()
+        self.seconds += now - self._ticked
+        self._saved = self._ticked = now
+        place = {name: position for position, name in enumerate(self.settings)}
+        order = {
+            (name, label): position
+            for name, described in self.settings.items()
+            for position, label in enumerate(described["labels"])
+        }
+        self.rows.sort(key=lambda row: (place[row.setting], order[row[1:3]], row.metric, row.seed))
+        about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
+        write_rows(self.path, self.rows, about)
+
+    @property
+    def done(self) -> set[tuple[str, str, int]]:
+        """Setting, policy and seed of all units whose rows are there."""
+        return {(row.setting, row.policy, row.seed) for row in self.rows}
+
+
+def run(
+    settings: Sequence[Playable], count: int, store: Store, workers: int, console: Console
+) -> int:
+    """Play every policy and bound of the settings on every seed whose rows are not in the store.
+
+    Args:
+        settings: what to play.
+        count: number of seeds, where a setting has no windows.
+        store: receives the rows, and is saved.
+        workers: number of processes; 1 plays in this one.
+        console: where progress is shown.
+
+    Returns:
+        The number of units played.
+    """
+    units = _units(settings, count)
+    done = store.done
+    open_units = [unit for unit in units if unit.key not in done]
+    store.start()
+    try:
+        with _progress(console) as progress:
+            bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))
+            for unit, rows in _play_all(open_units, workers):
+                store.add(rows)
+                progress.update(bar, advance=1, description=f"{unit.setting.name} {unit.label}")
+            progress.update(bar, description="policies x seeds")
+    finally:
+        if open_units:
+            store.save()
+    return len(open_units)
+
+
+def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
+    """All units, seed by seed."""
+    return [
+        Unit(setting, label, seed)
+        for seed in range(max(len(setting.seeds(count)) for setting in settings))
+        for setting in settings
+        if seed in setting.seeds(count)
+        for label in setting.labels
+    ]
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:32.32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        speed_estimate_period=300.0,
+    )
+
+
+def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
+    """Play one kept unit of every policy again.
+
+    Raises:
+        ValueError: a row that the store has kept is not what this code gives.
+    """
+    kept: dict[tuple[str, str, int], dict[str, float]] = {}
+    for row in store.rows:
+        kept.setdefault((row.setting, row.policy, row.seed), {})[row.metric] = row.value
+    checked = set()
+    for unit in _units(settings, count):
+        if unit.label in checked or unit.key not in kept:
+            continue
+        checked.add(unit.label)
+        then = _by_base(kept[unit.key])
+        for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
+            found = then.get(name, {})
+            off = [abs(found.get(metric, math.inf) - value) for metric, value in now.items()]
+            size = sum(map(abs, now.values())) / len(now)
+            if sum(off) / len(off) > AGREEMENT * max(1.0, size):
+                worst = max(now, key=lambda metric: abs(found.get(metric, math.inf) - now[metric]))
+                raise ValueError(
+                    f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
+                    f"{unit.seed} is {found.get(worst)} there, but {now[worst]} by this code; "
+                    "start anew"
+                )
+
+
+def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Values by metric, those of an indexed one together."""
+    found: dict[str, dict[str, float]] = {}
+    for metric, value in values.items():
+        found.setdefault(base(metric), {})[metric] = value
+    return found
+
+
+def _play_all(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, list[Row]]]:
+    """Play units, over processes if there are several workers, and yield them as they end."""
+    if workers == 1 or len(units) < 2:
+        for unit in units:
+            yield unit, unit.play()
+        return
+    waiting = iter(units)
+    with _pool(min(workers, len(units))) as pool:
+        running: dict[Future[list[Row]], Unit] = {}
+        for unit in waiting:
+            running[pool.submit(unit.play)] = unit
+            if len(running) < 2 * workers:
+                continue
+            yield from _ended(running)
+        while running:
+            yield from _ended(running)
+
+
+def _ended(running: dict[Future[list[Row]], Unit]) -> Iterator[tuple[Unit, list[Row]]]:
+    """Wait for the next unit to end; yield all that have, and drop them."""
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        yield running.pop(future), future.result()
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with the block, however it ends, or with this process."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+    try:
+        yield pool
+    except BaseException:
+        _kill(pool)
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """Kill the workers of a pool; from here on a second interrupt is too late to do harm."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The standard library has a public way to kill workers from Python 3.14 on only.
+    for process in tuple((pool._processes or {}).values()):
+        process.kill()
+
+
+def _end_with_parent() -> None:
+    """Make this worker end when its parent is gone, even if killed, and not by an interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent: Any = multiprocessing.parent_process()
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,182 @@
+"""What a job plays: policies in an environment and their bounds, or functions of a seed.
+
+A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls a function of
+its own. Both are played label by label and seed by seed, which is all that a runner asks of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import gymnasium
+
+from crawl_envs.evaluation import PolicyFactory, Row, evaluate
+
+Window = tuple[float, float]
+Measure = Callable[..., Mapping[str, float]]
+
+
+class Playable(Protocol):
+    """What a runner asks of a setting: :class:`Setting` and :class:`Measurement` have it."""
+
+    @property
+    def name(self) -> str:
+        """What stands in the rows."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is played, in order."""
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """The seeds of ``count`` repetitions."""
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of a label on a seed."""
+
+    def check(self) -> None:
+        """Raise ValueError where playing would."""
+
+    def described(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An environment and what is compared in it; it can travel to a worker process.
+
+    Attributes:
+        name: stands in the rows.
+        id: the environment's id.
+        arguments: of ``gymnasium.make``, plain values.
+        policies: for each label, a function of an environment that returns a policy for it, as a
+            ``functools.partial`` of a module's function.
+        bounds: for each label, a module's function of an instance, or a partial of one; it is
+            also given ``window=`` where there are windows.
+        windows: stretches of a recorded trace; where there are any, seed i plays the i-th.
+    """
+
+    name: str
+    id: str
+    arguments: Mapping[str, Any]
+    policies: Mapping[str, PolicyFactory]
+    bounds: Mapping[str, Callable[..., float]] = field(default_factory=dict)
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the bounds and policies, in this order."""
+        return (*self.bounds, *self.policies)
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Seeds 0, 1, ... of ``count`` repetitions; with windows, one for each of them."""
+        return range(len(self.windows) or count)
+
+    def arguments_of(self, seed: int) -> dict[str, Any]:
+        """Arguments of ``gymnasium.make`` for a seed."""
+        window = {"window": list(self.windows[seed])} if self.windows else {}
+        return {**self.arguments, **window}
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one policy or bound on one seed."""
+        given = {"window": self.windows[seed]} if self.windows else {}
+        rows = evaluate(
+            self.id,
+            {label: self.policies[label]} if label in self.policies else {},
+            [seed],
+            setting=self.name,
+            bounds={label: partial(self.bounds[label], **given)} if label in self.bounds else None,
+            **self.arguments_of(seed),
+        )
+        return [row for row in rows if row.value == row.value]
+
+    def check(self) -> None:
+        """Make and reset the environment, and make the policies; ValueError where one objects."""
+        for window in range(max(len(self.windows), 1)):
+            try:
+                env = gymnasium.make(self.id, **self.arguments_of(window))
+                env.reset(seed=0)
+                for factory in self.policies.values():
+                    factory(env)
+            except (ValueError, TypeError, gymnasium.error.Error) as error:
+                raise ValueError(f"setting {self.name}: {_one_line(error)}") from None
+            env.close()
+
+    def described(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
+        return {
+            "id": self.id,
+            "arguments": dict(self.arguments),
+            "windows": [list(window) for window in self.windows],
+            "labels": {
+                label: _spelled(made) for label, made in {**self.bounds, **self.policies}.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a function of its own measures on each seed; it can travel to a worker process.
+
+    Attributes:
+        name: stands in the rows as their setting.
+        measures: for each label, which stands in the rows as their policy, a module's function
+            ``measure(seed, **arguments)``, or a partial of one, that returns a number for each
+            metric; many numbers of one kind come from :func:`scripts.reporting.rows.indexed`.
+            All labels of a seed should meet the same events. NaN leaves its row out; not all
+            may be NaN.
+        arguments: plain values.
+        id: stands in the rows as their environment.
+        most: the most repetitions that make sense: 1 where no seed matters.
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    most: int | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the functions, in this order."""
+        return tuple(self.measures)
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Seeds 0, 1, ... of ``count`` repetitions, or of the most that make sense."""
+        return range(count if self.most is None else min(count, self.most))
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one function on one seed."""
+        found = self.measures[label](seed, **self.arguments)
+        rows = [
+            Row(self.id, self.name, label, seed, name, float(value))
+            for name, value in found.items()
+        ]
+        return [row for row in rows if row.value == row.value]
+
+    def check(self) -> None:
+        """Nothing can be known to be wrong before it is played."""
+
+    def described(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values."""
+        return {
+            "id": self.id,
+            "arguments": json.loads(json.dumps(dict(self.arguments))),
+            "labels": {label: _spelled(made) for label, made in self.measures.items()},
+        }
+
+
+def _spelled(made: Any) -> str:
+    """Spell a function, or a partial with its arguments."""
+    if not isinstance(made, partial):
+        return str(made.__qualname__)
+    given = [repr(value) for value in made.args]
+    given += [f"{name}={value!r}" for name, value in sorted(made.keywords.items())]
+    return f"{_spelled(made.func)}({', '.join(given)})"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

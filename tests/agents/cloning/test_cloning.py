@@ -1,0 +1,242 @@
+"""Clones do what their teachers do, and go on from where they were stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+import policies
+from agents.cloning.examples import Examples
+from agents.cloning.train import CloneArguments, _Cloning, clone, read_rounds, returns
+from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.comparison import mean_rewards
+from agents.sb3.training import train
+
+FEW = {"num_pages": 6, "bandwidth": 6.0, "horizon": 6.0, "instance": "noisy"}
+BRIEF = {"rounds": 3, "every": 2, "updates": 20, "minibatch": 32}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def arguments_of(**changes) -> TrainArguments:
+    plain = {"env_args": FEW, "lanes": 4, "width": 8, "learning_rate": 3e-3}
+    return TrainArguments(**{**plain, **changes})
+
+
+def weights(agent):
+    return agent.model.policy.state_dict()
+
+
+def equal(one, two) -> bool:
+    return all(torch.equal(value, two[name]) for name, value in one.items())
+
+
+def agreement(agent, teacher: str, arguments: TrainArguments) -> float:
+    """The share of decisions on states of fresh episodes in which the clone is its teacher."""
+    env = make_lanes(arguments, 16, training=False)
+    policy = policies.make(teacher, env)
+    env.seed(10_000)
+    observations, same = env.reset(), []
+    for _ in range(env.num_slots(0) - 1):
+        action, _ = policy.predict(observations)
+        own, _ = agent.predict(observations, deterministic=True)
+        same.append((own == action).reshape(16, -1).all(1).mean())
+        observations, *_ = env.step(action)
+    return float(np.mean(same))
+
+
+def test_a_clone_is_nearly_its_teacher(tmp_path):
+    arguments = arguments_of(lanes=32, width=16)
+    told = CloneArguments(teacher="GreedyNCIS", rounds=4, updates=400, every=1)
+    agent = clone(arguments, told, tmp_path)
+    assert agreement(agent, "GreedyNCIS", arguments) > 0.75
+    mine = mean_rewards(lambda env: agent, arguments)
+    teachers = mean_rewards(lambda env: policies.make("GreedyNCIS", env), arguments)
+    blind = mean_rewards(lambda env: policies.make("Greedy", env), arguments)
+    assert mine.mean() > 0.99 * teachers.mean()
+    assert mine.mean() > blind.mean()  # it has learned to use signals
+    rows = read_rounds(tmp_path / "rounds.csv")
+    assert [row.number for row in rows] == [0, 1, 2, 3]
+    assert rows[-1].agreement > 0.7 > 0.5 > rows[0].agreement
+    assert rows[-1].loss < rows[0].loss
+    larger = {**FEW, "num_pages": 40, "bandwidth": 40.0, "horizon": 3.0}
+    many = arguments_of(env_args=larger)
+
+    def mean(build):
+        return mean_rewards(build, many, episodes=8).mean()
+
+    teacher = mean(lambda env: policies.make("GreedyNCIS", env))
+    assert mean(lambda env: agents.load(tmp_path, env)) > 0.98 * teacher
+
+
+def test_the_top_pages_are_cloned_in_order(tmp_path):
+    form = {**FEW, "action": "scores", "batch": 2}
+    arguments = arguments_of(env_args=form, lanes=16, width=16)
+    agent = clone(arguments, CloneArguments(rounds=3, updates=300, every=1), tmp_path)
+    by_chance = 1.0 / 30.0
+    assert agreement(agent, "GreedyNCIS", arguments) > 10.0 * by_chance
+
+
+def test_the_critic_learns_what_follows(tmp_path):
+    # all is fresh at first, and then less and less, since there are few crawls
+    decaying = {"num_pages": 30, "bandwidth": 10.0, "horizon": 4.0, "instance": "noisy"}
+    arguments, wrong = arguments_of(env_args=decaying, lanes=32, gamma=0.5, width=16), {}
+    for critic in (True, False):
+        told = CloneArguments(rounds=3, updates=300, every=1, critic=critic)
+        agent = clone(arguments, told, tmp_path / str(critic))
+        env = make_lanes(arguments, 64, training=False)
+        env.seed(10_000)
+        observations, values, rewards = env.reset(), [], []
+        for _ in range(env.num_slots(0) - 1):
+            with torch.no_grad():
+                values.append(agent.model.policy.predict_values(torch.tensor(observations))[:, 0])
+            action, _ = agent.predict(observations, deterministic=True)
+            observations, reward, *_ = env.step(action)
+            rewards.append(reward)
+        followed = returns(np.array(rewards), 0.5)[:-10]
+        wrong[critic] = np.square(followed - np.array(values)[:-10]).mean()
+    # better than the best constant, whereas a critic that was not taught is worse
+    assert wrong[True] < 0.7 * followed.var() < followed.var() < wrong[False]
+
+
+@pytest.mark.parametrize("own_states", [True, False])
+def test_a_run_that_was_stopped_comes_to_the_same_weights(own_states, tmp_path, monkeypatch):
+    told = CloneArguments(**BRIEF, own_states=own_states)
+    whole = clone(arguments_of(), told, tmp_path / "whole")
+    play = _Cloning._play
+
+    def stopped(self, number):
+        if number == 2:
+            raise KeyboardInterrupt
+        return play(self, number)
+
+    monkeypatch.setattr(_Cloning, "_play", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        clone(arguments_of(), told, tmp_path / "parts")
+    assert (tmp_path / "parts" / "examples.npz").exists()
+    monkeypatch.setattr(_Cloning, "_play", play)
+    resumed = clone(arguments_of(), told, tmp_path / "parts", resume=True)
+    assert equal(weights(resumed), weights(whole))
+    names = {path.name for path in (tmp_path / "parts").iterdir()}
+    assert names == {"model.zip", "config.json", "clone.json", "rounds.csv"}
+    for one, two in zip(
+        read_rounds(tmp_path / "whole" / "rounds.csv"),
+        read_rounds(tmp_path / "parts" / "rounds.csv"),
+        strict=True,
+    ):
+        assert one._replace(seconds=0.0) == two._replace(seconds=0.0)
+    again = clone(arguments_of(), told, tmp_path / "whole", resume=True)
+    assert equal(weights(again), weights(whole))
+
+
+def test_a_seed_gives_the_same_clone_every_time(tmp_path):
+    told = CloneArguments(**BRIEF)
+    one = clone(arguments_of(), told, tmp_path / "1")
+    two = clone(arguments_of(), told, tmp_path / "2")
+    other = clone(arguments_of(seed=1), told, tmp_path / "3")
+    assert equal(weights(one), weights(two))
+    assert not equal(weights(one), weights(other))
+
+
+def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
+    agent = clone(arguments_of(), CloneArguments(**BRIEF), tmp_path / "clone")
+    larger = {**FEW, "num_pages": 9, "bandwidth": 18.0}
+    start = str(tmp_path / "clone")
+    tuned = train(
+        arguments_of(env_args=larger, start=start, steps=64, rollout=16, learning_rate=1e-12),
+        tmp_path / "tuned",
+    )
+    for name, value in weights(agent).items():
+        torch.testing.assert_close(weights(tuned)[name], value, rtol=0.0, atol=1e-6)
+
+
+def test_a_teacher_can_be_built(tmp_path):
+    told = CloneArguments(**BRIEF)
+    built = clone(
+        arguments_of(), told, tmp_path / "1", build=lambda env: policies.make("RoundRobin", env)
+    )
+    named = clone(arguments_of(), CloneArguments(**BRIEF, teacher="RoundRobin"), tmp_path / "2")
+    assert equal(weights(built), weights(named))
+
+
+def test_returns_are_discounted_sums():
+    rng = np.random.default_rng(0)
+    rewards, gamma = rng.random((7, 3)), 0.5
+    tail = rewards[-2:].mean(0) / (1.0 - gamma)
+    for step, row in enumerate(returns(rewards, gamma)):
+        expected = gamma ** (7 - step) * tail
+        for later in range(step, 7):
+            expected = expected + gamma ** (later - step) * rewards[later]
+        np.testing.assert_allclose(row, expected, rtol=1e-6)
+    np.testing.assert_allclose(returns(rewards, 0.0), rewards, rtol=1e-6)
+
+
+def test_examples_are_drawn_alike_from_all_that_was_added(tmp_path):
+    examples = Examples()
+    for start, count in ((0, 3), (3, 5), (8, 2)):
+        numbers = np.arange(start, start + count, dtype=np.float32)
+        examples.add(numbers[:, None, None] * np.ones((1, 4, 2)), numbers.astype(np.int64), numbers)
+    assert len(examples) == 10
+    rng = np.random.default_rng(0)
+    observations, actions, worth = examples.draw(rng, 20_000)
+    np.testing.assert_array_equal(observations[:, 0, 0].numpy(), worth.numpy())
+    np.testing.assert_array_equal(actions.numpy(), worth.numpy())
+    counts = np.bincount(actions.numpy(), minlength=10)
+    assert np.all(abs(counts - 2000) < 4.5 * np.sqrt(2000 * 0.9))
+    examples.save(tmp_path / "examples.npz")
+    back = Examples.load(tmp_path / "examples.npz", 3)
+    for one, two in zip(
+        back.draw(np.random.default_rng(1), 9),
+        examples.draw(np.random.default_rng(1), 9),
+        strict=True,
+    ):
+        assert torch.equal(one, two)
+    assert len(Examples.load(tmp_path / "examples.npz", 2)) == 8
+    with pytest.raises(ValueError, match="holds no examples"):
+        Examples.load(tmp_path / "examples.npz", 4)
+    (tmp_path / "examples.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match="holds no examples"):
+        Examples.load(tmp_path / "examples.npz", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"teacher": "Nobody"}, "teacher must be one of .*GreedyNCIS.*, got 'Nobody'"),
+        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
+        ({"every": 1.5}, "every must be an integer >= 1, got 1.5"),
+    ],
+)
+def test_bad_arguments_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        CloneArguments(**changes)
+
+
+def test_runs_that_do_not_fit_are_refused(tmp_path):
+    told = CloneArguments(**BRIEF)
+    with pytest.raises(ValueError, match="algorithm must be one of a2c, maskableppo, ppo to clone"):
+        clone(arguments_of(algorithm="dqn"), told, tmp_path)
+    with pytest.raises(ValueError, match="reveal='parameters'"):
+        clone(arguments_of(env_args={**FEW, "reveal": "importance"}), told, tmp_path)
+    rates = {"num_pages": 4, "action": "rates"}
+    with pytest.raises(ValueError, match="got 'rates'"):
+        clone(arguments_of(env_id="CrawlHarmonic-v0", env_args=rates), told, tmp_path)
+    assert not (tmp_path / "model.zip").exists()
+    clone(arguments_of(), CloneArguments(**{**BRIEF, "rounds": 1}), tmp_path)
+    with pytest.raises(ValueError, match="holds an agent already"):
+        clone(arguments_of(), told, tmp_path)
+    with pytest.raises(ValueError, match=r"told must be .*rounds=1.* as in the run to resume"):
+        clone(arguments_of(), told, tmp_path, resume=True)
+    with pytest.raises(ValueError, match="seed must be 0 as in the run to resume, got 1"):
+        clone(arguments_of(seed=1), CloneArguments(**BRIEF), tmp_path, resume=True)
+    (tmp_path / "clone.json").unlink()
+    with pytest.raises(ValueError, match="holds an agent that is no clone"):
+        clone(arguments_of(), told, tmp_path, resume=True)

@@ -1,0 +1,196 @@
+"""Examples: columns as Table 3 has them, labels of the day itself, and no look ahead."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from agents.predictors.columns import Columns, Scaling, columns_of
+from agents.predictors.examples import (
+    ClickWeightedSample,
+    UniformSample,
+    examples,
+    split_days,
+    weighted_draw,
+)
+from crawl_envs.instances.market import market
+from crawl_envs.worlds.offers.log import record
+from tests.agents.predictors.made_market import made_market
+
+
+@pytest.fixture(scope="module")
+def log():
+    return made_market()
+
+
+def test_columns_are_counts_of_their_days(log):
+    day, page = 40, 17
+    table = columns_of(log.book(day))
+    seen = log.changes[day - 30 : day, page]
+    expected = [seen.sum(), 30 - np.flatnonzero(seen).max() if seen.any() else 31.0]
+    for counts in (log.clicks, log.impressions):
+        expected += [counts[day - days : day, page].sum() for days in (1, 7, 14, 30)]
+    np.testing.assert_allclose(np.expm1(table.history[page]), expected, rtol=1e-5, atol=1e-5)
+    own = [array[page] for array in log.metadata]
+    np.testing.assert_array_equal(table.metadata[page], [*own, day % 7])
+    assert table.history.dtype == np.float32
+    assert table.metadata.dtype == np.int32
+
+
+def test_a_table_holds_what_day_and_page_say(log):
+    table = examples(log, [35, 50], sample=UniformSample(30), seed=4)
+    assert len(table) == 60
+    for row in (0, 29, 30, 59):
+        day, page = int(table.day[row]), int(table.page[row])
+        book = columns_of(log.book(day))
+        np.testing.assert_array_equal(table.columns.history[row], book.history[page])
+        np.testing.assert_array_equal(table.columns.metadata[row], book.metadata[page])
+        for task, counts in zip(
+            ("price", "click", "impression"),
+            (log.changes, log.clicks, log.impressions),
+            strict=True,
+        ):
+            assert table.labels(task)[row] == (counts[day, page] > 0)
+    np.testing.assert_array_equal(table.day, np.repeat([35, 50], 30))
+
+
+@pytest.mark.parametrize("sample", [None, UniformSample(50), ClickWeightedSample(50)])
+def test_the_future_cannot_change_a_feature(log, sample):
+    """What happens from day 45 on is dealt out anew: examples up to day 45 look the same."""
+    days = range(30, 46)
+    before = examples(log, days, sample=sample)
+    after = examples(log.with_future_shuffled(45, seed=1), days, sample=sample)
+    np.testing.assert_array_equal(before.page, after.page)
+    np.testing.assert_array_equal(before.columns.history, after.columns.history)
+    np.testing.assert_array_equal(before.columns.metadata, after.columns.metadata)
+    same = before.day < 45
+    for task in ("price", "click", "impression"):
+        np.testing.assert_array_equal(before.labels(task)[same], after.labels(task)[same])
+        assert (before.labels(task)[~same] != after.labels(task)[~same]).any() or sample
+    later = examples(log.with_future_shuffled(45, seed=1), [46])
+    assert (later.columns.history != examples(log, [46]).columns.history).any()
+
+
+def test_the_future_of_a_recorded_market_cannot_change_a_feature():
+    recorded = record(market(300, seed=1), 20, 1)
+    rng, day = np.random.default_rng(0), 12
+
+    def shuffled(counts):
+        changed = counts.copy()
+        changed[day : recorded.num_days] = rng.permuted(changed[day : recorded.num_days])
+        return changed
+
+    last_change = recorded.last_change.copy()
+    last_change[day + 1 :] = -np.inf
+
+    other = dataclasses.replace(
+        recorded,
+        clicks=shuffled(recorded.clicks),
+        impressions=shuffled(recorded.impressions),
+        changes=shuffled(recorded.changes),
+        last_change=last_change,
+    )
+    before, after = (examples(one, range(day + 1)) for one in (recorded, other))
+    np.testing.assert_array_equal(before.columns.history, after.columns.history)
+    assert (before.clicked != after.clicked).any()
+    assert (
+        examples(recorded, [day + 1]).columns.history != examples(other, [day + 1]).columns.history
+    ).any()
+
+
+def test_days_are_split_as_in_the_paper():
+    split = split_days(253)
+    assert split == (range(153), range(153, 162), range(162, 253))
+    assert [len(days) for days in split_days(283, first=30)] == [153, 9, 91]
+    assert split_days(3) == (range(1), range(1, 2), range(2, 3))
+    for num_days in range(3, 400, 7):
+        train, validation, test = split_days(num_days)
+        assert [*train, *validation, *test] == list(range(num_days))
+        assert min(len(train), len(validation), len(test)) >= 1
+    with pytest.raises(ValueError, match="num_days must be an integer >= 33, got 32"):
+        split_days(32, first=30)
+
+
+def test_samples_repeat_themselves_day_by_day(log):
+    one = examples(log, [31, 32], sample=ClickWeightedSample(80), seed=3)
+    two = examples(log, [32], sample=ClickWeightedSample(80), seed=3)
+    np.testing.assert_array_equal(one.page[one.day == 32], two.page)
+    other = examples(log, [32], sample=ClickWeightedSample(80), seed=4)
+    assert not np.array_equal(two.page, other.page)
+    for table in (one, two):
+        for day in set(table.day):
+            pages = table.page[table.day == day]
+            assert (np.diff(pages) > 0).all()
+
+
+def test_weighting_by_clicks_makes_clicks_frequent(log):
+    uniform = examples(log, range(31, 51))
+    weighted = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=1.0))
+    assert weighted.clicked.mean() > 2.0 * uniform.clicked.mean()
+    assert weighted.impressed.mean() > 1.5 * uniform.impressed.mean()
+    assert (weighted.columns.history[:, 5] > 0.0).all()
+    half = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=0.5))
+    assert (half.columns.history[:, 5] == 0.0).any()
+
+
+def test_a_draw_follows_the_weights():
+    """Two of four pages, one after the other: the chances of the six pairs by hand."""
+    weights = np.array([4.0, 2.0, 1.0, 0.0, 1.0])
+    rng, draws = np.random.default_rng(0), 40_000
+    counts = np.zeros((5, 5))
+    for _ in range(draws):
+        a, b = np.sort(weighted_draw(weights, 2, rng))
+        counts[a, b] += 1
+    for a in range(5):
+        for b in range(a + 1, 5):
+            total, product = weights.sum(), weights[a] * weights[b]
+            chance = product / total * (1 / (total - weights[a]) + 1 / (total - weights[b]))
+            error = np.sqrt(draws * chance * (1 - chance))
+            assert abs(counts[a, b] - draws * chance) <= 5.0 * error
+    assert sorted(weighted_draw(weights, 10, rng)) == [0, 1, 2, 4]
+    assert len(weighted_draw(weights, 0, rng)) == 0
+
+
+def test_scaling_is_of_the_table_it_learned_from():
+    rng = np.random.default_rng(0)
+    table = rng.normal(3.0, 2.0, (500, 4)).astype(np.float32)
+    table[:, 2] = 7.0
+    scaling = Scaling.learn(table)
+    scaled = scaling(table)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-5)
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0, 1], atol=1e-5)
+    np.testing.assert_allclose(
+        scaling(table[:3] + 2.0) - scaled[:3], [2.0 / scaling.spread] * 3, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"days": []}, "days must hold at least one day, got none"),
+        ({"days": [60]}, r"days must be an integer in \[0, 59\], got 60"),
+        ({"features": "all"}, "features must be one of metadata, history, both, got 'all'"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+    ],
+)
+def test_bad_tables_are_named(log, change, message):
+    with pytest.raises(ValueError, match=message):
+        examples(log, **{"days": [40], **change})
+
+
+def test_bad_samples_and_columns_are_named(log):
+    with pytest.raises(ValueError, match="per_day must be an integer >= 1, got 0"):
+        UniformSample(0)
+    with pytest.raises(ValueError, match=r"share must lie in \[0, 1\], got 1.5"):
+        ClickWeightedSample(5, share=1.5)
+    with pytest.raises(ValueError, match=r"share must be finite and >= 0, got -0\.1"):
+        ClickWeightedSample(5, share=-0.1)
+    table = examples(log, [40], features="history")
+    assert table.columns.metadata.shape == (400, 0)
+    with pytest.raises(ValueError, match="columns must hold the metadata features"):
+        table.columns.of("both")
+    with pytest.raises(ValueError, match="task must be one of price, click, impression"):
+        table.labels("sale")
+    assert isinstance(table.columns.of("history"), Columns)

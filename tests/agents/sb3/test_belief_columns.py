@@ -1,0 +1,61 @@
+"""Observations with the columns of a belief."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+import policies
+from agents.sb3.algorithms import network_arguments
+from agents.sb3.belief_columns import COLUMNS, BeliefColumns
+from agents.sb3.bridge import CrawlVecEnv
+
+WORLD = {"num_pages": 6, "bandwidth": 5.0, "horizon": 4.0, "instance": "noisy"}
+
+
+def wrapped(lanes=3, **arguments):
+    told = {**WORLD, "reveal": "importance", **arguments}
+    vector = gym.make_vec("CrawlNCIS-v0", num_envs=lanes, autoreset_mode="SameStep", **told)
+    return BeliefColumns(VecMonitor(CrawlVecEnv(vector)))
+
+
+def test_columns_are_what_the_policy_believes():
+    env = wrapped()
+    env.seed(3)
+    observations = env.reset()
+    bridge = env.unwrapped
+    policy = policies.make("BeliefNCIS", bridge)
+    for _ in range(30):
+        assert observations.shape == (3, 6, len(env.features))
+        assert env.observation_space.contains(observations[0])
+        for lane in range(3):
+            found = policy.beliefs(lane)
+            row = observations[lane, :, -3:]
+            np.testing.assert_allclose(row[:, 0], found["evidence"], rtol=1e-6)
+            np.testing.assert_allclose(row[:, 2], found["change_rate"] * 6 / 5.0, rtol=1e-6)
+        assert np.all(observations[:, :, -3] >= observations[:, :, -2] - 1e-6)  # x >= B
+        actions, _ = policy.predict(observations)
+        observations, _, dones, infos = env.step(actions)
+        for lane in np.flatnonzero(dones):
+            assert infos[lane]["terminal_observation"].shape == (6, len(env.features))
+            assert "episode" in infos[lane]
+
+
+def test_a_model_trains_on_them():
+    env = wrapped(lanes=4)
+    told = network_arguments("ppo", "pages", env.features, 6 / 5.0, 8)
+    model = PPO(env=env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu", **told)
+    model.learn(256)
+    page, _ = model.predict(env.reset(), deterministic=True)
+    assert page.shape == (4,)
+    assert env.features[-3:] == COLUMNS
+
+
+def test_what_is_no_bridge():
+    other = DummyVecEnv([lambda: gym.make("CrawlNCIS-v0", **WORLD)])
+    with pytest.raises(ValueError, match="venv must be a CrawlVecEnv"):
+        BeliefColumns(other)
+    vector = gym.make_vec("CrawlNCIS-v0", num_envs=2, autoreset_mode="SameStep", **WORLD)
+    with pytest.raises(ValueError, match="memory must be finite and > 0, got -1"):
+        BeliefColumns(CrawlVecEnv(vector), memory=-1.0)

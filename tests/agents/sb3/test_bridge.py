@@ -1,0 +1,358 @@
+"""The bridge gives what DummyVecEnv gives, step for step."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import types
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
+
+import policies
+from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs import FAMILIES, Instance
+
+ID = "crawl_envs:CrawlNCIS-v0"
+SMALL = {"num_pages": 5, "bandwidth": 4.0, "horizon": 3.0, "instance": "noisy"}
+SETTINGS = {
+    "page": {},
+    "resampled": {"resample": True},
+    "delayed": {"delay": {"kind": "exponential", "mean": 0.3}},
+    "scores": {"action": "scores", "batch": 2},
+    "refresh": {"action": "refresh", "crawl_cost": 0.01},
+    "requests": {"reward": "requests", "reveal": "importance"},
+}
+
+
+def bridge(num_lanes: int = 3, *, full_infos: bool = False, **arguments) -> CrawlVecEnv:
+    vector = gym.make_vec(
+        ID, num_envs=num_lanes, autoreset_mode="SameStep", **{**SMALL, **arguments}
+    )
+    return CrawlVecEnv(vector, full_infos=full_infos)
+
+
+def dummy(num_lanes: int = 3, **arguments) -> DummyVecEnv:
+    return DummyVecEnv([lambda: gym.make(ID, **{**SMALL, **arguments})] * num_lanes)
+
+
+def random_actions(env, rng):
+    one = env.action_space
+    if isinstance(one, gym.spaces.Discrete):
+        return rng.integers(one.n, size=env.num_envs)
+    if isinstance(one, gym.spaces.MultiBinary):
+        return rng.integers(2, size=(env.num_envs, one.n)).astype(np.int8)
+    return rng.uniform(-1, 1, size=(env.num_envs, *one.shape)).astype(np.float32)
+
+
+def assert_same_info(ours, theirs):
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        if name == "terminal_observation":
+            np.testing.assert_array_equal(ours[name], value)
+            assert ours[name].dtype == value.dtype
+        else:
+            assert ours[name] == value
+            assert type(ours[name]) is type(value)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_steps_are_those_of_dummy_vec_env(setting):
+    ours, theirs = bridge(full_infos=True, **SETTINGS[setting]), dummy(**SETTINGS[setting])
+    lean = bridge(**SETTINGS[setting])
+    for env in (ours, theirs, lean):
+        env.seed(11)
+    first = theirs.reset()
+    np.testing.assert_array_equal(ours.reset(), first)
+    np.testing.assert_array_equal(lean.reset(), first)
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(90):
+        actions = random_actions(theirs, rng)
+        got, expected, lean_got = ours.step(actions), theirs.step(actions), lean.step(actions)
+        for part, lean_part, other in zip(got[:3], lean_got[:3], expected[:3], strict=True):
+            np.testing.assert_array_equal(part, other)
+            np.testing.assert_array_equal(lean_part, other)
+            assert part.dtype == lean_part.dtype == other.dtype
+            assert part.shape == other.shape
+        for lane in range(3):
+            assert_same_info(got[3][lane], expected[3][lane])
+            if expected[2][lane]:
+                assert_same_info(lean_got[3][lane], expected[3][lane])
+            else:
+                assert lean_got[3][lane] == {"TimeLimit.truncated": False}
+        assert ours.reset_infos == theirs.reset_infos
+        ends += int(expected[2].sum())
+    assert ends >= 9
+    # A second reset, without a seed, goes on with the lanes' streams.
+    np.testing.assert_array_equal(ours.reset(), theirs.reset())
+
+
+@pytest.mark.skipif("CrawlTrace-v0" not in FAMILIES, reason="no family of recorded traces yet")
+def test_masks_are_those_of_dummy_vec_env():
+    arguments = {"window": [10.0, 16.0], "days_per_crawl": 60.0}
+    name = "crawl_envs:CrawlTrace-v0"
+    vector = gym.make_vec(name, num_envs=2, autoreset_mode="SameStep", **arguments)
+    ours = CrawlVecEnv(vector, full_infos=True)
+    theirs = DummyVecEnv([lambda: gym.make(name, **arguments)] * 2)
+    for env in (ours, theirs):
+        env.seed(0)
+        env.reset()
+    rng, ends, masked = np.random.default_rng(0), 0, False
+    for _ in range(40):
+        actions = rng.integers(ours.action_space.n, size=2)
+        got, expected = ours.step(actions), theirs.step(actions)
+        np.testing.assert_array_equal(got[0], expected[0])
+        np.testing.assert_equal(got[3], expected[3])
+        np.testing.assert_equal(ours.reset_infos, theirs.reset_infos)
+        masks = np.stack(ours.env_method("action_masks"))
+        np.testing.assert_array_equal(masks, np.stack(theirs.env_method("action_masks")))
+        np.testing.assert_array_equal(masks, ours.action_masks())
+        ends, masked = ends + expected[2].sum(), masked or not masks.all()
+    assert ends >= 4
+    assert masked
+
+
+def test_spaces_are_those_of_a_single_environment():
+    ours, theirs = bridge(), dummy()
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    assert ours.render_mode is None
+
+
+def test_lanes_that_end_at_different_steps():
+    instances = [Instance([1.0, 2.0, 3.0], 0.5, bandwidth=rate) for rate in (2.0, 3.0)]
+    options = [{"instance": instance} for instance in instances]
+    ours = bridge(2, num_pages=3, full_infos=True)
+    theirs = dummy(2, num_pages=3)
+    for env in (ours, theirs):
+        env.seed(5)
+        env.set_options(options)
+        env.reset()
+    ends = []
+    for step in range(40):
+        actions = np.array([step % 3, (2 * step) % 3])
+        got, expected = ours.step(actions), theirs.step(actions)
+        for part, other in zip(got[:3], expected[:3], strict=True):
+            np.testing.assert_array_equal(part, other)
+        for lane in range(2):
+            assert_same_info(got[3][lane], expected[3][lane])
+        ends.append(tuple(expected[2]))
+    assert {(True, False), (False, True)} <= set(ends)
+
+
+def test_an_option_for_some_lanes_only_is_refused():
+    ours = bridge(2, num_pages=3)
+    ours.set_options([{"instance": Instance([1.0, 2.0, 3.0], 0.5, bandwidth=2.0)}, {}])
+    with pytest.raises(ValueError, match="'instance' must be given to all lanes or to none"):
+        ours.reset()
+
+
+def test_bits_may_be_floats_as_models_draw_them():
+    bits = np.array([[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]])
+    results = []
+    for dtype in (np.int8, np.float32):
+        env = bridge(action="refresh")
+        env.seed(0)
+        env.reset()
+        results.append(env.step(bits.astype(dtype))[0])
+    np.testing.assert_array_equal(*results)
+    with pytest.raises(ValueError, match="action must be bits"):
+        env.step(bits * 0.5)
+
+
+def test_returned_arrays_stay_valid():
+    env = bridge()
+    env.seed(0)
+    first = env.reset()
+    kept = first.copy()
+    second = env.step(np.array([1, 2, 3]))
+    kept_second = [part.copy() for part in second[:3]]
+    env.step(np.array([0, 0, 0]))
+    np.testing.assert_array_equal(first, kept)
+    for part, copied in zip(second[:3], kept_second, strict=True):
+        np.testing.assert_array_equal(part, copied)
+
+
+def test_shared_infos_refuse_to_be_written():
+    env = bridge()
+    env.seed(0)
+    env.reset()
+    info = env.step(np.array([0, 1, 2]))[3][0]
+    with pytest.raises(TypeError, match="full_infos=True"):
+        info["mine"] = 1
+    with pytest.raises(TypeError, match="full_infos=True"):
+        info.update(mine=1)
+    for copied in (info.copy(), copy.deepcopy(info), pickle.loads(pickle.dumps(info))):
+        assert type(copied) is dict
+        copied["mine"] = 1
+    assert info == {"TimeLimit.truncated": False}
+
+
+def test_wrappers_of_stable_baselines_work_on_shared_infos():
+    env = VecNormalize(VecMonitor(bridge()))
+    env.seed(0)
+    env.reset()
+    episodes = []
+    for _ in range(30):
+        infos = env.step(np.array([0, 1, 2]))[3]
+        episodes += [info["episode"] for info in infos if "episode" in info]
+    assert len(episodes) >= 6
+    assert all(episode["l"] == 12 for episode in episodes)
+
+
+def test_attributes_and_methods_of_lanes():
+    ours, theirs = bridge(), dummy()
+    for env in (ours, theirs):
+        env.seed(3)
+        env.reset()
+    for name in ("features", "action_form", "batch", "num_lanes"):
+        assert ours.get_attr(name) == theirs.get_attr(name)
+    rates = [instance.change_rate for instance in ours.get_attr("instance", [0, 2])]
+    expected = [instance.change_rate for instance in theirs.get_attr("instance", [0, 2])]
+    np.testing.assert_array_equal(rates, expected)
+    np.testing.assert_array_equal(ours.env_method("action_masks"), np.ones((3, 5), bool))
+    np.testing.assert_array_equal(ours.env_method("action_masks", indices=1), np.ones((1, 5), bool))
+    assert ours.env_method("num_slots") == theirs.env_method("num_slots") == [12] * 3
+    assert ours.env_method("ledger") == theirs.env_method("ledger")
+    ours.set_attr("note", "mine", indices=1)
+    assert ours.get_attr("note", 1) == ["mine"]
+    assert ours.has_attr("action_masks")
+    assert not ours.has_attr("note")
+    with pytest.raises(AttributeError):
+        ours.get_attr("nothing")
+    with pytest.raises(AttributeError):
+        ours.set_attr("instance", None)
+    assert ours.env_is_wrapped(gym.wrappers.TimeLimit) == [False] * 3
+
+
+def test_analytic_policies_act_through_the_bridge_as_alone():
+    env = bridge(4)
+    policy = policies.make("GreedyNCIS", env)
+    env.seed(7)
+    returns, lengths = evaluate_policy(
+        policy, VecMonitor(env), n_eval_episodes=4, return_episode_rewards=True
+    )
+    single = gym.make(ID, **SMALL)
+    alone = policies.make("GreedyNCIS", single)
+    for lane in range(4):
+        observation, _ = single.reset(seed=7 + lane)
+        total, over = 0.0, False
+        while not over:
+            action, _ = alone.predict(observation)
+            observation, reward, _, over, _ = single.step(action)
+            total += reward
+        assert returns[lane] == pytest.approx(total, rel=1e-5)
+    assert lengths == [12] * 4
+
+
+def test_an_action_outside_its_space_changes_nothing():
+    env = bridge()
+    env.seed(0)
+    env.reset()
+    before = env.vector.get_state()["world"]
+    with pytest.raises(ValueError, match="action must be a page"):
+        env.step(np.array([0, 1, 5]))
+    assert str(env.vector.get_state()["world"]) == str(before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"autoreset_mode": "NextStep"}, "must be made with autoreset_mode='SameStep'"),
+        ({"autoreset_mode": "SameStep", "copy": False}, "must be made with copy=True"),
+    ],
+)
+def test_unfit_vector_environments_are_refused(arguments, message):
+    vector = gym.make_vec(ID, num_envs=2, **SMALL, **arguments)
+    with pytest.raises(ValueError, match=message):
+        CrawlVecEnv(vector)
+
+
+def test_foreign_vector_environments_are_refused():
+    vector = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
+    with pytest.raises(ValueError, match=r"must be made by gymnasium\.make_vec"):
+        CrawlVecEnv(vector)
+    vector.close()
+
+
+def test_policies_of_rates_act_through_the_bridge_as_in_single_environments():
+    arguments = {"num_pages": 8, "bandwidth": 4.0, "horizon": 5.0}
+    harmonic = "crawl_envs:CrawlHarmonic-v0"
+    lanes = gym.make_vec(harmonic, num_envs=3, autoreset_mode="SameStep", **arguments)
+    bridge = CrawlVecEnv(lanes)
+    dummy = DummyVecEnv([lambda: gym.make(harmonic, **arguments)] * 3)
+    for env in (bridge, dummy):
+        env.seed(3)
+    mine, theirs = bridge.reset(), dummy.reset()
+    policy = policies.make("LambdaCrawl", bridge)
+    for _ in range(12):
+        assert np.array_equal(mine, theirs)
+        actions, _ = policy.predict(mine)
+        assert bridge.action_space.contains(actions[0])
+        mine, rewards, dones, _ = bridge.step(actions)
+        theirs, expected, expected_dones, _ = dummy.step(actions)
+        assert np.array_equal(rewards, expected)
+        assert np.array_equal(dones, expected_dones)
+
+
+def test_pictures_are_those_of_dummy_vec_env():
+    ours, theirs = (make(3, render_mode="rgb_array") for make in (bridge, dummy))
+    for env in (ours, theirs):
+        env.seed(2)
+        env.reset()
+        env.step(np.arange(3))
+    assert ours.render_mode == theirs.render_mode == "rgb_array"
+    assert ours.metadata["render_fps"] == theirs.get_attr("metadata")[0]["render_fps"]
+    assert ours.metadata["render_modes"] == theirs.metadata["render_modes"]
+    for mine, yours in zip(ours.get_images(), theirs.get_images(), strict=True):
+        np.testing.assert_array_equal(mine, yours)
+    assert ours.render().shape == (1200, 1600, 3)
+    np.testing.assert_array_equal(ours.render(), theirs.render())
+    np.testing.assert_array_equal(ours.env_method("render", indices=1)[0], ours.get_images()[1])
+
+
+def test_texts_are_those_of_dummy_vec_env():
+    ours, theirs = (make(2, render_mode="ansi") for make in (bridge, dummy))
+    for env in (ours, theirs):
+        env.seed(2)
+        env.reset()
+    assert ours.env_method("render") == theirs.env_method("render")
+    with pytest.warns(UserWarning, match="render_mode must be 'rgb_array'"):
+        assert ours.get_images() == [None, None]
+
+
+def test_without_a_render_mode_there_is_no_picture():
+    env = bridge(2)
+    env.reset()
+    assert env.render_mode is None
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+def test_videos_are_recorded(tmp_path, monkeypatch):
+    written = {}
+
+    class Clip:
+        def __init__(self, frames, fps):
+            written["frames"], written["fps"] = list(frames), fps
+
+        def write_videofile(self, path):
+            written["path"] = path
+
+    places = ("moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ImageSequenceClip")
+    for place in places:
+        monkeypatch.setitem(sys.modules, place, types.ModuleType(place))
+    sys.modules[places[-1]].ImageSequenceClip = Clip
+    env = VecVideoRecorder(
+        bridge(2, render_mode="rgb_array"), tmp_path, lambda step: step == 0, video_length=2
+    )
+    env.reset()
+    for page in range(3):
+        env.step(np.full(2, page))
+    assert written["fps"] == 10
+    assert [frame.shape for frame in written["frames"]] == [(1200, 800, 3)] * 3
+    assert not np.array_equal(written["frames"][0], written["frames"][2])

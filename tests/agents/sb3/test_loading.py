@@ -1,0 +1,454 @@
+"""Agents come back from disk, and act on any number of pages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import agents
+from agents.networks.extraction import extract_scorer
+from agents.networks.page_scorer import CHUNK, PageScorer, ScorerTraits, ScoringAgent, encode_scores
+from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.loading import Agent, start_from
+from agents.sb3.model_file import load_model, save_model
+from agents.sb3.training import fresh_model, train
+
+SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
+FORMS = {
+    "page": {},
+    "scores": {"action": "scores", "batch": 2},
+    "refresh": {"action": "refresh"},
+}
+TRAITS = {
+    "name": "ppo",
+    "features": ("elapsed", "signals", "alive", "importance", "recall", "change_rate", "mood"),
+    "action_form": "page",
+    "num_pages": 4,
+    "cycle": 1.0,
+    "draws": True,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def short(**changes) -> TrainArguments:
+    return TrainArguments(**{"env_args": SMALL, "steps": 600, "lanes": 8, "width": 8, **changes})
+
+
+def untrained(spread: float = 1.0, **changes) -> Agent:
+    """An agent that has learned nothing, but scores pages differently."""
+    arguments = short(**changes)
+    env = make_lanes(arguments, arguments.lanes, training=True)
+    model = fresh_model(env, arguments)
+    with torch.no_grad():
+        for name, value in model.policy.named_parameters():
+            if name.endswith("score.weight"):
+                torch.nn.init.normal_(value, std=spread)
+    return Agent(model, arguments, env.features)
+
+
+def saved(agent: Agent, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    save_model(agent.model, agent.arguments, folder / "model.zip")
+    return folder
+
+
+def played(env_args, actions: int = 6, lanes: int = 3, seed: int = 5):
+    """A vector environment in mid-episode, and what it shows."""
+    env = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=lanes, **env_args)
+    observations, _ = env.reset(seed=seed)
+    env.action_space.seed(seed)
+    for _ in range(actions):
+        observations, *_ = env.step(env.action_space.sample())
+    return env, observations
+
+
+def weights_of(columns: int, width: int = 8, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    shapes = {
+        "rows.weight": (width, columns),
+        "rows.bias": (width,),
+        "alone.weight": (width, width),
+        "alone.bias": (width,),
+        "all.weight": (width, width),
+        "score.weight": (1, width),
+        "score.bias": (1,),
+    }
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def rows_of(pages: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0.0, 4.0, (pages, 7))
+    rows[:, 2] = rng.random(pages) < 0.7
+    rows[0, 2] = 1.0
+    rows[:, 4] /= 4.0
+    rows[:, 6] -= 2.0
+    return rows.astype(np.float32)
+
+
+def slow_scores(weights, rows, cycle):
+    """The scorer, a page at a time, in float64."""
+    alive = [row for row in rows.astype(np.float64) if row[2] > 0.5]
+    time = cycle * len(alive) / len(rows)
+    mean = np.mean([row[3] for row in alive])
+    w = {name: array.astype(np.float64) for name, array in weights.items()}
+
+    def first(row):
+        row = row.astype(np.float64)
+        deep = [np.log1p(100.0 * x) - 3.0 for x in (row[0] / time, row[3] / mean, row[5] * time)]
+        recall = np.arctanh((2.0 * row[4] - 1.0) / 1.02)
+        mood = np.sign(row[6]) * np.log1p(abs(row[6]))
+        scaled = [deep[0], np.log1p(row[1]), row[2], deep[1], recall, deep[2], mood]
+        return np.maximum(w["rows.weight"] @ scaled + w["rows.bias"], 0.0)
+
+    context = w["all.weight"] @ np.mean([first(row) for row in alive], axis=0)
+    scores = []
+    for row in rows:
+        second = np.maximum(w["alone.weight"] @ first(row) + w["alone.bias"] + context, 0.0)
+        score = (w["score.weight"] @ second + w["score.bias"])[0]
+        scores.append(score if row[2] > 0.5 else -np.inf)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("pages", [1, 5, 300])
+def test_the_scorer_is_its_formula(pages):
+    weights, rows = weights_of(7), rows_of(pages)
+    scores = PageScorer(ScorerTraits(**TRAITS), weights).scores(rows, 3.0)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, slow_scores(weights, rows, 3.0), rtol=1e-4, atol=1e-4)
+
+
+def test_chunks_do_not_show(monkeypatch):
+    scorer, rows = PageScorer(ScorerTraits(**TRAITS), weights_of(7)), rows_of(1000)
+    assert len(rows) < CHUNK
+    whole = scorer.scores(rows, 3.0)
+    monkeypatch.setattr("agents.networks.page_scorer.CHUNK", 7)
+    np.testing.assert_allclose(scorer.scores(rows, 3.0), whole, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c", "maskableppo", "dqn", "sac"])
+def test_the_scorer_is_the_network_it_was_taken_from(algorithm):
+    if algorithm == "maskableppo":
+        pytest.importorskip("sb3_contrib")
+    form = "scores" if algorithm == "sac" else "page"
+    agent = untrained(algorithm=algorithm, env_args={**SMALL, **FORMS[form]})
+    env, observations = played({**SMALL, **FORMS[form]})
+    mine, _ = agent.scoring().predict(observations, deterministic=True)
+    theirs, _ = agent.predict(observations, deterministic=True)
+    if algorithm == "dqn":
+        theirs = agent.model.policy.predict(observations, deterministic=True)[0]
+    if form == "scores":
+        theirs = np.stack([encode_scores(row, 4) for row in theirs])
+    np.testing.assert_array_equal(mine, theirs)
+    env.close()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_agent_acts_on_any_number_of_pages(form, tmp_path):
+    folder = saved(untrained(env_args={**SMALL, **FORMS[form]}), tmp_path)
+    for pages, batch in ((1, 1), (7, 3), (1000, 10)):
+        extra = {"batch": batch} if form == "scores" else {}
+        env_args = {**SMALL, **FORMS[form], "num_pages": pages, "bandwidth": 2.0 * pages, **extra}
+        env, observations = played(env_args)
+        agent = agents.load(folder, env)
+        for deterministic in (True, False):
+            actions, state = agent.predict(observations, "kept", deterministic=deterministic)
+            assert state == "kept"
+            assert env.action_space.contains(actions)
+            env.step(actions)
+        single = gym.make("crawl_envs:CrawlNCIS-v0", **env_args)
+        observation, _ = single.reset(seed=1)
+        action, _ = agents.load(folder, single).predict(observation, deterministic=True)
+        assert single.action_space.contains(action)
+        told = agents.load(folder, cycle=0.5).predict(observation, deterministic=True)[0]
+        if form != "scores":
+            np.testing.assert_array_equal(told, action)
+        env.close()
+        single.close()
+
+
+def test_an_agent_measures_time_by_the_environments_cycle(tmp_path):
+    folder = saved(untrained(spread=3.0), tmp_path)
+    env, observations = played({**SMALL, "num_pages": 30, "bandwidth": 30.0}, actions=20)
+    same = agents.load(folder, env).predict(observations, deterministic=True)[0]
+    minutes = observations.copy()
+    features = list(env.unwrapped.features)
+    for name, factor in (("elapsed", 60.0), ("change_rate", 1 / 60), ("false_signal_rate", 1 / 60)):
+        minutes[..., features.index(name)] *= factor
+    slow = {**SMALL, "num_pages": 30, "bandwidth": 0.5, "horizon": 300.0}
+    other = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=3, **slow)
+    other.reset(seed=0)
+    agent = agents.load(folder, other)
+    scorer = agent.scoring().scorer
+    for one, two in zip(observations, minutes, strict=True):
+        np.testing.assert_allclose(
+            scorer.scores(one, 1.0), scorer.scores(two, 60.0), rtol=1e-4, atol=1e-4
+        )
+        assert not np.allclose(scorer.scores(one, 1.0), scorer.scores(two, 1.0), atol=0.01)
+    np.testing.assert_array_equal(agent.predict(minutes, deterministic=True)[0], same)
+    env.close()
+    other.close()
+
+
+def test_at_the_size_of_training_the_clock_counts_too(tmp_path):
+    folder = saved(untrained(), tmp_path)
+    env, observations = played({**SMALL, "bandwidth": 400.0})
+    agent = agents.load(folder, env)
+    expected = [np.argmax(agent.scoring().scorer.scores(rows, 0.01)) for rows in observations]
+    assert agent.predict(observations, deterministic=True)[0].tolist() == expected
+    env.close()
+
+
+def test_draws_follow_the_scores():
+    agent = untrained()
+    scoring = ScoringAgent(agent.scoring().scorer, cycle=1.0, seed=3)
+    _, observations = played(SMALL, lanes=1)
+    draws = [scoring.predict(observations[0])[0] for _ in range(20_000)]
+    scores = scoring.scorer.scores(observations[0], 1.0).astype(np.float64)
+    chances = np.exp(scores) / np.exp(scores).sum()
+    share = np.bincount(draws, minlength=4) / len(draws)
+    assert np.all(abs(share - chances) < 4.5 * np.sqrt(chances * (1.0 - chances) / len(draws)))
+
+
+def test_bits_are_drawn_by_their_logits():
+    agent = untrained(env_args={**SMALL, **FORMS["refresh"]})
+    scoring = ScoringAgent(agent.scoring().scorer, cycle=1.0, seed=3)
+    _, observations = played({**SMALL, **FORMS["refresh"]}, lanes=1)
+    share = np.mean([scoring.predict(observations[0])[0] for _ in range(20_000)], axis=0)
+    chances = 1.0 / (1.0 + np.exp(-scoring.scorer.scores(observations[0], 1.0).astype(float)))
+    assert np.all(abs(share - chances) < 4.5 * np.sqrt(chances * (1.0 - chances) / 20_000))
+
+
+def test_another_size_needs_a_cycle():
+    agent = untrained()
+    _, observations = played({**SMALL, "num_pages": 9})
+    message = "env or cycle must be given to act on 9 pages, other than the 4 of the training"
+    with pytest.raises(ValueError, match=message):
+        agent.predict(observations)
+    with pytest.raises(ValueError, match="cycle must be finite and > 0, got 0"):
+        Agent(agent.model, agent.arguments, agent.features, cycle=0.0)
+
+
+def test_other_networks_say_what_they_cannot(tmp_path):
+    folder = saved(untrained(network="mlp"), tmp_path / "mlp")
+    env, _ = played({**SMALL, "num_pages": 9})
+    message = r"trained on \(4, 7\) observations of .*, got \(9, 7\).*with network 'pages'"
+    with pytest.raises(ValueError, match=message):
+        agents.load(folder, env)
+    with pytest.raises(ValueError, match="cycle must be None but for the network 'pages'"):
+        agents.load(folder, cycle=2.0)
+    with pytest.raises(ValueError, match="network must be 'pages', without memory"):
+        agents.load(folder).scoring()
+    rates = untrained(env_id="CrawlHarmonic-v0", env_args={"action": "rates", "num_pages": 4})
+    with pytest.raises(ValueError, match="action_form must be one of page, scores, refresh"):
+        rates.scoring()
+    env.close()
+
+
+def test_a_memory_is_tied_to_its_size(tmp_path):
+    pytest.importorskip("sb3_contrib")
+    agent = train(short(algorithm="recurrentppo", env_args={**SMALL, "horizon": 2.0}), tmp_path)
+    env, observations = played(SMALL)
+    one, first = agent.predict(observations, deterministic=True)
+    two, second = agent.predict(observations, first, np.zeros(3, bool), deterministic=True)
+    assert one.shape == two.shape == (3,)
+    assert not np.array_equal(first[0], second[0])
+    _, renewed = agent.predict(observations, second, np.ones(3, bool), deterministic=True)
+    np.testing.assert_allclose(renewed[0], first[0], atol=1e-6)
+    larger = gym.make("crawl_envs:CrawlNCIS-v0", **{**SMALL, "num_pages": 5})
+    with pytest.raises(ValueError, match="without memory, it could act on other numbers"):
+        agents.load(tmp_path, larger)
+    order = np.array([2, 0, 3, 1])
+    np.testing.assert_array_equal(
+        order[agent.predict(observations[:, order], deterministic=True)[0]], one
+    )
+    env.close()
+
+
+def test_a_scorer_comes_back_from_its_file(tmp_path):
+    agent = untrained()
+    agent.scoring().scorer.save(tmp_path / "scorer.npz")
+    first = (tmp_path / "scorer.npz").read_bytes()
+    agent.scoring().scorer.save(tmp_path / "scorer.npz")
+    assert (tmp_path / "scorer.npz").read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == ["scorer.npz"]
+    env, observations = played({**SMALL, "num_pages": 50, "bandwidth": 25.0})
+    loaded = agents.load(tmp_path, env)
+    assert isinstance(loaded, ScoringAgent)
+    assert loaded.features == agent.features
+    assert loaded.scorer.traits == agent.scoring().scorer.traits
+    mine = Agent(agent.model, agent.arguments, agent.features, env)
+    np.testing.assert_array_equal(
+        loaded.predict(observations, deterministic=True)[0],
+        mine.predict(observations, deterministic=True)[0],
+    )
+    with pytest.raises(ValueError, match="trained on the action 'page', got 'refresh'"):
+        agents.load(tmp_path, gym.make("crawl_envs:CrawlNCIS-v0", action="refresh"))
+    with pytest.raises(ValueError, match="trained on observations of elapsed"):
+        agents.load(tmp_path, gym.make("crawl_envs:CrawlNCIS-v0", reveal="importance"))
+    with pytest.raises(ValueError, match="must have the 3 lanes of the environment, got 1"):
+        loaded.predict(observations[0])
+    env.close()
+
+
+def test_files_that_are_no_scorers_are_refused(tmp_path):
+    path = tmp_path / "scorer.npz"
+    with pytest.raises(ValueError, match="there is no scorer at"):
+        PageScorer.load(path)
+    for damage in (b"", b"not an archive"):
+        path.write_bytes(damage)
+        with pytest.raises(ValueError, match="is not a page scorer of this suite"):
+            agents.load(tmp_path)
+    PageScorer(ScorerTraits(**TRAITS), weights_of(7)).save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="is not a page scorer of this suite"):
+        PageScorer.load(path)
+    np.savez(path, about=np.array(json.dumps({"format": "another"})), **weights_of(7))
+    with pytest.raises(ValueError, match="another format"):
+        PageScorer.load(path)
+    np.savez(path, about=np.array([{}], object))
+    with pytest.raises(ValueError, match="is not a page scorer of this suite"):
+        PageScorer.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows.bias": np.zeros(3)}, r"rows.weight must have shape \(3, 7\), got \(8, 7\)"),
+        ({"score.bias": np.array([np.nan])}, "score.bias must be finite"),
+        ({"score.bias": None}, "score.bias is missing"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(change, message):
+    weights = {k: v for k, v in {**weights_of(7), **change}.items() if v is not None}
+    with pytest.raises(ValueError, match=message):
+        PageScorer(ScorerTraits(**TRAITS), weights)
+
+
+def test_the_scorer_needs_no_torch(tmp_path):
+    PageScorer(ScorerTraits(**TRAITS), weights_of(7)).save(tmp_path / "scorer.npz")
+    code = (
+        "import sys; from agents.networks.page_scorer import PageScorer; "
+        f"PageScorer.load({str(tmp_path / 'scorer.npz')!r}); "
+        "print({'torch', 'stable_baselines3'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_a_run_starts_from_the_weights_of_another(tmp_path):
+    folder = saved(untrained(), tmp_path)
+    larger = untrained(env_args={**SMALL, "num_pages": 9, "bandwidth": 3.0}, seed=1)
+    start_from(larger.model, folder)
+    other, _ = load_model(folder / "model.zip")
+    for name, value in larger.model.policy.state_dict().items():
+        assert torch.equal(value, other.policy.state_dict()[name])
+    features = larger.features
+    assert extract_scorer(larger.model, "ppo", features).traits.cycle == 3.0
+    with pytest.raises(ValueError, match="start must be an agent with the network of the new one"):
+        start_from(untrained(network="mlp").model, folder)
+    with pytest.raises(ValueError, match="start must be an agent that sees elapsed"):
+        start_from(untrained(env_args={**SMALL, "reveal": "importance"}).model, folder)
+    with pytest.raises(ValueError, match=r"start must be a folder with model\.zip, .*nowhere"):
+        start_from(larger.model, tmp_path / "nowhere")
+
+
+def test_files_that_are_no_agents_are_refused(tmp_path):
+    files = r"model\.zip or index\.json or scorer\.npz"
+    with pytest.raises(ValueError, match=rf"there is no {files} in .*nowhere"):
+        agents.load(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="folder_or_name must be a folder or a name, got 3"):
+        agents.load(3)
+    agent = untrained()
+    whole = (saved(agent, tmp_path / "good") / "model.zip").read_bytes()
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    path = folder / "model.zip"
+    path.write_bytes(b"not an archive")
+    with pytest.raises(ValueError, match="is not an agent of this suite"):
+        agents.load(folder)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="is not an agent of this suite"):
+        agents.load(folder)
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
+    with pytest.raises(ValueError, match=r"is damaged in|is not an agent"):
+        agents.load(folder)
+    agent.model.save(path)
+    with pytest.raises(ValueError, match="is not an agent of this suite"):
+        agents.load(folder)
+    save_model(agent.model, short(algorithm="dqn"), path)
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        agents.load(folder)
+
+
+def test_an_agent_says_where_it_does_not_fit(tmp_path):
+    saved(untrained(), tmp_path)
+    for changes, message in (
+        ({"reveal": "importance"}, "trained on observations of elapsed"),
+        ({"action": "refresh"}, "trained on actions Discrete"),
+        ({"action": "refresh", "num_pages": 7}, "trained on the action 'page', got 'refresh'"),
+    ):
+        env = gym.make("crawl_envs:CrawlNCIS-v0", **{**SMALL, **changes})
+        with pytest.raises(ValueError, match=message):
+            agents.load(tmp_path, env)
+    longer = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=2, **{**SMALL, "horizon": 9.0})
+    agents.load(tmp_path, longer)
+    with pytest.raises(ValueError, match="cycle must be None where env is given, got 1"):
+        agents.load(tmp_path, longer, cycle=1.0)
+
+
+def test_shipped_agents_are_loaded_by_name(tmp_path, monkeypatch):
+    shipped = tmp_path / "trained"
+    agent = untrained()
+    saved(agent, shipped / "small")
+    (shipped / "light").mkdir()
+    agent.scoring().scorer.save(shipped / "light" / "scorer.npz")
+    shutil.copytree(shipped / "light", shipped / "both")
+    saved(agent, shipped / "both")
+    (shipped / "empty").mkdir()
+    monkeypatch.setattr(agents, "SHIPPED", shipped)
+    monkeypatch.setattr("agents.sb3.loading.SHIPPED", shipped)
+    assert agents.names() == ("both", "light", "small")
+    assert agents.load("small").name == "ppo"
+    assert isinstance(agents.load("light"), ScoringAgent)
+    assert isinstance(agents.load("both"), Agent)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c", "dqn", "recurrentppo"])
+def test_pages_that_do_not_exist_are_not_crawled(algorithm):
+    if algorithm == "recurrentppo":
+        pytest.importorskip("sb3_contrib")
+    agent = untrained(algorithm=algorithm, env_id="CrawlTrace-v0", env_args={})
+    if algorithm == "dqn":
+        agent.model.exploration_rate = 0.0
+    env = make_lanes(agent.arguments, 4, training=False)
+    env.seed(0)
+    observations, missing = env.reset(), 0
+    for _ in range(30):
+        allowed = env.action_masks()
+        missing += np.count_nonzero(~allowed)
+        for deterministic in (True, False):
+            action, _ = agent.predict(observations, deterministic=deterministic)
+            assert allowed[np.arange(4), action].all()
+        if algorithm != "recurrentppo":
+            best, _ = agent.predict(observations, deterministic=True)
+            same, _ = agent.scoring().predict(observations, deterministic=True)
+            np.testing.assert_array_equal(same, best)
+        observations, *_ = env.step(action)
+    assert missing > 0

@@ -1,0 +1,168 @@
+"""Model files hold all that a run needs to go on, and come back as they were."""
+
+from __future__ import annotations
+
+import zipfile
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.vec_env import VecMonitor
+
+import agents
+from agents.sb3.algorithms import CONTRIB
+from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.building import ModelTraits
+from agents.sb3.model_file import load_model, read_description, save_model
+from agents.sb3.training import fresh_model, train
+
+SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def short(**changes) -> TrainArguments:
+    form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
+    values = {"env_args": {**SMALL, **form}, "steps": 400, "lanes": 4, "width": 8, **changes}
+    return TrainArguments(**values)
+
+
+@pytest.mark.parametrize("network", ["pages", "mlp", "plain"])
+@pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
+def test_a_model_comes_back_with_its_optimisers(algorithm, network, tmp_path):
+    if algorithm in CONTRIB:
+        pytest.importorskip("sb3_contrib")
+    model = train(short(algorithm=algorithm, network=network), tmp_path).model
+    path = tmp_path / "model.zip"
+    back, arguments = load_model(path)
+    for name, state in model.get_parameters().items():
+        mine, theirs = state, back.get_parameters()[name]
+        if "param_groups" in state:
+            mine, theirs = state["state"], theirs["state"]
+            assert mine
+            mine = {f"{k} {key}": v for k, entry in mine.items() for key, v in entry.items()}
+            theirs = {f"{k} {key}": v for k, entry in theirs.items() for key, v in entry.items()}
+        assert list(mine) == list(theirs)
+        assert {key: type(value) for key, value in mine.items()} == {
+            key: type(value) for key, value in theirs.items()
+        }
+        assert all(np.array_equal(mine[key], theirs[key]) for key in mine)
+    for name in ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate"):
+        assert getattr(back, name, None) == getattr(model, name, None)
+    assert back.action_space == model.action_space
+    save_model(back, arguments, tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("entropy", ["auto", 0.25])
+def test_the_entropy_coefficient_of_sac_comes_back(entropy, tmp_path):
+    arguments = short(algorithm="sac", model_args={"ent_coef": entropy, "learning_starts": 8})
+    model = train(arguments, tmp_path).model
+    back, _ = load_model(tmp_path / "model.zip")
+    assert back.target_entropy == model.target_entropy == -4.0
+    if entropy == "auto":
+        assert torch.equal(back.log_ent_coef, model.log_ent_coef)
+        assert back.log_ent_coef.item() != 0.0
+        assert back.ent_coef_optimizer.param_groups[0]["params"][0] is back.log_ent_coef
+    else:
+        assert back.ent_coef_tensor == 0.25
+
+
+@pytest.mark.parametrize(
+    ("env_id", "env_args"),
+    [
+        ("CrawlNCIS-v0", {"action": "page"}),
+        ("CrawlNCIS-v0", {"action": "page", "probe": True}),
+        ("CrawlNCIS-v0", {"action": "scores", "batch": 3}),
+        ("CrawlNCIS-v0", {"action": "refresh"}),
+        ("CrawlHarmonic-v0", {"action": "rates"}),
+        ("CrawlTrace-v0", {}),
+    ],
+)
+def test_a_model_knows_the_spaces_of_its_environment(env_id, env_args, tmp_path):
+    pages = {} if env_id == "CrawlTrace-v0" else {"num_pages": 4}
+    arguments = short(env_id=env_id, env_args={**pages, **env_args})
+    env = make_lanes(arguments, 2, training=True)
+    model = fresh_model(env, arguments)
+    save_model(model, arguments, tmp_path / "model.zip")
+    back, _ = load_model(tmp_path / "model.zip")
+    assert back.action_space == env.action_space
+    assert back.observation_space.shape == env.observation_space.shape
+    assert back.observation_space.dtype == env.observation_space.dtype
+    assert back.crawl_traits == model.crawl_traits
+    single = gym.make("crawl_envs:" + env_id, **arguments.env_args)
+    observation, _ = single.reset(seed=0)
+    action, _ = agents.load(tmp_path, single).predict(observation, deterministic=True)
+    assert single.action_space.contains(action)
+
+
+def test_a_file_holds_a_description_and_arrays_only(tmp_path):
+    train(short(), tmp_path)
+    files = [tmp_path / "model.zip", *agents.SHIPPED.glob("*/model.zip")]
+    for path in files:
+        with zipfile.ZipFile(path) as archive:
+            first, *others = archive.namelist()
+            assert first == "crawl_envs_agent.json"
+            assert all(name.endswith(".npy") for name in others)
+            for name in others:
+                with archive.open(name) as member:
+                    np.lib.format.read_array(member, allow_pickle=False)
+    description = read_description(tmp_path / "model.zip")
+    assert description.arguments == short()
+    assert description.progress["num_timesteps"] >= 400
+
+
+def test_a_model_goes_on_only_where_it_fits(tmp_path):
+    train(short(), tmp_path)
+    for changes, message in (
+        ({"num_pages": 5}, "env must show 4 pages with elapsed, .*, got 5 with elapsed"),
+        ({"reveal": "importance"}, "env must show 4 pages with elapsed"),
+        ({"action": "refresh"}, r"env must take actions Discrete\(4\), got MultiBinary\(4\)"),
+    ):
+        env = make_lanes(short(env_args={**SMALL, **changes}), 4, training=True)
+        with pytest.raises(ValueError, match=message):
+            load_model(tmp_path / "model.zip", VecMonitor(env))
+    env = VecMonitor(make_lanes(short(), 4, training=True))
+    assert load_model(tmp_path / "model.zip", env)[0].get_env() is env
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    model = train(short(), tmp_path).model
+    path = tmp_path / "model.zip"
+    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agents.sb3.model_file._array", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            save_model(model, short(), path)
+    assert path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == files
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_pages": 0}, "num_pages must be an integer in .*, got 0"),
+        ({"num_pages": 2**26 + 1}, "num_pages must be an integer in .*, got 67108865"),
+        ({"features": ()}, "features must name at least one column, got none"),
+        ({"action_form": "swing"}, "action_form must be one of page, scores, refresh, rates"),
+        ({"cycle": float("nan")}, "cycle must be finite and > 0, got nan"),
+        ({"batch": 9}, r"batch must be an integer in \[1, 4\], got 9"),
+        ({"highest": 0.5}, "highest must be finite and >= 1, got 0.5"),
+    ],
+)
+def test_bad_traits_are_named(changes, message):
+    good = {"features": ("elapsed",), "num_pages": 4, "action_form": "page", "cycle": 1.0}
+    assert ModelTraits(**good).features == ("elapsed",)
+    with pytest.raises(ValueError, match=message):
+        ModelTraits(**{**good, **changes})

@@ -1,0 +1,349 @@
+"""Agents train, learn, repeat themselves, and come back from disk as they were."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import math
+import subprocess
+import sys
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.vec_env import VecMonitor
+
+import agents
+import policies
+from agents.sb3 import hyperparameters
+from agents.sb3.algorithms import CONTRIB, OWN_WORDS, algorithm_class
+from agents.sb3.arguments import TrainArguments, check_model_values, expected_of, make_lanes
+from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.comparison import mean_rewards
+from agents.sb3.curve import read_curve
+from agents.sb3.training import train
+
+SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
+HEAVY = {
+    "env_args": {"num_pages": 3, "bandwidth": 3.0, "horizon": 20.0},
+    "instance": {"importance": [1.0, 18.0, 1.0], "change_rate": [2.0, 2.0, 2.0], "bandwidth": 3.0},
+}
+"""One page has most of the importance, and changes so fast that it is worth every crawl."""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def short(**changes) -> TrainArguments:
+    form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
+    env_args = {**SMALL, **form}
+    return TrainArguments(**{"env_args": env_args, "steps": 2000, "lanes": 8, **changes})
+
+
+def observations_of(arguments: TrainArguments, seed: int = 3):
+    env = make_lanes(arguments, 16, training=False)
+    env.seed(seed)
+    env.reset()
+    for page in range(4):
+        observations, *_ = env.step(np.full(16, page))
+    return observations
+
+
+@pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
+@pytest.mark.parametrize("network", ["pages", "plain"])
+def test_algorithms_train_without_warnings(algorithm, network, tmp_path):
+    if algorithm in CONTRIB:
+        pytest.importorskip("sb3_contrib")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent = train(short(algorithm=algorithm, network=network), tmp_path)
+    assert 2000 <= agent.model.num_timesteps <= 2000 + 8 * 64
+    rows = read_curve(tmp_path / "curve.csv")
+    assert [row.steps for row in rows] == sorted({row.steps for row in rows})
+    assert rows[-1].steps == agent.model.num_timesteps
+    assert all(0.0 <= row.mean_reward <= 1.0 for row in rows)
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(rows))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json",
+        "curve.csv",
+        "model.zip",
+    ]
+
+
+@pytest.mark.parametrize("kind", [PPO, A2C, DQN])
+def test_stable_baselines_runs_on_the_bridge_without_this_package(kind):
+    vector = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=4, autoreset_mode="SameStep", **SMALL)
+    extra = {"n_steps": 32} if kind is PPO else {}
+    model = kind("MlpPolicy", VecMonitor(CrawlVecEnv(vector)), device="cpu", seed=0, **extra)
+    model.learn(500)
+    assert model.num_timesteps >= 500
+
+
+@pytest.mark.parametrize("form", [{"action": "scores", "batch": 2}, {"action": "refresh"}])
+def test_pages_are_scored_for_other_actions_too(form, tmp_path):
+    agent = train(short(env_args={**SMALL, **form}), tmp_path)
+    means = mean_rewards(lambda env: agent, agent.arguments, episodes=4)
+    assert means.shape == (4,)
+    assert np.all((means > 0.0) & (means <= 1.0))
+    env = gym.make("crawl_envs:CrawlNCIS-v0", **SMALL, **form)
+    observation, _ = env.reset(seed=0)
+    env.step(agents.load(tmp_path, env).predict(observation)[0])
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_a_seed_gives_the_same_agent_every_time(algorithm, tmp_path):
+    arguments = short(algorithm=algorithm)
+    one, two = train(arguments, tmp_path / "1"), train(arguments, tmp_path / "2")
+    observations = observations_of(arguments)
+    np.testing.assert_array_equal(
+        one.predict(observations, deterministic=True)[0],
+        two.predict(observations, deterministic=True)[0],
+    )
+    first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    other = train(short(algorithm=algorithm, seed=1), tmp_path / "3").model.policy.state_dict()
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("network", ["pages", "mlp", "plain"])
+def test_ppo_learns_which_page_matters(network, tmp_path):
+    arguments = TrainArguments(**HEAVY, steps=24_000, network=network)
+    agent = train(arguments, tmp_path)
+    learned = mean_rewards(lambda env: agent, arguments)
+    random = mean_rewards(lambda env: policies.make("RandomCrawl", env), arguments)
+    best = mean_rewards(lambda env: policies.make("Greedy", env), arguments)
+    assert np.all(learned > random)
+    assert learned.mean() > random.mean() + 0.8 * (best.mean() - random.mean())
+
+
+@pytest.mark.slow
+def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
+    env_args = {"num_pages": 20, "bandwidth": 5.0, "horizon": 40.0, "instance": "noisy"}
+    arguments = TrainArguments.recommended("ppo", env_args=env_args, steps=100_000)
+    agent = train(arguments, tmp_path)
+    learned = mean_rewards(lambda env: agent, arguments)
+    in_turn = mean_rewards(lambda env: policies.make("RoundRobin", env), arguments)
+    gain = learned - in_turn
+    assert gain.mean() > 3.0 * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+def test_a_loaded_agent_is_the_one_saved(tmp_path):
+    arguments = short(algorithm="ppo")
+    agent = train(arguments, tmp_path)
+    env = gym.make("crawl_envs:CrawlNCIS-v0", **SMALL)
+    loaded = agents.load(tmp_path, env)
+    assert loaded.arguments == arguments
+    observations = observations_of(arguments)
+    for deterministic in (True, False):
+        torch.manual_seed(0)
+        expected, _ = agent.predict(observations, deterministic=deterministic)
+        torch.manual_seed(0)
+        actions, state = loaded.predict(observations, "kept", None, deterministic)
+        np.testing.assert_array_equal(actions, expected)
+        assert state == "kept"
+    observation, _ = env.reset(seed=0)
+    action, _ = loaded.predict(observation, deterministic=True)
+    assert env.action_space.contains(np.int64(action))
+    env.step(action)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "recurrentppo", "sac"])
+def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
+    form = {"action": "scores"} if algorithm == "sac" else {}
+    env_args = {**HEAVY["env_args"], **form}
+    run = {**HEAVY, "algorithm": algorithm, "lanes": 8, "width": 8, "env_args": env_args}
+    for folder in ("a", "b"):
+        train(TrainArguments(**run, steps=2048), tmp_path / folder)
+    before = read_curve(tmp_path / "a" / "curve.csv")
+    longer = TrainArguments(**run, steps=4096)
+    one = train(longer, tmp_path / "a", resume=True)
+    two = train(longer, tmp_path / "b", resume=True)
+    assert one.model.num_timesteps == 4096
+    first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    rows = read_curve(tmp_path / "a" / "curve.csv")
+    assert rows[: len(before)] == before
+    assert rows[-1].steps == 4096
+    assert rows[len(before)].seconds >= before[-1].seconds
+    assert agents.load(tmp_path / "a").arguments.steps == 4096
+    again = train(longer, tmp_path / "a", resume=True)
+    assert again.model.num_timesteps == 4096
+    assert read_curve(tmp_path / "a" / "curve.csv") == rows
+
+
+def test_an_interrupt_saves_what_was_learned(tmp_path, monkeypatch):
+    def interrupt(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    arguments = short()
+    with monkeypatch.context() as patch:
+        patch.setattr(PPO, "train", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(arguments, tmp_path)
+    assert agents.load(tmp_path).model.num_timesteps == 512
+    assert read_curve(tmp_path / "curve.csv")[-1].steps == 512
+    assert train(arguments, tmp_path, resume=True).model.num_timesteps >= 2000
+
+
+def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
+    train(short(), tmp_path)
+    before = (tmp_path / "model.zip").read_bytes()
+    with pytest.raises(ValueError, match="holds an agent already"):
+        train(short(), tmp_path)
+    with pytest.raises(ValueError, match=r"gamma must be 0.95 as in the run to resume, got 0.9"):
+        train(short(gamma=0.9), tmp_path, resume=True)
+    assert (tmp_path / "model.zip").read_bytes() == before
+
+
+def test_further_arguments_reach_the_algorithm(tmp_path):
+    told = {"n_epochs": 3, "batch_size": 16, "ent_coef": 0.25}
+    model = train(short(steps=64, model_args=told), tmp_path).model
+    assert (model.n_epochs, model.batch_size, model.ent_coef) == (3, 16, 0.25)
+    assert agents.load(tmp_path).arguments.model_args == told
+
+
+def test_a_run_starts_from_the_weights_of_another(tmp_path):
+    taught = train(short(), tmp_path / "taught")
+    arguments = short(start=str(tmp_path / "taught"), seed=5, learning_rate=1e-12, steps=64)
+    on = train(arguments, tmp_path / "on")
+    new = train(short(seed=5, learning_rate=1e-12, steps=64), tmp_path / "new")
+    first, second, third = (agent.model.policy.state_dict() for agent in (taught, on, new))
+    # A rate of next to nothing leaves the weights where they started.
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+    assert not all(torch.allclose(first[name], third[name], atol=1e-6) for name in first)
+
+
+def test_the_progress_bar_shows_what_it_is_told(tmp_path, capsys):
+    train(short(steps=64), tmp_path, progress=True, beside="best analytic [GreedyNCIS] 0.8")
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "training" in shown
+    assert "GreedyNCIS" in shown or "best" in shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"algorithm": "sarsa"},
+            "algorithm must be one of a2c, dqn, maskableppo, ppo, recurrentppo, sac, got 'sarsa'",
+        ),
+        ({"env_id": "CartPole-v1"}, "env_id must be one of .*CrawlNCIS-v0.*, got 'CartPole-v1'"),
+        ({"steps": 0}, "steps must be an integer >= 1, got 0"),
+        ({"steps": 1.5}, "steps must be an integer >= 1, got 1.5"),
+        ({"lanes": 0}, "lanes must be an integer >= 1, got 0"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"network": "deep"}, "network must be one of pages, mlp, plain, got 'deep'"),
+        ({"learning_rate": 0.0}, "learning_rate must be finite and > 0, got 0.0"),
+        ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
+        ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
+        ({"model_args": {"gamma": 0.5}}, "model_args must be among .*gae_lambda.*, got gamma=0.5"),
+        ({"learning_rate": "x"}, "learning_rate must be finite and > 0, got 'x'"),
+        ({"gamma": "x"}, r"gamma must lie in \[0, 1\), got 'x'"),
+        ({"start": 3}, "start must be None or a folder, got 3"),
+    ],
+)
+def test_bad_arguments_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainArguments(**changes)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "value", "expected"),
+    [
+        *(("ppo", "batch_size", value, "an integer >= 2") for value in (0, -3, 1, 2.0, True)),
+        *(("ppo", "n_epochs", value, "an integer >= 1") for value in (0, 1.5, "x", None)),
+        *(("ppo", "gae_lambda", value, "a number in [0, 1]") for value in (math.nan, 1.1, "x")),
+        *(("a2c", "ent_coef", value, "finite and >= 0") for value in ("x", "auto", -1, 10**400)),
+        *(("ppo", "target_kl", value, "None or finite and > 0") for value in ("x", 0.0)),
+        *(("ppo", "verbose", value, "0, 1 or 2") for value in ("x", 3, True)),
+        *(("ppo", "clip_range", value, "finite and > 0") for value in ("x", -1, None)),
+        ("ppo", "normalize_advantage", 1, "True or False"),
+        ("ppo", "rollout_buffer_class", "x", "None"),
+        ("dqn", "batch_size", 0, "an integer >= 1"),
+        ("dqn", "learning_starts", -1, "an integer >= 0"),
+        ("dqn", "gradient_steps", 0, "an integer >= 1, or -1"),
+        ("dqn", "exploration_fraction", 0.0, "a number in (0, 1]"),
+        ("dqn", "replay_buffer_kwargs", {"x": 1}, "None or handle_timeout_termination"),
+        *(("sac", "ent_coef", value, "finite and >= 0, 'auto'") for value in ("auto_x", "auto_0")),
+        ("sac", "target_entropy", "x", "a finite number or 'auto'"),
+    ],
+)
+def test_values_of_model_arguments_are_checked(algorithm, name, value, expected):
+    with pytest.raises(ValueError, match=name) as error:
+        TrainArguments(algorithm=algorithm, model_args={name: value})
+    said = str(error.value)
+    assert said.startswith(f"{name} must be {expected}")
+    assert said.endswith(f", got {value!r}")
+
+
+@pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
+def test_something_is_expected_of_all_model_arguments_and_their_defaults_fit(algorithm):
+    taken = inspect.signature(algorithm_class(algorithm)).parameters
+    defaults = {
+        name: entry.default
+        for name, entry in taken.items()
+        if name not in (*OWN_WORDS, "_init_setup_model")
+    }
+    assert [name for name in defaults if expected_of(algorithm, name) is None] == []
+    form = {"action": "scores"} if algorithm == "sac" else {}
+    told = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
+    assert told.model_args == defaults
+    for env_id in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlTrace-v0"):
+        check_model_values(algorithm, hyperparameters.model_arguments(algorithm, env_id))
+
+
+@pytest.mark.parametrize("name", CONTRIB)
+def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    with pytest.raises(ValueError, match=f"'{name}' needs the package sb3-contrib"):
+        algorithm_class(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"env_args": {"pages": 3}}, "env_args do not fit .*unexpected keyword argument 'pages'"),
+        ({"env_args": {"num_pages": 0}}, "num_pages must be an integer in .*, got 0"),
+        (
+            {"algorithm": "dqn", "env_args": {"action": "scores"}},
+            "dqn needs env_args with action 'page', got 'scores'",
+        ),
+        (
+            {"algorithm": "maskableppo", "env_args": {"action": "refresh"}},
+            "maskableppo needs env_args with action 'page', got 'refresh'",
+        ),
+        ({"algorithm": "sac"}, "sac needs env_args with action 'scores', got 'page'"),
+        ({"start": "no/such/folder"}, r"start must be a folder with model\.zip, .*no/such/folder"),
+        ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),
+        ({"instance": {"importance": [1], "change_rate": 1, "bandwidth": 1}}, "100 pages"),
+        ({"env_args": {"delay": {1, 2}}}, "env_args and instance must hold plain values|delay"),
+    ],
+)
+def test_arguments_that_do_not_fit_make_no_folder(changes, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train(TrainArguments(**changes), tmp_path / "out")
+    assert not (tmp_path / "out" / "model.zip").exists()
+
+
+def test_arguments_survive_json():
+    arguments = short(instance={"importance": [1.0] * 4, "change_rate": 1.0, "bandwidth": 2.0})
+    assert TrainArguments.from_json(arguments.to_json()) == arguments
+    with pytest.raises(ValueError, match="arguments must be among"):
+        TrainArguments.from_json(json.dumps({"colour": "red"}))
+
+
+def test_importing_agents_imports_no_torch():
+    code = (
+        "import sys, agents; agents.names(); print({'torch', 'stable_baselines3'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

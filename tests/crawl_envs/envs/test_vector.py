@@ -1,0 +1,235 @@
+"""The vector environment is N single ones, in all three autoreset modes."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from crawl_envs import Instance
+from crawl_envs.instances.longevity import RegionPages
+from crawl_envs.worlds.offers.law import Market
+from tests.environments import (
+    EVERY_ID_AND_FORM,
+    EVERY_MODE,
+    NCIS,
+    SMALL,
+    assert_same,
+    bare,
+    batch,
+    forms_of,
+)
+
+# The vector environment is N single ones
+
+
+class Singles:
+    """N single environments in a loop, with an autoreset mode written out in full."""
+
+    def __init__(self, envs, mode):
+        self.envs, self.mode = envs, mode
+        self.over = [False] * len(envs)
+
+    def step(self, actions):
+        """A list of (observation, reward, truncated, info, final) per lane."""
+        found = []
+        for lane, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+            if self.over[lane]:
+                observation, info = env.reset()
+                found.append((observation, 0.0, False, info, None))
+                self.over[lane] = False
+                continue
+            observation, reward, _, truncated, info = env.step(action)
+            final = None
+            if truncated and self.mode == AutoresetMode.SAME_STEP:
+                final = (observation, info)
+                observation, info = env.reset()
+            elif truncated:
+                self.over[lane] = True
+            found.append((observation, reward, truncated, info, final))
+        return found
+
+
+@EVERY_MODE
+@EVERY_ID_AND_FORM
+def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
+    """Lanes of different bandwidths, and so lengths, over several episodes, step for step."""
+    lengths = (1.0, 0.5, 0.75)
+    env = batch(3, name, autoreset_mode=mode, **forms_of(name)[form])
+    envs = [bare(name, **forms_of(name)[form]) for _ in lengths]
+    observations, _ = env.reset(seed=20)
+    singles = Singles(envs, mode)
+    pinned = []
+    for lane, single in enumerate(envs):
+        observation, _ = single.reset(seed=20 + lane)
+        assert_same(observations[lane], observation)
+        pinned.append(slower(single.instance, lengths[lane]))
+    observations, _ = env.reset(options={"instance": pinned})
+    for lane, single in enumerate(envs):
+        observation, _ = single.reset(options={"instance": pinned[lane]})
+        assert_same(observations[lane], observation)
+    env.action_space.seed(0)
+    longest = max(single.num_slots() // single.batch for single in envs)
+    ends = 0
+    for _ in range(min(2 * longest + 4, 60)):
+        actions = env.action_space.sample()
+        expected = singles.step(list(actions))
+        observations, rewards, terminated, truncated, info = env.step(actions)
+        assert not terminated.any()
+        for lane, (observation, reward, end, lane_info, final) in enumerate(expected):
+            assert_same(observations[lane], observation)
+            assert rewards[lane] == reward
+            assert truncated[lane] == end
+            assert_held(info, lane, lane_info)
+            assert ("final_obs" in info and bool(info["_final_obs"][lane])) == (final is not None)
+            if final is not None:
+                assert_same(info["final_obs"][lane], final[0])
+                assert info["_final_info"][lane]
+                assert_held(info["final_info"], lane, final[1])
+            ends += end
+            assert env.unwrapped.ledger(lane) == envs[lane].ledger()
+        if mode == AutoresetMode.DISABLED and truncated.any():
+            with pytest.raises(gym.error.ResetNeeded, match="reset"):
+                env.step(actions)
+            observations, _ = env.reset(options={"reset_mask": truncated})
+            for lane in np.flatnonzero(truncated):
+                observation, _ = envs[lane].reset()
+                singles.over[lane] = False
+                assert_same(observations[lane], observation)
+    assert ends >= 4
+
+
+def slower(instance, share):
+    if isinstance(instance, RegionPages):
+        return RegionPages(
+            instance.importance,
+            instance.regions,
+            instance.recall,
+            instance.false_signal_rate,
+            bandwidth=share * instance.bandwidth,
+        )
+    if isinstance(instance, Market):
+        return Market(instance.metadata, instance.law, bandwidth=instance.bandwidth * share)
+    return Instance(
+        instance.importance,
+        instance.change_rate,
+        instance.recall,
+        instance.false_signal_rate,
+        bandwidth=instance.bandwidth * share,
+        delay=instance.delay,
+    )
+
+
+def assert_held(batched, lane, info):
+    """What a single environment's info holds is in the batch's, under its masks."""
+    for key, value in info.items():
+        assert batched["_" + key][lane]
+        if isinstance(value, dict):
+            assert_held(batched[key], lane, value)
+        else:
+            assert np.array_equal(batched[key][lane], value)
+
+
+@EVERY_MODE
+def test_gymnasiums_own_vector_environment_steps_alike(mode):
+    """SyncVectorEnv over single environments returns the same arrays."""
+    more = SMALL[NCIS]
+    theirs = SyncVectorEnv([lambda: gym.make(NCIS, **more)] * 3, autoreset_mode=mode)
+    ours = batch(3, autoreset_mode=mode)
+    assert_same(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
+    ours.action_space.seed(0)
+    for _ in range(30):
+        actions = ours.action_space.sample()
+        assert_same(ours.step(actions)[:4], theirs.step(actions)[:4])
+        if mode == AutoresetMode.DISABLED and ours.unwrapped.lanes.any_ended:
+            mask = {"reset_mask": np.ones(3, bool)}
+            assert_same(ours.reset(options=dict(mask))[0], theirs.reset(options=dict(mask))[0])
+    theirs.close()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_infos_say_which_lanes_have_them_as_gymnasium_does(mode):
+    """Where a lane is reset, its info is that of the reset; final_info is of ended lanes alone."""
+    instances = [Instance(np.ones(6), 0.5, bandwidth=rate) for rate in (6.0, 3.0)]
+    more = SMALL[NCIS]
+    theirs = SyncVectorEnv([lambda: gym.make(NCIS, **more)] * 2, autoreset_mode=AutoresetMode(mode))
+    ours = batch(2, autoreset_mode=mode)
+    theirs.reset(seed=3)
+    for env, instance in zip(theirs.envs, instances, strict=True):
+        env.reset(options={"instance": instance})
+    ours.reset(seed=3)
+    ours.reset(options={"instance": instances})
+    theirs.reset()
+    ours.reset()
+    for _ in range(9):
+        actions = np.zeros(2, np.int64)
+        mine, yours = ours.step(actions)[4], theirs.step(actions)[4]
+        for key in ("requests", "hits", "reward_terms"):
+            nothing = np.zeros(2, bool)
+            assert mine.get("_" + key, nothing).tolist() == yours.get("_" + key, nothing).tolist()
+            if "final_info" in yours:
+                there = yours["final_info"]["_" + key]
+                assert mine["final_info"]["_" + key].tolist() == there.tolist()
+
+
+def test_a_reset_mask_leaves_other_lanes_alone():
+    env, untouched = batch(3), batch(3)
+    for one in (env, untouched):
+        one.reset(seed=0)
+        for _ in range(4):
+            one.step(np.arange(3))
+    before, _, *_ = env.step(np.arange(3))
+    untouched.step(np.arange(3))
+    observations, _ = env.reset(seed=50, options={"reset_mask": np.array([False, True, False])})
+    single = bare()
+    fresh, _ = single.reset(seed=51)
+    assert_same(observations[1], fresh)
+    assert_same(observations[[0, 2]], before[[0, 2]])
+    core = env.unwrapped
+    assert core.ledger(0) == untouched.unwrapped.ledger(0)
+    for _ in range(5):
+        mine, yours = env.step(np.arange(3)), untouched.step(np.arange(3))
+        alone = single.step(1)
+        assert_same(mine[0][[0, 2]], yours[0][[0, 2]])
+        assert_same(mine[1][[0, 2]], yours[1][[0, 2]])
+        assert_same(mine[0][1], alone[0])
+        assert mine[1][1] == alone[1]
+
+
+def test_a_lane_that_was_never_reset_cannot_be_stepped():
+    env = batch(2)
+    env.reset(seed=0, options={"reset_mask": np.array([True, False])})
+    with pytest.raises(gym.error.ResetNeeded, match="reset"):
+        env.step(np.zeros(2, np.int64))
+
+
+def test_seeds_may_be_given_lane_by_lane():
+    env = batch(3)
+    observations, _ = env.reset(seed=[9, 4, 9])
+    assert_same(observations[0], observations[2])
+    assert_same(observations[1], bare().reset(seed=4)[0])
+    observations, _ = env.reset(seed=[None, 4, None])
+    single = bare()
+    single.reset(seed=9)
+    assert_same(observations[0], single.reset()[0])
+    assert_same(observations[1], bare().reset(seed=4)[0])
+
+
+def test_the_form_with_the_module_works_in_worker_processes():
+    """A worker that has imported nothing registers the ids by the id's own prefix."""
+    workers = gym.make_vec(
+        "crawl_envs:" + NCIS,
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"context": "spawn"},
+        **SMALL[NCIS],
+    )
+    native = batch(2)
+    try:
+        assert_same(workers.reset(seed=0)[0], native.reset(seed=0)[0])
+        for page in range(3):
+            actions = np.full(2, page)
+            assert_same(workers.step(actions)[:4], native.step(actions)[:4])
+    finally:
+        workers.close()

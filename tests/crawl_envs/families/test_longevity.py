@@ -1,0 +1,298 @@
+"""Pages with fragments: what steps do, against sets of fragments that are compared as sets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs import evaluation, instances
+from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types.regions import Regions
+from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.worlds.fragments.regions import draw
+from crawl_envs.worlds.fragments.shingling import fragments_of
+from crawl_envs.worlds.fragments.sketches import divergence as sketched
+from crawl_envs.worlds.fragments.sketches import sketch_of
+from crawl_envs.worlds.fragments.world import FragmentWorld
+from tests.naive.fragments import NaiveCopies, distance, histories, version_at, versions_of
+
+NAME = "CrawlLongevity-v0"
+
+
+def mixed_regions(m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    items = rng.integers(1, 5, (m, 3))
+    size = rng.integers(0, 6, (m, 3))
+    size[:, 0] += 1
+    rate = rng.uniform(0.1, 1.5, (m, 3))
+    rate[:, 0] = 0.0
+    return Regions(items, size, rate)
+
+
+def mixed_pages(m=5, seed=0, bandwidth=2.0):
+    weights = np.random.default_rng(seed + 1).integers(1, 5, m).astype(float)
+    return RegionPages(weights, mixed_regions(m, seed), 0.5, 0.25, bandwidth=bandwidth)
+
+
+def started(instance, seed=3, **more):
+    env = gym.make(NAME, num_pages=instance.num_pages, horizon=20.0, **more).unwrapped
+    env.reset(seed=seed)
+    env.reset(options={"instance": instance})
+    return env
+
+
+def drawn(instance, seed, episode, horizon):
+    """The seeds of the regions, and of the false signals, of an episode."""
+    rng = generator(roots(seed).tape, episode)
+    shape = instance.regions.rate.shape
+    return rng.integers(0, 2**64, size=shape, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_contents_are_what_lists_of_items_hold(seed):
+    instance = mixed_pages(seed=seed)
+    _, contents = draw(instance, instance.regions, generator(roots(seed).tape, 0), 30.0)
+    seeds = drawn(instance, seed, 0, 30.0)
+    naive = histories(instance.regions, seeds, instance.recall, 30.0)
+    from_spells = versions_of(contents)
+    for page in range(instance.num_pages):
+        assert [time for time, _ in naive[page]] == [time for time, _ in from_spells[page]]
+        for (_, hashes), (_, spells) in zip(naive[page], from_spells[page], strict=True):
+            assert len(hashes) == len(spells) == instance.regions.fragments[page]
+
+
+@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
+@pytest.mark.parametrize("sketch_size", [None, 4])
+def test_steps_are_those_of_sets(form, sketch_size):
+    instance = mixed_pages(bandwidth=3.0)
+    env = started(
+        instance,
+        action=form,
+        batch=2 if form == "scores" else 1,
+        base_versions=3,
+        sketch_size=sketch_size,
+    )
+    naive_pages = histories(instance.regions, drawn(instance, 3, 1, 25.0), instance.recall, 25.0)
+    naive = NaiveCopies(naive_pages, instance.importance, 3)
+    total, first = 0.0, env.tracker().time
+    total += naive.advance(first) * first
+    env.action_space.seed(0)
+    for _ in range(18):
+        action = env.action_space.sample()
+        before = env.tracker().time
+        _, reward, _, _, info = env.step(action)
+        now, log = env.tracker().time, env.last_log()
+        for page in log.page:
+            naive.crawl(page)
+        expected, sizes = naive.from_bases(), [len(naive.held(p)) for p in range(5)]
+        for row, page in enumerate(log.page):
+            hashes = sorted(naive.held(page))[:sketch_size]
+            assert log.sketch.row(row).tolist() == hashes
+            assert np.array_equal(log.age[row], expected[1][:, page], equal_nan=True)
+            if sketch_size is None:
+                assert np.array_equal(log.divergence[row], expected[0][:, page], equal_nan=True)
+            for slot, made in enumerate(naive.older[page]):
+                old = np.array(sorted(version_at(naive_pages[page], made))[:sketch_size], np.uint32)
+                new = np.array(hashes, np.uint32)
+                estimate = sketched(old, new, sketch_size or 0)
+                assert log.divergence[row, slot] == pytest.approx(estimate, abs=1e-15)
+        mean = naive.advance(now)
+        total += mean * (now - before)
+        assert info["divergence"] == pytest.approx(mean, abs=1e-12)
+        assert reward == pytest.approx(1.0 - mean, abs=1e-12)
+        truth = env.true_divergence()
+        assert np.array_equal(truth.divergence, naive.divergence())
+        assert truth.area == pytest.approx(naive.area(), abs=1e-12)
+        assert np.array_equal(truth.changed, env.lanes.fresh(0) == 0)
+        assert env.tracker().copies.size.tolist() == sizes
+    ledger = env.ledger()
+    assert ledger.divergence == pytest.approx(total / ledger.time, abs=1e-12)
+
+
+def test_the_first_change_is_the_first_update_since_the_crawl():
+    instance = mixed_pages(bandwidth=1.0)
+    env = started(instance, action="refresh")
+    versions = histories(instance.regions, drawn(instance, 3, 1, 30.0), instance.recall, 30.0)
+    crawled = np.zeros(5)
+    for step in range(12):
+        action = np.arange(5) % 3 == step % 3
+        crawled[action] = env.tracker().time
+        env.step(action.astype(np.int8))
+        truth, now = env.true_divergence(), env.tracker().time
+        for page in range(5):
+            later = [t for t, _ in versions[page] if crawled[page] <= t < now]
+            assert truth.changed[page] == bool(later)
+            if later:
+                assert truth.first_change[page] == later[0] - crawled[page]
+
+
+def test_sharing_nothing_and_coming_back():
+    """A fragment that comes back lowers the divergence again, to what sets say."""
+    contents = Contents.of_spells(
+        2,
+        page=[0, 0, 0, 0, 1],
+        birth=[-np.inf, -np.inf, 2.0, 4.0, -np.inf],
+        death=[np.inf, 1.0, 3.0, np.inf, 5.0],
+        key=[0, 1, 1, 1, 0],
+    )
+    assert contents.earlier.tolist() == [-1, -1, 1, 2, -1]
+    page = versions_of(contents)[0]
+    found = [distance(version_at(page, 0.5), version_at(page, t)) for t in (1.5, 2.5, 3.5, 4.5)]
+    assert found == [0.5, 0.0, 0.5, 0.0]
+
+
+def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
+    instance = mixed_pages()
+    short, long = (instance.draw(generator(7, 0), end) for end in (10.0, 40.0))
+    kept = long[0].time <= 10.0
+    assert np.array_equal(short[0].time, long[0].time[kept])
+    assert np.array_equal(short[0].code, long[0].code[kept])
+    for name in ("divergence", "changes"):
+        env = [
+            gym.make(NAME, num_pages=50, bandwidth=b, action="refresh", horizon=8.0).unwrapped
+            for b in (1.0, 2.0)
+        ]
+        for one, steps in zip(env, (7, 15), strict=True):
+            one.reset(seed=5)
+            for _ in range(steps):
+                one.step(np.zeros(50, np.int8))
+        assert getattr(env[0].ledger(), name) == pytest.approx(
+            getattr(env[1].ledger(), name), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", list(LAWS))
+def test_sets_have_the_published_statistics(name):
+    regions = draw_regions(LAWS[name], 400_000, np.random.default_rng(0))
+    fragments = regions.items * regions.size
+    static, churn, scroll = fragments[:, 0], fragments[:, 1], fragments[:, 2]
+    moving = churn.sum() + scroll.sum()
+    fast = churn[regions.rate[:, 1] >= 1.0].sum() / fragments.sum()
+    if name == "quality":
+        assert np.mean(static == regions.fragments) == pytest.approx(0.5, abs=0.005)
+        assert moving / fragments.sum() == pytest.approx(0.10, abs=0.002)
+        assert churn.sum() / moving == pytest.approx(0.67, abs=0.01)
+        assert fast == pytest.approx(0.03, abs=0.001)
+    else:
+        assert moving / fragments.sum() > 0.25
+        assert fast > 0.08
+
+
+def test_signals_are_of_updates_and_of_none():
+    generator_ = LongevitySet("quality", 2000, 10.0, signals="noisy")
+    quiet = LongevitySet("quality", 2000, 10.0)
+    instance = generator_(np.random.default_rng(1))
+    assert np.array_equal(quiet(np.random.default_rng(1)).regions.rate, instance.regions.rate)
+    tape, _ = instance.draw(np.random.default_rng(2), 30.0)
+    told = tape.time[(tape.code & 63) == 2]
+    true = np.isin(told, tape.time[(tape.code & 63) == 1])
+    expected = (instance.recall * instance.change_rate).sum() * 30.0
+    assert true.sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
+    lies = instance.false_signal_rate.sum() * 30.0
+    assert (~true).sum() == pytest.approx(lies, abs=5 * np.sqrt(lies))
+
+
+def test_instances_by_name():
+    one = instances.make("quality", num_pages=7, seed=3)
+    env = gym.make(NAME, num_pages=7).unwrapped
+    env.reset(seed=3)
+    assert np.array_equal(one.regions.rate, env.instance.regions.rate)
+    assert env.problem.regions is env.instance.regions
+    hidden = gym.make(NAME, num_pages=7, reveal="importance").unwrapped
+    hidden.reset(seed=3)
+    assert hidden.problem.regions is None
+
+
+def test_pages_of_regions_are_asked_for_in_other_worlds():
+    env = gym.make(
+        "CrawlNCIS-v0", num_pages=20, bandwidth=20.0, instance="quality", reward="requests"
+    ).unwrapped
+    env.reset(seed=0)
+    for step in range(150):
+        env.step(step % 20)
+    ledger = env.ledger()
+    assert ledger.requests == pytest.approx(20 * ledger.time, abs=5 * np.sqrt(20 * ledger.time))
+    assert 0 < ledger.hits < ledger.requests
+
+
+def test_what_fits_no_lane_is_refused():
+    fast = Regions(np.ones((5, 1), int), np.ones((5, 1), int), np.full((5, 1), 1e7))
+    with pytest.raises(ValueError, match=r"at most 2e.07 events in an episode"):
+        started(RegionPages(1.0, fast, bandwidth=2.0))
+    with pytest.raises(ValueError, match=r"at most 2e.07 events in an episode"):
+        gym.make(NAME, horizon=1e9).reset(seed=0)
+    recorded = gym.make(NAME, instance="garden-handbook").unwrapped
+    recorded.reset(seed=0)
+    m = recorded.lanes.num_pages
+    with pytest.raises(ValueError, match="must not draw fragments where recorded"):
+        recorded.reset(options={"instance": mixed_pages(m)})
+    env = started(mixed_pages())
+    for read in (env.contents, env.true_divergence, env.first_sketch):
+        with pytest.raises(ValueError, match="lane must be"):
+            read(1)
+    state = env.get_state()
+    state["world"]["fragments"]["events"]["page"][:] = 10**7
+    with pytest.raises(ValueError, match="events name pages or spells"):
+        env.set_state(state)
+    state["world"]["fragments"]["age"] = state["world"]["fragments"]["age"].astype(np.float32)
+    with pytest.raises(ValueError, match="but age is"):
+        env.set_state(state)
+
+
+def test_ones_own_text_has_the_sketches_of_the_environment():
+    """Fragments of a text, as spells of recorded content, have the hashes of sketch_of."""
+    fragments = fragments_of("which page do I crawl now, with a budget and noisy hints?")
+    m = fragments.size
+    contents = Contents.of_spells(
+        1, np.zeros(m, int), np.full(m, -np.inf), np.full(m, np.inf), key=fragments
+    )
+    world = FragmentWorld(1, 1, base_versions=0, sketch_size=4)
+    world.set_contents(0, contents)
+    held = world.sketches(0, np.zeros(1, np.int64), np.ones(1)).row(0)
+    assert np.array_equal(held, sketch_of(fragments, 4))
+
+
+def test_evaluation_reports_divergence_of_every_policy():
+    rows = list(
+        evaluation.evaluate(
+            NAME,
+            {name: partial(policies.make, name) for name in ("RoundRobin", "Greedy")},
+            [0],
+            num_pages=20,
+            horizon=10.0,
+        )
+    )
+    found = {row.policy: row.value for row in rows if row.metric == "divergence"}
+    assert set(found) == {"RoundRobin", "Greedy"}
+    assert all(0.0 < value < 1.0 for value in found.values())
+
+
+def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
+    """Crawls at the very time of a birth or a death are before it, and the loss is told right."""
+    contents = Contents.of_spells(
+        1, page=[0, 0, 0, 0], birth=[-np.inf, -np.inf, 1.0, 2.0], death=[np.inf, 1.0, 2.0, np.inf]
+    )
+    world = FragmentWorld(1, 1, base_versions=1)
+    world.set_contents(0, contents)
+    world.set_importance(0, np.ones(1))
+    world.restart(np.ones(1, np.bool_), np.array([1.0]))
+    everything = np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1, np.bool_)
+    versions = versions_of(contents)[0]
+    made = 0.0
+    for now, then in ((1.0, 2.0), (2.0, 3.0)):
+        before, made = made, now
+        world.step(*everything, np.array([then]))
+        found = world.true_divergence(0).divergence[0]
+        assert found == distance(version_at(versions, then), version_at(versions, now))
+        expected = distance(version_at(versions, now), version_at(versions, before))
+        assert world.copies(0).divergence[0, 0] == expected
+        hashes = world.sketches(0, np.zeros(1, np.int64), np.array([now])).row(0)
+        assert hashes.size == len(version_at(versions, now)) == 2
+    nothing = np.zeros((1, 1), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    world.step(*nothing, np.array([9.0]))
+    assert world.true_divergence(0).divergence[0] == 2.0 / 3.0

@@ -1,0 +1,190 @@
+"""Recorded content in the environment: divergence against sets of recorded fragments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from crawl_envs.instances import traces
+from crawl_envs.instances.traces.fragments import window_contents, window_tape
+from crawl_envs.sim.tape import Tape
+from crawl_envs.worlds.fragments.world import FragmentWorld
+from tests.naive.fragments import distance, version_at, versions_of
+
+NAME, TRACE = "CrawlLongevity-v0", "garden-handbook"
+SHARED = Path(__file__).parents[4] / "shared" / "traces"
+
+
+class Replay:
+    """Held copies of recorded pages as sets; pages are born, held as they are, and die."""
+
+    def __init__(self, env):
+        window = env.lanes.tape
+        self.versions = versions_of(env.contents())
+        self.alive = window.alive.copy()
+        events = list(zip(window.time.tolist(), window.code.tolist(), strict=True))
+        self.born = {code >> 6: time for time, code in events if code & 63 == 32}
+        self.died = {code >> 6: time for time, code in events if code & 63 == 33}
+        self.made = np.zeros(self.alive.size)
+        for page, time in self.born.items():
+            self.made[page] = math.nextafter(time, math.inf)
+        self.importance = env.instance.importance
+
+    def lives(self, page, time):
+        """Whether a page exists just before a time."""
+        since = -math.inf if self.alive[page] else self.born.get(page, math.inf)
+        return since < time <= self.died.get(page, math.inf)
+
+    def divergence(self, page, time):
+        if not self.lives(page, time):
+            return 0.0
+        held = version_at(self.versions[page], self.made[page])
+        return distance(version_at(self.versions[page], time), held)
+
+    def integrals(self, start, end):
+        """Of importance times divergence, and of importance, over existing pages."""
+        total = alive = 0.0
+        for page, weight in enumerate(self.importance):
+            moments = {time for time, _ in self.versions[page]}
+            moments |= {self.born.get(page, -1.0), self.died.get(page, -1.0)}
+            inside = [time for time in moments if start < time < end]
+            times = [start, *sorted(inside), end]
+            for begin, finish in itertools.pairwise(times):
+                # What holds from one event to the next is what holds just before the next.
+                if self.lives(page, finish):
+                    alive += weight * (finish - begin)
+                    total += weight * (finish - begin) * self.divergence(page, finish)
+        return total, alive
+
+
+@pytest.mark.parametrize("importance", ["uniform", "zipf"])
+def test_divergence_of_recorded_pages_is_that_of_sets(importance):
+    env = gym.make(
+        NAME,
+        instance=TRACE,
+        window=[20.0, 120.0],
+        bandwidth=0.5,
+        action="refresh",
+        importance=importance,
+    ).unwrapped
+    env.reset(seed=1)
+    replay = Replay(env)
+    assert replay.born
+    assert replay.died
+    rng = np.random.default_rng(0)
+    integrals = np.array(replay.integrals(0.0, env.tracker().time))
+    for _ in range(45):
+        before = env.tracker().time
+        action = (rng.random(env.lanes.num_pages) < 0.3).astype(np.int8)
+        _, reward, _, _, info = env.step(action)
+        now = env.tracker().time
+        for page in np.flatnonzero(action):
+            if replay.lives(page, before):
+                replay.made[page] = before
+        truth, alive = env.true_divergence(), env.tracker().alive
+        for page in range(env.lanes.num_pages):
+            assert alive[page] == replay.lives(page, now)
+            assert truth.divergence[page] == replay.divergence(page, now)
+        step = np.array(replay.integrals(before, now))
+        integrals += step
+        assert info["divergence"] == pytest.approx(step[0] / step[1], abs=1e-12)
+        assert reward == pytest.approx(1.0 - step[0] / step[1], abs=1e-12)
+    ledger = env.ledger()
+    assert [ledger.divergence_time, ledger.alive_time] == pytest.approx(integrals, rel=1e-12)
+
+
+def test_a_crawl_of_a_recorded_page_tells_what_changed():
+    """A change of content that fragments show is found by changed and by divergence."""
+    env = gym.make(NAME, instance=TRACE, bandwidth=0.5, action="refresh").unwrapped
+    env.reset(seed=0)
+    everything = np.ones(env.lanes.num_pages, np.int8)
+    found = 0
+    for _ in range(40):
+        env.step(everything)
+        log = env.last_log()
+        moved = log.divergence[:, 0] > 0.0
+        assert not np.any(moved & ~log.changed)
+        found += int(moved.sum())
+    assert found > 50
+
+
+def test_only_pages_with_fragments_and_their_events():
+    env = gym.make(NAME, instance=TRACE, signals="both").unwrapped
+    env.reset(seed=0)
+    record = traces.load(traces.find(TRACE))
+    whole = gym.make("CrawlTrace-v0", trace=TRACE, signals="both").unwrapped
+    pages = np.unique(record.fragments.page)
+    kept = pages[record.deleted[pages] > record.days / 2]
+    assert env.lanes.num_pages == kept.size < whole.lanes.num_pages
+    whole.reset(seed=0)
+    assert np.array_equal(env.instance.change_rate, whole.instance.change_rate[kept])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_pages": 5}, "num_pages must not be given for a trace"),
+        ({"horizon": 5.0}, "horizon must not be given for a trace"),
+        ({"window": [1.0]}, "window must be a first and a last day"),
+        ({"sketch_size": 0}, "sketch_size must be an integer in"),
+        ({"base_versions": -1}, "base_versions must be an integer >= 0, got -1"),
+        ({"objective": "binary"}, "objective must be one of"),
+        ({"instance": "nowhere"}, "instance must be one of .*'quality', 'random', 'garden"),
+        ({"instance": None}, "instance must be one of"),
+        ({"window": 5}, "window must be a first and a last day, got 5"),
+        ({"window": ("a", "b")}, "window must be finite"),
+        ({"instance": "quality", "window": [0, 1]}, "window must not be given for instance"),
+        ({"instance": "quality", "signals": "directory"}, "signals must be one of"),
+    ],
+)
+def test_bad_input(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        gym.make(NAME, **{"instance": TRACE, **arguments})
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no further recorded sites beside the project")
+@pytest.mark.parametrize("site", ["rust-blog", "nyc-covid"])
+def test_divergence_on_further_sites(site, tmp_path):
+    """Kernel and sets on samples of pages of large recorded sites."""
+    record = traces.load(SHARED / site)
+    contents, pages = window_contents(record, 300.0, 700.0)
+    events = window_tape(record, 300.0, 700.0, "none", pages)
+    tape = Tape(events.time, events.code, events.alive, events.num_sources)
+    world = FragmentWorld(1, pages.size, base_versions=1, contents=contents, tape=tape)
+    world.set_importance(0, np.ones(pages.size))
+    world.restart(np.ones(1, np.bool_), np.array([10.0]))
+    rng = np.random.default_rng(0)
+    versions = versions_of(first_pages(contents, 40))
+    changing = {int(code) >> 6 for code in events.code if code & 63 >= 32}
+    lasting = [page for page in range(len(versions)) if events.alive[page] and page not in changing]
+    assert len(lasting) > 5
+    made = np.zeros(pages.size)
+    for step in range(12):
+        chosen = rng.permutation(pages.size)[: pages.size // 3]
+        now = 30.0 * (step + 1)
+        world.step(chosen[None], np.array([chosen.size]), np.zeros(1, np.bool_), np.array([now]))
+        made[chosen] = 10.0 if step == 0 else 30.0 * step
+        found = world.true_divergence(0).divergence
+        for page in lasting:
+            held = version_at(versions[page], made[page])
+            assert found[page] == distance(version_at(versions[page], now), held)
+
+
+def first_pages(contents, count):
+
+    count = min(count, contents.num_pages)
+    last = contents.start[count]
+    return replace(
+        contents,
+        start=contents.start[: count + 1],
+        **{
+            name: getattr(contents, name)[:last]
+            for name in ("birth", "death", "size", "key", "earlier")
+        },
+    )

@@ -1,0 +1,161 @@
+"""CrawlTrace-v0: recorded events, births and deaths, fitted parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs.evaluation import evaluate
+from crawl_envs.instances import traces
+from scripts.data.fit_trace import fit
+
+TRACE = "garden-handbook"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "traces"
+
+
+def brute_force_freshness(record: traces.Trace, window, crawls) -> tuple[float, float]:
+    """Fresh and alive page time, page by page from the record; crawls are (time, page)."""
+    start, end = window
+    fresh = alive = 0.0
+    for page in range(record.num_pages):
+        born, died = max(record.created[page], start), min(record.deleted[page], end)
+        if born >= died:
+            continue
+        alive += died - born
+        times = sorted(
+            [born, *(start + t for t, p in crawls if p == page and born < start + t < died)]
+        )
+        changes = record.change_time[record.change_page == page]
+        for held, until in zip(times, [*times[1:], died], strict=True):
+            later = changes[(changes > held) & (changes < until)]
+            fresh += (later[0] if later.size else until) - held
+    return fresh, alive
+
+
+@pytest.mark.parametrize("name", ["RoundRobin", "GreedyNCIS", "GreedyCIS"])
+def test_ledger_is_what_the_record_says(name):
+    record = traces.load(traces.find(TRACE))
+    window = (100.0, 200.0)
+    env = gymnasium.make("CrawlTrace-v0", trace=TRACE, window=list(window), days_per_crawl=7.0)
+    observation, _ = env.reset(seed=0)
+    policy = policies.make(name, env)
+    crawls, over = [], False
+    while not over:
+        now = env.unwrapped.tracker().time
+        page, _ = policy.predict(observation)
+        crawls.append((now, int(page)))
+        observation, _, _, over, _ = env.step(page)
+    ledger = env.unwrapped.ledger()
+    # The last slot may end after the window, when nothing is recorded any more.
+    record_end = window[0] + ledger.time
+    fresh, alive = brute_force_freshness(record, (window[0], max(record_end, window[1])), crawls)
+    assert ledger.fresh_time == pytest.approx(fresh, rel=1e-9)
+    assert ledger.alive_time == pytest.approx(alive, rel=1e-9)
+    assert ledger.crawls == len(crawls)
+
+
+def test_births_and_deaths_show_in_mask_and_observation():
+    record = traces.load(traces.find(TRACE))
+    env = gymnasium.make("CrawlTrace-v0", trace=TRACE, days_per_crawl=3.0)
+    observation, info = env.reset(seed=0)
+    column = env.unwrapped.features.index("alive")
+    start, seen, over = record.days / 2.0, set(), False
+    while not over:
+        time = start + env.unwrapped.tracker().time
+        expected = (record.created < time) & (record.deleted >= time)
+        np.testing.assert_array_equal(observation[:, column], expected)
+        np.testing.assert_array_equal(info["action_mask"], expected)
+        np.testing.assert_array_equal(env.get_wrapper_attr("action_masks")(), expected)
+        assert info["action_mask"].dtype == np.int8
+        seen.add(int(expected.sum()))
+        observation, _, _, over, info = env.step(int(np.flatnonzero(expected)[0]))
+    assert len(seen) > 1  # somebody was born or died
+
+
+def test_crawling_a_page_that_does_not_exist_is_wasted():
+    env = gymnasium.make("CrawlTrace-v0", trace=TRACE)
+    _, info = env.reset(seed=0)
+    dead = int(np.flatnonzero(info["action_mask"] == 0)[0])
+    before = env.unwrapped.ledger()
+    env.step(dead)
+    after = env.unwrapped.ledger()
+    assert (after.wasted, after.crawls) == (before.wasted + 1, before.crawls + 1)
+    assert after.changes_found == before.changes_found
+
+
+def test_seeds_meet_the_same_events_and_draw_only_zipf_importance():
+    env = gymnasium.make("CrawlTrace-v0", trace=TRACE, importance="zipf")
+    weights = []
+    ledgers = []
+    for seed in (0, 1):
+        env.reset(seed=seed)
+        for _ in range(20):
+            env.step(0)
+        weights.append(env.unwrapped.instance.importance)
+        ledgers.append(env.unwrapped.ledger())
+    assert ledgers[0].changes == ledgers[1].changes > 0
+    assert ledgers[0].signals == ledgers[1].signals > 0
+    assert not np.array_equal(*weights)
+    np.testing.assert_allclose(np.sort(weights[0])[::-1], 1.0 / np.arange(1, weights[0].size + 1))
+
+
+def test_parameters_are_those_stored_beside_the_trace():
+    folder = traces.find(TRACE)
+    record = traces.load(folder)
+    for signals in ("directory", "mentions"):
+        fitted = traces.load_parameters(traces.parameters_path(folder, signals), record)
+        env = gymnasium.make("CrawlTrace-v0", trace=TRACE, signals=signals)
+        env.reset(seed=0)
+        problem = env.unwrapped.problem
+        np.testing.assert_array_equal(problem.change_rate, fitted.change_rate)
+        np.testing.assert_array_equal(problem.recall, fitted.recall)
+        np.testing.assert_array_equal(problem.false_signal_rate, fitted.false_signal_rate)
+    hidden = gymnasium.make("CrawlTrace-v0", trace=TRACE, reveal="importance")
+    hidden.reset(seed=0)
+    assert hidden.unwrapped.problem.change_rate is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"trace": "no-such-trace"}, "no-such-trace"),
+        ({"signals": "smoke"}, "signals must be one of .* got 'smoke'"),
+        ({"window": [5.0]}, r"window must be a first and a last day, got \[5.0\]"),
+        ({"window": [150.0, 20.0]}, "end must lie in"),
+        ({"window": [0.0, 1e6]}, "end must lie in"),
+        ({"days_per_crawl": 0.0}, "days_per_crawl must be finite and > 0, got 0.0"),
+        ({"importance": "mine"}, "importance must be one of .* got 'mine'"),
+        ({"parameters": "/nowhere.parquet"}, "scripts.data.fit_trace"),
+        ({"bandwidth": -1.0}, "bandwidth must be finite and > 0, got -1.0"),
+        ({"action": "rates"}, "action must be one of .* got 'rates'"),
+    ],
+)
+def test_bad_arguments_name_what_is_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        gymnasium.make("CrawlTrace-v0", **arguments).reset(seed=0)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no recorded sites here")
+@pytest.mark.parametrize(
+    ("site", "freshness"),
+    [("eol-release-data", 0.612), ("scoop-main", 0.812), ("python-peps", 0.942)],
+)
+def test_round_robin_on_real_sites(site, freshness, tmp_path):
+    """Freshness of round robin over the second half, 30 days per crawl, published to .001."""
+    record = traces.load(SHARED / site)
+    target = tmp_path / "parameters.parquet"
+    traces.save_parameters(target, fit(record, 0.0, 548.0, "directory"), record)
+    rows = evaluate(
+        "CrawlTrace-v0",
+        {"RoundRobin": lambda env: policies.make("RoundRobin", env)},
+        [0],
+        trace=str(SHARED / site),
+        window=[548.0, 1096.0],
+        parameters=str(target),
+    )
+    values = {row.metric: row.value for row in rows}
+    assert values["freshness"] == pytest.approx(freshness, abs=0.0006)

@@ -1,0 +1,380 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl_envs.instances import traces
+from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
+from tests.crawl_envs.instances.recorded import META, tiny_tables, tiny_trace, write
+
+SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "traces"
+SITES = (
+    "browser-compat",
+    "eol-release-data",
+    "nyc-covid",
+    "programming-books",
+    "python-peps",
+    "rust-blog",
+    "scoop-main",
+    "tldr-pages",
+)
+MENTION = SIGNAL + 2
+"""Of the second of two sources."""
+RANK = {BIRTH: 0, CHANGE: 1, SIGNAL: 2, MENTION: 3, DEATH: 4}
+
+Event = tuple[float, int, int]
+
+
+def events(window: traces.TraceWindow) -> list[Event]:
+    """(time, kind, page) of every event, in the tape's order."""
+    kind, page = window.code % CODE_STRIDE, window.code // CODE_STRIDE
+    return list(zip(window.time.tolist(), kind.tolist(), page.tolist(), strict=True))
+
+
+def naive_events(trace: traces.Trace, start: float, end: float, signals: str) -> list[Event]:
+    """The window's events page by page, one rule after another."""
+    found: list[Event] = []
+    for page in range(trace.num_pages):
+        changes = zip(trace.change_page, trace.change_time, strict=True)
+        born, died = trace.created[page], trace.deleted[page]
+        moments = [(t, CHANGE) for p, t in changes if p == page]
+        if signals in ("directory", "both"):
+            for directory, t in zip(trace.signal_directory, trace.signal_time, strict=True):
+                if directory == trace.directory[page] and born < t < died:
+                    moments.append((t, SIGNAL))
+        if signals in ("mentions", "both"):
+            for p, t in zip(trace.mention_page, trace.mention_time, strict=True):
+                if p == page and born < t < died:
+                    moments.append((t, MENTION if signals == "both" else SIGNAL))
+        moments += [(born, BIRTH), (died, DEATH)]
+        found += [(float(t - start), kind, page) for t, kind in moments if start < t <= end]
+    return sorted(found, key=lambda event: (event[0], RANK[event[1]], event[2]))
+
+
+def in_page_order(found: list[Event]) -> list[Event]:
+    return sorted(found, key=lambda event: (event[0], RANK[event[1]], event[2]))
+
+
+def test_a_window_of_the_tiny_trace(tmp_path: Path) -> None:
+    window = tiny_trace(tmp_path).window(1.0, 8.0)
+    assert events(window) == [
+        (1.0, BIRTH, 3),
+        (1.0, SIGNAL, 2),
+        (2.0, CHANGE, 0),
+        (2.0, SIGNAL, 0),
+        (2.0, SIGNAL, 1),
+        (3.0, BIRTH, 4),
+        (3.0, SIGNAL, 0),
+        (3.0, SIGNAL, 1),
+        (4.0, CHANGE, 2),
+        (4.0, SIGNAL, 2),
+        (4.0, SIGNAL, 3),
+        (5.0, SIGNAL, 0),
+        (5.0, SIGNAL, 4),
+        (5.0, DEATH, 1),
+    ]
+    assert window.alive.tolist() == [True, True, True, False, False]
+    assert window.duration == 7.0
+    assert window.num_pages == 5
+    assert window.time.dtype == np.float64
+    assert window.code.dtype == np.int64
+
+
+def test_a_page_mentioned_in_a_commit_to_its_directory_gets_two_signals(tmp_path: Path) -> None:
+    window = tiny_trace(tmp_path).window(0.0, 1.5, "both")
+    assert window.num_sources == 2
+    assert [event for event in events(window) if event[1] in (SIGNAL, MENTION)] == [
+        (1.0, SIGNAL, 0),
+        (1.0, SIGNAL, 1),
+        (1.0, MENTION, 0),
+    ]
+
+
+def test_neither_birth_nor_death_is_signalled(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    for signals in ("directory", "both"):
+        received = {(t, page) for t, kind, page in events(trace.window(0.0, 10.0, signals))
+                    if kind == SIGNAL}  # fmt: skip
+        assert (2.0, 3) not in received
+        assert (4.0, 4) not in received
+        assert (6.0, 1) not in received
+        assert (6.0, 4) in received
+
+
+def test_without_signals_only_pages_themselves_are_recorded(tmp_path: Path) -> None:
+    window = tiny_trace(tmp_path).window(0.0, 10.0, "none")
+    assert SIGNAL not in window.code % CODE_STRIDE
+    assert window.time.size == 6
+
+
+def test_a_page_born_at_the_start_is_alive_and_one_that_dies_there_is_not(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    assert trace.window(2.0, 3.0).alive.tolist() == [True, True, True, True, False]
+    assert trace.window(6.0, 7.0).alive.tolist() == [True, False, True, True, True]
+
+
+def test_adjoining_windows_share_out_the_events(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    whole = events(trace.window(0.0, 10.0, "both"))
+    parts = events(trace.window(0.0, 4.0, "both"))
+    parts += [(t + 4.0, kind, page) for t, kind, page in events(trace.window(4.0, 10.0, "both"))]
+    assert parts == whole
+
+
+def test_alive_days(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    assert trace.alive_days(1.0, 8.0).tolist() == [7.0, 5.0, 7.0, 6.0, 4.0]
+    assert trace.alive_days(0.0, 1.0).tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "named"),
+    [(-1, 5, "start"), (10, 11, "start"), (float("nan"), 5, "start"), (2, 2, "end"),
+     (2, 10.5, "end"), (0, float("nan"), "end")],
+)  # fmt: skip
+def test_a_window_lies_in_the_record(tmp_path: Path, start: float, end: float, named: str) -> None:
+    with pytest.raises(ValueError, match=f"{named} must lie in"):
+        tiny_trace(tmp_path).window(start, end)
+
+
+def test_unknown_signals_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"signals must be one of.*got 'lastmod'"):
+        tiny_trace(tmp_path).window(0, 5, "lastmod")  # type: ignore[arg-type]
+
+
+@st.composite
+def recorded(draw: st.DrawFn) -> traces.Trace:
+    """A trace of few pages whose events often coincide."""
+    count = draw(st.integers(1, 6))
+    moment = st.integers(0, 8).map(float)
+    created = np.array([draw(st.integers(-3, 7)) for _ in range(count)], dtype=np.float64)
+    lives = [draw(st.one_of(st.just(np.inf), st.integers(1, 8).map(float))) for _ in range(count)]
+    deleted = created + np.array(lives)
+    deleted[(deleted < 0) | (deleted > 8)] = np.inf
+    page = st.integers(0, count - 1)
+    changes = [
+        (t, p)
+        for t, p in sorted(draw(st.lists(st.tuples(moment, page), max_size=12)))
+        if created[p] < t < deleted[p]
+    ]
+    directory = np.array([draw(st.integers(0, 2)) for _ in range(count)])
+    place = st.integers(0, int(directory.max()))
+    signals = sorted(draw(st.lists(st.tuples(moment, place), max_size=12)))
+    mentions = sorted(draw(st.lists(st.tuples(moment, page), max_size=12)))
+    columns = [
+        np.array([row[column] for row in rows], dtype=kind)
+        for rows in (changes, signals, mentions)
+        for column, kind in ((1, np.int64), (0, np.float64))
+    ]
+    return traces.Trace(
+        "drawn", Path("nowhere"), "2024-01-01", 8.0, created, deleted, directory, *columns
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(recorded(), st.integers(0, 7), st.integers(1, 8), st.sampled_from(traces.SIGNALS))
+def test_windows_agree_with_the_naive_twin(
+    trace: traces.Trace, start: int, length: int, signals: traces.Signals
+) -> None:
+    end = min(start + length, 8)
+    window = trace.window(float(start), float(end), signals)
+    found = events(window)
+    assert in_page_order(found) == naive_events(trace, start, end, signals)
+    order = [(t, RANK[kind]) for t, kind, _ in found]
+    assert order == sorted(order)
+    assert np.array_equal(window.alive, (trace.created <= start) & (trace.deleted > start))
+
+
+def test_load_reads_what_was_written(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    assert (trace.name, trace.start_date, trace.days) == ("tiny", "2024-01-01", 10.0)
+    assert trace.folder == tmp_path
+    assert trace.num_pages == 5
+    assert trace.deleted.tolist() == [np.inf, 6.0, np.inf, np.inf, np.inf]
+    assert trace.change_page.tolist() == [0, 0, 2]
+    assert trace.change_time.tolist() == [1.0, 3.0, 5.0]
+
+
+def test_words_may_be_dictionary_encoded(tmp_path: Path) -> None:
+    tables = tiny_tables()
+    tables["changes"]["kind"] = pa.array(tables["changes"]["kind"]).dictionary_encode()
+    assert traces.load(write(tmp_path, tables)).change_page.tolist() == [0, 0, 2]
+
+
+def test_a_trace_without_a_single_event_is_read(tmp_path: Path) -> None:
+    tables = tiny_tables()
+    for name, kinds in (
+        ("changes", {"page_id": pa.int32(), "t": pa.float64(), "kind": pa.string()}),
+        ("signals", {"dir_id": pa.int32(), "t": pa.float64()}),
+        ("mentions", {"page_id": pa.int32(), "t": pa.float64()}),
+    ):
+        tables[name] = {column: pa.array([], kind) for column, kind in kinds.items()}
+    tables["pages"]["deleted"] = pa.nulls(5, pa.float64())
+    window = traces.load(write(tmp_path, tables)).window(5.0, 10.0)
+    assert window.time.size == 0
+
+
+BAD_COLUMNS: list[tuple[str, str, Any, str]] = [
+    ("pages", "page_id", [0, 1, 3, 2, 4], "page_id.*3 in row 2.*own number"),
+    ("pages", "page_id", [0.0, 1.0, 2.0, 3.0, 4.0], "page_id.*type double.*whole numbers"),
+    ("pages", "dir_id", [0, 0, -1, 1, 0], "dir_id.*-1.*directories"),
+    ("pages", "dir_id", [0, 0, None, 1, 0], "dir_id.*null in row 2"),
+    ("pages", "created", [-3.0, np.nan, -1.0, 2.0, 4.0], "created.*nan.*finite"),
+    ("pages", "created", [-3.0, None, -1.0, 2.0, 4.0], "created.*null in row 1"),
+    ("pages", "created", [-3.0, -1.0, -1.0, 2.0, 11.0], "created.*11.0.*to 10"),
+    ("pages", "deleted", [None, np.nan, None, None, None], "deleted.*nan.*finite"),
+    ("pages", "deleted", [None, 6.0, None, 1.5, None], "deleted.*1.5 for page 3.*created.*2.0"),
+    ("pages", "deleted", [None, 6.0, None, None, 12.0], "deleted.*12.0.*from 0 to 10"),
+    ("changes", "page_id", [0, 3, 0, 4, 2, 5], "page_id.*5.*one of the 5 pages"),
+    ("changes", "t", [1.0, 2.0, 3.0, 4.0, np.nan, 6.0], "'t' holds nan.*finite"),
+    ("changes", "t", [1.0, 2.0, 1.5, 4.0, 5.0, 6.0], "'t' holds 1.5 in row 2 after 2.0.*order"),
+    ("changes", "t", [-1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "'t' holds -1.0.*from 0 to 10"),
+    ("changes", "t", [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], "'t' holds 6.5 in row 5, deletion"),
+    ("changes", "t", [1.0, 2.5, 3.0, 4.0, 5.0, 6.0], "'t' holds 2.5 in row 1, creation"),
+    ("changes", "t", [1, 2, 3, 4, 5, 6], "'t' holds type int64.*floating-point"),
+    ("changes", "kind", ["content"] * 5 + ["vanished"], "'kind' holds 'vanished'.*one of"),
+    ("changes", "kind", [1, 2, 3, 4, 5, 6], "'kind' holds type int64.*words"),
+    ("signals", "dir_id", [0, 1, 0, 0, 1, 2], "dir_id.*2.*one of the 2 directories"),
+    ("signals", "t", [1.0, 2.0, 3.0, 4.0, 5.0, 4.5], "'t' holds 4.5 in row 5.*order"),
+    ("mentions", "page_id", [0, 3, 2, -1], "page_id.*-1.*one of the 5 pages"),
+    ("mentions", "t", [1.0, 2.0, 5.0, 10.5], "'t' holds 10.5.*from 0 to 10"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "values", "message"), BAD_COLUMNS)
+def test_a_bad_column_is_named(
+    tmp_path: Path, table: str, column: str, values: Any, message: str
+) -> None:
+    tables = tiny_tables()
+    tables[table][column] = values
+    with pytest.raises(ValueError, match=message) as raised:
+        traces.load(write(tmp_path, tables))
+    assert f"{table}.parquet" in str(raised.value)
+    assert f"'{column}'" in str(raised.value)
+
+
+def test_a_change_lies_within_its_page_s_life(tmp_path: Path) -> None:
+    tables = tiny_tables()
+    tables["changes"]["page_id"][0] = 4
+    with pytest.raises(ValueError, match=r"'t' holds 1.0 in row 0, content.*lived 4.0 to inf"):
+        traces.load(write(tmp_path, tables))
+
+
+def test_an_empty_pages_table_is_refused(tmp_path: Path) -> None:
+    tables = tiny_tables()
+    tables["pages"] = {
+        "page_id": pa.array([], pa.int32()),
+        "dir_id": pa.array([], pa.int32()),
+        "created": pa.array([], pa.float64()),
+        "deleted": pa.array([], pa.float64()),
+    }
+    with pytest.raises(ValueError, match="at least one page"):
+        traces.load(write(tmp_path, tables))
+
+
+@pytest.mark.parametrize("name", ["pages", "changes", "signals", "mentions"])
+def test_missing_foreign_and_truncated_files_are_named(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path, tiny_tables())
+    path = folder / f"{name}.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=f"{name}.parquet: expected a whole Parquet file"):
+        traces.load(folder)
+    path.write_bytes(b"page_id,t\n0,1.0\n")
+    with pytest.raises(ValueError, match=f"{name}.parquet: expected a whole Parquet file"):
+        traces.load(folder)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=f"{name}.parquet: expected a whole Parquet file"):
+        traces.load(folder)
+    path.unlink()
+    with pytest.raises(ValueError, match=f"{name}.parquet: no such file"):
+        traces.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [(table, column) for table, columns in tiny_tables().items() for column in columns],
+)
+def test_a_missing_column_is_named(tmp_path: Path, table: str, column: str) -> None:
+    tables = tiny_tables()
+    del tables[table][column]
+    with pytest.raises(ValueError, match=f"{table}.parquet: column '{column}' is missing"):
+        traces.load(write(tmp_path, tables))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("site", ""), ("site", 3), ("window_start", "January"), ("window_start", None),
+     ("window_days", 0), ("window_days", "ten"), ("window_days", True)],
+)  # fmt: skip
+def test_a_bad_meta_entry_is_named(tmp_path: Path, entry: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"meta.json: entry '{entry}' holds"):
+        traces.load(write(tmp_path, tiny_tables(), META | {entry: value}))
+
+
+def test_a_missing_or_garbled_meta_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, tiny_tables(), {"site": "tiny", "window_days": 10.0})
+    with pytest.raises(ValueError, match=r"meta.json: entry 'window_start' is missing"):
+        traces.load(folder)
+    for text in ("{", "[]"):
+        (folder / "meta.json").write_text(text)
+        with pytest.raises(ValueError, match=r"meta.json: expected"):
+            traces.load(folder)
+    (folder / "meta.json").unlink()
+    with pytest.raises(ValueError, match=r"meta.json: no such file"):
+        traces.load(folder)
+    with pytest.raises(ValueError, match="no such folder"):
+        traces.load(tmp_path / "elsewhere")
+
+
+def test_find_takes_names_and_folders(tmp_path: Path) -> None:
+    assert "garden-handbook" in traces.shipped()
+    for name in traces.shipped():
+        assert traces.load(traces.find(name)).name == name
+    assert traces.find(str(tmp_path)) == tmp_path
+    with pytest.raises(ValueError, match=r"folder or one of.*garden-handbook.*got 'nowhere'"):
+        traces.find("nowhere")
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_recorded_sites_are_read_and_cut_into_windows(site: str) -> None:
+    folder = SHARED / site
+    if not folder.is_dir():
+        pytest.skip(f"the recorded sites are not at {SHARED}")
+    trace = traces.load(folder)
+    counts = json.loads((folder / "meta.json").read_text())["rows"]
+    assert trace.num_pages == counts["pages"]
+    began = time.perf_counter()
+    window = trace.window(0.0, trace.days, "both")
+    assert time.perf_counter() - began < 5.0
+    kind, page = window.code % CODE_STRIDE, window.code // CODE_STRIDE
+    kinds = pq.read_table(folder / "changes.parquet")["kind"].to_pylist()
+    assert np.count_nonzero(kind == CHANGE) == sum(k in ("content", "whitespace") for k in kinds)
+    assert np.count_nonzero(kind == BIRTH) == kinds.count("creation")
+    assert np.count_nonzero(kind == DEATH) == kinds.count("deletion")
+    assert window.alive.sum() == trace.num_pages - kinds.count("creation")
+    assert np.all(np.diff(window.time) >= 0.0)
+    heard = trace.window(0.0, trace.days, "directory")
+    at = heard.code % CODE_STRIDE
+    pages = heard.code // CODE_STRIDE
+    signalled = set(
+        zip(pages[at == SIGNAL].tolist(), heard.time[at == SIGNAL].tolist(), strict=True)
+    )
+    changed = zip(page[kind == CHANGE].tolist(), window.time[kind == CHANGE].tolist(), strict=True)
+    assert all(event in signalled for event in changed), "directory recall is 1 by construction"
+
+
+def test_reading_parquet_is_not_paid_for_at_import() -> None:
+    code = "import sys, crawl_envs.instances.traces; sys.exit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,317 @@
+"""Policies of rates in compiled code: the crawls and the rows of the loop of steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs import Instance
+from crawl_envs.evaluation import evaluate, simulate
+from crawl_envs.sim.tape import Tape
+from crawl_envs.types.compiled_policies import CompiledRates, CompiledSequence, RateRule
+from tests.crawl_envs.test_bad_input import complains
+from tests.environments import HARMONIC
+from tests.worlds import rated_of
+
+SEED = 4
+RATED = {"num_pages": 8, "bandwidth": 6.0, "horizon": 12.0}
+
+
+class Steady:
+    """Rates and answers by rules of (start, action), as a policy of steps and a compiled one."""
+
+    def __init__(self, env, rules=None, share=0.9):
+        self.core = env.unwrapped
+        self.rules, self.share, self.asked = rules, share, 0
+
+    def plan(self, problem):
+        """By default, three ways to spend a share of the budget."""
+        if self.rules is not None:
+            return self.rules
+        complete, pages = problem.complete, np.arange(problem.num_pages)
+        plan = []
+        for start, tilt in ((0.0, 0.0), (3.0, 1.0), (7.0, -0.5)):
+            rates = np.where(complete, 0.0, np.exp(tilt * pages / pages.size))
+            action = np.where(complete, 0.4 + 0.1 * tilt, 0.0)
+            left = self.share * problem.bandwidth - action.sum()
+            plan.append((start, action + rates * (left / max(rates.sum(), 1e-9))))
+        return plan
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        self.asked += 1
+        tracker = self.core.tracker()
+        started = [action for start, action in self.plan(tracker.problem) if start <= tracker.time]
+        return started[-1], state
+
+    def compile(self, problem, slots, coins):
+        rules = []
+        for start, action in self.plan(problem):
+            complete = problem.complete
+            rates, chances = np.where(complete, 0.0, action), np.where(complete, action, 0.0)
+            rules.append(RateRule(start, rates, chances))
+        return CompiledRates(tuple(rules))
+
+
+def stepped(env, policy, seed):
+    """The pages and the times of the crawls of a loop of steps."""
+    observation, _ = env.reset(seed=seed)
+    pages, times, over = [], [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        observation, _, _, over, _ = env.step(action)
+        log = env.unwrapped.last_log()
+        pages.append(log.page)
+        times.append(log.time)
+    return np.concatenate(pages), np.concatenate(times)
+
+
+def assert_same_ledger(one, other):
+    """Counts are equal; integrals are sums over other parts of the episode."""
+    for name, value in asdict(one).items():
+        exact = not name.endswith("_time")
+        expected = getattr(other, name)
+        assert value == (expected if exact else pytest.approx(expected, rel=1e-12)), name
+
+
+@pytest.mark.parametrize("epoch", [0.5, 1.0])
+@pytest.mark.parametrize("instance", ["uniform", "mixed", "lambdacrawl"])
+@pytest.mark.parametrize("seed", range(3))
+def test_simulate_makes_the_crawls_of_the_step_loop(seed, instance, epoch):
+    arguments = {**RATED, "bandwidth": 20.0, "num_pages": 20}
+    env = gym.make(HARMONIC, instance=instance, epoch=epoch, **arguments)
+    env.reset(seed=seed)
+    policy = Steady(env)
+    pages, times = stepped(env, policy, seed)
+    assert policy.asked == 12 / epoch
+    core = env.unwrapped
+    rollout = simulate(
+        core.instance, Steady(env), 12.0, seed=seed, penalty="harmonic", requests=False
+    )
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    np.testing.assert_array_equal(rollout.times, times)
+    assert pages.size > 80
+    assert_same_ledger(rollout.ledger, core.ledger())
+
+
+@pytest.mark.parametrize("penalty", ["binary", "harmonic", (0.0, 1.0, 1.5)])
+def test_simulate_counts_any_penalty(penalty):
+    env = gym.make(HARMONIC, instance="mixed", objective=penalty, **RATED)
+    env.reset(seed=SEED)
+    stepped(env, Steady(env), SEED)
+    core = env.unwrapped
+    rollout = simulate(core.instance, Steady(env), 12.0, SEED, penalty=penalty, requests=False)
+    assert rollout.ledger.cost == pytest.approx(core.ledger().cost, rel=1e-12)
+    assert rollout.ledger.cost > 0.0
+
+
+def rows_of(compiled, made, **more):
+    """The rows of a policy, which is put into ``made``."""
+
+    def factory(env):
+        made.append(Steady(env, share=more.get("share", 0.9)))
+        return made[-1]
+
+    arguments = {name: value for name, value in more.items() if name != "share"}
+    return list(
+        evaluate(
+            HARMONIC, {"steady": factory}, range(3), compiled=compiled, **{**RATED, **arguments}
+        )
+    )
+
+
+def assert_same_rows(one, other):
+    assert [row[:-1] for row in one] == [row[:-1] for row in other]
+    for mine, yours in zip(one, other, strict=True):
+        assert mine.value == pytest.approx(yours.value, rel=1e-12, nan_ok=True), mine
+
+
+PLAYABLE = {
+    "mixed": {"instance": "mixed"},
+    "uniform": {"instance": "uniform"},
+    "other epochs": {"epoch": 0.5},
+    "a table": {"objective": [0.0, 1.0, 1.5]},
+    "more bandwidth later": {"bandwidth_steps": [(6.5, 20.0)]},
+    "all the budget": {"instance": "uniform", "share": 1.0},
+    "a horizon off the grid": {"horizon": 11.3},
+    "delayed signals": {"instance": "mixed", "delay": {"kind": "constant", "mean": 0.25}},
+}
+STEPPED = {
+    "a bucket": {"bucket": 2.0},
+    "hidden rates": {"reveal": "importance"},
+    "too much is asked for": {"share": 1.2},
+    "too much is asked for later": {"bandwidth_steps": [(6.5, 2.0)]},
+    "epochs between the rules": {"epoch": 2.0},
+}
+
+
+@pytest.mark.parametrize("case", [*PLAYABLE, *STEPPED])
+def test_compiled_rows_are_those_of_steps(case):
+    """And where the budget, a bucket or hidden rates interfere, they are steps."""
+    more = PLAYABLE.get(case, STEPPED.get(case))
+    compiled, steps = [], []
+    assert_same_rows(rows_of(True, compiled, **more), rows_of(False, steps, **more))
+    assert all(policy.asked > 0 for policy in steps)
+    assert all((policy.asked == 0) == (case in PLAYABLE) for policy in compiled)
+
+
+def test_interference_shows():
+    """What a policy of rates crawls by itself is not what a bucket lets it crawl."""
+    rates = {
+        case: [row.value for row in rows_of(True, [], **more) if row.metric == "crawl_rate"]
+        for case, more in {**STEPPED, "nothing": {}}.items()
+    }
+    for case in ("a bucket", "too much is asked for later"):
+        assert rates[case] < rates["nothing"]
+
+
+def one_rule(problem, rates, chances):
+    class Told(Steady):
+        def compile(self, problem, slots, coins):
+            return CompiledRates((RateRule(0.0, rates, chances),))
+
+    return Told
+
+
+@pytest.mark.parametrize("unsaid", ["rates of complete pages", "answers of other pages"])
+def test_what_no_action_says_is_not_played_as_one(unsaid):
+    env = gym.make(HARMONIC, instance="noisy", **RATED)
+    env.reset(seed=0)
+    zero, some = np.zeros(8), np.full(8, 0.1)
+    rates, chances = (zero, some) if unsaid == "answers of other pages" else (some, zero)
+    arguments = {**RATED, "instance": "mixed" if rates is some else "noisy"}
+    asked = []
+
+    def factory(env):
+        policy = one_rule(env.unwrapped.problem, rates, chances)(env)
+        asked.append(policy)
+        return policy
+
+    list(evaluate(HARMONIC, {"told": factory}, [0], **arguments))
+    assert asked[0].asked == 12
+
+
+def test_rules_that_begin_at_one_time():
+    """The last of them holds."""
+    even, more = np.full(8, 0.25), np.linspace(0.1, 0.7, 8)
+    rules = [(0.0, even), (0.0, more), (5.0, even), (5.0, more), (99.0, even)]
+    env = gym.make(HARMONIC, instance="uniform", **RATED)
+    env.reset(seed=SEED)
+    pages, times = stepped(env, Steady(env, rules), SEED)
+    rollout = simulate(env.unwrapped.instance, Steady(env, rules), 12.0, SEED, requests=False)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    np.testing.assert_allclose(rollout.times, times, rtol=0.0, atol=1e-9)
+
+
+BAD_RULES = {
+    "too few rates": (np.zeros(2), np.zeros(3), "rates", r"\(3,\)"),
+    "too few chances": (np.zeros(3), np.zeros(2), "chances", r"\(3,\)"),
+    "a rate below 0": (np.array([0.0, -1.0, 0.0]), np.zeros(3), "rates", "-1.0"),
+    "an endless rate": (np.array([0.0, np.inf, 0.0]), np.zeros(3), "rates", "inf"),
+    "a rate that is no number": (np.full(3, np.nan), np.zeros(3), "rates", "nan"),
+    "a chance above 1": (np.zeros(3), np.full(3, 1.5), "chances", r"\[0, 1\].*1.5"),
+    "a chance below 0": (np.zeros(3), np.full(3, -0.5), "chances", r"\[0, 1\].*-0.5"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RULES)
+def test_rules_that_nobody_can_follow(case):
+    rates, chances, *words = BAD_RULES[case]
+    instance = Instance(np.ones(3), 1.0, bandwidth=3.0)
+    env = rated_of(instance)
+    env.reset(seed=0)
+    policy = one_rule(None, rates, chances)(env)
+    with pytest.raises(ValueError, match=words[0]) as caught:
+        simulate(instance, policy, 5.0)
+    assert caught.match(words[1])
+
+
+class Turns(Steady):
+    """Pages in turn, which is no policy of rates."""
+
+    def compile(self, problem, slots, coins):
+        return CompiledSequence(np.arange(problem.num_pages))
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        self.asked += 1
+        return 0, state
+
+
+def test_a_policy_of_slots_does_not_play_an_environment_of_epochs():
+    """A page is no action there: compiled or not, it is refused."""
+    for compiled in (False, True):
+        rows = evaluate(HARMONIC, {"turns": Turns}, [0], compiled=compiled, **RATED)
+        with pytest.raises(ValueError, match="action"):
+            list(rows)
+
+
+def test_a_policy_of_rates_does_not_play_an_environment_of_slots():
+    for compiled in (False, True):
+        rows = evaluate(
+            HARMONIC, {"steady": Steady}, [0], compiled=compiled, action="page", **RATED
+        )
+        with pytest.raises(ValueError, match="action"):
+            list(rows)
+
+
+@pytest.mark.parametrize("name", ["LambdaCrawl", "LambdaCrawlApprox", "BinaryLambdaCrawl"])
+def test_shipped_policies_of_rates(name):
+    rows = {
+        compiled: list(
+            evaluate(
+                HARMONIC,
+                {name: lambda env: policies.make(name, env)},
+                range(2),
+                compiled=compiled,
+                **RATED,
+            )
+        )
+        for compiled in (True, False)
+    }
+    assert_same_rows(rows[True], rows[False])
+
+
+def test_slots_of_the_family_in_compiled_code():
+    """The same rows of index and sequence policies; no request is played in either."""
+    arguments = {**RATED, "action": "page", "instance": "noisy"}
+    factories = {
+        name: lambda env, name=name: policies.make(name, env)
+        for name in ("GreedyNCIS", "RoundRobin", "LowDiscrepancy")
+    }
+    one, other = (
+        list(evaluate(HARMONIC, factories, range(2), compiled=compiled, **arguments))
+        for compiled in (True, False)
+    )
+    assert [row[:-1] for row in one] == [row[:-1] for row in other]
+    for mine, yours in zip(one, other, strict=True):
+        assert mine.value == yours.value or (math.isnan(mine.value) and math.isnan(yours.value))
+    assert all(math.isnan(row.value) for row in one if row.metric == "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"penalty": "quadratic"}, ("penalty", "'quadratic'")),
+        ({"horizon": 0.1}, ("horizon", "0.1")),
+        ({"horizon": math.nan}, ("horizon", "nan")),
+        ({"seed": -1}, ("seed", "-1")),
+    ],
+)
+def test_what_simulate_refuses(given, words):
+    instance = Instance(np.ones(3), 1.0, bandwidth=3.0)
+    env = rated_of(instance)
+    env.reset(seed=0)
+    arguments = {"horizon": 5.0, **given}
+    complains(lambda: simulate(instance, Steady(env), **arguments), *words)
+
+
+def test_simulate_on_a_tape_of_other_pages():
+    instance = Instance(np.ones(3), 1.0, bandwidth=3.0)
+    env = rated_of(instance)
+    env.reset(seed=0)
+    tape = Tape.of_events(2, changes=([1.0], [0]))
+    complains(lambda: simulate(instance, Steady(env), 5.0, tape=tape), "tape", "3 pages")

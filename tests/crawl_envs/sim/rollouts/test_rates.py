@@ -1,0 +1,334 @@
+"""Crawls at random instants are the twin's, bit for bit; and what a bucket of tokens lets through.
+
+Parameters and rates are rounded to ten binary digits, so that sums of them are exact in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from crawl_envs import Instance
+from crawl_envs.instances import make
+from crawl_envs.sim.rollouts.play import Episode, play_form
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.world import LOG_CAPACITY
+from crawl_envs.types.compiled_policies import CompiledRates, RateRule
+from crawl_envs.types.delay import Delay
+from tests.crawl_envs.sim.test_world import (
+    EDGES,
+    KINDS_OF_WORLD,
+    assert_same_log,
+    assert_same_observation,
+)
+from tests.naive import pages as naive
+from tests.naive import rates as naive_rates
+from tests.worlds import GRAIN, rated_of, rated_vector_of, rounded, unrequested
+
+PAGES, LANES, HORIZON, SEED = 6, 3, 6.0, 11
+CHANCES = (0.0, 1.0, 0.3)
+TABLE = (0.0, 1.0, 1.5, 1.75)
+KINDS = {name: kind for name, kind in KINDS_OF_WORLD.items() if name != "bandwidth steps"}
+KINDS["complete pages"] = {"name": "mixed"}
+KINDS["complete pages with delays"] = {"name": "mixed", "delay": Delay("exponential", 0.5)}
+
+
+def instances_of(name, bandwidth=1000.0, **more):
+    """An instance for each lane, of few digits and with all the bandwidth that one can want."""
+    return [
+        rounded(make(name, num_pages=PAGES, bandwidth=bandwidth, seed=SEED + lane, **more))
+        for lane in range(LANES)
+    ]
+
+
+def penalty_of(table):
+    """C(n) of a table that says all: beyond its end, nothing is added."""
+    return lambda changes: table[min(changes, len(table) - 1)]
+
+
+def random_rates(rng, instance):
+    """Rates of few binary digits, some of them 0, now and then all, for half of the budget."""
+    rates = np.round(rng.exponential(2.0, instance.num_pages) * GRAIN) / GRAIN
+    rates[rng.random(instance.num_pages) < 0.3] = 0.0
+    while rates.sum() > 0.5 * instance.bandwidth:
+        rates /= 2.0
+    return rates * (rng.random() < 0.8)
+
+
+def twin_of(instance, seed, until, *, episode=0, requests=True, **more):
+    played = instance if requests else unrequested(instance)
+    events = naive.drawn_events(played, seed, episode, until)
+    return naive_rates.World(instance, events, seed=seed, episode=episode, **more)
+
+
+def assert_same_tracker(tracker, twin):
+    assert tracker.time == twin.time
+    assert tracker.elapsed.tolist() == [
+        twin.time - page.since if page.alive else 0.0 for page in twin.pages
+    ]
+    assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
+    assert tracker.changed.tolist() == [page.found for page in twin.pages]
+    assert tracker.alive.tolist() == [page.alive for page in twin.pages]
+    assert np.all(tracker.probed == -1)
+
+
+def assert_same_world(env, lane, observation, twin):
+    assert_same_observation(observation, twin, env.features, env.lanes.horizon)
+    assert_same_tracker(env.tracker(lane), twin)
+    assert asdict(env.ledger(lane)) == twin.ledger
+    assert_same_log(env.last_log(lane), twin)
+
+
+def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=True):
+    """Play episodes of random rates in the kernel and in the twin, side by side."""
+    rng, count, pages = np.random.default_rng(5), len(instances), instances[0].num_pages
+    env = rated_vector_of(
+        instances[0],
+        count,
+        horizon=HORIZON,
+        epoch=epoch,
+        bucket=bucket,
+        penalty=TABLE,
+        requests=requests,
+        show_complete=True,
+    )
+    told = {"requests": requests, "epoch": epoch, "penalty": penalty_of(TABLE)}
+    told["bucket"] = np.inf if bucket is None else bucket
+    for episode in range(episodes):
+        options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
+        observations, _ = env.reset(**options)
+        twins = [
+            twin_of(one, SEED + lane, 2.0 * HORIZON, episode=episode, **told)
+            for lane, one in enumerate(instances)
+        ]
+        for lane, twin in enumerate(twins):
+            assert twin.time == 0.0
+            assert_same_world(env, lane, observations[lane], twin)
+        truncated, steps, rates = np.zeros(count, bool), 0, np.zeros((count, pages))
+        while not truncated.any():
+            for lane, one in enumerate(instances):
+                if rng.random() < 0.8:  # else the same again
+                    rates[lane] = random_rates(rng, one)
+                rates[lane, one.complete] = rng.choice(CHANCES, np.count_nonzero(one.complete))
+            observations, rewards, _, truncated, info = env.step(rates.copy())
+            steps += 1
+            for lane, twin in enumerate(twins):
+                complete = instances[lane].complete
+                twin.play_epoch(
+                    np.where(complete, 0.0, rates[lane]),
+                    np.where(complete, rates[lane], 0.0),
+                    refill=instances[lane].bandwidth,
+                )
+                assert_same_world(env, lane, observations[lane], twin)
+                assert rewards[lane] == twin.freshness()
+                assert info["crawls"][lane] == len(twin.slot.crawls)
+                assert info["denied"][lane] == twin.denied
+        assert steps == env.num_slots(0) == math.floor(HORIZON / epoch + 1e-9)
+    return env
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_worlds_are_the_twins(kind):
+    env = assert_same_play(instances_of(**KINDS[kind]))
+    ledgers = [env.ledger(lane) for lane in range(LANES)]
+    assert sum(ledger.crawls for ledger in ledgers) > 20
+    for ledger in ledgers:
+        assert ledger.changes_found > 0
+        assert ledger.penalty_time > 0.0
+        assert ledger.requests > 0
+        assert ledger.wasted == ledger.denied == ledger.probes == 0
+
+
+@pytest.mark.parametrize("kind", ["noisy", "complete pages", "two sources with delays"])
+def test_worlds_without_requests_are_the_twins(kind):
+    env = assert_same_play(instances_of(**KINDS[kind]), requests=False)
+    assert env.ledger(0).requests == 0 < env.ledger(0).changes
+
+
+@pytest.mark.parametrize("epoch", [0.1, 0.375, 2.5, HORIZON])
+def test_epochs_of_any_length_are_the_twins(epoch):
+    assert_same_play(instances_of("mixed"), epoch=epoch)
+
+
+@pytest.mark.parametrize("bucket", [1.0, 1.5, 30.0])
+def test_buckets_are_the_twins(bucket):
+    env = assert_same_play(instances_of("mixed", bandwidth=8.0), bucket=bucket)
+    denied = sum(env.ledger(lane).denied for lane in range(LANES))
+    assert (denied > 0) == (bucket < 30.0)
+
+
+def wealthy(instance):
+    """The instance with all the bandwidth that one can want."""
+    quality = (instance.recall, instance.false_signal_rate)
+    return Instance(instance.importance, instance.change_rate, *quality, bandwidth=1000.0)
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_edge_cases_are_the_twins(edge):
+    assert_same_play([wealthy(EDGES[edge])] * 2)
+
+
+def test_thousands_of_crawls_and_signals_make_the_logs_grow():
+    """In one lane; the others have few of them, or none."""
+    instances = [
+        Instance([1.0, 0.5], 1.0, 0.5, [false_rate, 0.5], bandwidth=1e5)
+        for false_rate in (300.0, 2.0, 0.0)
+    ]
+    rates = [[3000.0, 500.0], [1.5, 0.25], [0.0, 0.0]]
+    env = rated_vector_of(instances[0], 3, horizon=3.0, highest=1e5)
+    env.reset(seed=SEED, options={"instance": instances})
+    twins = [twin_of(one, SEED + lane, 4.0) for lane, one in enumerate(instances)]
+    for _ in range(3):
+        observations, *_ = env.step(np.array(rates))
+        for lane, twin in enumerate(twins):
+            twin.play_epoch(rates[lane], [0.0, 0.0])
+            assert_same_world(env, lane, observations[lane], twin)
+    assert env.ledger(0).crawls > 10_000 > 0 == env.ledger(2).crawls
+    state = env.get_state()["world"]
+    assert state["crawl_log"].shape[1] > 3000
+    assert state["signal_log"].shape[1] > 250 > LOG_CAPACITY
+
+
+def test_answers_to_signals_fill_a_log_too():
+    """Every signal is answered, and both logs fill at one event after another."""
+    instance = Instance([1.0], [400.0], 1.0, bandwidth=500.0)
+    env = rated_of(instance, horizon=3.0)
+    env.reset(seed=SEED)
+    twin = twin_of(instance, SEED, 4.0)
+    for chance in (1.0, 0.5, 0.0):
+        observation, *_ = env.step(np.array([chance]))
+        twin.play_epoch([0.0], [chance])
+        assert_same_world(env, 0, observation, twin)
+    assert env.ledger().crawls > 500
+
+
+# Compiled rules, which may answer the signals of any page
+
+
+def assert_same_rollout(instance, rules, events, horizon, *, tape=None, alive=None):
+    form = CompiledRates(tuple(RateRule(*rule) for rule in rules))
+    rollout = play_form(Episode(instance, horizon, SEED, tape, TABLE), form, 1)
+    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, penalty=penalty_of(TABLE))
+    made = []
+    ends = [start for start, *_ in rules[1:]] + [horizon]
+    for (start, rates, chances), end in zip(rules, ends, strict=True):
+        if start < min(end, horizon):
+            twin.play_until(min(end, horizon), rates, chances)
+            made += [crawl[:2] for crawl in twin.slot.crawls]
+    assert list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True)) == made
+    assert len(made) > 0
+    for name, value in asdict(rollout.ledger).items():
+        # Slots, and so partial sums, end elsewhere: where a log is full.
+        exact = not name.endswith("_time")
+        assert value == (twin.ledger[name] if exact else pytest.approx(twin.ledger[name], 1e-12))
+    return rollout
+
+
+def random_rules(rng, instance, starts):
+    return [
+        (start, random_rates(rng, instance), rng.choice(CHANCES, instance.num_pages))
+        for start in starts
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_answer_the_signals_of_any_page(kind):
+    one = instances_of(**KINDS[kind])[0]
+    rules = random_rules(np.random.default_rng(3), one, (0.0, 1.3, 2.0, 2.0, 7.5, 30.0))
+    assert_same_rollout(one, rules, naive.drawn_events(one, SEED, 0, 12.0), 12.0)
+
+
+def test_more_crawls_than_are_made_at_once():
+    instance = Instance([1.0, 0.5], 1.0, 0.5, 0.25, bandwidth=1e5)
+    rules = [(0.0, np.array([3000.0, 2000.0]), np.array([0.3, 1.0]))]
+    events = naive.drawn_events(instance, SEED, 0, 3.0)
+    assert assert_same_rollout(instance, rules, events, 3.0).crawls.size > 3 * 4096
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_pages_are_born_and_die(seed, sources):
+    """On tapes of signals, births and deaths of few pages, many at one time."""
+    rng = np.random.default_rng(seed)
+    counts = {"births": 30, "changes": 60, "signals": 120, "requests": 40, "deaths": 30}
+    lists = {
+        name: (rng.integers(1, 96, count) / 8.0, rng.integers(4, size=count))
+        for name, count in counts.items()
+    }
+    lists["signals"] = (*lists["signals"], rng.integers(sources, size=120))
+    alive = [True, True, False, False]
+    tape = Tape.of_events(4, alive=alive, num_sources=sources, **lists)
+    recall = np.full((sources, 4), 1.0 / sources)
+    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, recall, 1.0, bandwidth=1000.0)
+    events = naive.written_events(**lists)
+    rules = random_rules(rng, instance, (0.0, 2.0, 5.5))
+    rollout = assert_same_rollout(instance, rules, events, 12.0, tape=tape, alive=alive)
+    assert rollout.ledger.wasted > 0
+    # And step by step, without answers.
+    env = rated_of(instance, tape=tape, penalty=TABLE, horizon=12.0)
+    env.reset(seed=SEED)
+    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, penalty=penalty_of(TABLE))
+    for _ in range(12):
+        rates = random_rates(rng, instance)
+        observation, *_ = env.step(rates)
+        twin.play_epoch(rates, np.zeros(4))
+        assert_same_world(env, 0, observation, twin)
+
+
+# What the lengths of epochs and the form of actions leave alone
+
+
+def played(env, rates, seed=SEED):
+    """All that the logs of an episode at fixed rates say: crawls and signals, and the ledger."""
+    env.reset(seed=seed)
+    names = ("page", "time", "changed", "signal_page", "signal_time")
+    columns, over = {name: [] for name in names}, False
+    while not over:
+        *_, over, _ = env.step(rates)
+        for name in names:
+            columns[name].append(getattr(env.last_log(), name))
+    return {name: np.concatenate(parts) for name, parts in columns.items()}, env.ledger()
+
+
+@pytest.mark.parametrize("epoch", [0.1, 0.75, 4.0])
+@pytest.mark.parametrize("bucket", [None, 2.0])
+def test_the_same_rates_in_other_epochs_make_the_same_crawls(epoch, bucket):
+    instance = make("mixed", num_pages=8, bandwidth=12.0, seed=SEED)
+    rates = np.where(instance.complete, 0.6, np.linspace(0.1, 1.7, 8))
+    (one, ledger), (other, cut) = (
+        played(rated_of(instance, epoch=length, horizon=12.0, bucket=bucket), rates)
+        for length in (1.0, epoch)
+    )
+    assert one["page"].size > 40
+    for name, column in one.items():
+        if name.endswith("time"):
+            np.testing.assert_allclose(other[name], column, rtol=0.0, atol=1e-9)
+        else:
+            assert np.array_equal(other[name], column), name
+    assert cut.denied == ledger.denied
+    assert (cut.denied > 0) == (bucket is not None)
+    assert cut.fresh_time == pytest.approx(ledger.fresh_time, rel=1e-12)
+
+
+def test_rates_that_stop_and_go_on_keep_what_is_left_of_the_hazard():
+    """In the time at rate r alone, crawls come as if the pause had not been, r times as fast."""
+    instance = Instance([1.0, 1.0], 0.0, bandwidth=100.0)
+    steady, halting = (rated_of(instance, horizon=40.0) for _ in range(2))
+    for env in (steady, halting):
+        env.reset(seed=SEED)
+    clock, times = 0.0, []
+    for step in range(30):
+        rate = (4.0, 0.0, 1.0)[step % 3]
+        halting.step(np.array([rate, 0.0]))
+        times += (clock + (halting.last_log().time - step) * rate).tolist()
+        clock += rate
+    expected = []
+    for _ in range(40):
+        steady.step(np.array([0.0, 1.0]))
+        expected += steady.last_log().time.tolist()
+    expected = [time for time in expected if time < 50.0]
+    np.testing.assert_allclose(times[: len(expected)], expected[: len(times)], atol=1e-9)
+    assert len(times) > 30

@@ -1,0 +1,249 @@
+"""Crawling at thresholds: the kernel against its twin, crawl for crawl, and the agenda alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl_envs import Instance
+from crawl_envs.instances import make
+from crawl_envs.sim.heap import empty_agenda, first_due, set_due
+from crawl_envs.sim.rollouts.play import Episode, play_form
+from crawl_envs.sim.tape import Tape
+from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
+from crawl_envs.types.delay import Delay
+from tests.naive import pages as naive
+from tests.naive import thresholds as naive_thresholds
+from tests.worlds import rounded
+
+SEED = 3
+KINDS = ("births", "changes", "signals", "requests", "deaths")
+
+
+def rule_of(threshold, signal_weight, *, later=None, share=0.0, timed=True, start=0.0):
+    """A rule of one source, or of the sources of ``signal_weight``, with scalars for all pages."""
+    threshold = np.array(threshold, float)
+    pages = threshold.shape
+    weights = np.atleast_2d(np.array(signal_weight, float))
+    return ThresholdRule(
+        start=start,
+        threshold=threshold,
+        later_threshold=threshold.copy() if later is None else np.array(later, float),
+        later_share=np.broadcast_to(np.array(share, float), pages).copy(),
+        signal_weight=np.broadcast_to(weights, (weights.shape[0], *pages)).copy(),
+        timed=np.broadcast_to(np.array(timed, bool), pages).copy(),
+    )
+
+
+def random_rule(rng, num_pages, sources=1, start=0.0):
+    """Pages of all sorts: timed or not, never due, of sure signals, of two thresholds."""
+    timed = rng.random(num_pages) < 0.7
+    weight = np.where(timed, rng.exponential(0.5, (sources, num_pages)), 1.0)
+    weight[:, rng.random(num_pages) < 0.2] = np.inf
+    weight[rng.random((sources, num_pages)) < 0.1] = 0.0
+    threshold = np.where(timed, rng.exponential(1.0, num_pages) + 0.05, 1.0 + (timed.cumsum() % 3))
+    later = threshold + np.where(timed, 0.7, 1.0)
+    threshold[rng.random(num_pages) < 0.1] = np.inf
+    later = np.maximum(later, threshold)
+    share = np.where(rng.random(num_pages) < 0.5, rng.random(num_pages), 0.0)
+    return rule_of(threshold, weight, later=later, share=share, timed=timed, start=start)
+
+
+def words_of(events):
+    """Drawn events of one source in the words of the twin."""
+    words = {
+        naive.REQUEST: "request",
+        naive.CHANGE: "change",
+        naive.SIGNAL: ("signal", 0),
+        naive.CHANGE_SIGNAL: ("change", 0),
+    }
+    return [(event[0], event[1], words[event[2]]) for event in events]
+
+
+def assert_same_play(instance, rules, events, horizon, *, tape=None, alive=None):
+    form = CompiledThresholds(tuple(rules), coins=2**63 + 5)
+    rollout = play_form(Episode(instance, horizon, SEED, tape), form, 1)
+    twin = naive_thresholds.World(instance, events, rules, coins=form.coins, alive=alive)
+    twin.play(horizon)
+    made = list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True))
+    assert made == [(page, time) for page, time, _, _ in twin.crawls]
+    ledger = rollout.ledger
+    assert ledger.time == twin.time == horizon
+    assert ledger.crawls == len(twin.crawls)
+    assert ledger.changes_found == sum(changed for *_, changed in twin.crawls)
+    counts = ("requests", "hits", "changes", "signals")
+    assert [getattr(ledger, name) for name in counts] == [getattr(twin, name) for name in counts]
+    # The kernel adds integrals up in another order.
+    assert ledger.fresh_time == pytest.approx(twin.fresh_time, rel=1e-11)
+    assert ledger.alive_time == pytest.approx(twin.alive_time, rel=1e-11)
+    return rollout
+
+
+@pytest.mark.parametrize("name", ["uniform", "partial", "noisy", "delayed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_kernel_and_twin_make_the_same_crawls(name, seed):
+    instance = rounded(make(name, num_pages=12, bandwidth=12.0, seed=SEED))
+    horizon = 20.0
+    events = words_of(naive.drawn_events(instance, SEED, 0, horizon))
+    rule = random_rule(np.random.default_rng(seed), 12)
+    rollout = assert_same_play(instance, [rule], events, horizon)
+    assert rollout.ledger.crawls > 50
+
+
+def test_rules_follow_one_another():
+    instance = rounded(make("noisy", num_pages=10, bandwidth=10.0, seed=SEED))
+    rng = np.random.default_rng(8)
+    rules = [random_rule(rng, 10, start=start) for start in (0.0, 3.5, 7.0, 40.0)]
+    events = words_of(naive.drawn_events(instance, SEED, 0, 20.0))
+    assert_same_play(instance, rules, events, 20.0)
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_pages_are_born_and_die_amid_signals_of_several_sources(seed, sources):
+    rng = np.random.default_rng(seed)
+    counts = {"births": 40, "changes": 80, "signals": 200, "requests": 50, "deaths": 40}
+    drawn = {
+        name: (rng.uniform(0.0, 30.0, count), rng.integers(0, 6, count))
+        for name, count in counts.items()
+    }
+    drawn["signals"] = (*drawn["signals"], rng.integers(0, sources, 200))
+    alive = rng.random(6) < 0.5
+    tape = Tape.of_events(6, alive=alive, num_sources=sources, **drawn)
+    instance = Instance(
+        rng.random(6), rng.random(6), np.full((sources, 6), 0.2), 0.5, bandwidth=2.0
+    )
+    rows = []
+    for name in KINDS:
+        for time, page, *source in zip(*(list(part) for part in drawn[name]), strict=True):
+            rows.append((time, page, ("signal", source[0]) if source else name[:-1]))
+    events = sorted(rows, key=lambda row: row[0])
+    rules = [random_rule(rng, 6, sources), random_rule(rng, 6, sources, start=11.0)]
+    assert_same_play(instance, rules, events, 30.0, tape=tape, alive=alive.tolist())
+
+
+def still(num_pages=2):
+    return Instance(np.ones(num_pages), np.ones(num_pages), bandwidth=1.0)
+
+
+def played(rule, horizon=4.5, instance=None, **lists):
+    """Times and pages of the crawls of a rule on a tape written by hand."""
+    instance = instance or still(rule.threshold.size)
+    tape = Tape.of_events(instance.num_pages, **lists)
+    form = CompiledThresholds((rule,), coins=0)
+    rollout = play_form(Episode(instance, horizon, 0, tape), form, 1)
+    return list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
+
+
+def test_without_signals_crawls_are_evenly_spaced():
+    assert played(rule_of([1.0, np.inf], 0.0)) == [(float(time), 0) for time in (1, 2, 3, 4)]
+
+
+def test_a_signal_brings_its_page_forward_by_its_weight():
+    rule = rule_of([4.0, np.inf], 1.5)
+    assert played(rule, signals=([1.0, 2.0], [0, 1])) == [(2.5, 0)]
+    assert played(rule, signals=([1.0, 2.0], [0, 0])) == [(2.0, 0)]
+
+
+def test_a_signal_that_lifts_a_page_over_its_threshold_has_it_crawled_at_once():
+    assert played(rule_of([4.0], np.inf), signals=([1.25, 3.0], [0, 0])) == [(1.25, 0), (3.0, 0)]
+
+
+def test_pages_without_time_are_crawled_by_their_signals_alone():
+    rule = rule_of([2.0, np.inf], 1.0, timed=False)
+    times = [0.5, 1.0, 1.5, 2.0, 3.0]
+    assert played(rule, signals=(times, [0, 0, 0, 0, 0])) == [(1.0, 0), (2.0, 0)]
+    assert played(rule, signals=(times, [1, 1, 1, 1, 1])) == []
+
+
+def test_a_page_of_infinite_threshold_is_never_crawled_however_sure_its_signals():
+    assert played(rule_of([np.inf], np.inf), signals=([1.0], [0])) == []
+
+
+def test_the_crawl_at_the_time_of_an_event_comes_before_it():
+    rule = rule_of([1.0], 0.0)
+    form = CompiledThresholds((rule,), coins=0)
+    tape = Tape.of_events(1, changes=([1.0], [0]), requests=([1.0, 1.5], [0, 0]))
+    rollout = play_form(Episode(still(1), 1.75, 0, tape), form, 1)
+    assert rollout.times.tolist() == [1.0]
+    assert rollout.ledger.changes_found == 0
+    assert rollout.hits == 0
+    assert rollout.freshness == pytest.approx(1.0 / 1.75)
+
+
+def test_pages_due_at_once_are_crawled_from_the_lowest_on():
+    rule = rule_of([0.5, 0.5, 0.5, 0.5], 0.0)
+    assert [page for _, page in played(rule, horizon=1.25)] == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_full_logs_change_nothing(monkeypatch):
+    instance = rounded(make("noisy", num_pages=12, bandwidth=12.0, seed=SEED))
+    rule = random_rule(np.random.default_rng(1), 12)
+    events = words_of(naive.drawn_events(instance, SEED, 0, 30.0))
+    monkeypatch.setattr("crawl_envs.sim.rollouts.play.CRAWLS_AT_ONCE", 3)
+    assert_same_play(instance, [rule], events, 30.0)
+
+
+def test_delays_only_put_signals_off():
+    """Every signal arrives half a unit later, and so does every crawl that it brings about."""
+    prompt = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED)
+    late = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED, delay=Delay("constant", 0.5))
+    rule = rule_of(np.ones(5), 1.0, timed=False)
+    form = CompiledThresholds((rule,), coins=0)
+    first, second = (
+        play_form(Episode(one, horizon, SEED, None), form, 1)
+        for one, horizon in ((prompt, 20.0), (late, 20.5))
+    )
+    np.testing.assert_array_equal(first.crawls, second.crawls)
+    np.testing.assert_allclose(second.times, first.times + 0.5, rtol=1e-14)
+    assert first.crawls.size > 40
+
+
+def test_the_coin_of_two_thresholds_is_fair():
+    """A page due after 1 or 3: the share of long cycles is binomial."""
+    rule = rule_of([1.0], 0.0, later=[3.0], share=0.3)
+    form = CompiledThresholds((rule,), coins=12)
+    rollout = play_form(Episode(still(1), 40_000.0, 0, Tape.of_events(1)), form, 1)
+    gaps = np.diff(rollout.times, prepend=0.0)
+    assert set(gaps.round(9)) == {1.0, 3.0}
+    long = np.mean(gaps > 2.0)
+    assert abs(long - 0.3) < 4.0 * np.sqrt(0.3 * 0.7 / gaps.size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_agenda_knows_who_is_due_first(data):
+    """Against the minimum of a list, after every change of a time; few times, so that many tie."""
+    agenda, due = empty_agenda(7), [np.inf] * 7
+    times = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, np.inf])
+    for page, time in data.draw(st.lists(st.tuples(st.integers(0, 6), times), max_size=60)):
+        set_due(agenda, page, time)
+        due[page] = time
+        assert first_due(agenda) == min(due)
+        waiting = [page for page in range(7) if due[page] < np.inf]
+        assert sorted(agenda.heap[: agenda.size[0]].tolist()) == waiting
+        if waiting:
+            assert agenda.heap[0] == min((due[page], page) for page in waiting)[1]
+        for place, page in enumerate(agenda.heap[: agenda.size[0]]):
+            assert agenda.place[page] == place
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"threshold": np.ones(3)}, r"threshold must have shape \(2,\), got \(3,\)"),
+        ({"threshold": np.array([1.0, np.nan])}, "threshold must be >= 0, got nan"),
+        ({"threshold": np.array([1.0, 0.0])}, r"threshold must be > .* apart in time, got 0\.0"),
+        ({"threshold": np.array([1.0, 1e-18])}, "threshold must be > .* apart in time, got 1e-18"),
+        ({"signal_weight": np.ones((2, 2))}, r"signal_weight must have shape \(1, 2\)"),
+        ({"signal_weight": np.array([[1.0, -1.0]])}, r"signal_weight must be >= 0, got -1\.0"),
+        ({"later_share": np.array([0.0, 1.5])}, "later_share <= 1"),
+        ({"later_threshold": np.array([1.0, 0.5])}, "later_threshold must be >= threshold"),
+    ],
+)
+def test_what_is_no_rule_is_refused(changes, message):
+    rule = rule_of([1.0, 1.0], 0.0)._replace(**changes)
+    with pytest.raises(ValueError, match=message):
+        play_form(Episode(still(), 3.0), CompiledThresholds((rule,), 0), 1)

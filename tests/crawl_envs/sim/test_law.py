@@ -1,0 +1,142 @@
+"""Instances that draw their own events: who plays them, and that they meet the same ones."""
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs import Instance
+from crawl_envs.evaluation import play, simulate
+from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.world import World
+
+
+class Clockwork(OwnLaw):
+    """Every page changes at whole times; signals are a little late, requests come at halves."""
+
+    def draw_tape(self, rng, horizon):
+        time = np.repeat(np.arange(1.0, horizon), self.num_pages)
+        page = np.tile(np.arange(self.num_pages), time.size // self.num_pages)
+        late = time + rng.uniform(0.0, 0.3, time.size)
+        return Tape.of_events(
+            self.num_pages,
+            changes=(time, page),
+            signals=(late, page),
+            requests=(time + 0.5, page),
+        )
+
+
+def clockwork(num_pages=3, bandwidth=2.0):
+    return Clockwork(1.0, np.ones(num_pages), 0.5, 0.1, bandwidth=bandwidth)
+
+
+def env_of(**arguments):
+    return gym.make("CrawlNCIS-v0", num_pages=3, bandwidth=2.0, horizon=8.0, **arguments)
+
+
+def heard(env, seed, choose):
+    env.reset(seed=seed, options={"instance": clockwork()})
+    core, found = env.unwrapped, []
+    for slot in range(core.num_slots()):
+        log = core.last_log()
+        found += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
+        env.step(choose(slot))
+    return found, core.ledger()
+
+
+def test_no_action_alters_what_happens():
+    one, first = heard(env_of(), 3, lambda slot: slot % 3)
+    other, second = heard(env_of(), 3, lambda slot: 0)
+    assert one == other
+    assert first.changes == second.changes == 21
+    assert first.requests == second.requests == 21
+    assert first.fresh_time != second.fresh_time
+    assert one != heard(env_of(), 4, lambda slot: 0)[0]
+
+
+def test_episodes_of_a_seed_differ_and_come_again():
+    env, runs = env_of(), []
+    for seed in (5, None, 5):
+        options = {"instance": clockwork()} if seed is not None else None
+        env.reset(seed=seed, options=options)
+        runs.append([env.unwrapped.last_log().signal_time.tolist()])
+        for _ in range(10):
+            env.step(0)
+            runs[-1].append(env.unwrapped.last_log().signal_time.tolist())
+    assert runs[0] == runs[2] != runs[1]
+
+
+def test_rollouts_meet_the_same_events():
+    env = env_of()
+    env.reset(seed=7, options={"instance": clockwork()})
+    policy = policies.make("GreedyNCIS", env)
+    quick = play(env, policy, 7)
+    core = env.unwrapped
+    observation, _ = env.reset(seed=7, options={"instance": clockwork()})
+    over = False
+    while not over:
+        observation, _, _, over, _ = env.step(policy.predict(observation)[0])
+    assert quick == core.ledger()
+    rollout = simulate(clockwork(), policy, 8.0, seed=7)
+    assert rollout.ledger == quick
+
+
+def test_drawn_events_return_with_an_instance_of_rates():
+    env = env_of()
+    env.reset(seed=1, options={"instance": clockwork()})
+    plain = Instance(1.0, np.zeros(3), bandwidth=2.0)
+    env.reset(seed=1, options={"instance": plain})
+    for _ in range(10):
+        env.step(0)
+    assert env.unwrapped.ledger().changes == 0
+
+
+def test_lanes_have_tapes_of_their_own_and_states_hold_them():
+    env = gym.make_vec("CrawlNCIS-v0", num_envs=2, num_pages=3, bandwidth=2.0, horizon=8.0)
+    step = partial(env.step, np.array([0, 1]))
+
+    def logs():
+        return [env.unwrapped.last_log(lane).signal_time.tolist() for lane in range(2)]
+
+    env.reset(seed=2, options={"instance": [clockwork(), clockwork()]})
+    step()
+    state = env.unwrapped.get_state()
+    course = []
+    for _ in range(6):
+        step()
+        course.append(logs())
+    assert any(one != other for one, other in course)
+    env.reset(seed=9)
+    env.unwrapped.set_state(state)
+    again = []
+    for _ in range(6):
+        step()
+        again.append(logs())
+    assert again == course
+
+
+def test_requests_are_left_out_where_none_are_played():
+    instance, root = clockwork(), roots(0)
+    world = World(1, 3, horizon=8.0, requests=False)
+    world.set_instance(0, instance)
+    tape = instance.draw_tape(generator(root.tape, 0), 8.0)
+    world.set_tape(0, tape)
+    assert world.state.lanes["length"][0] == tape.time.size - 21
+
+
+@pytest.mark.parametrize(
+    ("tape", "told"),
+    [
+        (Tape.of_events(2), "of 3 pages and 1 sources"),
+        (Tape.of_events(3, num_sources=2), "of 3 pages and 1 sources"),
+        (Tape.of_events(3, deaths=([1.0], [0])), "no births and deaths"),
+    ],
+)
+def test_tapes_that_do_not_fit(tape, told):
+    world = World(1, 3, horizon=8.0)
+    with pytest.raises(ValueError, match=told):
+        world.set_tape(0, tape)

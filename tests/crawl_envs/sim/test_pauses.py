@@ -1,0 +1,123 @@
+"""Where compiled code pauses, so that interrupts are noticed, changes nothing that is played."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import crawl_envs  # noqa: F401
+import policies
+from crawl_envs import Instance
+from crawl_envs.evaluation import simulate
+from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
+from crawl_envs.sim.heap import empty_agenda
+from crawl_envs.sim.rollouts.rates import play_rates, rewind_coins, set_rates
+from crawl_envs.sim.rollouts.thresholds import coins_of, play_thresholds, start_cycles
+from crawl_envs.sim.state import REQUESTS
+from crawl_envs.sim.world import World
+from crawl_envs.types.compiled_policies import ThresholdRule
+
+PAGES = Instance([3.0, 1.0, 0.5], [1.0, 2.0, 0.1], 0.6, 0.2, bandwidth=0.1)
+ROOM = 1000
+
+
+def world(lanes=1, **layout):
+    """Worlds at the start of a first slot of ten units of time, with room in their logs."""
+    made = World(lanes, 3, horizon=100.0, crawls_per_slot=ROOM, **layout)
+    made.state.lanes["root"] = np.arange(lanes, dtype=np.uint64)
+    for lane in range(lanes):
+        made.set_instance(lane, PAGES)
+    while made.state.signal_log.shape[1] < ROOM:
+        made.state.lanes["logged"] = made.state.signal_log.shape[1]
+        made.grow_logs()
+    for lane in range(lanes):
+        restart(made.state, lane)
+    return made
+
+
+def assert_same(one, other):
+    for name, array in one.get_state().items():
+        np.testing.assert_array_equal(array, other.get_state()[name], name)
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_events_played_a_few_at_a_time(at_once):
+    whole, parts = world(3), world(3)
+    complete, left = advance(whole.state, AT_ONCE)
+    assert complete
+    calls, complete = 0, False
+    while not complete:
+        complete, spared = advance(parts.state, at_once)
+        calls += 1
+    played = AT_ONCE - left
+    assert calls == -(-played // at_once)
+    assert spared == at_once * calls - played
+    for made in (whole, parts):
+        close_slots(made.state)
+    assert whole.state.outcomes[REQUESTS].min() > 0.0
+    assert_same(whole, parts)
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_random_crawls_a_few_at_a_time(at_once):
+    made = []
+    for most in (AT_ONCE, at_once):
+        one = world(at_random=True)
+        rewind_coins(one.state, 0)
+        set_rates(one.state, 0, np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 1.0]))
+        status, calls = PAUSED, 0
+        while status == PAUSED:
+            status, _ = play_rates(one.state, 0, most)
+            calls += 1
+        assert status == DONE
+        made.append((one, calls))
+    (whole, once), (parts, often) = made
+    assert once == 1
+    assert often > whole.state.lanes[0]["slot_crawls"] // at_once > 1
+    assert_same(whole, parts)
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_thresholds_a_few_at_a_time(at_once):
+    rule = ThresholdRule(
+        0.0, np.array([0.5, 1.0, 2.0]), np.array([0.7, 1.0, 2.0]), np.array([0.5, 0.0, 0.0]),
+        np.ones((1, 3)), np.ones(3, np.bool_),
+    )  # fmt: skip
+    made = []
+    for most in (AT_ONCE, at_once):
+        one, agenda, target = world(), empty_agenda(3), np.zeros(3)
+        coins = coins_of(np.uint64(4))
+        start_cycles(one.state, 0, rule, target, agenda, coins)
+        status, calls = PAUSED, 0
+        while status == PAUSED:
+            status = play_thresholds(one.state, 0, rule, target, agenda, coins, most)
+            calls += 1
+        assert status == DONE
+        made.append((one, calls))
+    (whole, once), (parts, often) = made
+    assert once == 1
+    assert often > whole.state.lanes[0]["slot_crawls"] // at_once > 1
+    assert_same(whole, parts)
+
+
+MANY = AT_ONCE // 3
+"""Pages of which a few searches, or scores of all, are as much as is played at once."""
+
+
+@pytest.mark.parametrize("name", ["GreedyNCIS", "BeliefNCIS"])
+def test_searches_and_scores_go_on_after_a_pause(name):
+    """Compiled episodes that pause several times crawl as single steps do."""
+    env = gym.make("CrawlNCIS-v0", num_pages=MANY, bandwidth=60.0, horizon=1.0).unwrapped
+    observation, _ = env.reset(seed=0)
+    policy = policies.make(name, env)
+    compiled = simulate(env.instance, policies.make(name, env), 1.0)
+    if hasattr(policy, "observe"):
+        policy.observe(env.last_log())
+    for page in compiled.crawls:
+        action, _ = policy.predict(observation)
+        assert action == page
+        observation, *_ = env.step(action)
+        if hasattr(policy, "observe"):
+            policy.observe(env.last_log())
+    assert compiled.crawls.size == 60

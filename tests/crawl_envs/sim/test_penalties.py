@@ -1,0 +1,285 @@
+"""Penalties of changes that no crawl has found: the kernel against its twin, and against sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs import Instance
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.instances import make
+from crawl_envs.sim.rollouts.play import Episode, play_form
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.rewards import Objective, metrics
+from crawl_envs.types.compiled_policies import CompiledSequence, CompiledThresholds, ThresholdRule
+from crawl_envs.types.delay import Delay
+from tests.crawl_envs.sim.test_world import (
+    ACTIONS,
+    EDGES,
+    HORIZON,
+    KINDS_OF_WORLD,
+    LANES,
+    SEED,
+    assert_same_world,
+    draw_actions,
+    instances_of,
+)
+from tests.naive import pages as naive
+from tests.naive.harmonic import played_cost
+from tests.worlds import lanes_of, rated_of, single_of, vector_of
+
+EXACT = {"table": [0.0, 1.0, 1.5, 1.75], "binary": "binary", "line": (0.0, 0.5, 1.0, 1.5)}
+"""Penalties of few binary digits, so that no sum of them is rounded."""
+
+
+def harmonic(changes):
+    return math.fsum(1.0 / n for n in range(1, changes + 1))
+
+
+def function_of(penalty):
+    if isinstance(penalty, str):
+        named = {"harmonic": harmonic, "binary": lambda changes: float(changes > 0)}
+        return named[penalty]
+    return lambda changes: float(penalty[min(changes, len(penalty) - 1)])
+
+
+# Slots: the twin's worlds
+
+
+def assert_same_play(instances, penalty, *, exact=True, **form):
+    """Two episodes of random actions; times of penalty are rounded where it is not ``exact``."""
+    rng, batch = np.random.default_rng(5), form.get("batch", 1)
+    env = vector_of(instances[0], len(instances), horizon=HORIZON, penalty=penalty, **form)
+    objective = Objective("penalty")
+    for episode in range(2):
+        options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
+        observations, _ = env.reset(**options)
+        twins = [
+            naive.World(
+                one,
+                naive.drawn_events(one, SEED + lane, episode, 3.0 * HORIZON),
+                slots=batch,
+                penalty=function_of(penalty),
+            )
+            for lane, one in enumerate(instances)
+        ]
+        truncated = np.zeros(len(instances), bool)
+        while not truncated.any():
+            action = form.get("action", "page")
+            num_pages = env.lanes.num_pages
+            actions, crawls = draw_actions(rng, action, num_pages, len(instances), batch)
+            observations, _, _, truncated, _ = env.step(actions)
+            paid = objective.total(objective.terms(env.lanes._world.outcomes))
+            for lane, twin in enumerate(twins):
+                twin.play_slot(crawls[lane])
+                alive = twin.slot.alive_time
+                owed = twin.slot.penalty_time / alive if alive > 0.0 else 0.0
+                if exact:
+                    assert_same_world(env, lane, observations[lane], twin)
+                    assert paid[lane] == -owed
+                else:
+                    ledger = asdict(env.ledger(lane))
+                    assert ledger.pop("penalty_time") == pytest.approx(
+                        twin.ledger.pop("penalty_time"), rel=1e-12
+                    )
+                    assert ledger == twin.ledger
+                    twin.ledger["penalty_time"] = env.ledger(lane).penalty_time
+                    assert paid[lane] == pytest.approx(-owed, rel=1e-12)
+    return env
+
+
+@pytest.mark.parametrize("penalty", EXACT)
+@pytest.mark.parametrize("kind", KINDS_OF_WORLD)
+def test_worlds_are_the_twins(kind, penalty):
+    env = assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), EXACT[penalty])
+    assert all(env.ledger(lane).penalty_time > 0.0 for lane in range(LANES))
+
+
+@pytest.mark.parametrize("penalty", EXACT)
+@pytest.mark.parametrize("form", ACTIONS)
+def test_action_forms_pay_what_the_twin_pays(form, penalty):
+    instances = instances_of("noisy", delay=Delay("exponential", 0.5))
+    assert_same_play(instances, EXACT[penalty], **ACTIONS[form])
+
+
+@pytest.mark.parametrize("kind", ["noisy", "two sources with delays", "bandwidth steps"])
+def test_harmonic_worlds_are_the_twins(kind):
+    assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), "harmonic", exact=False)
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_edge_cases_are_the_twins(edge):
+    assert_same_play([EDGES[edge]] * 2, EXACT["table"])
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+@pytest.mark.parametrize("penalty", EXACT)
+def test_pages_that_are_born_and_die_are_the_twins(penalty, sources):
+    """A dead page costs nothing, and is born, as it is crawled, without a change."""
+    rng = np.random.default_rng(2)
+    recall = np.full((sources, 3), 1.0 / sources)
+    instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=2.0)
+    dead = 0
+    for _ in range(10):
+        lists = {
+            name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
+            for name, size in (("changes", 40), ("signals", 20), ("deaths", 6), ("births", 6))
+        }
+        lists["signals"] = (*lists["signals"], rng.integers(sources, size=20))
+        tape = Tape.of_events(3, num_sources=sources, **lists)
+        env = single_of(instance, tape=tape, horizon=8.0, penalty=EXACT[penalty])
+        twin = naive.World(
+            instance, naive.written_events(**lists), penalty=function_of(EXACT[penalty])
+        )
+        observation, _ = env.reset(seed=0)
+        for page in [None, *rng.integers(3, size=15).tolist()]:
+            if page is not None:
+                observation, *_ = env.step(page)
+                twin.play_slot([page])
+            assert_same_world(env, 0, observation, twin)
+            dead += sum(not page.alive for page in twin.pages)
+    assert dead > 0
+
+
+def test_a_penalty_by_hand():
+    """Changes at 1.25 and 1.5 of a page of weight 3, which is crawled at 2."""
+    instance = Instance([1.0, 3.0], 1.0, bandwidth=1.0)
+    tape = Tape.of_events(2, changes=([1.25, 1.5], [1, 1]))
+    lanes = lanes_of(instance, tape=tape, penalty="harmonic", horizon=4.0)
+    env = CrawlEnv(lanes, Objective("penalty"))
+    env.reset(seed=0)
+    rewards = [env.step(page)[1] for page in (0, 1, 1)]
+    # A quarter of a unit at H(1) = 1, then half of one at H(2) = 3/2, of the weight 4.
+    assert rewards == [-3.0 * (0.25 + 0.5 * 1.5) / 4.0, 0.0, 0.0]
+    ledger = env.ledger()
+    assert ledger.penalty_time == 3.0
+    assert ledger.cost == 3.0 / 4.0
+    assert ledger.penalty == 3.0 / 16.0
+    assert metrics(ledger)["cost"] == 0.75
+    assert metrics(ledger)["penalty"] == 3.0 / 16.0
+
+
+def test_binary_staleness_is_what_is_not_fresh():
+    env = vector_of(instances_of("noisy")[0], LANES, penalty="binary", horizon=HORIZON)
+    env.reset(seed=SEED, options={"instance": instances_of("noisy")})
+    for slot in range(env.num_slots(0)):
+        env.step(np.full(LANES, slot % 3))
+    for lane in range(LANES):
+        ledger = env.ledger(lane)
+        assert ledger.penalty == pytest.approx(1.0 - ledger.freshness, rel=1e-13)
+        assert 0.0 < ledger.penalty < 1.0
+
+
+def test_without_a_penalty_there_is_no_cost():
+    env = single_of(Instance([1.0, 2.0], 1.0, bandwidth=1.0))
+    env.reset(seed=0)
+    env.step(0)
+    ledger = env.ledger()
+    assert ledger.penalty_time is None
+    assert math.isnan(ledger.cost)
+    assert math.isnan(ledger.penalty)
+    assert "cost" not in metrics(ledger)
+
+
+def test_a_cost_before_any_time_is_not_a_number():
+    env = rated_of(Instance([1.0, 2.0], 1.0, bandwidth=1.0), penalty="harmonic")
+    env.reset(seed=0)
+    assert env.ledger().penalty_time == 0.0
+    assert math.isnan(env.ledger().cost)
+    assert math.isnan(env.ledger().penalty)
+
+
+@pytest.mark.parametrize("penalty", ["harmonic", "binary", (0.0, 0.1, 0.15)])
+def test_no_reward_is_above_zero(penalty):
+    """Where every page is fresh nothing is paid, but for the rounding of sums of weights."""
+    rng, below = np.random.default_rng(0), 0
+    for _ in range(50):
+        changes = (1.0 + rng.random(15) / 2.0, rng.integers(5, size=15))
+        lanes = lanes_of(
+            Instance(rng.random(5), 1.0, bandwidth=1.0),
+            tape=Tape.of_events(5, changes=changes),
+            penalty=penalty,
+            horizon=12.0,
+        )
+        env = CrawlEnv(lanes, Objective("penalty"))
+        env.reset(seed=0)
+        rewards = [env.step(int(page))[1] for page in [0, *rng.permutation(5), 0]]
+        assert -1e-14 < rewards[-1] <= 0.0
+        assert max(rewards) <= 0.0
+        below += env.lanes._world.state.lanes[0]["penalty_weight"] < 0.0
+    assert below > 0  # else nothing was tried
+
+
+# Brute force: the changes of a tape and the crawls of a log
+
+
+def changes_of(instance, seed, until):
+    """The (time, page) of all changes; CHANGE is the lowest bit of a kind below births."""
+    return [
+        (time, page)
+        for time, page, kind in naive.drawn_events(instance, seed, 0, until)
+        if kind % 2
+    ]
+
+
+@pytest.mark.parametrize("kind", ["uniform", "noisy", "mixed"])
+def test_the_harmonic_cost_is_the_sum_over_changes(kind):
+    instance = make(kind, num_pages=7, bandwidth=5.0, seed=SEED)
+    env = single_of(instance, horizon=60.0, penalty="harmonic")
+    env.reset(seed=SEED)
+    rng, crawls, over = np.random.default_rng(0), [], False
+    while not over:
+        *_, over, _ = env.step(int(rng.integers(5)))  # two pages are never crawled
+        log = env.last_log()
+        crawls += zip(log.time.tolist(), log.page.tolist(), strict=True)
+    ledger = env.ledger()
+    # A change at the time of a crawl never happens here.
+    brute = played_cost(instance.importance, changes_of(instance, SEED, 100.0), crawls, ledger.time)
+    assert ledger.cost == pytest.approx(brute, rel=1e-12)
+
+
+def test_the_harmonic_cost_of_compiled_forms():
+    instance = make("noisy", num_pages=7, bandwidth=5.0, seed=SEED)
+    ones = np.ones(7)
+    rule = ThresholdRule(0.0, ones, ones, 0.0 * ones, np.full((1, 7), 0.5), ones > 0.0)
+    forms = {
+        "sequence": CompiledSequence(np.arange(5)),
+        "answers": CompiledSequence(np.arange(7), np.full(7, 0.3)),
+        "thresholds": CompiledThresholds((rule,), 5),
+        "index": policies.GreedyNCIS(_bound(instance)).compile(
+            instance.problem(), 200, np.random.default_rng(0)
+        ),
+    }
+    costs = set()
+    for form in forms.values():
+        rollout = play_form(Episode(instance, 40.0, SEED, penalty="harmonic"), form, 200)
+        assert rollout.crawls.size > 100
+        crawls = list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
+        changes = changes_of(instance, SEED, 60.0)
+        brute = played_cost(instance.importance, changes, crawls, rollout.ledger.time)
+        assert rollout.ledger.cost == pytest.approx(brute, rel=1e-12)
+        costs.add(round(brute, 6))
+    assert len(costs) == len(forms)
+
+
+def _bound(instance):
+    """An environment in which an instance is set."""
+    env = single_of(instance)
+    env.reset(seed=SEED)
+    return env
+
+
+def test_a_penalty_changes_nothing_but_the_cost():
+    turns = CompiledSequence(np.arange(7))
+    instance = make("noisy", num_pages=7, bandwidth=5.0, seed=SEED)
+    with_one, without = (
+        asdict(play_form(Episode(instance, 20.0, SEED, penalty=penalty), turns, 100).ledger)
+        for penalty in ("harmonic", None)
+    )
+    assert with_one.pop("penalty_time") > 0.0
+    assert without.pop("penalty_time") is None
+    assert with_one == without

@@ -1,0 +1,514 @@
+"""The kernel and its twin play the same worlds, bit for bit.
+
+Parameters are rounded to ten binary digits, so that sums of them are exact in any order; nothing
+else is compared with a tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+import numpy as np
+import pytest
+
+from crawl_envs import Instance
+from crawl_envs.instances import make
+from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.world import LOG_CAPACITY, World
+from crawl_envs.types.delay import Delay
+from tests.naive import pages as naive
+from tests.worlds import rounded, single_of, vector_of
+
+PAGES, LANES, RATE, HORIZON = 6, 3, 6.0, 4.0
+SEED = 11
+
+KINDS_OF_WORLD = {
+    "uniform": {"name": "uniform"},
+    "partial": {"name": "partial"},
+    "noisy": {"name": "noisy"},
+    "delayed": {"name": "delayed"},
+    "delay 0": {"name": "noisy", "delay": Delay("constant", 0.0)},
+    "constant delay": {"name": "noisy", "delay": Delay("constant", 0.4)},
+    "exponential delay": {"name": "noisy", "delay": Delay("exponential", 0.5)},
+    "poisson delay in time": {"name": "noisy", "delay": Delay("poisson", 1.5, 1.0)},
+    "poisson delay in slots": {
+        "name": "partial",
+        "delay": Delay("poisson", 3.0 / RATE, 1.0 / RATE),
+    },
+    "two sources": {"name": "sources"},
+    "two sources with delays": {"name": "sources", "delay": Delay("exponential", 0.5)},
+    "three sources": {"name": "sources", "num_sources": 3, "delay": Delay("poisson", 1.5, 1.0)},
+    "bandwidth steps": {"name": "noisy", "bandwidth_steps": ((0.7, 12.0), (2.1, 2.5))},
+}
+ACTIONS = {
+    "page": {"action": "page"},
+    "scores": {"action": "scores"},
+    "scores in threes": {"action": "scores", "batch": 3},
+    "refresh": {"action": "refresh"},
+}
+
+
+def instances_of(name, **more):
+    """An instance for each lane, of few digits."""
+    more = {"num_pages": PAGES, "bandwidth": RATE, **more}
+    return [rounded(make(name, seed=SEED + lane, **more)) for lane in range(LANES)]
+
+
+def draw_actions(rng, action, num_pages, num_lanes, batch=1):
+    """A batch of actions, and the pages that they crawl."""
+    if action == "page":
+        pages = rng.integers(num_pages, size=num_lanes)
+        return pages, [[int(page)] for page in pages]
+    if action == "refresh":
+        bits = (rng.random((num_lanes, num_pages)) < 0.3).astype(np.int8)
+        return bits, [[page for page in range(num_pages) if row[page]] for row in bits]
+    # Few levels, so that ties are common.
+    scores = (rng.integers(-2, 3, size=(num_lanes, num_pages)) / 2.0).astype(np.float32)
+    ranked = [sorted(range(num_pages), key=lambda page: (-row[page], page)) for row in scores]
+    return scores, [order[:batch] for order in ranked]
+
+
+def twins_of(instances, episode, until, slots=1):
+    return [
+        naive.World(one, naive.drawn_events(one, SEED + lane, episode, until), slots=slots)
+        for lane, one in enumerate(instances)
+    ]
+
+
+def assert_same_ledger(ledger, twin):
+    assert asdict(ledger) == twin.ledger
+
+
+def assert_same_log(log, twin):
+    crawls = list(
+        zip(
+            log.page.tolist(),
+            log.time.tolist(),
+            log.elapsed.tolist(),
+            log.signals.T.tolist(),
+            log.changed.tolist(),
+            log.probe.tolist(),
+            strict=True,
+        )
+    )
+    wasted = [elapsed is None for _, _, elapsed, *_ in twin.slot.crawls]
+    if any(wasted):  # whose elapsed time has a test of its own
+        crawls = [
+            (page, time, None if lost else elapsed, *rest)
+            for (page, time, elapsed, *rest), lost in zip(crawls, wasted, strict=True)
+        ]
+    assert crawls == twin.slot.crawls
+    arrived = (log.signal_page, log.signal_time, log.signal_source)
+    signals = list(zip(*(column.tolist() for column in arrived), strict=True))
+    assert signals == twin.slot.signals
+
+
+def assert_same_tracker(tracker, twin):
+    assert tracker.time == twin.time
+    alive = [page.alive for page in twin.pages]
+    assert tracker.alive.tolist() == alive
+    assert tracker.elapsed.tolist() == [
+        twin.time - page.since if page.alive else 0.0 for page in twin.pages
+    ]
+    assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
+    assert tracker.changed.tolist() == [page.found for page in twin.pages]
+
+
+def assert_same_observation(observation, twin, features, horizon):
+    seen = [twin.seen(number, horizon) for number in range(len(twin.pages))]
+    expected = np.array([[page[name] for name in features] for page in seen], np.float32)
+    assert np.array_equal(observation, expected)
+
+
+def assert_same_world(env, lane, observation, twin):
+    """Everything that is seen or counted of a lane is what its twin says."""
+    assert_same_observation(observation, twin, env.features, env.lanes.horizon)
+    assert_same_tracker(env.tracker(lane), twin)
+    assert_same_ledger(env.ledger(lane), twin)
+    assert_same_log(env.last_log(lane), twin)
+
+
+def assert_same_play(instances, *, episodes=2, horizon=HORIZON, until=None, **form):
+    """Play two episodes of random actions in the kernel and in the twin, side by side."""
+    rng = np.random.default_rng(5)
+    batch = form.get("batch", 1)
+    env = vector_of(instances[0], len(instances), horizon=horizon, **form)
+    for episode in range(episodes):
+        if episode == 0:
+            observations, _ = env.reset(seed=SEED, options={"instance": instances})
+        else:
+            observations, _ = env.reset()
+        until = 3.0 * horizon if until is None else until
+        twins = twins_of(instances, episode, until, slots=batch)
+        for lane, twin in enumerate(twins):
+            assert_same_world(env, lane, observations[lane], twin)
+        truncated = np.zeros(len(instances), bool)
+        steps = 0
+        while not truncated.any():
+            actions, crawls = draw_actions(
+                rng, form.get("action", "page"), env.lanes.num_pages, len(instances), batch
+            )
+            observations, rewards, _, truncated, info = env.step(actions)
+            steps += 1
+            for lane, twin in enumerate(twins):
+                twin.play_slot(crawls[lane])
+                assert twin.time < until
+                assert_same_world(env, lane, observations[lane], twin)
+                assert rewards[lane] == twin.freshness()
+                assert info["requests"][lane] == twin.slot.requests
+                assert info["hits"][lane] == twin.slot.hits
+        assert steps == env.num_slots(0) // batch
+    return env
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_WORLD)
+def test_worlds_are_the_twins(kind):
+    env = assert_same_play(instances_of(**KINDS_OF_WORLD[kind]))
+    ledger = env.ledger(0)
+    assert ledger.changes_found > 0
+    assert ledger.hits > 0
+    assert (ledger.signals > 0) == (kind != "uniform")
+
+
+@pytest.mark.parametrize("form", ACTIONS)
+@pytest.mark.parametrize(
+    "kind", ["bandwidth steps", "exponential delay", "two sources with delays"]
+)
+def test_action_forms_crawl_what_the_twin_crawls(kind, form):
+    assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), **ACTIONS[form])
+
+
+EDGES = {
+    "static pages": Instance([1.0, 0.5], 0.0, 0.5, [0.0, 1.0], bandwidth=4.0),
+    "nobody asks": Instance(0.0, [1.0, 2.0], 0.5, 0.5, bandwidth=4.0),
+    "one page nobody asks for": Instance([0.0, 2.0], 1.0, 0.5, 0.5, bandwidth=4.0),
+    "every change signalled": Instance([1.0, 0.5], [1.0, 2.0], 1.0, bandwidth=4.0),
+    "one page": Instance(1.5, 2.0, 0.5, 0.5, bandwidth=4.0),
+    "two sources tell of every change": Instance(
+        [1.0, 0.5],
+        [1.0, 2.0],
+        [[0.25, 0.75], [0.75, 0.25]],
+        [[1.0, 0.5], [0.0, 2.0]],
+        bandwidth=4.0,
+    ),
+    "nothing ever happens": Instance([0.0, 0.0], 0.0, bandwidth=4.0),
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_edge_cases_are_the_twins(edge):
+    assert_same_play([EDGES[edge]] * 2)
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 64])
+@pytest.mark.parametrize("delay", [None, Delay("exponential", 0.5)], ids=["prompt", "delayed"])
+def test_blocks_of_any_size_play_the_twins_world(monkeypatch, block, delay):
+    monkeypatch.setattr("crawl_envs.worlds.pages.lanes.World", partial(World, block=block))
+    env = assert_same_play(instances_of("noisy", delay=delay), episodes=1)
+    assert env.get_state()["world"]["tape"].shape == (LANES, block)
+
+
+def test_long_slots_make_the_log_of_signals_grow():
+    """Hundreds of signals per slot in one lane, a handful in the next, none in the last."""
+    instances = [
+        Instance([1.0, 0.5], 1.0, 0.5, false_rate, bandwidth=1.0, delay=delay)
+        for false_rate, delay in (
+            ([200.0, 30.0], None),
+            ([2.0, 1.0], Delay("constant", 0.5)),
+            ([0.0, 0.0], None),
+        )
+    ]
+    env = assert_same_play(instances)
+    room = env.get_state()["world"]["signal_log"].shape[1]
+    assert room > 200 > LOG_CAPACITY
+
+
+def test_a_log_that_is_exactly_full_loses_nothing():
+    """Slots of one less, as many, and one more signals than were provided for."""
+    instance = Instance([1.0], 1.0, bandwidth=1.0)
+    for extra in (-1, 0, 1):
+        times = np.linspace(1.1, 1.9, LOG_CAPACITY + extra)
+        lists = {"signals": (times, np.zeros(times.size, int)), "requests": ([1.95], [0])}
+        env = single_of(instance, tape=Tape.of_events(1, **lists))
+        twin = naive.World(instance, naive.written_events(**lists))
+        env.reset(seed=0)
+        for _ in range(3):
+            env.step(0)
+            twin.play_slot([0])
+            assert_same_log(env.last_log(), twin)
+            assert_same_ledger(env.ledger(), twin)
+
+
+def test_counts_beyond_the_cap_are_whole_for_the_tracker():
+    instance = Instance([1.0], 0.0, 0.0, 3000.0, bandwidth=1.0)
+    env = assert_same_play([instance], episodes=1)
+    env.reset(seed=0)
+    observation, *_ = env.step(np.array([0]))
+    tracker = env.tracker(0)
+    assert tracker.signals[0] > 1000.0 == observation[0, 0, env.features.index("signals")]
+
+
+def test_lanes_share_nothing():
+    """A lane plays the same world alone and between others."""
+    instances = instances_of("noisy", delay=Delay("exponential", 0.5))
+    batch = vector_of(instances[0], LANES)
+    batch.reset(seed=SEED, options={"instance": instances})
+    alone = vector_of(instances[0], 1)
+    alone.reset(seed=SEED + 1, options={"instance": instances[1]})
+    for slot in range(20):
+        batch.step(np.array([0, slot % PAGES, 3]))
+        alone.step(np.array([slot % PAGES]))
+        assert batch.ledger(1) == alone.ledger(0)
+
+
+# Hand-written tapes
+
+
+def assert_same_tape_play(instance, lists, crawls, alive=True, **more):
+    """Play a hand-written tape, page by page, in the kernel and in the twin."""
+    num_pages = instance.num_pages
+    tape = Tape.of_events(num_pages, alive=alive, **lists)
+    env = single_of(instance, tape=tape, **more)
+    twin = naive.World(instance, naive.written_events(**lists), alive=tape.alive.tolist())
+    observation, info = env.reset(seed=0)
+    rewards = []
+    for page in [None, *crawls]:
+        if page is not None:
+            observation, reward, _, _, info = env.step(page)
+            twin.play_slot([page])
+            assert reward == twin.freshness()
+            rewards.append(reward)
+        assert_same_world(env, 0, observation, twin)
+        living = [page.alive for page in twin.pages]
+        assert info["action_mask"].tolist() == [int(there) for there in living]
+        assert info["action_mask"].dtype == np.int8
+        assert env.action_masks().tolist() == living
+    return env, rewards
+
+
+TWO = Instance([1.0, 3.0], 1.0, bandwidth=1.0)
+
+
+def test_freshness_of_a_change_in_mid_slot():
+    lists = {"changes": ([1.25], [1]), "requests": ([1.125, 1.5, 1.75], [1, 1, 0])}
+    env, rewards = assert_same_tape_play(TWO, lists, [0, 1, 0])
+    # Weight 3 of 4 goes stale after a quarter of the slot, and is crawled at 2.
+    assert rewards == [1.0 - 0.75 * 0.75, 1.0, 1.0]
+    ledger = env.ledger()
+    assert (ledger.requests, ledger.hits, ledger.changes, ledger.changes_found) == (3, 2, 1, 1)
+    assert ledger.freshness == 1.0 - 0.75 * 0.75 / 4.0
+
+
+def test_an_event_at_the_time_of_a_crawl_comes_after_it():
+    """What happens before t_j is seen at t_j; what happens at t_j meets the crawled page."""
+    lists = {
+        "changes": ([1.0, 2.0], [0, 0]),
+        "signals": ([1.0, 2.0], [0, 0]),
+        "requests": ([1.0], [0]),
+    }
+    env, rewards = assert_same_tape_play(TWO, lists, [0, 0, 0, 0])
+    assert rewards == [0.75, 0.75, 1.0, 1.0]
+    assert env.ledger().hits == 0  # at time 1 the change comes before the request
+
+
+def test_changes_repeated_before_a_crawl_count_each_but_are_found_once():
+    lists = {"changes": ([1.25, 1.5, 1.75], [1, 1, 1]), "signals": ([1.5, 1.75], [1, 1])}
+    env, rewards = assert_same_tape_play(TWO, lists, [0, 1, 1])
+    ledger = env.ledger()
+    assert (ledger.changes, ledger.changes_found, ledger.signals) == (3, 1, 2)
+    assert rewards == [1.0 - 0.75 * 0.75, 1.0, 1.0]
+
+
+def test_births_and_deaths():
+    lists = {
+        "births": ([0.5, 2.25], [1, 2]),
+        "deaths": ([3.5, 4.0], [0, 1]),
+        "changes": ([0.25, 0.75, 2.5, 3.25, 3.75], [1, 1, 2, 0, 0]),
+        "signals": ([0.25, 0.75, 2.5, 3.75], [1, 1, 2, 0]),
+        "requests": ([0.25, 0.625, 0.875, 2.75, 3.625], [1, 1, 1, 2, 0]),
+    }
+    instance = Instance([1.0, 2.0, 4.0], 1.0, bandwidth=1.0)
+    env, _ = assert_same_tape_play(
+        instance, lists, [0, 1, 2, 1, 1], alive=[True, False, False], horizon=6.0
+    )
+    # Before its birth and after its death nothing happens to a page.
+    ledger = env.ledger()
+    assert (ledger.changes, ledger.signals, ledger.requests, ledger.hits) == (3, 2, 3, 1)
+    assert ledger.wasted == 1
+    assert ledger.crawls == 5
+
+
+def test_a_page_may_be_born_again():
+    lists = {
+        "deaths": ([1.5, 4.25], [0, 0]),
+        "births": ([2.5], [0]),
+        "changes": ([1.25, 3.25], [0, 0]),
+        "signals": ([1.25], [0]),
+    }
+    assert_same_tape_play(TWO, lists, [1, 0, 1, 0, 0], horizon=6.0)
+
+
+def test_no_page_at_all_earns_nothing():
+    lists = {"deaths": ([1.5, 1.5], [0, 1])}
+    _, rewards = assert_same_tape_play(TWO, lists, [0, 0, 1])
+    assert rewards == [1.0, 0.0, 0.0]
+
+
+def test_random_tapes_are_the_twins():
+    """Random events, many of them at one time or at the time of a crawl."""
+    rng = np.random.default_rng(0)
+    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
+    for _ in range(20):
+        lists = {
+            name: (rng.integers(1, 64, size) / 8.0, rng.integers(4, size=size))
+            for name, size in (("changes", 20), ("signals", 30), ("requests", 40))
+        }
+        # Page 3 is there from time 2 to time 5.
+        lists["births"], lists["deaths"] = ([2.0], [3]), ([5.0], [3])
+        crawls = rng.choice([0, 1, 2], 20).tolist()
+        alive = [True, True, True, False]
+        assert_same_tape_play(instance, lists, crawls, alive=alive, horizon=8.0)
+
+
+def test_random_tapes_of_several_sources_are_the_twins():
+    """Also pages that are born, die, and are born again within a slot."""
+    rng = np.random.default_rng(1)
+    for num_sources in (2, 3, 15):
+        recall = np.full((num_sources, 3), 1.0 / num_sources)
+        instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=1.0)
+        for _ in range(8):
+            lists = {
+                name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
+                for name, size in (("changes", 20), ("signals", 60), ("deaths", 8), ("births", 8))
+            }
+            lists["signals"] = (*lists["signals"], rng.integers(num_sources, size=60))
+            tape = Tape.of_events(3, num_sources=num_sources, **lists)
+            env = single_of(instance, tape=tape, horizon=8.0, action="refresh")
+            twin = naive.World(instance, naive.written_events(**lists))
+            observation, _ = env.reset(seed=0)
+            assert_same_world(env, 0, observation, twin)
+            for _ in range(7):
+                bits = (rng.random(3) < 0.4).astype(np.int8)
+                observation, *_ = env.step(bits)
+                twin.play_slot(np.flatnonzero(bits).tolist())
+                assert_same_world(env, 0, observation, twin)
+
+
+def test_many_signals_of_several_sources_make_the_log_grow():
+    false = np.array([[200.0], [30.0]])
+    delayed, prompt = (
+        Instance([1.0], 1.0, [[0.25], [0.5]], false, bandwidth=1.0, delay=delay)
+        for delay in (Delay("constant", 0.5), None)
+    )
+    env = assert_same_play([delayed, prompt])
+    assert env.get_state()["world"]["signal_log"].shape[1] > 200 > LOG_CAPACITY
+
+
+def test_births_of_the_living_and_deaths_of_the_dead_change_nothing():
+    lists = {"births": ([1.5], [0]), "deaths": ([2.25, 2.5], [1, 1])}
+    assert_same_tape_play(TWO, lists, [1, 0, 0])
+
+
+def test_pages_that_do_not_exist_show_no_elapsed_time():
+    tape = Tape.of_events(2, births=([2.5], [1]), deaths=([1.5], [0]), alive=[True, False])
+    env = single_of(TWO, tape=tape)
+    column = env.features.index("elapsed")
+    observation, _ = env.reset(seed=0)
+    assert observation[:, column].tolist() == [1.0, 0.0]
+    observation, *_ = env.step(1)
+    assert observation[:, column].tolist() == [0.0, 0.0] == env.tracker().elapsed.tolist()
+
+
+def test_the_log_of_a_wasted_crawl_says_nothing_of_the_page():
+    """A learner would take a time without a change for an observation of the page."""
+    env = single_of(TWO, tape=Tape.of_events(2, deaths=([1.5], [0])))
+    env.reset(seed=0)
+    env.step(1)
+    env.step(0)
+    log = env.last_log()
+    assert (log.page.tolist(), log.time.tolist(), log.changed.tolist()) == ([0], [2.0], [False])
+    assert (log.elapsed.tolist(), log.signals.tolist()) == ([0.0], [0])
+
+
+def test_freshness_without_a_fresh_page_is_zero():
+    weights = [0.1, 0.2, 0.3, 0.7, 0.15]
+    tape = Tape.of_events(5, changes=([0.1, 0.2, 0.3, 0.4, 0.5], range(5)))
+    env = single_of(Instance(weights, 1.0, bandwidth=1.0), tape=tape, action="refresh")
+    env.reset(seed=0)
+    _, reward, *_ = env.step(np.zeros(5, np.int8))
+    assert reward == 0.0
+
+
+def test_all_lanes_play_one_recorded_tape():
+    tape = Tape.of_events(2, changes=([0.5, 1.5], [0, 1]), requests=([1.75], [0]))
+    env = vector_of(TWO, 2, tape=tape)
+    env.reset(seed=0)
+    env.step(np.array([0, 1]))
+    assert env.ledger(0).changes == env.ledger(1).changes == 2
+    assert (env.ledger(0).hits, env.ledger(1).hits) == (1, 0)
+    for _ in range(2):
+        env.reset()
+        env.step(np.array([0, 1]))
+        assert env.ledger(0).hits == 1
+
+
+# The clock
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "steps"),
+    [(3.0, ()), (0.7, ((2.0, 5.0),)), (10.0, ((0.05, 1.0), (3.3, 0.1), (50.0, 7.0)))],
+)
+def test_slots_are_the_twins(bandwidth, steps):
+    rows = clock_rows(bandwidth, steps)
+    times = [slot_time(rows, slot) for slot in range(200)]
+    assert times == [naive.slot_time(bandwidth, steps, slot) for slot in range(200)]
+    assert times[0] == 0.0
+    assert np.all(np.diff(times) > 0.0)
+    # The bandwidth's integral up to a slot is its number.
+    starts = [0.0, *(time for time, _ in steps)]
+    rates = [bandwidth, *(rate for _, rate in steps)]
+    ends = [*starts[1:], np.inf]
+    for slot, time in enumerate(times):
+        allowed = sum(
+            max(0.0, min(time, end) - start) * rate
+            for start, end, rate in zip(starts, ends, rates, strict=True)
+        )
+        assert allowed == pytest.approx(slot, rel=1e-12, abs=1e-12)
+
+
+def test_slots_until_the_horizon():
+    assert slots_until(clock_rows(100.0), 10.0) == 1000
+    assert slots_until(clock_rows(0.1), 30.0) == 3  # 0.1 * 30 is a little above 3
+    assert slots_until(clock_rows(3.0), 0.1 + 0.2 + 0.7) == 3  # a little below 1
+    assert slots_until(clock_rows(2.0), 1.4) == 2
+    assert slots_until(clock_rows(2.0, ((1.0, 4.0),)), 2.0) == 6
+    assert slots_until(clock_rows(2.0, ((1.0, 4.0),)), 1.0) == 2
+    assert slots_until(clock_rows(2.0), 0.4) == 0
+
+
+@pytest.mark.parametrize("num_sources", [1, 3])
+def test_the_table_of_a_state_leads_to_its_arrays(num_sources):
+    """What a kernel makes of the addresses is what Python put there: every array, every field."""
+    world = World(3, 4, num_sources=num_sources, num_features=2, crawls_per_slot=2, block=8)
+    quality = (np.full((num_sources, 4), 0.25), 0.5)
+    for lane in range(3):
+        steps = ((1.0, 2.0),) if lane else ()
+        delay = Delay("constant", 1.0)
+        world.set_instance(
+            lane,
+            Instance(np.ones(4), 1.0, *quality, bandwidth=1.0, bandwidth_steps=steps, delay=delay),
+        )
+    rng = np.random.default_rng(0)
+    for array in world.state:
+        array.view(np.uint8)[...] = rng.integers(0, 2, array.view(np.uint8).shape, np.uint8)
+    found = state_at(world.table)
+    assert found._fields == world.state._fields
+    for name, mine, theirs in zip(State._fields, world.state, found, strict=True):
+        assert mine.dtype == theirs.dtype, name
+        assert mine.shape == theirs.shape, name
+        assert mine.ctypes.data == theirs.ctypes.data, name
+        assert mine.tobytes() == theirs.tobytes(), name

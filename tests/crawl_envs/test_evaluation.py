@@ -1,0 +1,365 @@
+"""simulate = step loop; published sequences; rows and intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from scipy import stats
+
+import crawl_envs
+import policies
+from crawl_envs import instances
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, summarize
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import Instance
+from crawl_envs.types.compiled_policies import CompiledIndex
+from crawl_envs.worlds.pages.lanes import Lanes
+
+REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference"
+needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference numbers here")
+
+INDEX_POLICIES = (
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyNCIS",
+    "GreedyNCISApprox",
+    "RoundRobin",
+)
+
+
+SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
+
+
+class Fixed:
+    """A generator that always draws the same instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.num_pages = instance, instance.num_pages
+
+    def __call__(self, rng):
+        return self.instance
+
+
+def stepped(env: gymnasium.Env, policy, seed: int) -> list[int]:
+    observation, _ = env.reset(seed=seed)
+    pages, over = [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        pages.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    return pages
+
+
+@pytest.mark.parametrize("instance", ["uniform", "partial", "noisy", "delayed"])
+@pytest.mark.parametrize("name", SLOTTED)
+def test_simulate_makes_the_crawls_of_the_step_loop(name, instance):
+    arguments = {"num_pages": 60, "bandwidth": 20.0, "instance": instance}
+    env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
+    env.reset(seed=4)
+    pages = stepped(env, policies.make(name, env), seed=4)
+    rollout = simulate(
+        instances.make(instance, num_pages=60, bandwidth=20.0, seed=4),
+        policies.make(name, env),
+        12.0,
+        seed=4,
+    )
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger == env.unwrapped.ledger()
+
+
+@pytest.mark.parametrize("name", INDEX_POLICIES)
+def test_simulate_on_a_trace_with_births_and_deaths(name):
+    env = gymnasium.make("CrawlTrace-v0", days_per_crawl=5.0)
+    env.reset(seed=0)
+    pages = stepped(env, policies.make(name, env), seed=0)
+    lanes = env.unwrapped.lanes
+    rollout = simulate(
+        env.unwrapped.instance, policies.make(name, env), lanes.horizon, 0, lanes.tape
+    )
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger == env.unwrapped.ledger()
+    assert rollout.ledger.wasted == 0
+
+
+@pytest.mark.parametrize("window", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_simulate_where_pages_are_reborn_amid_signals(seed, window):
+    """Random tapes with many deaths, rebirths and signals of few pages."""
+    rng = np.random.default_rng(seed)
+    lists = {
+        name: (rng.uniform(0.0, 30.0, count), rng.integers(0, 6, count))
+        for name, count in (("births", 60), ("deaths", 60), ("signals", 200), ("changes", 60))
+    }
+    tape = Tape.of_events(6, alive=rng.random(6) < 0.5, **lists)
+    instance = Instance(rng.random(6), rng.random(6), 0.6, 0.5, bandwidth=2.0)
+    lanes = Lanes(1, Fixed(instance), action_form("page", 6), horizon=30.0, tape=tape)
+    env = CrawlEnv(lanes, Objective())
+    env.reset(seed=0)
+    pages = stepped(env, policies.make("GreedyNCIS", env, delay_window=window), seed=0)
+    policy = policies.make("GreedyNCIS", env, delay_window=window)
+    rollout = simulate(instance, policy, 30.0, tape=tape)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger == env.ledger()
+
+
+def test_simulate_with_delay_window_and_bandwidth_steps():
+    arguments = {
+        "num_pages": 30,
+        "bandwidth": 10.0,
+        "bandwidth_steps": ((5.0, 25.0), (9.0, 4.0)),
+        "delay": {"kind": "exponential", "mean": 0.3},
+    }
+    env = gymnasium.make("CrawlNCIS-v0", instance="noisy", horizon=14.0, **arguments)
+    env.reset(seed=1)
+    pages = stepped(env, policies.make("GreedyNCIS", env, delay_window=0.4), seed=1)
+    rollout = simulate(
+        instances.make("noisy", seed=1, **arguments),
+        policies.make("GreedyNCIS", env, delay_window=0.4),
+        14.0,
+        seed=1,
+    )
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    plain = simulate(
+        instances.make("noisy", seed=1, **arguments), policies.make("GreedyNCIS", env), 14.0, 1
+    )
+    assert not np.array_equal(plain.crawls, rollout.crawls)
+
+
+@pytest.mark.parametrize("num_pages", [1, 2, 7, 300, 2000])
+def test_lazy_search_equals_dense_argmax(num_pages):
+    """Against a plain argmax of the compiled value over all pages, at every slot."""
+    instance = instances.make("noisy", num_pages=num_pages, bandwidth=50.0, seed=9)
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=50.0, instance="noisy")
+    env.reset(seed=9)
+    policy = policies.make("GreedyNCIS", env)
+    rollout = simulate(instance, policy, 10.0, seed=9)
+    form = policy.compile(instance.problem(), 500, np.random.default_rng(0))
+    assert isinstance(form, CompiledIndex)
+    for slot, page in enumerate(rollout.crawls[:200]):
+        tracker = env.unwrapped.tracker()
+        values = [
+            form.value(form.parameters, i, tracker.elapsed[i], tracker.signals[i])
+            for i in range(num_pages)
+        ]
+        assert int(np.argmax(values)) == page, slot
+        env.step(page)
+
+
+def test_simulate_grows_the_log_of_signals():
+    """Some slots bring far more signals than are provided for at first."""
+    instance = Instance(1.0, np.ones(50), 0.5, 40.0, bandwidth=2.0)
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=50, bandwidth=2.0)
+    env.reset(seed=3, options={"instance": instance})
+    policy = policies.make("GreedyNCIS", env)
+    pages = []
+    for _ in range(15):
+        action, _ = policy.predict(env.unwrapped.lanes.observation(0))
+        pages.append(int(action))
+        env.step(action)
+    rollout = simulate(instance, policies.make("GreedyNCIS", env), 7.5, seed=3)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger.signals > 10_000
+
+
+def reference_worlds():
+    path = REFERENCE / "ncis_events.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def tape_of(world, delayed: bool) -> Tape:
+    """The events of a reference world; signals are signalled changes, then false signals."""
+    events = world["events"]
+    change_time, change_page = np.array(events["change_t"]), np.array(events["change_page"])
+    signalled = np.array(events["change_signalled"], bool)
+    times = np.concatenate([change_time[signalled], events["false_t"]])
+    pages = np.concatenate([change_page[signalled], events["false_page"]]).astype(int)
+    if delayed:
+        times = times + np.array(events["delays"])
+    return Tape.of_events(
+        world["m"],
+        changes=(change_time, change_page),
+        signals=(times, pages),
+        requests=(events["request_t"], events["request_page"]),
+    )
+
+
+REFERENCE_POLICIES = {
+    "GREEDY": ("Greedy", {}),
+    "GREEDY-CIS-I1": ("GreedyCIS", {"reading": "I1"}),
+    "GREEDY-CIS-I2": ("GreedyCIS", {"reading": "I2"}),
+    "GREEDY-CIS-I3": ("GreedyCIS", {"reading": "I3"}),
+    "GREEDY-NCIS": ("GreedyNCIS", {}),
+    "APPROX-1": ("GreedyNCISApprox", {"terms": 1}),
+    "APPROX-2": ("GreedyNCISApprox", {"terms": 2}),
+}
+
+
+@needs_reference
+@pytest.mark.parametrize("world", reference_worlds(), ids=lambda world: world["name"])
+def test_reference_worlds_give_their_crawls_and_hits(world):
+    instance = Instance(
+        world["mu"], world["Delta"], world["lam"], world["nu"], bandwidth=world["R"]
+    )
+    played = 0
+    for label, result in world["results"].items():
+        key, _, variant = label.partition(" delayed")
+        name, arguments = REFERENCE_POLICIES[key]
+        if "discard" in variant:
+            arguments = {**arguments, "delay_window": 5.0 / world["R"]}
+        tape = tape_of(world, delayed="delayed" in label)
+        policy = policies.make(
+            name,
+            None,
+            features=(
+                "elapsed",
+                "signals",
+                "importance",
+                "change_rate",
+                "recall",
+                "false_signal_rate",
+            ),
+            **arguments,
+        )
+        rollout = simulate(instance, policy, world["T"], tape=tape)
+        np.testing.assert_array_equal(rollout.crawls, result["crawl_sequence"], err_msg=label)
+        assert (rollout.hits, rollout.requests) == (result["hits"], result["requests"]), label
+        played += 1
+    assert played == len(world["results"]) >= 5
+
+
+@needs_reference
+@pytest.mark.parametrize("index", range(3))
+def test_reference_greedy_without_signals(index):
+    """Exact expected accuracies over T = 1000 and the first picks, from independent code."""
+    world = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[index]
+    arrays = {key: world[key] for key in ("mu", "Delta") if key in world}
+    if not arrays:
+        rng = np.random.default_rng(world["seed"])
+        arrays = {"Delta": rng.random(world["m"]), "mu": rng.random(world["m"])}
+    instance = Instance(arrays["mu"], arrays["Delta"], bandwidth=100.0)
+    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    rollout = simulate(instance, policy, 1000.0, seed=1)
+    np.testing.assert_array_equal(rollout.crawls[:300], world["greedy_first300"])
+    if world["greedy_counts"] is not None:
+        np.testing.assert_array_equal(rollout.crawl_counts, world["greedy_counts"])
+    assert rollout.freshness == pytest.approx(world["greedy_exact_acc"], abs=0.003)
+
+
+def factories(*names):
+    return {name: (lambda env, name=name: policies.make(name, env)) for name in names}
+
+
+def test_evaluate_yields_the_same_rows_compiled_and_stepped():
+    arguments = {"num_pages": 20, "bandwidth": 20.0, "horizon": 3.0, "instance": "noisy"}
+    chosen = factories("Greedy", "GreedyNCIS", "RandomCrawl", "LowDiscrepancy")
+    fast = list(evaluate("CrawlNCIS-v0", chosen, range(3), **arguments))
+    slow = list(evaluate("CrawlNCIS-v0", chosen, range(3), compiled=False, **arguments))
+    assert fast == slow
+    assert {row.policy for row in fast} == set(chosen)
+
+
+def test_evaluate_gives_all_policies_and_budgets_the_same_events():
+    for bandwidth in (10.0, 40.0):
+        env = gymnasium.make("CrawlNCIS-v0", num_pages=20, bandwidth=bandwidth, instance="noisy")
+        for action in (0, 7):
+            env.reset(seed=5)
+            over = False
+            while not over:
+                *_, over, _ = env.step(action)
+            ledger = env.unwrapped.ledger()
+            # Up to the last full unit of time that both budgets reach.
+            counts = (ledger.changes, ledger.signals, ledger.requests)
+            if action == 0:
+                first = counts
+            assert counts == first
+
+
+def test_bounds_stand_beside_policies():
+    rows = list(
+        evaluate(
+            "CrawlNCIS-v0",
+            factories("RoundRobin"),
+            [0],
+            setting="tiny",
+            bounds={"ONE": lambda instance: float(instance.num_pages)},
+            num_pages=5,
+            horizon=1.0,
+        )
+    )
+    assert Row("CrawlNCIS-v0", "tiny", "ONE", 0, "accuracy", 5.0) in rows
+
+
+def test_intervals_are_students():
+    values = [0.3, 0.5, 0.45, 0.9]
+    mean, half = mean_and_half_width(values)
+    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert (mean - half, mean + half) == pytest.approx((low, high), rel=1e-12)
+    assert np.isnan(mean_and_half_width([1.0])[1])
+
+
+def test_differences_are_paired_by_seed():
+    rows = [Row("id", "s", "a", seed, "m", float(seed)) for seed in range(4)]
+    rows += [Row("id", "s", "b", seed, "m", seed + 0.5) for seed in range(1, 4)]
+    by_policy = {summary.policy: summary for summary in summarize(rows, "m", reference="a")}
+    assert by_policy["b"].difference == pytest.approx(0.5)
+    assert by_policy["b"].difference_half_width == pytest.approx(0.0, abs=1e-12)
+    assert by_policy["a"].difference == 0.0
+
+
+def test_simulate_refuses_what_it_cannot_play():
+    instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0)
+    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    with pytest.raises(ValueError, match=r"horizon .* got 0\.1"):
+        simulate(instance, policy, 0.1)
+    with pytest.raises(ValueError, match="horizon must be finite and > 0, got nan"):
+        simulate(instance, policy, float("nan"))
+    with pytest.raises(ValueError, match="instance must be an Instance, got 3"):
+        simulate(3, policy, 1.0)
+    with pytest.raises(ValueError, match=r"policy must have a compiled form .*, got int"):
+        simulate(instance, 3, 1.0)
+    with pytest.raises(ValueError, match=r"seed must be an integer >= 0, got 1\.5"):
+        simulate(instance, policy, 1.0, seed=1.5)
+    with pytest.raises(ValueError, match="tape must be of 2 pages, got 3"):
+        simulate(instance, policy, 1.0, tape=Tape.of_events(3))
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=2)
+    env.reset(seed=0)
+    mortal = Tape.of_events(2, deaths=([0.5], [0]))
+    with pytest.raises(ValueError, match="must be an index policy"):
+        simulate(instance, policies.make("LowDiscrepancy", env), 1.0, tape=mortal)
+
+
+def test_slotted_crawls_are_made_when_the_budget_allows_them():
+    """At 2 per unit up to 3 and at 4 per unit from then on."""
+    instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
+    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    rollout = simulate(instance, policy, 4.0)
+    np.testing.assert_allclose(
+        rollout.times, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0], rtol=1e-15
+    )
+
+
+def test_thresholds_are_played_to_the_horizon_on_the_events_of_the_others():
+    """Requests and changes are those of a slotted rollout that is cut at the same time."""
+    instance = instances.make("noisy", num_pages=20, bandwidth=20.0, seed=2)
+    free = simulate(instance, policies.ThresholdNCIS(), 10.0, seed=6).ledger
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=20, bandwidth=20.0, horizon=10.0 - 0.05)
+    env.reset(seed=6, options={"instance": instance})
+    over = False
+    while not over:
+        *_, over, _ = env.step(0)
+    slotted = env.unwrapped.ledger()
+    assert slotted.time == free.time == 10.0
+    for name in ("requests", "changes", "signals", "alive_time"):
+        assert getattr(free, name) == pytest.approx(getattr(slotted, name), rel=1e-12)
+
+
+def test_package_knows_its_instance():
+    assert crawl_envs.Instance is Instance

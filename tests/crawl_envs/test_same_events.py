@@ -1,0 +1,145 @@
+"""The same events for all policies and budgets, in every process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import crawl_envs
+from crawl_envs import Instance
+from crawl_envs.types.delay import Delay
+from tests.environments import DELAYED, FORMS, arguments, bare
+from tests.worlds import vector_of
+
+# Common random numbers
+
+
+@pytest.mark.parametrize("delay", [None, DELAYED])
+def test_policies_meet_the_same_changes_signals_and_requests(delay):
+    envs = [bare(delay=delay, horizon=10.0) for _ in range(2)]
+    seen = [[], []]
+    for which, env in enumerate(envs):
+        env.reset(seed=3)
+        rng = np.random.default_rng(which)
+        for _ in range(env.num_slots()):
+            env.step(rng.integers(6))
+            log = env.last_log()
+            seen[which] += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
+    assert seen[0] == seen[1]
+    assert seen[0]
+    one, other = (env.ledger() for env in envs)
+    for name in ("time", "alive_time", "requests", "changes", "signals", "crawls"):
+        assert getattr(one, name) == getattr(other, name)
+    assert one.hits != other.hits or one.fresh_time != other.fresh_time
+
+
+@pytest.mark.parametrize("delay", [None, DELAYED])
+@pytest.mark.parametrize("form", list(FORMS))
+def test_bandwidths_and_action_forms_meet_the_same_events(delay, form):
+    """After the same time, whatever was crawled how often, the same has happened."""
+    slow = bare(bandwidth=3.0, delay=delay, horizon=10.0)
+    fast = bare(bandwidth=12.0, delay=delay, horizon=10.0, **FORMS[form])
+    slow.reset(seed=3)
+    fast.reset(seed=3)
+    signals = [[], []]
+
+    def hear(which, env):
+        log = env.last_log()
+        signals[which] += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
+
+    hear(0, slow)
+    hear(1, fast)
+    for _ in range(slow.num_slots() - 1):
+        slow.step(0)
+        hear(0, slow)
+        while fast.tracker().time < slow.tracker().time:
+            fast.step(fast.action_space.sample())
+            hear(1, fast)
+        mine, yours = slow.ledger(), fast.ledger()
+        for name in ("time", "requests", "changes", "signals"):
+            assert getattr(mine, name) == getattr(yours, name)
+    assert signals[0] == signals[1]
+    assert signals[0]
+    assert mine.crawls != yours.crawls
+
+
+# Other processes
+
+
+DIGEST = """
+import hashlib, json
+import gymnasium, numpy as np
+import crawl_envs
+
+digest = hashlib.sha256()
+for name, more in json.loads({given!r}).items():
+    env = gymnasium.make(name, **more)
+    observation, _ = env.reset(seed=12)
+    env.action_space.seed(3)
+    for _ in range(8):
+        digest.update(observation.tobytes())
+        observation, reward, *_ = env.step(env.action_space.sample())
+        digest.update(np.float64(reward).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def run(program, hash_seed="0"):
+    """What a program prints in a Python of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_a_seed_gives_the_same_bytes_in_every_process():
+    settings_of = {name: arguments(name) for name in crawl_envs.FAMILIES}
+    program = DIGEST.replace("{given!r}", repr(json.dumps(settings_of)))
+    digest = hashlib.sha256()
+    for name, more in settings_of.items():
+        env = gym.make(name, **more)
+        observation, _ = env.reset(seed=12)
+        env.action_space.seed(3)
+        for _ in range(8):
+            digest.update(observation.tobytes())
+            observation, reward, *_ = env.step(env.action_space.sample())
+            digest.update(np.float64(reward).tobytes())
+    assert run(program, "1") == run(program, "2") == digest.hexdigest()
+
+
+def test_import_loads_nothing_heavy():
+    program = (
+        "import sys, crawl_envs; "
+        "print([name for name in sys.modules if name.split('.')[0] in "
+        "('torch', 'matplotlib', 'stable_baselines3', 'pandas', 'pyarrow') "
+        "or name.startswith('scipy.stats')])"
+    )
+    assert run(program) == "[]"
+
+
+def test_the_constant_delay_postpones_what_is_seen():
+    """A signal is shown a delay after its change, and not before."""
+    instance = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0)
+    late = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0, delay=Delay("constant", 0.5))
+    envs = [vector_of(one, 1, horizon=4.0) for one in (instance, late)]
+    heard = [[], []]
+    for which, env in enumerate(envs):
+        env.reset(seed=0)
+        heard[which] += env.last_log(0).signal_time.tolist()
+        for _ in range(15):
+            env.step(np.zeros(1, np.int64))
+            heard[which] += env.last_log(0).signal_time.tolist()
+    shifted = [time + 0.5 for time in heard[0] if time + 0.5 < 4.0]
+    assert heard[1] == shifted
+    assert len(shifted) > 10

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl_envs.worlds.fragments.shingling import as_fragments, fragments_of, shingles_of, words_of
+
+FULL = 2**64
+TEXTS = st.text(alphabet="ab ,\n_é7", max_size=60)
+LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+KNOWN = [997320532, 1672686092, 1819798471, 2361331294, 2690157793, 3715932836]
+
+
+def naive_words(text: str) -> list[bytes]:
+    """Words byte by byte."""
+    words, word = [], b""
+    for byte in text.encode() + b" ":
+        if byte in LETTERS or byte >= 128:
+            word += bytes([byte])
+        elif word:
+            words.append(word)
+            word = b""
+    return words
+
+
+def splitmix64(word: int) -> int:
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % FULL
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % FULL
+    return word ^ (word >> 31)
+
+
+def naive_shingle(words: tuple[bytes, ...]) -> int:
+    shingle = splitmix64(len(words))
+    for word in words:
+        digest = blake2b(word, digest_size=8).digest()
+        shingle = splitmix64(shingle ^ int.from_bytes(digest, "little"))
+    return shingle
+
+
+def grams(words: list[bytes], length: int) -> set[tuple[bytes, ...]]:
+    """Every ``length`` successive words, or all where there are fewer."""
+    if len(words) < length:
+        return {tuple(words)} if words else set()
+    return {tuple(words[row : row + length]) for row in range(len(words) - length + 1)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.integers(1, 6))
+def test_shingles_are_those_of_a_slow_twin(text: str, length: int) -> None:
+    assert words_of(text) == naive_words(text)
+    expected = sorted(map(naive_shingle, grams(naive_words(text), length)))
+    for given_text in (text, text.encode()):
+        shingles = shingles_of(given_text, length)
+        assert shingles.dtype == np.uint64
+        assert shingles.tolist() == expected
+        fragments = fragments_of(given_text, length)
+        assert fragments.dtype == np.uint32
+        assert fragments.tolist() == sorted({shingle >> 32 for shingle in expected})
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "count"),
+    [("", 3, 0), (" ,.\n", 1, 0), ("one", 3, 1), ("one two", 3, 1), ("one two three", 3, 1),
+     ("one two three four", 3, 2), ("a b a b a b", 2, 2), ("a, b; c", 1, 3), ("a b c", 100, 1)],
+)  # fmt: skip
+def test_how_many_shingles_there_are(text: str, length: int, count: int) -> None:
+    assert shingles_of(text, length).size == count
+
+
+def test_order_counts_and_punctuation_does_not() -> None:
+    assert shingles_of("a b c").tolist() == shingles_of("  a-b...c\n").tolist()
+    assert shingles_of("a b c").tolist() != shingles_of("c b a").tolist()
+    assert shingles_of("a b c").tolist() != shingles_of("A b c").tolist()
+    assert shingles_of("a ab", 2).tolist() != shingles_of("aa b", 2).tolist()
+    assert shingles_of("a b", 2).tolist() == shingles_of("a b", 3).tolist()
+    assert not set(shingles_of("a b", 2)) & set(shingles_of("a b a", 3))
+
+
+def test_hashes_are_the_same_for_ever() -> None:
+    text = "Sow peas early; thin radishes late. Überall_7 \u2603"
+    assert fragments_of(text).tolist() == KNOWN
+    code = f"from crawl_envs.worlds.fragments.shingling import *; print(fragments_of({text!r}).tolist())"
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-X", "utf8", "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        assert done.stdout.strip() == str(KNOWN)
+
+
+def test_text_that_is_no_unicode_is_read() -> None:
+    assert shingles_of(b"caf\xe9 au lait").size == 1
+    assert shingles_of("\ud800 alone").size == 1
+
+
+def test_many_shingles_do_not_collide_and_are_spread_evenly() -> None:
+    text = " ".join(str(number) for number in range(60_002))
+    shingles = shingles_of(text)
+    assert shingles.size == 60_000
+    shared = 60_000 - fragments_of(text).size
+    assert shared <= 4, "0.42 expected of 32 random bits"
+    for shift in (0, 24, 56):
+        cells = np.bincount(((shingles >> np.uint64(shift)) & np.uint64(255)).astype(int))
+        statistic = float(((cells - 60_000 / 256) ** 2 / (60_000 / 256)).sum())
+        assert abs(statistic - 255.0) < 5.0 * (2.0 * 255.0) ** 0.5
+
+
+@pytest.mark.parametrize("modulus", [1, 2, 7, 8, 64])
+def test_a_sample_goes_by_shingles(modulus: int) -> None:
+    first, second = (" ".join(f"w{row}" for row in rows) for rows in (range(900), range(300, 1500)))
+    sampled = [as_fragments(shingles_of(text), modulus) for text in (first, second)]
+    whole = [shingles_of(text) for text in (first, second)]
+    for text, sample in zip(whole, sampled, strict=True):
+        assert sample.tolist() == sorted(
+            {shingle >> 32 for shingle in text.tolist() if shingle % modulus == 0}
+        )
+    common = set(sampled[0].tolist()) & set(sampled[1].tolist())
+    both = set(whole[0].tolist()) & set(whole[1].tolist())
+    assert common == {shingle >> 32 for shingle in both if shingle % modulus == 0}
+    assert abs(len(common) - len(both) / modulus) <= 4.0 * (len(both) / modulus) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "message"),
+    [
+        (3, 3, "text must be str or bytes, got int"),
+        (None, 3, "text must be str or bytes, got NoneType"),
+        ("a", 0, "words must be an integer >= 1, got 0"),
+        ("a", 2.5, "words must be an integer >= 1, got 2.5"),
+    ],
+)
+def test_bad_input_is_named(text: Any, length: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fragments_of(text, length)

@@ -1,0 +1,193 @@
+"""A market's days are the twin's, draw for draw, and recordings are the days drawn by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crawl_envs.sim.streams import roots
+from crawl_envs.worlds.offers.law import GONE, RING
+from crawl_envs.worlds.offers.log import record
+from crawl_envs.worlds.offers.market import begun, draw_day
+from tests.crawl_envs.worlds.offers.markets import (
+    KINDS,
+    changes_by_step,
+    clicks_by_step,
+    market_of,
+    small_market,
+)
+from tests.naive import market as naive_market
+from tests.naive import pages as naive
+
+DAYS = 42
+
+
+def pair_of(law, seed, episode=0):
+    """A market's state when day 0 begins, and its twin's."""
+    return (
+        begun(law, roots(seed).tape, episode),
+        naive_market.Market(law, naive.roots(seed)[1], episode),
+    )
+
+
+def column(twin, name):
+    return [getattr(offer, name) for offer in twin.offers]
+
+
+def assert_same_state(state, twin):
+    """After a day, the twin stands at the beginning of the next."""
+    latest = twin.day - 1
+    assert state.stream.tolist() == twin.stream.state
+    for name in ("price", "base", "before", "discount", "change_level", "demand_level"):
+        assert getattr(state, name).tolist() == column(twin, name)
+    for day in range(latest - 29, latest + 1):
+        row = day % RING
+        assert state.clicks[row].tolist() == [offer.clicks[day] for offer in twin.offers]
+        assert state.views[row].tolist() == [offer.views[day] for offer in twin.offers]
+        assert state.changes[row].tolist() == [len(offer.changes[day]) for offer in twin.offers]
+    steps = [sum(1 << step for step in offer.changes[latest]) for offer in twin.offers]
+    assert state.mask.tolist() == steps
+    assert state.last_change.tolist() == [offer.last_change(latest) for offer in twin.offers]
+    assert state.drift.tolist() == [merchant.drift for merchant in twin.merchants]
+    assert state.campaign_end.tolist() == [merchant.end for merchant in twin.merchants]
+    assert state.campaign_discount.tolist() == [m.discount for m in twin.merchants]
+
+
+def assert_same_day(events, day):
+    assert changes_by_step(events) == day.changes
+    assert clicks_by_step(events) == day.clicks
+    for name in ("click_mean", "view_mean", "change_chance"):
+        drawn = getattr(events, name)
+        assert drawn.dtype == np.float32
+        assert drawn.tolist() == getattr(day, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_days_are_the_twins(kind):
+    for seed in (3, 4):
+        law = market_of(kind, seed).law
+        state, twin = pair_of(law, seed, episode=seed % 2)
+        assert_same_state(state, twin)
+        for day in range(DAYS):
+            assert_same_day(draw_day(law, state, day), twin.draw_day())
+            assert_same_state(state, twin)
+
+
+def test_the_kinds_of_markets_have_what_they_are_named_for():
+    """Otherwise the comparison above would say little."""
+
+    def twin_of(kind):
+        twin = naive_market.Market(market_of(kind, 3).law, naive.roots(3)[1], 1)
+        return twin, [twin.draw_day() for _ in range(DAYS)]
+
+    twin, days = twin_of("big rates")
+    assert max(max(day.click_mean) for day in days) > 60.0
+    assert max(len(offer.changes[0]) for offer in twin.offers) > 5
+    twin, days = twin_of("tiny rates")
+    assert not any(any(day.clicks) for day in days)
+    twin, _ = twin_of("promotions")
+    assert sum(merchant.end > DAYS - 10 for merchant in twin.merchants) > 1
+    assert any(offer.discount for offer in twin.offers)
+    twin, days = twin_of("obsolescence")
+    left = {price == GONE for day in days for step in day.changes for _, price in step}
+    assert left == {True, False}
+    gone = [offer for offer in twin.offers if offer.price == GONE]
+    assert 0 < len(gone) < len(twin.offers)
+    assert any(offer.discount for offer in gone)
+    twin, days = twin_of("pennies")
+    assert {1, 2} <= {price for day in days for step in day.changes for _, price in step}
+    assert len(twin_of("one offer")[0].offers) == len(twin_of("one merchant")[0].merchants) == 1
+
+
+def test_one_seed_repeats_and_two_differ():
+    law = small_market(1).law
+
+    def changes(seed, episode):
+        state = begun(law, roots(seed).tape, episode)
+        days = [draw_day(law, state, day) for day in range(5)]
+        return [[changes_by_step(day) for day in days], state.stream.tolist()]
+
+    assert changes(1, 0) == changes(1, 0)
+    assert len({str(changes(*place)) for place in ((1, 0), (2, 0), (1, 1))}) == 3
+
+
+def test_drawing_leaves_the_law_as_it_was():
+    law = market_of("jumps", 2).law
+    before = [array.copy() for array in law]
+    state = begun(law, 5, 0)
+    draw_day(law, state, 0)
+    for array, copy in zip(law, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_a_days_events_are_its_own():
+    """Later days change nothing in them."""
+    law = market_of("big rates", 2).law
+    state = begun(law, 5, 0)
+    events = draw_day(law, state, 0)
+    copies = [array.copy() for array in events]
+    draw_day(law, state, 1)
+    for array, copy in zip(events, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_what_no_price_is_written_to_is_zero():
+    law = market_of("pennies", 2).law
+    state, gaps = begun(law, 5, 0), 0
+    for day in range(20):
+        events = draw_day(law, state, day)
+        written = np.zeros(events.price_offer.size, np.bool_)
+        for first, last in zip(events.price_start, events.price_end, strict=True):
+            written[first:last] = True
+        for array in (events.price_offer, events.new_price):
+            assert not array[~written].any()
+        gaps += np.sum(~written)
+    assert gaps > 0
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "big rates", "obsolescence"])
+def test_a_record_is_the_days_drawn_one_by_one(kind):
+    market, days = market_of(kind, 6), 45
+    log = record(market, days, 6, keep_events=True)
+    twin = naive_market.Market(market.law, naive.roots(6)[1], 0)
+    assert log.num_days == len(log.events) == days
+    assert log.prices.tolist() == column(twin, "price")
+    for events in log.events:
+        assert_same_day(events, twin.draw_day())
+    assert log.clicks.shape == log.impressions.shape == log.changes.shape == (75, log.num_pages)
+    for day in range(-30, days):
+        assert log.clicks[day].tolist() == [offer.clicks[day] for offer in twin.offers]
+        assert log.impressions[day].tolist() == [offer.views[day] for offer in twin.offers]
+        assert log.changes[day].tolist() == [len(offer.changes[day]) for offer in twin.offers]
+    for day in range(days):
+        assert log.last_change[day].tolist() == [offer.last_change(day) for offer in twin.offers]
+    assert record(market, 2, 6).events == ()
+
+
+def test_labels_are_what_comes_true_within_the_day():
+    market = market_of("ordinary", 2)
+    log = record(market, 12, 2, keep_events=True)
+    for day, events in enumerate(log.events):
+        labels = log.labels(day)
+        offers = range(log.num_pages)
+        changed = {offer for step in changes_by_step(events) for offer, _ in step}
+        assert labels.price_changed.tolist() == [offer in changed for offer in offers]
+        assert labels.clicked.tolist() == [offer in events.click_offer for offer in offers]
+        assert labels.impressed.tolist() == [count > 0 for count in log.impressions[day].tolist()]
+        assert not (labels.clicked & ~labels.impressed).any()
+    for array in zip(*(log.labels(day) for day in range(12)), strict=True):
+        assert 0 < np.array(array).sum() < np.array(array).size
+
+
+@pytest.mark.parametrize("day", [-1, 3, 1.5, True])
+def test_a_log_has_no_days_outside_its_range(day):
+    log = record(small_market(), 3)
+    for call in (log.book, log.labels):
+        with pytest.raises(ValueError, match=r"day must be an integer in \[0, 2\], got"):
+            call(day)
+
+
+@pytest.mark.parametrize(("days", "seed", "named"), [(0, 0, "num_days"), (2, -1, "seed")])
+def test_what_cannot_be_recorded(days, seed, named):
+    with pytest.raises(ValueError, match=f"{named} must be an integer >= "):
+        record(small_market(), days, seed)

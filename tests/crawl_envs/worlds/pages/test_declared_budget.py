@@ -1,0 +1,324 @@
+"""What crawl rates may spend: declared by what the tracker knows, never by what is hidden."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from crawl_envs import Instance
+from crawl_envs.sim.tape import Tape
+from crawl_envs.worlds.pages.rate_lanes import within_budget
+from tests.crawl_envs.worlds.pages.test_rate_lanes import actions_of, rated, rated_batch
+from tests.environments import HARMONIC, assert_same, bare
+from tests.worlds import rated_of, rated_vector_of
+
+# The budget
+
+
+ROWS = np.array([1.0, 0.0, 0.5, 0.5])
+COMPLETE = np.array([False, False, True, True])
+CHANGES = np.array([9.0, 9.0, 2.0, 4.0])
+ONE = (np.array([False]), np.array([9.0]))
+
+
+def test_what_an_action_spends():
+    action, spent = within_budget(ROWS, COMPLETE, CHANGES, 4.0, "error")
+    assert spent == 1.0 + 0.5 * 2.0 + 0.5 * 4.0
+    assert_same(action, ROWS)
+    action, spent = within_budget(ROWS, COMPLETE, CHANGES, 2.0, "scale")
+    assert spent == 2.0
+    np.testing.assert_allclose(action, ROWS / 2.0, rtol=1e-15)
+
+
+def test_probabilities_end_at_1():
+    """Scaling takes them for 1 before it looks at what is spent."""
+    wanted = np.array([1.0, 0.0, 3.0, 0.5])
+    action, spent = within_budget(wanted, COMPLETE, CHANGES, 10.0, "scale")
+    assert action.tolist() == [1.0, 0.0, 1.0, 0.5]
+    assert spent == 5.0
+    with pytest.raises(ValueError, match=r"action .*\[0, 1\].* 3"):
+        within_budget(wanted, COMPLETE, CHANGES, 10.0, "error")
+    assert wanted.tolist() == [1.0, 0.0, 3.0, 0.5]
+
+
+def test_a_budget_may_be_missed_by_rounding():
+    for overspend in ("scale", "error"):
+        action, _ = within_budget(np.array([1.0 + 1e-12]), *ONE, 1.0, overspend)
+        assert action[0] == 1.0 + 1e-12
+    with pytest.raises(ValueError, match=r"action .*bandwidth 1 .*got 1.00001"):
+        within_budget(np.array([1.00001]), *ONE, 1.0, "error")
+
+
+def test_an_error_of_the_budget_changes_nothing():
+    """Neither where a lane spends too much, nor where probabilities are too large."""
+    env, untouched = (rated_batch(2, overspend="error", instance="mixed") for _ in range(2))
+    good = np.full((2, 6), 0.25)
+    for one in (env, untouched):
+        one.reset(seed=0)
+        one.step(good)
+    complete = env.unwrapped.instances[1].complete
+    spender, sure = good.copy(), good.copy()
+    spender[1, ~complete] = 2.0
+    sure[1, complete] = 1.5
+    for bad, words in ((spender, "bandwidth 4"), (sure, "probability")):
+        with pytest.raises(ValueError, match=words):
+            env.step(bad)
+    assert_same(env.step(good), untouched.step(good))
+    for lane in range(2):
+        assert env.unwrapped.ledger(lane) == untouched.unwrapped.ledger(lane)
+
+
+def test_what_is_scaled_is_played_as_if_it_had_been_asked_for():
+    env, modest = rated(horizon=20.0), rated(horizon=20.0)
+    for one in (env, modest):
+        one.reset(seed=0)
+    complete, change_rate = env.instance.complete, env.instance.change_rate
+    scaled = 0
+    for wanted in actions_of(env, 20, seed=2):
+        wanted = wanted * 3.0
+        asked = np.where(complete, np.minimum(wanted, 1.0), wanted)
+        spent = float(asked @ np.where(complete, change_rate, 1.0))
+        *_, info = env.step(wanted)
+        assert info["declared"] == pytest.approx(min(spent, 4.0), rel=1e-12)
+        modest.step(asked * min(1.0, 4.0 / spent) * (1.0 - 1e-15))
+        np.testing.assert_allclose(env.last_log().time, modest.last_log().time, rtol=1e-9)
+        assert_same(env.last_log().page, modest.last_log().page)
+        scaled += spent > 4.0
+    assert 5 < scaled < 20
+
+
+def test_bandwidth_steps_within_an_epoch_count_by_their_time():
+    instance = Instance(
+        [1.0, 1.0], 1.0, bandwidth=4.0, bandwidth_steps=((0.5, 8.0), (2.25, 1.0), (2.75, 3.0))
+    )
+    env = rated_of(instance, horizon=5.0, overspend="scale")
+    env.reset(seed=0)
+    for due in (6.0, 8.0, 0.25 * 8.0 + 0.5 * 1.0 + 0.25 * 3.0, 3.0, 3.0):
+        *_, info = env.step(np.array([50.0, 10.0]))
+        assert info["declared"] == pytest.approx(due, rel=1e-15)
+    long = rated_of(instance, horizon=5.0, overspend="scale", epoch=5.0)
+    long.reset(seed=0)
+    *_, info = long.step(np.array([50.0, 10.0]))
+    # 0.5 at 4, 1.75 at 8, 0.5 at 1, 2.25 at 3.
+    assert info["declared"] == pytest.approx((2.0 + 14.0 + 0.5 + 6.75) / 5.0, rel=1e-15)
+
+
+# Hidden truth
+
+
+HEARD = {
+    "changes": ([0.25, 0.5, 1.5, 1.75, 2.5], [0, 1, 0, 0, 2]),
+    "signals": ([0.25, 0.5, 1.5, 1.75], [0, 1, 0, 0]),
+}
+
+
+def told_of_a_tape(change_rate, **more):
+    """Pages 0 and 1 have complete observation; all hidden truths send the same signals."""
+    instance = Instance([1.0, 1.0, 1.0], change_rate, [1.0, 1.0, 0.0], bandwidth=2.0)
+    tape = Tape.of_events(3, **HEARD)
+    env = rated_of(instance, tape=tape, reveal="importance", penalty="harmonic", **more)
+    env.reset(seed=0)
+    return env
+
+
+HIDDEN = ([1e-3, 1e-3, 5.0], [1.0, 2.0, 0.1], [500.0, 0.0, 50.0])
+
+
+def test_hidden_rates_decide_nothing_of_what_is_scaled():
+    action = np.array([1.0, 0.75, 0.2])
+    steps = [
+        [told_step(env, action) for _ in range(4)]
+        for env in (told_of_a_tape(rates, overspend="scale") for rates in HIDDEN)
+    ]
+    assert_same(steps[0], steps[1])
+    assert_same(steps[0], steps[2])
+    heard, expected = np.zeros(3), []
+    for epoch in range(4):
+        believed = (heard + 0.5) / (epoch + 0.5)
+        expected.append(min(0.2 + believed[0] + 0.75 * believed[1], 2.0))
+        for time, page in zip(*HEARD["signals"], strict=True):
+            heard[page] += epoch <= time < epoch + 1
+    declared = [info["declared"] for _, _, _, _, info in steps[0]]
+    np.testing.assert_allclose(declared, expected, rtol=1e-15)
+    assert 1 < sum(spent < 2.0 for spent in declared) < 4
+
+
+def told_step(env, action):
+    observation, *rest = env.step(action)
+    return [observation, *rest]
+
+
+@pytest.mark.parametrize("action", [[1.0, 0.0, 1.0], [1.0, 1.0, 0.25], [0.3, 0.1, 1.9]])
+def test_hidden_rates_decide_nothing_of_errors(action):
+    ends = []
+    for rates in HIDDEN:
+        env = told_of_a_tape(rates, overspend="error")
+        words = []
+        for _ in range(4):
+            try:
+                *_, info = env.step(np.array(action))
+                words.append(info["declared"])
+            except ValueError as error:
+                words.append(str(error))
+                env.step(np.zeros(3))
+        ends.append(words)
+    assert ends[0] == ends[1] == ends[2]
+
+
+def test_signals_of_an_episode_are_forgotten_with_it():
+    env = rated(instance="mixed", reveal="importance", overspend="scale", bandwidth=100.0)
+    complete = None
+    for options in ({"seed": 0}, {}, {"seed": 0}):
+        env.reset(**options)
+        complete = env.problem.complete
+        action = np.where(complete, 0.5, 0.0)
+        heard = np.zeros(6)
+        for epoch in range(6):
+            *_, info = env.step(action)
+            believed = (heard + 0.5) / (epoch + 0.5)
+            assert info["declared"] == pytest.approx(float(action @ believed), rel=1e-14)
+            heard += np.bincount(env.last_log().signal_page, minlength=6)
+    assert heard.sum() > 0
+
+
+def test_lanes_hear_their_own_signals_through_autoresets():
+    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+        env = rated_batch(
+            2, instance="mixed", reveal="importance", bandwidth=100.0, autoreset_mode=mode
+        )
+        env.reset(seed=0)
+        core = env.unwrapped
+        heard, over = np.zeros((2, 6)), np.zeros(2, bool)
+        for _ in range(20):
+            start = np.array([core.tracker(lane).time for lane in range(2)])
+            action = np.stack([np.where(one.complete, 0.5, 0.0) for one in core.instances])
+            *_, truncated, info = env.step(action)
+            if mode == AutoresetMode.SAME_STEP and truncated.any():
+                info = info["final_info"]
+            for lane in range(2):
+                if over[lane]:
+                    heard[lane] = 0.0
+                    continue
+                believed = (heard[lane] + 0.5) / (start[lane] + 0.5)
+                assert info["declared"][lane] == pytest.approx(float(action[lane] @ believed))
+                pages = core.last_log(lane).signal_page
+                heard[lane] += np.bincount(pages, minlength=6)
+                if truncated[lane] and mode == AutoresetMode.SAME_STEP:
+                    heard[lane] = 0.0
+            over = truncated & (mode == AutoresetMode.NEXT_STEP)
+
+
+def test_what_is_declared_holds_for_one_step_of_one_lane():
+    instance = Instance([1.0, 1.0], [3.0, 3.0], [1.0, 0.0], bandwidth=20.0)
+    env = rated_vector_of(instance, 2, reveal="importance")
+    env.reset(seed=0)
+    action = np.array([[0.5, 1.0], [0.5, 1.0]])
+    env.declare([8.0, 999.0], lane=1)
+    *_, info = env.step(action)
+    assert info["declared"].tolist() == [1.0 + 0.5 * 1.0, 1.0 + 0.5 * 8.0]
+    heard = [env.last_log(lane).signal_page.size for lane in range(2)]
+    *_, info = env.step(action)
+    expected = [1.0 + 0.5 * (count + 0.5) / 1.5 for count in heard]
+    np.testing.assert_allclose(info["declared"], expected, rtol=1e-15)
+
+
+def test_what_is_declared_is_copied():
+    env = rated_of(Instance([1.0], [3.0], 1.0, bandwidth=20.0), reveal="importance")
+    env.reset(seed=0)
+    rates = np.array([8.0])
+    env.declare(rates)
+    rates[:] = 2.0
+    *_, info = env.step(np.array([0.5]))
+    assert info["declared"] == 4.0
+
+
+def test_a_declaration_survives_an_error_but_not_a_reset():
+    env = rated_of(Instance([1.0], [3.0], 1.0, bandwidth=5.0), reveal="importance")
+    env.reset(seed=0)
+    env.declare([10.0])
+    with pytest.raises(ValueError, match="bandwidth 5"):
+        env.step(np.array([1.0]))
+    *_, info = env.step(np.array([0.5]))
+    assert info["declared"] == 5.0
+    env.declare([10.0])
+    env.reset()
+    *_, info = env.step(np.array([0.5]))
+    assert info["declared"] == 0.5
+
+
+def test_what_is_revealed_cannot_be_declared_away():
+    """A tracker that is told change rates cannot crawl beyond its budget by denying them."""
+    instance = Instance([1.0], [30.0], 1.0, bandwidth=3.0)
+    env = rated_of(instance, overspend="scale", horizon=20.0)
+    env.reset(seed=0)
+    for _ in range(20):
+        with contextlib.suppress(ValueError):  # better still
+            env.declare([0.0])
+        *_, info = env.step(np.array([1.0]))
+        assert info["declared"] == 3.0
+    assert env.ledger().crawls < 120
+
+
+BAD_DECLARATIONS = {
+    "too few": ([1.0], r"\(2,\)"),
+    "below 0": ([1.0, -1.0], "-1.0"),
+    "not a number": ([1.0, np.nan], "nan"),
+    "endless": ([np.inf, 1.0], "inf"),
+    "words": (["a", "b"], "'a'"),
+    "ragged": ([[1.0], [1.0, 2.0]], "1.0"),
+    "nothing": (None, "nan|None"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DECLARATIONS)
+def test_declarations(case):
+    value, words = BAD_DECLARATIONS[case]
+    env = rated_of(Instance([1.0, 1.0], 1.0, 1.0, bandwidth=5.0), reveal="importance")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="change_rate") as caught:
+        env.declare(value)
+    assert caught.match(words)
+    *_, info = env.step(np.array([0.5, 0.5]))
+    assert info["declared"] == 1.0
+
+
+@pytest.mark.parametrize("lane", [-1, 1, 2.5])
+def test_a_declaration_is_of_a_lane(lane):
+    env = rated_of(Instance([1.0], 1.0, 1.0, bandwidth=5.0), reveal="importance")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="lane"):
+        env.declare([1.0], lane=lane)
+
+
+def test_slots_have_nothing_to_declare():
+    env = bare(HARMONIC, action="page")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"declare.*'rates'.*'page'"):
+        env.declare(np.ones(6))
+    assert np.isnan(env.epoch)
+
+
+def test_a_number_is_declared_for_all_pages():
+    env = rated_of(Instance([1.0, 1.0], 1.0, 1.0, bandwidth=9.0), reveal="importance")
+    env.reset(seed=0)
+    env.declare(4.0)
+    *_, info = env.step(np.array([0.5, 0.25]))
+    assert info["declared"] == 3.0
+
+
+def test_lanes_that_have_ended_may_be_asked_for_anything():
+    """Their action is not played: the step resets them."""
+    env = rated_batch(2, overspend="error", horizon=2.0, instance="uniform")
+    env.reset(seed=0)
+    env.step(np.zeros((2, 6)))
+    env.reset(options={"reset_mask": np.array([False, True])})
+    *_, truncated, _ = env.step(np.zeros((2, 6)))
+    assert truncated.tolist() == [True, False]
+    *_, info = env.step(np.stack([np.full(6, 99.0), np.full(6, 0.1)]))
+    assert info["_declared"].tolist() == [False, True]
+    assert info["declared"][0] == 0.0 < info["declared"][1]
+    with pytest.raises(ValueError, match="bandwidth 4"):
+        env.step(np.stack([np.full(6, 99.0), np.full(6, 0.1)]))

@@ -1,0 +1,287 @@
+"""Probes: a slot spent to look at a page, which is not refreshed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from crawl_envs import Instance
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types.delay import Delay
+from crawl_envs.worlds.pages.lanes import Lanes
+from tests.crawl_envs.sim.test_world import SEED, assert_same_world, instances_of
+from tests.environments import (
+    EVERY_MODE,
+    HARMONIC,
+    NCIS,
+    assert_same,
+    assert_same_future,
+    bare,
+    batch,
+    play,
+)
+from tests.naive import pages as naive
+from tests.worlds import Always
+
+PAGES = 6
+TABLE = [0.0, 1.0, 1.5, 1.75]
+PROBING = {"action": "page", "probe": True, "bandwidth": 6.0, "horizon": 4.0}
+
+
+def penalty(changes):
+    return TABLE[min(changes, 3)]
+
+
+def probing_of(instance, num_lanes=1, **more):
+    form = action_form("page", instance.num_pages, probe=True)
+    return Lanes(num_lanes, Always(instance), form, penalty=TABLE, **{"horizon": 5.0, **more})
+
+
+def assert_probed_like(env, lane, observation, twin):
+    assert_same_world(env, lane, observation, twin)
+    assert env.tracker(lane).probed.tolist() == [page.probed for page in twin.pages]
+
+
+WORLDS = {
+    "noisy": {"name": "noisy"},
+    "delayed": {"name": "noisy", "delay": Delay("exponential", 0.5)},
+    "two sources": {"name": "sources"},
+    "complete pages": {"name": "mixed"},
+    "bandwidth steps": {"name": "noisy", "bandwidth_steps": ((0.7, 12.0), (2.1, 2.5))},
+}
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_worlds_are_the_twins(kind):
+    rng = np.random.default_rng(4)
+    for lane, instance in enumerate(instances_of(**WORLDS[kind])):
+        env = CrawlEnv(probing_of(instance), Objective())
+        assert "probed" in env.features
+        for episode in range(2):
+            observation, _ = env.reset(
+                **({"seed": SEED + lane, "options": {"instance": instance}} if not episode else {})
+            )
+            twin = naive.World(
+                instance,
+                naive.drawn_events(instance, SEED + lane, episode, 12.0),
+                penalty=penalty,
+            )
+            assert_probed_like(env, 0, observation, twin)
+            over = False
+            while not over:
+                action = int(rng.integers(2 * PAGES))
+                observation, reward, _, over, _ = env.step(action)
+                twin.play_slot([action])
+                assert_probed_like(env, 0, observation, twin)
+                assert reward == twin.freshness()
+            ledger = env.ledger()
+            assert ledger.crawls == env.num_slots()
+            assert 5 < ledger.probes < ledger.crawls
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+def test_probes_of_pages_that_are_born_and_die_are_the_twins(sources):
+    rng = np.random.default_rng(1)
+    recall = np.full((sources, 3), 1.0 / sources)
+    instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=2.0)
+    wasted = 0
+    for _ in range(10):
+        lists = {
+            name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
+            for name, size in (("changes", 30), ("signals", 30), ("deaths", 8), ("births", 8))
+        }
+        lists["signals"] = (*lists["signals"], rng.integers(sources, size=30))
+        tape = Tape.of_events(3, num_sources=sources, **lists)
+        env = CrawlEnv(probing_of(instance, tape=tape, horizon=8.0), Objective())
+        twin = naive.World(instance, naive.written_events(**lists), penalty=penalty)
+        observation, _ = env.reset(seed=0)
+        for action in [None, *rng.integers(6, size=15).tolist()]:
+            if action is not None:
+                observation, *_ = env.step(action)
+                twin.play_slot([action])
+            assert_probed_like(env, 0, observation, twin)
+        wasted += env.ledger().wasted
+    assert wasted > 5
+
+
+TWO = Instance([1.0, 3.0], 1.0, bandwidth=1.0)
+LISTS = {"changes": ([1.25, 1.5, 3.25], [1, 1, 1]), "signals": ([1.5], [1])}
+
+
+def test_a_probe_by_hand():
+    """Probed at 2 and 3, crawled at 4, probed at 5: changed, changed, crawled, not changed."""
+    lanes = probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0)
+    env = CrawlEnv(lanes, Objective("penalty"))
+    env.reset(seed=0)
+    column = env.features.index("probed")
+    assert env.action_space == gym.spaces.Discrete(4)
+    rewards, shown = [], []
+    for action in (0, 3, 3, 1, 3):
+        observation, reward, *_ = env.step(action)
+        rewards.append(reward)
+        shown.append(observation[:, column].tolist())
+        log = env.last_log()
+        assert log.probe.tolist() == [action > 1]
+    assert shown == [[-1.0, -1.0], [-1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [-1.0, 0.0]]
+    # Of the weight 4, 3 is stale: twice changed from 1.5 on, three times from 3.25 on.
+    owed = [0.25 * 1.0 + 0.5 * 1.5, 1.5, 0.25 * 1.5 + 0.75 * 1.75, 0.0, 0.0]
+    assert rewards == [-3.0 * each / 4.0 for each in owed]
+    ledger = env.ledger()
+    assert (ledger.crawls, ledger.probes, ledger.changes_found, ledger.wasted) == (5, 3, 1, 0)
+
+
+def test_what_a_log_says_of_probes():
+    """Elapsed time and signals since the last crawl: a probe is none."""
+    env = CrawlEnv(probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0), Objective())
+    env.reset(seed=0)
+    env.step(1)
+    entries = []
+    for action in (3, 3, 1):
+        env.step(action)
+        log = env.last_log()
+        entries.append(
+            (log.page[0], log.elapsed[0], log.signals[0], bool(log.changed[0]), bool(log.probe[0]))
+        )
+    assert entries == [
+        (1, 1.0, 1, True, True),
+        (1, 2.0, 1, True, True),
+        (1, 3.0, 1, True, False),
+    ]
+    assert env.tracker().elapsed.tolist() == [5.0, 1.0]
+
+
+def test_a_probe_takes_the_slot_and_changes_nothing_else():
+    """Beside idle slots, which crawl a page that nobody needs: the same world goes on."""
+    importance, change_rate = [1.0, 0.5, 0.0], [1.0, 3.0, 0.0]
+    instance = Instance(importance, change_rate, 0.5, bandwidth=5.0)
+    envs = [CrawlEnv(probing_of(instance), Objective()) for _ in range(2)]
+    for env in envs:
+        env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for slot in range(20):
+        page = int(rng.integers(2))
+        for env, action in zip(envs, (3 + page, 2), strict=True):
+            env.step(page if slot % 3 == 0 else action)
+        fresh = [env.lanes.fresh(0).tolist() for env in envs]
+        assert fresh[0] == fresh[1]
+        for name in ("signals", "elapsed", "changed"):
+            mine, yours = (getattr(env.tracker(), name)[:2].tolist() for env in envs)
+            assert mine == yours
+    probed, idle = (asdict(env.ledger()) for env in envs)
+    assert probed.pop("probes") == 13 > 0 == idle.pop("probes")
+    assert probed == idle
+
+
+def test_a_probe_is_forgotten_where_the_page_is_crawled():
+    env = bare(HARMONIC, **PROBING)
+    env.reset(seed=0)
+    env.step(PAGES + 2)
+    assert env.tracker().probed[2] >= 0
+    assert env.tracker().changed[2] == -1
+    env.step(2)
+    assert env.tracker().probed[2] == -1
+    assert env.tracker().changed[2] >= 0
+    env.step(PAGES + 2)
+    env.reset()
+    assert np.all(env.tracker().probed == -1)
+
+
+@pytest.mark.parametrize("action", [2 * PAGES, -1, 2**40, 2.0, True, "2", None, [1]])
+def test_actions_outside_the_space_change_nothing(action):
+    env, untouched = (bare(HARMONIC, **PROBING) for _ in range(2))
+    for one in (env, untouched):
+        one.reset(seed=0)
+        one.step(PAGES + 1)
+    with pytest.raises(ValueError, match=rf"action .*\[0, {2 * PAGES}\)"):
+        env.step(action)
+    assert_same_future(env, untouched, count=30)
+
+
+def test_a_bad_probe_of_one_lane_moves_no_lane():
+    env, untouched = (batch(2, HARMONIC, **PROBING) for _ in range(2))
+    env.reset(seed=0)
+    untouched.reset(seed=0)
+    with pytest.raises(ValueError, match=r"action .*\[0, 12\), got 12 in lane 1"):
+        env.step(np.array([7, 12]))
+    good = np.array([7, 11])
+    assert_same(env.step(good), untouched.step(good))
+
+
+def test_without_probes_there_are_as_many_actions_as_pages():
+    env = bare(HARMONIC, **{**PROBING, "probe": False})
+    env.reset(seed=0)
+    assert env.action_space.n == PAGES
+    assert "probed" not in env.features
+    with pytest.raises(ValueError, match=r"\[0, 6\)"):
+        env.step(PAGES)
+
+
+def test_probes_leave_the_events_alone():
+    """Those who probe, and those who cannot, meet the same changes."""
+    told = {**PROBING, "horizon": 8.0}
+    one, other = bare(HARMONIC, **told), bare(HARMONIC, **{**told, "probe": False})
+    for env in (one, other):
+        env.reset(seed=4)
+        for slot in range(40):
+            env.step(slot % PAGES)
+    assert one.ledger() == other.ledger()
+    column = one.features.index("probed")
+    mine = np.delete(one.lanes.observation(0), column, axis=1)
+    assert_same(np.ascontiguousarray(mine), np.ascontiguousarray(other.lanes.observation(0)))
+
+
+@EVERY_MODE
+def test_lanes_of_probes_are_single_environments(mode):
+    env = batch(3, HARMONIC, autoreset_mode=mode, **PROBING)
+    singles = [bare(HARMONIC, **PROBING) for _ in range(3)]
+    observations, _ = env.reset(seed=8)
+    for lane, single in enumerate(singles):
+        assert_same(observations[lane], single.reset(seed=8 + lane)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(23):  # one before the end
+        actions = rng.integers(2 * PAGES, size=3)
+        observations, rewards, *_ = env.step(actions)
+        for lane, single in enumerate(singles):
+            observation, reward, *_ = single.step(actions[lane])
+            assert_same(observations[lane], observation)
+            assert rewards[lane] == reward
+            assert env.unwrapped.ledger(lane) == single.ledger()
+
+
+def test_a_state_keeps_what_probes_found():
+    env, before = bare(HARMONIC, **PROBING), bare(HARMONIC, **PROBING)
+    for one in (env, before):
+        one.reset(seed=0)
+        play(one, [PAGES + 1, PAGES + 4, 1, PAGES + 5])
+    state = env.get_state()
+    play(env, [0, 1, 2, 3, 4, 5])
+    env.reset(seed=9)
+    env.set_state(state)
+    assert_same(env.tracker().probed, before.tracker().probed)
+    assert_same_future(env, before, count=40)
+
+
+@pytest.mark.parametrize("form", ["scores", "refresh", "rates"])
+def test_only_pages_are_probed(form):
+    with pytest.raises(ValueError, match=r"probe .*True"):
+        gym.make(HARMONIC, action=form, probe=True)
+
+
+@pytest.mark.parametrize("value", ["yes", 1])
+def test_whether_to_probe_is_a_truth_value(value):
+    for name in (HARMONIC, NCIS):
+        with pytest.raises(ValueError, match="probe must be True or False"):
+            gym.make(name, action="page", probe=value)
+
+
+def test_the_checks_of_gymnasium_pass():
+    from gymnasium.utils.env_checker import check_env
+
+    check_env(bare(HARMONIC, **PROBING), skip_render_check=True)
+    check_env(bare(NCIS, probe=True), skip_render_check=True)

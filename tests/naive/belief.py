@@ -1,0 +1,286 @@
+"""A slow, obvious twin of the learner of staleness: plain dictionaries and lists, no rings.
+
+It keeps every broadcast as an object, and every page the broadcasts since its last crawl.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+from scipy.special import digamma
+
+from policies.estimators.signals.shrinkage import gamma_shape
+from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR
+from policies.ncis.belief.pooling import IMAGINED, SHAPES, SMALLEST
+from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL
+
+
+class NaiveLearner:
+    """Of m pages; ``group`` is a list of numbers, or None; ``scales`` a list per page and kind.
+
+    Kinds are the rate of changes without a signal, ("tells", channel) and ("sends", channel);
+    channels are ("alone", s), and with groups ("beside", s) and ("broadcast", s).
+    """
+
+    def __init__(self, importance, group, sources, bandwidth, scales, shape, memory, pace_memory):
+        self.m, self.sources, self.grouped = len(importance), sources, group is not None
+        self.importance, self.memory, self.pace_memory = importance, memory, pace_memory
+        self.floor = FLOOR * bandwidth / self.m
+        self.group = list(group) if self.grouped else [0] * self.m
+        ways = ("alone", "beside", "broadcast") if self.grouped else ("alone",)
+        self.channels = [(way, s) for way in ways for s in range(sources)]
+        self.own = [channel for channel in self.channels if channel[0] != "broadcast"]
+        self.kinds = ["silent"]
+        self.kinds += [("tells", channel) for channel in self.channels]
+        self.kinds += [("sends", channel) for channel in self.own]
+        self.pages = [
+            {
+                "scale": dict(zip(self.kinds, scales[page], strict=True)),
+                "count": dict.fromkeys(self.kinds, 0.0),
+                "exposure": dict.fromkeys(self.kinds, 0.0),
+                "exists": True,
+            }
+            for page in range(self.m)
+        ]
+        self.groups = [
+            {
+                "shape": dict.fromkeys(self.kinds, shape),
+                "rate": dict.fromkeys(self.kinds, shape),
+                "broadcasts": [],
+            }
+            for _ in range(max(self.group) + 1)
+        ]
+        self.classes = {}
+        self.crawls, self.due = 0, max(self.m // 4, 1)
+        for page in range(self.m):
+            self.forget(page)
+
+    def shape(self, page, kind):
+        return self.groups[self.group[page]]["shape"][kind] + self.pages[page]["count"][kind]
+
+    def rate(self, page, kind):
+        return self.groups[self.group[page]]["rate"][kind] + self.pages[page]["exposure"][kind]
+
+    def believed(self, page, kind):
+        return self.shape(page, kind) / self.rate(page, kind) * self.pages[page]["scale"][kind]
+
+    def cautious(self, page, kind):
+        return self.believed(page, kind) * math.exp(-0.5 / (self.shape(page, kind) + 0.1))
+
+    def forget(self, page):
+        self.pages[page]["heard"] = dict.fromkeys(self.own, 0.0)
+        self.pages[page]["since"] = []
+        self.pages[page]["excused"] = [0.0] * self.sources
+
+    def heard(self, page):
+        row = self.pages[page]
+        found = dict(row["heard"])
+        if self.grouped:
+            for s in range(self.sources):
+                told = sum(item["weight"] for item in row["since"] if item["source"] == s)
+                left = told - row["excused"][s]
+                found["broadcast", s] = left if left > 1e-9 * told else 0.0
+        return found
+
+    def evidence(self, page, elapsed):
+        told = sum(self.believed(page, ("tells", c)) * n for c, n in self.heard(page).items())
+        return self.believed(page, "silent") * elapsed + told
+
+    def strikes(self, page, elapsed):
+        total = self.believed(page, "silent") * elapsed
+        for channel, weight in self.heard(page).items():
+            if weight > 0.0:
+                own = channel[0] != "broadcast"
+                number = weight if own else len(self.pages[page]["since"])
+                each = self.believed(page, ("tells", channel)) * weight / number
+                total += number * (1.0 - math.exp(-each))
+        return total
+
+    def change_rate(self, page, now):
+        rate = self.cautious(page, "silent") + self.floor
+        for channel in self.own:
+            told = 1.0 - math.exp(-self.believed(page, ("tells", channel)))
+            rate += self.believed(page, ("sends", channel)) * told
+        for item in self.groups[self.group[page]]["broadcasts"]:
+            fade = math.exp(-(now - item["time"]) / self.pace_memory) / self.pace_memory
+            told = self.cautious(page, ("tells", ("broadcast", item["source"])))
+            rate += item["first"] * fade * (1.0 - math.exp(-told))
+        return rate
+
+    def score(self, page, now, elapsed):
+        fresh = math.exp(-self.evidence(page, elapsed))
+        value = 1.0 - (1.0 + self.strikes(page, elapsed)) * fresh
+        return self.importance[page] / self.change_rate(page, now) * value
+
+    def meet(self, page, alive):
+        self.forget(page)
+        self.pages[page]["exists"] = alive
+
+    def learn(self, page, elapsed, changed):
+        heard = self.heard(page)
+        certain = 1.0 - math.exp(-self.evidence(page, elapsed))
+        for item in self.pages[page]["since"]:
+            tells = self.believed(page, ("tells", ("broadcast", item["source"])))
+            self.judge(item, tells, certain, changed)
+        self.learn_page(page, elapsed, heard, changed)
+        self.forget(page)
+        self.crawls += 1
+        if self.crawls >= self.due:
+            self.due = self.crawls + self.m
+            self.pool()
+
+    def judge(self, item, tells, certain, changed):
+        """The sums are (found, expected), of a broadcast and of its class."""
+        before = item["weight"]
+        found = tells * before / max(certain, 1e-9) if changed else 0.0
+        among = self.classes[item["class"]]
+        among[0] += found
+        among[1] += tells * before / item["first"]
+        item["found"] += found
+        item["expected"] += tells * item["first"]
+        ratio = (EVENT_PRIOR + item["found"]) / (EVENT_PRIOR + item["expected"])
+        item["weight"] = item["first"] * ratio
+
+    def learn_page(self, page, elapsed, heard, changed):
+        row = self.pages[page]
+        fade = math.exp(-elapsed / self.memory)
+        for kind in self.kinds:
+            row["count"][kind] *= fade
+            row["exposure"][kind] *= fade
+        exposures = {"silent": elapsed} | {("tells", c): n for c, n in heard.items()}
+        exposures = {kind: x * row["scale"][kind] for kind, x in exposures.items()}
+        before = {kind: (self.shape(page, kind), self.rate(page, kind)) for kind in exposures}
+        with mpmath.workdps(50):  # what is nearly certain to be fresh cancels in float64
+            self.learn_hazards(row, page, before, exposures, changed)
+        for channel in self.own:
+            row["count"]["sends", channel] += heard[channel]
+            scale = row["scale"]["sends", channel]
+            row["exposure"]["sends", channel] += elapsed * scale
+
+    def learn_hazards(self, row, page, before, exposures, changed):
+        before = {kind: (mpmath.mpf(a), mpmath.mpf(r)) for kind, (a, r) in before.items()}
+        fresh = mpmath.fprod((r / (r + exposures[kind])) ** a for kind, (a, r) in before.items())
+        for kind, (a, r) in before.items():
+            x = exposures[kind]
+            if not changed:
+                row["exposure"][kind] += x
+            elif x > 0.0:
+                moments = [
+                    (unseen - unseen_and_fresh) / (1.0 - fresh)
+                    for unseen, unseen_and_fresh in (
+                        (a / r, fresh * a / (r + x)),
+                        (a * (a + 1) / r**2, fresh * a * (a + 1) / (r + x) ** 2),
+                    )
+                ]
+                variance = moments[1] - moments[0] ** 2
+                self.take_moments(page, kind, float(moments[0]), float(variance))
+
+    def take_moments(self, page, kind, mean, variance):
+        """Where a Gamma of these moments would need a negative exposure, or count, it is 0."""
+        row, own = self.pages[page], self.groups[self.group[page]]
+        rate = mean / variance if variance > 0.0 else 0.0
+        row["exposure"][kind] = max(0.0, rate - own["rate"][kind])
+        row["count"][kind] = max(0.0, mean * self.rate(page, kind) - own["shape"][kind])
+
+    def hear(self, signals):
+        """Signals (page, time, source), in order of time."""
+        instants = {}
+        for page, time, source in signals:
+            instants.setdefault(time, []).append((page, source))
+        for time, told in instants.items():
+            self.hear_together(time, told)
+
+    def hear_together(self, time, told):
+        size = [0] * len(self.groups)
+        for page, row in enumerate(self.pages):
+            size[self.group[page]] += row["exists"]
+        count = {}
+        for page, source in told:
+            key = self.group[page], source
+            count[key] = count.get(key, 0) + 1
+        most = [key for key, n in count.items() if self.grouped and n > 1 and n > size[key[0]] / 2]
+        touched = len({group for group, _ in count})
+        alone = any((self.group[page], source) not in most for page, source in told)
+        entered = {key: self.broadcast(*key, touched, alone, time) for key in most}
+        for page, source in told:
+            if (self.group[page], source) in most:
+                continue
+            beside = [item for (group, _), item in entered.items() if group == self.group[page]]
+            for item in beside:
+                self.pages[page]["excused"][item["source"]] += item["first"]
+            self.pages[page]["heard"]["beside" if beside else "alone", source] += 1.0
+
+    def broadcast(self, group, source, touched, alone, time):
+        size = sum(touched > limit for limit in (1, 3, 9))
+        found, expected = self.classes.setdefault((size, alone), [0.0, 0.0])
+        first = (CLASS_PRIOR + found) / (CLASS_PRIOR + expected)
+        item = {
+            "time": time, "source": source, "class": (size, alone),
+            "first": first, "weight": first, "found": 0.0, "expected": 0.0,
+        }  # fmt: skip
+        self.groups[group]["broadcasts"].append(item)
+        for page in range(self.m):
+            if self.group[page] == group:
+                self.pages[page]["since"].append(item)
+        return item
+
+    def pool(self):
+        for kind in self.kinds:
+            seen = {g: [] for g in range(len(self.groups))}
+            for page, row in enumerate(self.pages):
+                if row["count"][kind] + row["exposure"][kind] > 0.0:
+                    a, r = self.shape(page, kind), self.rate(page, kind)
+                    seen[self.group[page]].append((a / r, float(digamma(a)) - math.log(r)))
+            every = [pair for pairs in seen.values() for pair in pairs]
+            if not every:
+                continue
+            whole = [sum(part) / len(every) for part in zip(*every, strict=True)]
+            for g, pairs in seen.items():
+                size = len(pairs) + IMAGINED
+                mean, log = (
+                    (sum(pair[i] for pair in pairs) + IMAGINED * whole[i]) / size for i in (0, 1)
+                )
+                mean = max(mean, SMALLEST)
+                shape = float(gamma_shape(max(math.log(mean) - log, 1e-12)))
+                shape = min(max(shape, SHAPES[0]), SHAPES[1])
+                self.groups[g]["shape"][kind] = shape
+                self.groups[g]["rate"][kind] = shape / mean
+
+    def rehearse(self, history):
+        """Crawl every page just before, and again just after, whatever is heard of it."""
+        alive = [bool(exists) for exists in history.alive]
+        last = [0.0] * self.m
+        for page in range(self.m):
+            self.meet(page, alive[page])
+        events = zip(history.time.tolist(), history.page, history.kind, strict=True)
+        instants = {}
+        for time, page, kind in events:
+            instants.setdefault(time, []).append((int(page), int(kind)))
+        for now, found in instants.items():
+            changed = {page for page, kind in found if kind == CHANGE}
+            told = [(page, now, kind - SIGNAL) for page, kind in found if kind >= SIGNAL]
+            signalled = {page for page, _, _ in told}
+            for page, kind in found:
+                if kind == BIRTH:
+                    alive[page], last[page] = True, now
+                    self.meet(page, True)
+            for page, kind in found:
+                if alive[page] and kind >= CHANGE and last[page] < now:
+                    self.learn(page, now - last[page], False)
+                    last[page] = now
+                    if page in changed and page not in signalled:
+                        self.pages[page]["count"]["silent"] += 1.0
+            self.hear(told)
+            for page, kind in found:
+                if alive[page] and page in signalled:
+                    signalled.remove(page)
+                    self.learn(page, 0.0, page in changed)
+                if kind == DEATH:
+                    alive[page] = False
+                    self.meet(page, False)
+        for page in range(self.m):
+            self.forget(page)
+        for row in self.groups:
+            for item in row["broadcasts"]:
+                item["time"] -= history.duration

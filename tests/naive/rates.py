@@ -1,0 +1,90 @@
+"""The slow, obvious twin of crawling at random instants, at rates and on shares of the signals.
+
+It follows the words of the contract: the crawls of all pages are one Poisson process, of which a
+unit exponential is used up at the total rate, so that what is left of it outlives a change of
+rates; its coins are a stream of their own, one uniform for an exponential, one for a page, one for
+a signal that might be answered; a bucket of tokens is full at the start.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tests.naive import pages as naive
+
+ALMOST = 1.0 - 1e-9
+
+
+class World(naive.World):
+    """One lane that stands at time 0; as its twin, it is told rates and not pages."""
+
+    def __init__(self, instance, events, *, seed, episode=0, epoch=1.0, bucket=math.inf, **more):
+        self.coins = naive.Stream(naive.roots(seed)[2], episode)
+        self.epoch = epoch
+        self.hazard = self.coins.exponential(1.0)
+        self.total, self.due = 0.0, math.inf
+        self.bucket = self.tokens = bucket
+        self.filled_at, self.refill = 0.0, 0.0
+        self.denied = 0
+        super().__init__(instance, events, **more)
+
+    def begin(self):
+        """The first decision is at time 0, when nothing has happened."""
+        self.slot = naive.Slot()
+        self.enter()
+
+    def play_epoch(self, rates, chances, refill=0.0):
+        """Crawl at these rates up to the next decision."""
+        self.slot_number += 1
+        self.refill = refill
+        self.play_until(naive.slot_time(1.0 / self.epoch, (), self.slot_number), rates, chances)
+
+    def play_until(self, until, rates, chances):
+        """Crawl at these rates from now on, and answer signals with these chances."""
+        self.slot, self.denied = naive.Slot(), 0
+        self.set_total(rates)
+        table = naive.AliasTable([float(rate) for rate in rates])
+        while True:
+            event = self.events[self.played] if self.played < len(self.events) else (math.inf,)
+            if min(self.due, event[0]) >= until:
+                break
+            if self.due <= event[0]:
+                self.pass_time(self.due)
+                self.crawl_if_allowed(table.draw(self.coins))
+                self.due += self.coins.exponential(1.0) / self.total
+            else:
+                self.play_event(*event, chances)
+        self.pass_time(until)
+        self.enter()
+        self.ledger["denied"] += self.denied
+
+    def set_total(self, rates):
+        total = 0.0
+        for rate in rates:
+            total += float(rate)
+        if total == self.total:
+            return
+        if self.total > 0.0:
+            self.hazard = (self.due - self.time) * self.total
+        self.total = total
+        self.due = self.time + self.hazard / total if total > 0.0 else math.inf
+
+    def play_event(self, time, number, kind, chances):
+        self.pass_time(time)
+        page = self.pages[number]
+        self.happen(page, number, kind)
+        self.played += 1
+        chance = float(chances[number])
+        heard = page.alive and naive.SIGNAL <= kind < naive.BIRTH
+        if heard and chance > 0.0 and self.coins.uniform() <= chance:
+            self.crawl_if_allowed(number)
+
+    def crawl_if_allowed(self, number):
+        if self.bucket < math.inf:
+            gained = (self.time - self.filled_at) * self.refill
+            self.tokens, self.filled_at = min(self.tokens + gained, self.bucket), self.time
+            if self.tokens < ALMOST:
+                self.denied += 1
+                return
+            self.tokens -= 1.0
+        self.crawl(number)

@@ -1,0 +1,192 @@
+"""The bandits: their twins draw for draw, their formulas, their corners, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+
+from policies.bandits import Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit, exp3_gamma
+from policies.bandits.bandit import pick
+from tests.naive.bandits import (
+    NaiveExp3,
+    NaiveExp3IX,
+    NaiveExp3PlusPlus,
+    NaiveFallingExp3,
+    naive_draw,
+)
+
+
+def falling(num_arms):
+    return lambda number: math.sqrt(2 * math.log(num_arms) / (num_arms * number))
+
+
+PAIRS = {
+    "exp3": (lambda k: Exp3Bandit(k), lambda k: NaiveExp3(k, 0.1)),
+    "exp3 of gamma 1": (lambda k: Exp3Bandit(k, gamma=1.0), lambda k: NaiveExp3(k, 1.0)),
+    "exp3 of gamma .4": (lambda k: Exp3Bandit(k, gamma=0.4), lambda k: NaiveExp3(k, 0.4)),
+    "exp3 falling": (lambda k: Exp3Bandit(k, gamma=None), NaiveFallingExp3),
+    "exp3-ix": (lambda k: Exp3IXBandit(k), lambda k: NaiveExp3IX(k, falling(k))),
+    "exp3-ix of a horizon": (
+        lambda k: Exp3IXBandit(k, horizon=300),
+        lambda k: NaiveExp3IX(k, lambda _: falling(k)(300)),
+    ),
+    "exp3-ix of a rate": (
+        lambda k: Exp3IXBandit(k, learning_rate=0.3),
+        lambda k: NaiveExp3IX(k, lambda _: 0.3),
+    ),
+    "exp3++": (lambda k: Exp3PlusPlusBandit(k), lambda k: NaiveExp3PlusPlus(k, 3.0, 256.0)),
+    "exp3++ that is bold": (  # so that gaps and the third bound on epsilon come to bear
+        lambda k: Exp3PlusPlusBandit(k, alpha=0.3, beta=0.2),
+        lambda k: NaiveExp3PlusPlus(k, 0.3, 0.2),
+    ),
+}
+EVERY_BANDIT = pytest.mark.parametrize("make", [one for one, _ in PAIRS.values()], ids=list(PAIRS))
+
+
+def rewards_of(kind, rounds, num_arms, seed):
+    """Rewards (n, K) in [0, 1]: at random, or against whoever learns."""
+    rng = np.random.default_rng(seed)
+    if kind == "random":
+        return rng.random((rounds, num_arms))
+    if kind == "bits":
+        return (rng.random((rounds, num_arms)) < np.linspace(0.9, 0.1, num_arms)).astype(float)
+    if kind == "nothing":
+        return np.zeros((rounds, num_arms))
+    if kind == "everything":
+        return np.ones((rounds, num_arms))
+    phase = np.arange(rounds) // 50  # the best arm changes every 50 rounds
+    return (np.arange(num_arms) == (phase % num_arms)[:, None]).astype(float)
+
+
+@pytest.mark.parametrize("num_arms", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["random", "bits", "nothing", "everything", "switching"])
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=list(PAIRS))
+def test_equals_its_twin_draw_for_draw(pair, kind, num_arms):
+    bandit, twin = (make(num_arms) for make in pair)
+    rewards = rewards_of(kind, 300, num_arms, 3)
+    played = []
+    for row, uniform in zip(rewards, np.random.default_rng(4).random(300), strict=True):
+        wanted, chances = twin.probabilities(), bandit.probabilities()
+        assert chances == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+        arm = bandit.draw(uniform)
+        assert arm == naive_draw(wanted, uniform)
+        played.append(arm)
+        bandit.update(arm, row[arm])
+        twin.update(arm, row[arm], chances[arm])
+    assert bandit.rounds == 300
+    assert num_arms == 1 or len(set(played)) > 1
+
+
+def test_the_bold_bandit_is_sure_of_gaps():
+    twin = NaiveExp3PlusPlus(2, 0.3, 0.2)
+    bandit = Exp3PlusPlusBandit(2, alpha=0.3, beta=0.2)
+    coins = np.random.default_rng(0)
+    for _ in range(4000):
+        arm, chances = bandit.draw(coins.random()), bandit.probabilities()
+        bandit.update(arm, 1.0 - arm)
+        twin.update(arm, 1.0 - arm, chances[arm])
+    gap = twin.gaps()[1]
+    assert gap > 0.3
+    # What is left of the worse arm: its xi, and nothing of its weight.
+    assert bandit.probabilities()[1] == pytest.approx(
+        0.2 * math.log(4001) / (4001 * gap**2), rel=1e-3
+    )
+
+
+def test_the_first_step_of_algorithm_1_by_hand():
+    bandit = Exp3Bandit(2, gamma=0.5)
+    bandit.update(1, 0.8)
+    weight = math.exp(0.5 / 2 * 0.8 / 0.5)
+    expected = 0.5 * weight / (1 + weight) + 0.25
+    assert bandit.probabilities() == pytest.approx([1 - expected, expected], rel=1e-14)
+
+
+@EVERY_BANDIT
+def test_compiled_play_is_what_calls_make(make):
+    means, uniforms = np.array([0.3, 0.7, 0.5]), np.random.default_rng(2).random((400, 2))
+    stepped, played = make(3), make(3)
+    arms = []
+    for arm_uniform, pay_uniform in uniforms:
+        arms.append(stepped.draw(arm_uniform))
+        stepped.update(arms[-1], float(pay_uniform < means[arms[-1]]))
+    first, second = (
+        played.play_bernoulli(means, uniforms[:150]),
+        played.play_bernoulli(means, uniforms[150:]),
+    )
+    assert [*first.tolist(), *second.tolist()] == arms
+    assert played.rounds == stepped.rounds == 400
+    assert np.array_equal(played.probabilities(), stepped.probabilities())
+
+
+@EVERY_BANDIT
+def test_nothing_overflows_and_the_best_arm_is_found(make):
+    bandit = make(3)
+    coins = np.random.default_rng(1)
+    means = np.array([0.1, 0.9, 0.1])
+    arms = bandit.play_bernoulli(means, coins.random((300_000, 2)))
+    chances = bandit.probabilities()
+    assert np.all(np.isfinite(chances))
+    assert np.all(chances >= 0.0)
+    assert chances.sum() == pytest.approx(1.0, abs=1e-12)
+    if getattr(bandit, "gamma", None) != 1.0:  # that one only ever explores
+        assert np.mean(arms[-10_000:] == 1) > 0.6
+
+
+@EVERY_BANDIT
+def test_one_arm(make):
+    bandit = make(1)
+    for reward in (0.0, 1.0, 0.5):
+        assert bandit.probabilities().tolist() == [1.0]
+        assert bandit.draw(0.999) == 0
+        bandit.update(0, reward)
+
+
+def test_a_draw_at_the_very_end_takes_an_arm_that_can_be_played():
+    assert pick(np.array([0.3, 0.3, 0.3, 0.0]), 0.95) == 2
+    assert pick(np.array([0.0, 0.0, 1.0]), 0.0) == 2
+    assert pick(np.array([0.5, 0.0, 0.5]), 0.5) == 2
+
+
+def test_the_gamma_of_a_horizon():
+    assert exp3_gamma(5, 10_000) == pytest.approx(
+        math.sqrt(5 * math.log(5) / ((math.e - 1) * 10_000)), rel=1e-15
+    )
+    assert exp3_gamma(5, 1) == 1.0
+    assert exp3_gamma(1, 10) == 0.0
+
+
+BAD = {
+    "no arms": (lambda: Exp3Bandit(0), "num_arms must be an integer >= 1, got 0"),
+    "half an arm": (lambda: Exp3IXBandit(1.5), "num_arms must be .* got 1.5"),
+    "gamma 0": (lambda: Exp3Bandit(2, gamma=0.0), "gamma must be .* got 0.0"),
+    "gamma 2": (lambda: Exp3Bandit(2, gamma=2.0), r"gamma must lie in \(0, 1\], got 2.0"),
+    "rate": (lambda: Exp3IXBandit(2, learning_rate=-1.0), "learning_rate must be .* got -1.0"),
+    "horizon": (lambda: Exp3IXBandit(2, horizon=0), "horizon must be .* got 0"),
+    "both": (lambda: Exp3IXBandit(2, horizon=9, learning_rate=0.1), "learning_rate must be None"),
+    "alpha": (lambda: Exp3PlusPlusBandit(2, alpha=0.0), "alpha must be .* got 0.0"),
+    "beta": (lambda: Exp3PlusPlusBandit(2, beta=math.nan), "beta must be .* got nan"),
+    "arm": (lambda: Exp3Bandit(2).update(2, 0.5), r"arm must be an integer in \[0, 1\], got 2"),
+    "reward": (lambda: Exp3Bandit(2).update(0, 1.5), r"reward must lie in \[0, 1\], got 1.5"),
+    "loss": (lambda: Exp3Bandit(2).update(0, -0.5), "reward must be .* got -0.5"),
+    "never": (lambda: Exp3PlusPlusBandit(2).update(1, 0.5), "arm must be one with .* got 1"),
+    "uniform": (lambda: Exp3Bandit(2).draw(1.0), r"uniform must lie in \[0, 1\), got 1.0"),
+    "means": (
+        lambda: Exp3Bandit(2).play_bernoulli(np.array([0.5, 1.5]), np.zeros((1, 2))),
+        r"means must be 2 numbers in \[0, 1\]",
+    ),
+    "uniforms": (
+        lambda: Exp3Bandit(2).play_bernoulli(np.array([0.5, 0.5]), np.ones((1, 2))),
+        r"uniforms must lie in \[0, 1\)",
+    ),
+    "shape": (
+        lambda: Exp3Bandit(2).play_bernoulli(np.array([0.5, 0.5]), np.zeros(2)),
+        r"uniforms must have shape \(n, 2\), got \(2,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,98 @@
+"""What steps are worth: by hand, as sums over pages, from arrays as from logs, within bounds."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from crawl_envs.types import CrawlLog
+from policies.bandits.rewards import (
+    gain_reward,
+    gain_reward_of,
+    gained_share,
+    gained_share_of,
+    literal_reward,
+    literal_reward_of,
+    sure_bound,
+)
+
+
+def log_of(pages, changed, probe=None):
+    count = len(pages)
+    none = np.zeros(0, np.int64)
+    return CrawlLog(
+        page=np.array(pages, np.int64),
+        time=np.zeros(count),
+        elapsed=np.ones(count),
+        signals=np.zeros(count, np.int64),
+        changed=np.array(changed, np.bool_),
+        signal_page=none,
+        signal_time=none.astype(float),
+        signal_source=none,
+        probe=np.array([False] * count if probe is None else probe, np.bool_),
+    )
+
+
+def test_rewards_by_hand():
+    weights = np.array([4.0, 1.0, 3.0, 2.0])
+    log = log_of([0, 1, 3], [True, False, True])
+    assert literal_reward(log, weights) == pytest.approx(6 / 7, rel=1e-15)
+    assert gained_share(log, weights) == pytest.approx(0.6, rel=1e-15)
+    assert gain_reward(log, weights, 0.8) == pytest.approx(0.75, rel=1e-15)
+    assert gain_reward(log, weights, 0.5) == 1.0
+    looked = log_of([0, 1, 3], [True, False, True], [True, False, False])
+    assert literal_reward(looked, weights) == pytest.approx(2 / 3, rel=1e-15)
+    assert gained_share(looked, weights) == pytest.approx(0.2, rel=1e-15)
+    nothing = log_of([], [])
+    assert literal_reward(nothing, weights) == gained_share(nothing, weights) == 0.0
+    assert literal_reward(log, np.zeros(4)) == gained_share(log, np.zeros(4)) == 0.0
+    twice = log_of([2, 2, 1], [True, True, False])
+    assert literal_reward(twice, weights) == pytest.approx(6 / 7, rel=1e-15)
+    assert gained_share(twice, weights) == pytest.approx(0.6, rel=1e-15)
+
+
+def test_rewards_of_arrays_are_those_of_logs():
+    weights = np.array([4.0, 1.0, 3.0, 2.0])
+    log = log_of([0, 1, 3], [True, False, True])
+    crawls = np.array([4.0, 1.0, 2.0]), np.array([True, False, True])
+    assert literal_reward_of(*crawls) == literal_reward(log, weights) == 6.0 / 7.0
+    assert gained_share_of(*crawls, 10.0) == gained_share(log, weights) == 0.6
+    assert gain_reward_of(*crawls, 10.0, 0.8) == gain_reward(log, weights, 0.8) == 0.6 / 0.8
+    assert gain_reward_of(*crawls, 10.0, 0.5) == 1.0
+    none = np.empty(0), np.empty(0, np.bool_)
+    assert literal_reward_of(*none) == gained_share_of(*none, 10.0) == 0.0
+    assert gained_share_of(*none, 0.0) == gain_reward_of(*none, 0.0, 0.5) == 0.0
+    with pytest.raises(ValueError, match=r"bound must lie in \(0, 1\], got 1\.5"):
+        gain_reward_of(*crawls, 10.0, 1.5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rewards_are_sums_over_pages(seed):
+    """Eq. 2 with the crawls of the step for mu rho, and the same over all mu."""
+    rng = np.random.default_rng(seed)
+    weights = rng.lognormal(size=12)
+    stale, crawled = rng.random(12) < 0.4, rng.random(12) < 0.5
+    pages = np.flatnonzero(crawled)
+    log = log_of(pages, stale[pages])
+    found = sum(weights[i] * crawled[i] * stale[i] for i in range(12))
+    spent = sum(weights[i] * crawled[i] for i in range(12))
+    assert literal_reward(log, weights) == pytest.approx(found / spent, rel=1e-12)
+    assert gained_share(log, weights) == pytest.approx(found / sum(weights), rel=1e-12)
+    # It is what the crawls add to freshness.
+    before, after = weights @ ~stale, weights @ ~(stale & ~crawled)
+    assert gained_share(log, weights) == pytest.approx((after - before) / weights.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("crawls", range(1, 7))
+def test_the_sure_bound_is_the_most_that_crawls_can_gain(crawls):
+    weights = np.random.default_rng(crawls).lognormal(size=6)
+    most = max(sum(weights[list(pages)]) for pages in combinations(range(6), crawls))
+    assert sure_bound(weights, crawls) == pytest.approx(most / weights.sum(), rel=1e-12)
+    assert sure_bound(np.zeros(6), crawls) == 1.0
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match=r"crawls must be .* got 0"):
+        sure_bound(np.ones(3), 0)
+    with pytest.raises(ValueError, match=r"bound must lie .* got 0.0"):
+        gain_reward(log_of([], []), np.ones(3), 0.0)

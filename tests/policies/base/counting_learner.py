@@ -1,0 +1,53 @@
+"""A learner that remembers all it is told, in compiled code and, slow and obvious, in Python."""
+
+import numpy as np
+
+from crawl_envs.types.compiled_policies import CompiledLearner, Memory
+from crawl_envs.types.compiling import HEAR, LEARN, MEET, SCORE, compiled
+from policies.base.compiled_learner import CompiledLearnerPolicy
+
+FOUND, HEARD, BORN, DIED, LAST = range(5)
+
+
+@compiled(MEET.signature)
+def meet(pages, groups, events, shared, group, page, time, alive):
+    pages[BORN if alive else DIED, page] += 1.0 + 0.01 * time
+    pages[FOUND, page] = 0.0
+    groups[group[page], 0] += 1.0
+
+
+@compiled(LEARN.signature)
+def learn(pages, groups, events, shared, group, page, time, elapsed, signals, changed):
+    pages[FOUND, page] += 1.0 if changed else -0.5
+    pages[HEARD, page] = 0.1 * signals.sum() + 0.01 * elapsed
+    shared[0] += time
+    groups[group[page], 1] += changed
+
+
+@compiled(HEAR.signature)
+def hear(pages, groups, events, shared, group, page, time, source):
+    for k in range(page.size):
+        pages[HEARD, page[k]] += 1.0 + source[k]
+        pages[LAST, page[k]] = time[k]
+        events[0, int(shared[1]) % events.shape[1]] = time[k]
+        shared[1] += 1.0
+
+
+@compiled(SCORE.signature)
+def score(pages, groups, events, shared, group, now, elapsed, alive, scores):
+    for page in range(elapsed.size):
+        rate = 1.0 + groups[group[page], 1] / (1.0 + groups[group[page], 0])
+        own = np.exp(0.3 * np.tanh(pages[FOUND, page])) + 0.2 * pages[HEARD, page]
+        scores[page] = elapsed[page] * rate * own + 0.001 * (now - pages[LAST, page])
+
+
+class CountingLearner(CompiledLearnerPolicy):
+    """Crawls by what it has counted."""
+
+    def compile(self, problem, slots, coins):
+        m = problem.num_pages
+        group = np.zeros(m, np.int64) if problem.group is None else problem.group.copy()
+        memory = Memory(
+            np.zeros((5, m)), np.zeros((group.max() + 1, 2)), np.zeros((1, 8)), np.zeros(2), group
+        )
+        return CompiledLearner(meet, learn, hear, score, memory)

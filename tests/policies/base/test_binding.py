@@ -1,0 +1,268 @@
+"""What policies are bound to, the forms of their actions, and what bad input gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import policies
+from crawl_envs.types import Instance
+from policies.base import index
+from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
+
+INDEX_POLICIES = (
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyHarmonic",
+    "GreedyNCIS",
+    "GreedyNCISApprox",
+)
+RATE_POLICIES = (
+    "BinaryLambdaCrawl",
+    "ChangeRateCrawl",
+    "LambdaCrawl",
+    "LambdaCrawlApprox",
+    "UniformCrawl",
+)
+
+# Forms of action
+
+
+SPACES = (
+    ("page", 1, spaces.Discrete(6)),
+    ("scores", 1, spaces.Box(-1.0, 1.0, (6,), np.float32)),
+    ("scores", 3, spaces.Box(-1.0, 1.0, (6,), np.float32)),
+    ("refresh", 1, spaces.MultiBinary(6)),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "batch", "space"),
+    [(name, *space) for space in SPACES for name in policies.names(space[0])],
+)
+def test_actions_lie_in_their_space_and_follow_the_observation(name, form, batch, space):
+    core = ReplayCore(random_lane(6, 1), random_lane(6, 2), action_form=form, batch=batch)
+    policy = policies.make(name, core)
+    observation = core.reset()
+    for _ in range(8):
+        actions, state = policy.predict(observation, state=None)
+        assert state is None
+        assert actions.shape == (2, *space.shape)
+        assert all(space.contains(action) for action in actions)
+        if form == "scores":
+            chosen = -np.sort(-actions, axis=1)[:, :batch]
+            assert np.all(chosen > 0.0)
+            assert np.all(np.diff(chosen, axis=1) < 0.0)
+            assert np.all((actions > 0.0).sum(axis=1) == batch)
+        observation = core.step(actions)
+
+
+def test_single_observation_gets_a_single_action():
+    lane = random_lane(6, 1)
+    for form, shape, dtype in (
+        ("page", (), np.int64),
+        ("scores", (6,), np.float32),
+        ("refresh", (6,), np.int8),
+    ):
+        core = ReplayCore(lane, action_form=form)
+        observation = core.reset()[0]
+        action, _ = policies.GreedyNCIS(core).predict(observation)
+        assert np.shape(action) == shape
+        assert action.dtype == dtype
+        batched, _ = policies.GreedyNCIS(core).predict(observation[None])
+        np.testing.assert_array_equal(batched[0], action)
+
+
+def test_scores_are_the_largest_values_in_order():
+    core = ReplayCore(random_lane(20, 1), action_form="scores", batch=5)
+    policy = policies.Greedy(core)
+    for _ in range(4):
+        actions, _ = policy.predict(core.reset())
+        known = core.tracker()
+        problem = known.problem
+        expected = np.argsort(
+            -index.page_values(
+                *policy._index(problem), known.elapsed, known.signals * 1.0, known.alive
+            ),
+            kind="stable",
+        )[:5]
+        assert np.argsort(-actions[0], kind="stable")[:5].tolist() == expected.tolist()
+
+
+def test_ties_go_to_the_lowest_index():
+    instance = Instance(np.ones(8), 1.0, bandwidth=4.0)
+    for form, batch in (("page", 1), ("scores", 3)):
+        core = ReplayCore(ReplayLane(instance), action_form=form, batch=batch)
+        crawled = run(policies.Greedy(core), core, 2)[0]
+        assert crawled == list(range(2 * batch))
+
+
+def test_threshold_refreshes_every_page_that_reaches_it():
+    core = ReplayCore(random_lane(30, 5), action_form="refresh")
+    policy = policies.GreedyNCIS(core, threshold=0.05)
+    observation = core.reset()
+    sizes = []
+    for _ in range(20):
+        action, _ = policy.predict(observation)
+        known = core.tracker()
+        values = index.page_values(
+            *policy._index(known.problem), known.elapsed, known.signals * 1.0, known.alive
+        )
+        np.testing.assert_array_equal(action[0], values >= 0.05)
+        sizes.append(int(action.sum()))
+        observation = core.step(action)
+    assert min(sizes) < max(sizes)
+
+
+def test_sequence_is_followed_by_different_pages_per_decision():
+    core = ReplayCore(random_lane(3, 1), action_form="scores", batch=2)
+    crawled = run(policies.ChangeRateCrawl(core), core, 20)[0]
+    assert all(crawled[i] != crawled[i + 1] for i in range(0, 40, 2))
+
+
+@pytest.mark.parametrize("name", [*INDEX_POLICIES, "RoundRobin"])
+def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
+    lane = random_lane(3000, 6)
+    lane.reset()
+    known = lane.tracker()
+    rng = np.random.default_rng(0)
+    elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000) * 1.0
+    value, table = policies.make(name, ReplayCore(lane))._index(known.problem)
+    plain = index.page_values(value, table, elapsed, signals, known.alive)
+    through = index.page_values(index.pointer(value), table, elapsed, signals, known.alive)
+    np.testing.assert_array_equal(through, plain)
+    np.testing.assert_array_equal(
+        [value(table, page, elapsed[page], signals[page]) for page in range(100)], plain[:100]
+    )
+
+
+# Unbound
+
+
+@pytest.mark.parametrize("name", [*INDEX_POLICIES, "RoundRobin"])
+@pytest.mark.parametrize(("form", "batch"), [("page", 1), ("scores", 3), ("refresh", 1)])
+def test_unbound_policy_works_from_columns_for_any_batch(name, form, batch):
+    lanes = (random_lane(6, seed, complete=2) for seed in range(3))
+    core = ReplayCore(*lanes, action_form=form, batch=batch)
+    bound = policies.make(name, core)
+    unbound = policies.make(name, features=FEATURES, action_form=form, batch=batch)
+    observation = core.reset()
+    for _ in range(10):
+        action = bound.predict(observation)[0]
+        np.testing.assert_array_equal(unbound.predict(observation)[0], action)
+        np.testing.assert_array_equal(unbound.predict(observation[2])[0], action[2])
+        np.testing.assert_array_equal(
+            unbound.predict(np.repeat(observation, 4, axis=0))[0], np.repeat(action, 4, axis=0)
+        )
+        observation = core.step(action)
+
+
+def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
+    rows = np.array([[3.0, 0.0], [1.0, 1.0], [2.0, 1.0]], dtype=np.float32)
+    assert policies.RoundRobin(features=("elapsed", "alive")).predict(rows)[0] == 2
+    assert policies.RoundRobin(features=("elapsed", "alive")).predict(rows[:2])[0] == 1
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda core: policies.make("Nothing", core), r"policy must be one of .*, got 'Nothing'"),
+        (lambda core: policies.Greedy(), "either env or features=, got both or neither"),
+        (lambda core: policies.Greedy(core, features=FEATURES), "got both or neither"),
+        (lambda core: policies.Greedy(object()), "env must be a crawl environment, got object"),
+        (lambda core: policies.Greedy(core, batch=2), "are the environment's"),
+        (
+            lambda core: policies.Greedy(features=FEATURES, action_form="rates"),
+            "action_form must be one of .* for Greedy, got 'rates'",
+        ),
+        (lambda core: policies.Greedy(features=FEATURES, batch=0), "batch must be >= 1, got 0"),
+        (
+            lambda core: policies.GreedyNCIS(features=FEATURES[:4]),
+            "needs the columns change_rate, recall, false_signal_rate, features has elapsed",
+        ),
+        (
+            lambda core: policies.Greedy(core, threshold=1.0),
+            "'refresh'; got 1.0 in the form 'page'",
+        ),
+        (lambda core: policies.GreedyNCIS(core, delay_window=-1.0), "delay_window must be finite"),
+        (
+            lambda core: policies.GreedyNCIS(features=FEATURES, delay_window=1.0).predict(
+                np.zeros((3, len(FEATURES)))
+            ),
+            "delay_window must be 0 to predict without an environment",
+        ),
+        (lambda core: policies.GreedyCIS(core, reading="I4"), "reading must be one of .* got 'I4'"),
+        (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be a whole number"),
+        (lambda core: policies.GreedyCISPlus(core, recall_above=2), "recall_above must lie in"),
+        (lambda core: policies.LowDiscrepancy(None), "env must be an environment"),
+        (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),
+        (lambda core: policies.LambdaCrawl(core, action_form="page"), "are the environment's"),
+        (lambda core: policies.LambdaCrawl(action_form="page").predict(np.zeros((3, 8))), "no env"),
+        (lambda core: policies.LambdaCrawl(core, host=[0, 0, 1]), "must be given together"),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor=1.5), "floor must lie in .* got 1.5"),
+        (lambda core: policies.NutchAdaptive(None), "env must be an environment"),
+        (lambda core: policies.NutchAdaptive(core, dec_rate=1.0), "dec_rate must lie in .* got 1"),
+        (lambda core: policies.NutchAdaptive(core, day=0), "day must be finite and > 0, got 0"),
+        (
+            lambda core: policies.NutchAdaptive(core, max_interval=59.0),
+            "max_interval must be finite and >= 60, got 59.0",
+        ),
+        (
+            lambda core: policies.StormCrawlerAdaptive(core, fetch_interval_min=0),
+            "fetch_interval_min must be an integer >= 1, got 0",
+        ),
+        (
+            lambda core: policies.StormCrawlerAdaptive(core, rate_incr=0.0),
+            "rate_incr must be finite and > 0, got 0.0",
+        ),
+        (lambda core: policies.StormCrawlerAdaptive(core, rate_decr=1.5), "rate_decr must lie in"),
+        (lambda core: policies.StormCrawlerAdaptive(core, rate_incr="a"), "rate_incr .* got 'a'"),
+        (lambda core: policies.NutchAdaptive(core, dec_rate="a"), "dec_rate must be .* got 'a'"),
+        (
+            lambda core: policies.NutchAdaptive(core, sync_delta_rate=None),
+            "sync_delta_rate .* None",
+        ),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor="a"), "floor must be .* got 'a'"),
+        (lambda core: policies.BinaryLambdaCrawl(core, floor=None), "floor must be .* got None"),
+        (lambda core: policies.UniformCrawl(core, schedule="best"), "schedule must be one of"),
+    ],
+)
+def test_bad_arguments(build, message):
+    with pytest.raises(ValueError, match=message):
+        build(ReplayCore(random_lane(3, 0)))
+
+
+def test_bad_observations():
+    core = ReplayCore(random_lane(3, 0), random_lane(3, 1))
+    policy = policies.Greedy(core)
+    core.reset()
+    with pytest.raises(ValueError, match=r"shape \(m, F\) or \(lanes, m, F\), got \(3,\)"):
+        policy.predict(np.zeros(3))
+    with pytest.raises(ValueError, match=r"the 2 lanes .*got shape \(3, 7\)"):
+        policy.predict(np.zeros((3, 7)))
+    with pytest.raises(ValueError, match=r"the 8 columns .*got shape \(3, 5\)"):
+        policies.Greedy(features=FEATURES).predict(np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("name", [*INDEX_POLICIES, *RATE_POLICIES[:-1], "LowDiscrepancy"])
+def test_hidden_parameters_are_missed_in_words(name):
+    core = ReplayCore(random_lane(3, 0))
+    core.lanes[0].reveal = "importance"
+    policy = policies.make(name, core)
+    observation = core.reset()
+    with pytest.raises(ValueError, match=f"{name} needs change_rate.*does not reveal"):
+        policy.predict(observation)
+
+
+@pytest.mark.parametrize(
+    "name", ["RoundRobin", "UniformCrawl", "RandomCrawl", "NutchAdaptive", "StormCrawlerAdaptive"]
+)
+def test_policies_that_need_nothing(name):
+    core = ReplayCore(random_lane(3, 0))
+    core.lanes[0].reveal = "importance"
+    assert len(run(policies.make(name, core), core, 10)[0]) == 10

@@ -1,0 +1,162 @@
+"""Learners in compiled code: rollouts crawl as steps do, and are told the same."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import crawl_envs
+from crawl_envs.evaluation import play, simulate
+from crawl_envs.sim.rollouts.play import Episode, play_form
+from policies.base.compiled_learner import tells_all
+from tests.policies.base.counting_learner import CountingLearner
+
+SETTINGS = {
+    "noisy": ("CrawlNCIS-v0", {"instance": "noisy", "num_pages": 7, "bandwidth": 9.0}),
+    "sources": ("CrawlNCIS-v0", {"instance": "sources", "num_pages": 7, "bandwidth": 9.0}),
+    "delayed": ("CrawlNCIS-v0", {"instance": "delayed", "num_pages": 7, "bandwidth": 9.0}),
+    "trace": ("CrawlTrace-v0", {"days_per_crawl": 60.0}),
+    "trace, both": ("CrawlTrace-v0", {"days_per_crawl": 90.0, "signals": "both"}),
+}
+
+
+def made(name):
+    family, arguments = SETTINGS[name]
+    return gym.make(family, **arguments)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_rollouts_crawl_as_steps_do(name):
+    env = made(name)
+    env.reset(seed=5)
+    policy = CountingLearner(env)
+    quick = play(env, policy, 5)
+    env.reset(seed=5)
+    slow = play(env, policy, 5, compiled=False)
+    assert quick.crawls > 50
+    assert quick == slow
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_both_are_told_the_same(name):
+    env = made(name)
+    observation, _ = env.reset(seed=6)
+    core = env.unwrapped
+    policy = CountingLearner(env)
+    form = policy.compile(core.problem, 0, core.coins())
+    over, crawls = False, 0
+    while not over:
+        action, _ = policy.predict(observation)
+        policy.observe(core.last_log())  # there is nothing left to learn
+        observation, _, _, over, _ = env.step(action)
+        crawls += 1
+    lanes = core.lanes
+    play_form(Episode(core.instance, lanes.horizon, 6, lanes.tape), form, crawls)
+    told = policy._seats[0].learner.memory
+    for own, other in zip(told, form.memory, strict=True):
+        np.testing.assert_array_equal(own, other)
+    assert told.pages[:3].any()
+
+
+def test_simulate_plays_it():
+    instance = crawl_envs.instances.make("noisy", num_pages=5, bandwidth=4.0, seed=1)
+    env = gym.make("CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0)
+    rollout = simulate(instance, CountingLearner(env), 20.0, seed=3)
+    assert rollout.crawl_counts.sum() == 80
+
+
+def test_one_that_joins_late_hears_what_is_known():
+    env = gym.make("CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0)
+    env.reset(seed=2)
+    for _ in range(30):
+        observation, *_ = env.step(0)
+    policy = CountingLearner(env)
+    policy.predict(observation)
+    heard = policy._seats[0].learner.memory.pages[1]
+    np.testing.assert_array_equal(heard, env.unwrapped.tracker().signals)
+    assert heard[1:].any()
+
+
+STATES = SETTINGS | {"found at the start": SETTINGS["noisy"]}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_lane_that_takes_on_a_state_begins_anew(name):
+    family, arguments = STATES[name]
+    env = gym.make(family, **arguments)
+    observation, _ = env.reset(seed=7)
+    core, policy = env.unwrapped, CountingLearner(env)
+    state = core.get_state()
+    for k in range(60):
+        if k == 25 and name != "found at the start":
+            state = core.get_state()
+        observation, *_ = env.step(policy.predict(observation)[0])
+    core.set_state(state)
+    other = CountingLearner(env)
+    for k in range(40):
+        action, expected = policy.predict(observation)[0], other.predict(observation)[0]
+        assert action == expected
+        if k == 0:
+            assert policy._seats[0].time == core.tracker().time
+        own, others = (each._seats[0].learner.memory for each in (policy, other))
+        for one, another in zip(own, others, strict=True):
+            np.testing.assert_array_equal(one, another)
+        if k in (0, 10):  # nothing is taken in twice
+            policy.observe(core.last_log())
+        observation, *_ = env.step(action)
+
+
+def test_one_that_joins_at_a_state_hears_what_is_known_there():
+    env = made("noisy")
+    observation, _ = env.reset(seed=3)
+    core, policy = env.unwrapped, CountingLearner(env)
+    for k in range(80):
+        if k == 30:
+            state, signals, elapsed = core.get_state(), *known(core)
+        observation, *_ = env.step(policy.predict(observation)[0])
+    assert policy._seats[0].learner.memory.shared[0] > 0.0  # it has learned from crawls
+    core.set_state(state)
+    policy.scores()
+    seat = policy._seats[0]
+    np.testing.assert_array_equal(seat.learner.memory.pages[1], signals)
+    np.testing.assert_array_equal(seat.since, core.tracker().time - elapsed)
+    assert seat.learner.memory.shared[0] == 0.0
+    assert signals.any()
+
+
+def known(core):
+    return core.tracker().signals, core.tracker().elapsed
+
+
+def test_one_that_joins_after_a_slot_without_crawls_hears_what_is_known():
+    env = gym.make(
+        "CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0, action="refresh"
+    )
+    env.reset(seed=2)
+    for k in range(30):
+        action = np.zeros(5, np.int8)
+        action[0] = k < 29
+        env.step(action)
+    core = env.unwrapped
+    assert core.last_log().page.size == 0
+    assert core.last_log().signal_page.size < core.tracker().signals.sum()
+    policy = CountingLearner(env)
+    policy.scores()
+    memory = policy._seats[0].learner.memory
+    np.testing.assert_array_equal(memory.pages[1], core.tracker().signals)
+    assert not memory.pages[2].any()  # no page is taken for a new one
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_only_the_first_log_tells_all(name):
+    env = made(name)
+    for seed in range(5):
+        env.reset(seed=seed)
+        core = env.unwrapped
+        assert tells_all(core.last_log(), core.tracker())
+        env.step(core.tracker().alive.argmax())
+        assert not tells_all(core.last_log(), core.tracker())
+
+
+def test_it_cannot_work_from_columns_alone():
+    with pytest.raises(ValueError, match="got both or neither"):
+        CountingLearner(None)

@@ -1,0 +1,121 @@
+"""Schedules: their twins in exact arithmetic, their bounds, published accuracies, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policies import solvers
+from policies.base import schedules
+from tests.naive import schedules as naive_schedules
+
+REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
+
+whole_rates = st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(any)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rates=whole_rates)
+@pytest.mark.parametrize("method", ["deadline", "tijdeman"])
+def test_schedule_is_its_exact_twin(method, rates):
+    slots = 2 * sum(rates) + 3
+    pages = schedules.low_discrepancy(rates, slots, method=method)
+    assert pages.dtype == np.int64
+    assert pages.tolist() == getattr(naive_schedules, method)(rates, slots)
+
+
+@pytest.mark.parametrize("num_pages", [2, 3, 5, 50, 300])
+@pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
+def test_discrepancy_stays_within_its_bounds(num_pages, spread):
+    rates = np.random.default_rng(num_pages).random(num_pages) ** spread
+    by_deadline = schedules.low_discrepancy(rates, 3000)
+    by_chairman = schedules.low_discrepancy(rates, 3000, method="tijdeman")
+    assert naive_schedules.discrepancy(rates, by_deadline) < 1.0
+    bound = 1.0 - 1.0 / (2 * num_pages - 2)
+    assert naive_schedules.discrepancy(rates, by_chairman) <= bound + 1e-9
+
+
+def test_deadlines_without_releases_are_not_low_discrepancy():
+    rates = np.append(150.0, np.random.default_rng(0).random(299))
+    alone = naive_schedules.by_deadlines_alone(rates, 3000)
+    assert naive_schedules.discrepancy(rates, alone) > 10.0
+    proper = schedules.low_discrepancy(rates, 3000)
+    assert naive_schedules.discrepancy(rates, proper) < 1.0
+
+
+@pytest.mark.parametrize("method", ["deadline", "tijdeman"])
+def test_longer_schedule_begins_with_the_shorter(method):
+    rates = np.random.default_rng(4).random(40)
+    long = schedules.low_discrepancy(rates, 500, method=method)
+    np.testing.assert_array_equal(schedules.low_discrepancy(rates, 77, method=method), long[:77])
+
+
+@pytest.mark.parametrize("method", ["deadline", "tijdeman"])
+def test_pages_without_rate_and_extreme_rates(method):
+    def schedule(rates, slots):
+        return schedules.low_discrepancy(rates, slots, method=method).tolist()
+
+    assert schedule([0.0, 2.0, 0.0, 2.0], 4) == [1, 3, 1, 3]
+    assert schedule([0.0, 5.0], 3) == [1, 1, 1]
+    assert schedule([1e-300, 1.0, 1e300], 3) == [2, 2, 2]
+    assert schedule([1e300, 1e300], 4) == [0, 1, 0, 1]
+    assert schedule([1.0], 0) == []
+
+
+def test_many_pages_over_many_slots_keep_their_share():
+    rates = np.random.default_rng(1).pareto(1.2, 20_000)
+    pages = schedules.low_discrepancy(rates, 300_000)
+    made = np.bincount(pages, minlength=len(rates))
+    assert np.abs(made - 300_000 * rates / rates.sum()).max() < 1.0
+
+
+def test_random_schedule_has_the_rates_and_is_repeatable():
+    rates = np.array([0.0, 1.0, 3.0, 0.0, 6.0, 0.0])
+    pages = schedules.random(rates, 100_000, np.random.default_rng(3))
+    made = np.bincount(pages, minlength=6)
+    assert made[[0, 3, 5]].sum() == 0
+    np.testing.assert_allclose(made / 100_000, rates / 10, atol=6e-3)  # four standard errors
+    again = schedules.random(rates, 100_000, np.random.default_rng(3))
+    np.testing.assert_array_equal(pages, again)
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("case", range(3))
+def test_reference_accuracies(case):
+    known = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[case]
+    rng = np.random.default_rng(known["seed"])
+    change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
+    rates = solvers.binary_periodic(importance, change_rate, 100.0).rates
+    for method, rtol in (("tijdeman", 1e-12), ("deadline", 2e-4)):
+        pages = schedules.low_discrepancy(rates, 100_000, method=method)
+        accuracy = naive_schedules.expected_accuracy(pages, importance, change_rate, 100.0)
+        assert accuracy == pytest.approx(known["lds_tijdeman_exact_acc"], rel=rtol)
+
+
+@pytest.mark.parametrize("draw", [schedules.low_discrepancy, schedules.random])
+@pytest.mark.parametrize(
+    ("rates", "slots", "message"),
+    [
+        ([1.0, -1.0], 3, "rates must be finite and >= 0, got -1.0"),
+        ([1.0, np.nan], 3, "rates must be finite and >= 0, got nan"),
+        ([0.0, 0.0], 3, "rates must be positive for at least one page"),
+        ([], 3, "rates must be positive for at least one page"),
+        ([[1.0]], 3, r"rates must have shape \(m,\), got shape \(1, 1\)"),
+        ([1.0], -1, "slots must be a whole number >= 0, got -1"),
+        ([1.0], 2.5, "slots must be a whole number >= 0, got 2.5"),
+    ],
+)
+def test_bad_input(draw, rates, slots, message):
+    more = {"coins": np.random.default_rng(0)} if draw is schedules.random else {}
+    with pytest.raises(ValueError, match=message):
+        draw(rates, slots, **more)
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match=r"method must be one of .*'deadline'.*got 'greedy'"):
+        schedules.low_discrepancy([1.0], 3, method="greedy")

@@ -1,0 +1,66 @@
+"""How far signals can be trusted: the posterior over qualities, and its two means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from policies.estimators.divergence.signal_quality import (
+    BASE,
+    FALSE_RATES,
+    FIRST_PAGES,
+    RECALLS,
+    SignalQuality,
+)
+from tests.policies.estimators.divergence.test_posterior_kernels import naive_log_change
+
+INTERVAL = 4.0
+RATES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
+EVERY_SECOND = (0.0, 0.05, 0.2, 0.8)
+PAIRS = [(recall, false / INTERVAL) for recall in RECALLS for false in FALSE_RATES]
+
+
+def means(weights):
+    """The mean of recalls, and the geometric one of false-signal rates."""
+    recall = sum(w * recall for w, (recall, _) in zip(weights, PAIRS, strict=True))
+    product = math.prod(false**w for w, (_, false) in zip(weights, PAIRS, strict=True))
+    return recall, product
+
+
+def likelihood(elapsed, signals, changed, recall, false):
+    """Of all crawls, up to a factor, averaged over rates of updates."""
+    total = 0.0
+    for rate in EVERY_SECOND:
+        log = 0.0
+        for when, told, found in zip(elapsed, signals, changed, strict=True):
+            log += naive_log_change(rate, float(when), int(told), bool(found), recall, false)
+            if recall == 0.0:  # which the twin does not count
+                log += int(told) * math.log(false * float(when)) - false * float(when)
+        total += math.exp(log) / len(EVERY_SECOND)
+    return total
+
+
+def test_of_a_page_of_which_nothing_is_known():
+    recall, false_rate = SignalQuality(INTERVAL, RATES).typical()
+    assert recall == pytest.approx(np.mean(RECALLS), rel=1e-12)
+    assert false_rate == pytest.approx(np.prod(FALSE_RATES) ** (1 / 7) / INTERVAL, rel=1e-12)
+
+
+def test_means_are_those_of_the_posterior_by_brute_force():
+    quality = SignalQuality(INTERVAL, RATES)
+    told = (
+        np.array([3.0, 6.0, 2.0], np.float32),
+        np.array([1, 2, 0], np.int16),
+        np.array([True, True, False]),
+    )
+    prior = np.full(len(PAIRS), 1.0 / len(PAIRS))
+    pooled = prior.copy()
+    for visit in range(1, 3):
+        weights = (1.0 - BASE) * pooled + BASE * prior
+        weights *= [likelihood(*told, *pair) for pair in PAIRS]
+        weights /= weights.sum()
+        assert quality.judge(*told, num_pages=10) == pytest.approx(means(weights), rel=1e-9)
+        pooled += (weights - pooled) / (visit + FIRST_PAGES)
+        assert quality.typical() == pytest.approx(means(pooled), rel=1e-9)

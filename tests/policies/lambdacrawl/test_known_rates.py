@@ -1,0 +1,457 @@
+"""LambdaCrawl and its kin: published figures, budgets, answers to signals, and what they cost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import gymnasium
+import numpy as np
+import pytest
+
+import crawl_envs  # noqa: F401  (registers the environments)
+import policies
+from crawl_envs.checks import check_policy
+from crawl_envs.evaluation import evaluate, simulate
+from crawl_envs.types import Instance
+from crawl_envs.types.compiled_policies import CompiledSequence
+from policies import solvers
+from policies.base import schedules
+from policies.base.bandwidths import epoch_regimes
+from tests.naive import schedules as naive_schedules
+from tests.naive.harmonic import periodic_bound, played_cost
+from tests.naive.signal_queue import NaiveAnswers
+from tests.policies.replay import CHANGE, ReplayCore, ReplayLane, random_lane, run
+
+HARMONIC = "CrawlHarmonic-v0"
+RATE_POLICIES = policies.names("rates")
+OWN = ("BinaryLambdaCrawl", "ChangeRateCrawl", "LambdaCrawl", "LambdaCrawlApprox", "UniformCrawl")
+EVERY_ONE = pytest.mark.parametrize("name", OWN)
+GOLDEN = Instance([1.0, 2.0, 4.0, 1.0], [0.1, 0.5, 2.0, 5.0], bandwidth=1.0)
+
+
+def coins():
+    return np.random.default_rng(0)
+
+
+def mixed(num_pages=40, bandwidth=8.0, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    importance, change_rate = rng.random((2, num_pages))
+    recall = 1.0 * (rng.random(num_pages) < 0.5)
+    return Instance(importance, change_rate, recall, bandwidth=bandwidth, **more)
+
+
+# Published figures: the public code's, on four pages
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "published"),
+    [
+        ("LambdaCrawl", {}, [0.087997, 0.227422, 0.524288, 0.160293]),
+        ("BinaryLambdaCrawl", {}, [0.174672, 0.368589, 0.456740, 0.0]),
+        ("BinaryLambdaCrawl", {"floor": 0.4}, [0.167042, 0.344461, 0.388497, 0.1]),
+        ("LambdaCrawlApprox", {}, [0.125, 0.25, 0.5, 0.125]),
+        ("UniformCrawl", {}, [0.25, 0.25, 0.25, 0.25]),
+        ("ChangeRateCrawl", {}, [0.1 / 7.6, 0.5 / 7.6, 2.0 / 7.6, 5.0 / 7.6]),
+    ],
+)
+def test_published_rates_are_the_action(name, arguments, published):
+    core = ReplayCore(ReplayLane(GOLDEN), action_form="rates")
+    action, _ = policies.make(name, core, **arguments).predict(core.reset())
+    assert action.shape == (1, 4)
+    assert action.dtype == np.float64
+    np.testing.assert_allclose(action[0], published, atol=6e-7)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "published"),
+    [(1.0, [1.0, 0.514286, 0.257143, 0.025714]), (3.0, [1.0, 1.0, 0.96, 0.096])],
+)
+def test_published_probabilities_are_the_action(bandwidth, published):
+    instance = Instance(GOLDEN.importance, GOLDEN.change_rate, 1.0, bandwidth=bandwidth)
+    core = ReplayCore(ReplayLane(instance), action_form="rates")
+    action, _ = policies.LambdaCrawl(core).predict(core.reset())
+    np.testing.assert_allclose(action[0], published, atol=6e-7)
+
+
+# Rates
+
+
+@EVERY_ONE
+def test_actions_spend_the_budget(name):
+    instance = mixed()
+    core = ReplayCore(ReplayLane(instance), action_form="rates")
+    (action,), _ = policies.make(name, core).predict(core.reset())
+    assert action[instance.complete].max() <= 1.0
+    spent = np.where(instance.complete, action * instance.change_rate, action).sum()
+    if name in ("LambdaCrawl", "LambdaCrawlApprox"):
+        assert spent == pytest.approx(8.0, rel=1e-9)
+    rates = policies.make(name, core).rates(instance.problem(), 8.0)
+    capped = np.where(instance.complete, np.minimum(rates, instance.change_rate), rates)
+    np.testing.assert_allclose(spent, capped.sum(), rtol=1e-9)
+    assert spent > 5.0
+
+
+@EVERY_ONE
+def test_without_an_environment_only_lambdacrawl_heeds_signals(name):
+    instance = mixed()
+    policy = policies.make(name, action_form="rates")
+    (rule,) = policy.compile(instance.problem(), 0, coins()).rules
+    assert rule.start == 0.0
+    if name in ("LambdaCrawl", "LambdaCrawlApprox"):
+        assert not rule.rates[instance.complete].any()
+        assert np.all(rule.chances[instance.complete] > 0.0)
+    else:
+        np.testing.assert_array_equal(rule.rates, policy.rates(instance.problem(), 8.0))
+        assert not rule.chances.any()
+    assert not rule.chances[~instance.complete].any()
+
+
+@pytest.mark.parametrize("epoch", [0.7, 1.0, 2.5])
+def test_every_epoch_has_its_mean_bandwidth(epoch):
+    instance = mixed(bandwidth_steps=[(2.2, 16.0), (2.4, 3.0), (7.0, 8.0)])
+    core = ReplayCore(ReplayLane(instance), action_form="rates", epoch=epoch)
+    policy = policies.LambdaCrawl(core)
+    observation = core.reset()
+    for number in range(10):
+        times = (number + (np.arange(20_000) + 0.5) / 20_000) * epoch
+        bandwidths = np.array([8.0, 16.0, 3.0, 8.0])
+        bandwidth = bandwidths[np.searchsorted([2.2, 2.4, 7.0], times, side="right")].mean()
+        (action,), _ = policy.predict(observation)
+        found = solvers.harmonic(
+            instance.importance, instance.change_rate, bandwidth, complete=instance.complete
+        )
+        expected = np.where(instance.complete, found.probabilities, found.rates)
+        np.testing.assert_allclose(action, expected, rtol=2e-3)
+        observation = core.step([action])
+
+
+def test_regimes_of_epochs_are_exact():
+    problem = Instance(1.0, 1.0, bandwidth=1.0, bandwidth_steps=[(2.0, 3.0), (2.5, 5.0)]).problem()
+    assert epoch_regimes(problem, None) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0)]
+    assert epoch_regimes(problem, 1.0) == [(0.0, 1.0), (2.0, 4.0), (3.0, 5.0)]
+    assert epoch_regimes(problem, 0.5) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0), (3.0, 5.0)]
+    assert epoch_regimes(problem, 4.0) == [(0.0, (2.0 + 1.5 + 7.5) / 4.0), (4.0, 5.0)]
+
+
+def test_hidden_change_rates_are_missed_only_where_shares_need_them():
+    for recall in (0.0, 1.0):
+        lane = ReplayLane(Instance([1.0, 2.0], 0.5, recall, bandwidth=1.0))
+        lane.reveal = "importance"
+        core = ReplayCore(lane, action_form="rates")
+        policy, observation = policies.UniformCrawl(core), core.reset()
+        if recall == 0.0:
+            np.testing.assert_array_equal(policy.predict(observation)[0], [[0.5, 0.5]])
+            continue
+        with pytest.raises(ValueError, match="UniformCrawl needs change_rate for actions 'rates'"):
+            policy.predict(observation)
+
+
+@pytest.mark.parametrize("recall", [0.0, 1.0])
+@EVERY_ONE
+def test_pages_of_no_worth(name, recall):
+    for importance, change_rate in ((0.0, 1.0), (1.0, 0.0)):
+        instance = Instance([importance] * 3, change_rate, recall, bandwidth=3.0)
+        core = ReplayCore(ReplayLane(instance), action_form="rates")
+        (action,), _ = policies.make(name, core).predict(core.reset())
+        assert np.all(np.isfinite(action))
+        slotted = ReplayCore(ReplayLane(instance, (), 4.0))
+        assert run(policies.make(name, slotted), slotted, 6)[0] == [0, 1, 2, 0, 1, 2]
+
+
+# Schedules
+
+
+@EVERY_ONE
+@pytest.mark.parametrize("schedule", ["low_discrepancy", "tijdeman"])
+def test_without_signals_counts_stay_within_one_of_their_share(name, schedule):
+    instance = Instance(*np.random.default_rng(3).random((2, 30)), bandwidth=6.0)
+    core = ReplayCore(ReplayLane(instance, (), 500.0))
+    policy = policies.make(name, core, schedule=schedule)
+    compiled = policy.compile(instance.problem(), 3000, coins())
+    assert compiled.answered is None or not compiled.answered.any()
+    rates = policy.rates(instance.problem(), 6.0)
+    assert naive_schedules.discrepancy(rates, compiled.pages) < 1.0
+
+
+def heard_by_page(lane, until):
+    heard = np.zeros(lane.instance.num_pages)
+    for time, kind, page in lane.events:
+        heard[page] += kind == CHANGE and time < until
+    return heard
+
+
+@pytest.mark.parametrize("complete", [20, 40, 60])
+def test_share_of_answered_signals(complete):
+    lane = random_lane(100, 4, bandwidth=20.0, horizon=100.0, complete=complete)
+    core = ReplayCore(lane)
+    policy = policies.LambdaCrawl(core)
+    form = policy.compile(lane.instance.problem(), 2000, coins())
+    assert isinstance(form, CompiledSequence)
+    share, told = form.answered, lane.instance.complete
+    assert np.all((share > 0.0) == told)
+    assert 0.0 < share[told].min() < 1.0
+    crawled = np.array(run(policy, core, 1950)[0])
+    made = np.bincount(crawled, minlength=100)
+    due = share * heard_by_page(lane, 1950 / 20.0)
+    assert np.all((made - due)[told] < 1.0)
+    seldom = told & (share < 0.4)  # their second answer is not due before the first is given
+    assert seldom.sum() > 2
+    assert np.abs(made - due)[seldom].max() < 2.0
+    assert made[told].sum() > 0.95 * due[told].sum()
+    # the others have what is left of the slots, spread by their rates
+    rates = policy.rates(lane.instance.problem(), 20.0)
+    rest = crawled[~told[crawled]]
+    assert naive_schedules.discrepancy(np.where(told, 0.0, rates), rest) < 1.0
+
+
+def test_where_slots_are_short_a_crawl_answers_for_several_signals():
+    instance = Instance(np.ones(12), 2.0, 1.0, bandwidth=6.0)  # a quarter of the signals
+    policy = policies.LambdaCrawl(action_form="page")
+    rolled = simulate(instance, policy, 200.0, penalty="harmonic", requests=False)
+    by_chance = simulate(
+        instance,
+        policies.LambdaCrawl(action_form="rates"),
+        200.0,
+        penalty="harmonic",
+        requests=False,
+    )
+    assert rolled.crawl_counts.sum() == 1200
+    np.testing.assert_allclose(rolled.crawl_counts, 100, rtol=0.1)
+    assert rolled.ledger.cost < 0.95 * by_chance.ledger.cost
+
+
+@pytest.mark.parametrize("form", ["page", "scores"])
+def test_signals_are_answered_first_come_first_served(form):
+    change_rate = [0.5, 0.5, 0.5, 0.01, 0.01]
+    instance = Instance(np.ones(5), change_rate, [1.0, 1.0, 1.0, 0.0, 0.0], bandwidth=1.0)
+    told = [(0.1, 2), (0.2, 1), (0.3, 2), (1.5, 0), (1.6, 1), (1.7, 0), (1.8, 2), (1.9, 2)]
+    events = [(time, kind, page) for time, page in told for kind in (0, 1)]
+    batch = 2 if form == "scores" else 1
+    core = ReplayCore(ReplayLane(instance, events, 20.0), action_form=form, batch=batch)
+    policy = policies.LambdaCrawl(core)
+    compiled = policy.compile(instance.problem(), 20, coins())
+    share = compiled.answered
+    assert 0.5 < share[0] == share[1] == share[2] < 0.75
+    crawled = run(policy, core, 5)[0]
+    twin = NaiveAnswers(*compiled)
+    expected = []
+    for before, now in pairwise([0.0, *(1.0 + batch * np.arange(5))]):
+        for time, page in told:
+            if before <= time < now:
+                twin.hear(page)
+        expected += [twin.crawl() for _ in range(batch)]
+    assert crawled == expected
+    assert {0, 1, 2} < set(crawled)
+
+
+@EVERY_ONE
+@pytest.mark.parametrize("complete", [0.5, 1.0])
+def test_compiled_steps_and_twin_crawl_alike(name, complete):
+    rng = np.random.default_rng(5)
+    recall = 1.0 * (rng.random(15) < complete)
+    instance = Instance(*rng.random((2, 15)) * 4.0, recall, bandwidth=5.0)
+    env = gymnasium.make(HARMONIC, num_pages=15, bandwidth=5.0, horizon=30.0, action="page")
+    policy = policies.make(name, env)
+    observation, _ = env.reset(seed=2, options={"instance": instance})
+    form = policy.compile(instance.problem(), 150, env.unwrapped.coins())
+    twin, stepped, expected, over = NaiveAnswers(*form), [], [], False
+    while not over:
+        for page in env.unwrapped.last_log().signal_page:
+            twin.hear(page)
+        expected.append(twin.crawl())
+        action, _ = policy.predict(observation)
+        stepped.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    rolled = simulate(instance, policy, 30.0, 2, penalty="harmonic", requests=False)
+    assert stepped == expected
+    assert rolled.crawls.tolist() == expected
+    assert rolled.ledger == env.unwrapped.ledger()
+    env.close()
+
+
+def test_more_signals_in_a_slot_than_the_log_holds():
+    instance = Instance([1.0, 1.0, 5.0], [40.0, 60.0, 1.0], [1.0, 1.0, 0.0], bandwidth=1.0)
+    env = gymnasium.make(HARMONIC, num_pages=3, bandwidth=1.0, horizon=30.0, action="page")
+    policy = policies.LambdaCrawl(env)
+    observation, _ = env.reset(seed=2, options={"instance": instance})
+    stepped, most, over = [], 0, False
+    while not over:
+        most = max(most, env.unwrapped.last_log().signal_page.size)
+        action, _ = policy.predict(observation)
+        stepped.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    assert most > 64
+    assert len(set(stepped)) == 3
+    assert simulate(instance, policy, 30.0, 2, requests=False).crawls.tolist() == stepped
+    env.close()
+
+
+def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
+    steps = [(100.0, 8.0), (200.0, 0.5)]
+    plain = Instance([1.0] * 3, [0.1, 1.0, 4.0], bandwidth=0.5, bandwidth_steps=steps)
+    policy = policies.LambdaCrawl(ReplayCore(ReplayLane(plain)))
+    pages = policy.compile(plain.problem(), 900, coins()).pages
+    for part, bandwidth in ((pages[:50], 0.5), (pages[50:850], 8.0), (pages[850:], 0.5)):
+        rates = policy.rates(plain.problem(), bandwidth)
+        np.testing.assert_array_equal(part, schedules.low_discrepancy(rates, len(part)))
+    told = Instance([1.0] * 3, [0.1, 1.0, 4.0], [0, 1, 1], bandwidth=0.5, bandwidth_steps=steps)
+    form = policy.compile(told.problem(), 900, coins())
+    found = solvers.harmonic([1.0] * 3, [0.1, 1.0, 4.0], 3.0, complete=told.complete)
+    np.testing.assert_allclose(form.answered, found.probabilities, rtol=1e-9)
+
+
+# Politeness
+
+
+@pytest.mark.parametrize("name", ["LambdaCrawl", "BinaryLambdaCrawl"])
+def test_hosts_are_crawled_within_their_bandwidth(name):
+    instance = mixed()
+    host = np.arange(40) % 4
+    caps = np.array([0.5, np.inf, 1.0, 20.0])
+    core = ReplayCore(ReplayLane(instance), action_form="rates")
+    free = policies.make(name, core).rates(instance.problem(), 8.0)
+    polite = policies.make(name, core, host=host, host_bandwidth=caps)
+    rates = polite.rates(instance.problem(), 8.0)
+    spent = np.bincount(host, rates)
+    np.testing.assert_allclose(spent[[0, 2]], caps[[0, 2]], rtol=1e-9)
+    assert rates.sum() == pytest.approx(8.0, rel=1e-9)
+    assert np.all(np.bincount(host, free)[[0, 2]] > caps[[0, 2]])
+    (action,), _ = polite.predict(core.reset())
+    if name == "LambdaCrawl":
+        spent = np.where(instance.complete, action * instance.change_rate, action)
+        np.testing.assert_allclose(spent, rates, rtol=1e-9)
+
+
+# With the environment
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        (name, action)
+        for name in RATE_POLICIES
+        for action in ("rates", "page")
+        if name in policies.names(action)
+    ],
+)
+def test_contract(name, action):
+    id = HARMONIC if action == "rates" else "CrawlNCIS-v0"
+    settings = {"num_pages": 12, "horizon": 8.0, "action": action, "bandwidth": 6.0}
+    check_policy(
+        lambda env: policies.make(name, env),
+        lambda: gymnasium.make(id, instance="mixed", **settings),
+        seed=3,
+    )
+
+
+@EVERY_ONE
+@pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
+def test_compiled_rates_crawl_as_steps_do(name, steps):
+    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0, "bandwidth_steps": steps}
+    chosen = {name: lambda env: policies.make(name, env)}
+    fast = list(evaluate(HARMONIC, chosen, range(3), **settings))
+    slow = list(evaluate(HARMONIC, chosen, range(3), compiled=False, **settings))
+    assert [row.metric for row in fast] == [row.metric for row in slow]
+    np.testing.assert_allclose([row.value for row in fast], [row.value for row in slow], rtol=1e-9)
+
+
+@EVERY_ONE
+def test_lanes_of_a_vector_have_their_own_rates(name):
+    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0}
+    lanes = gymnasium.make_vec(HARMONIC, num_envs=3, **settings)
+    single = gymnasium.make(HARMONIC, **settings)
+    policy, alone = policies.make(name, lanes), policies.make(name, single)
+    observation, _ = lanes.reset(seed=5)
+    actions, _ = policy.predict(observation)
+    assert actions.shape == (3, 12)
+    assert lanes.action_space.contains(actions)
+    for lane in range(3):
+        observation, _ = single.reset(seed=5 + lane)
+        np.testing.assert_array_equal(alone.predict(observation)[0], actions[lane])
+    lanes.close()
+    single.close()
+
+
+def test_overspending_is_never_declared():
+    env = gymnasium.make(HARMONIC, num_pages=30, overspend="error", bandwidth_steps=[(2.5, 9.0)])
+    for name in OWN:
+        policy = policies.make(name, env)
+        observation, _ = env.reset(seed=1)
+        for _ in range(5):
+            action, _ = policy.predict(observation)
+            assert env.action_space.contains(action)
+            observation, *_ = env.step(action)
+    env.close()
+
+
+def test_random_crawls_cost_what_the_formulas_say():
+    instance = mixed(num_pages=60, bandwidth=12.0, seed=2)
+    for name in ("LambdaCrawl", "BinaryLambdaCrawl"):
+        policy = policies.make(name, action_form="rates", **({"floor": 0.4} if "B" in name else {}))
+        (rule,) = policy.compile(instance.problem(), 0, coins()).rules
+        told, rates = rule.chances > 0.0, rule.rates
+        expected = -np.sum(
+            instance.importance
+            * np.log(np.where(told, rule.chances, rates / (rates + instance.change_rate)))
+        )
+        costs = [
+            simulate(instance, policy, 400.0, s, penalty="harmonic", requests=False).ledger.cost
+            for s in range(12)
+        ]
+        error = np.std(costs, ddof=1) / np.sqrt(12)
+        assert abs(np.mean(costs) - expected) < 4.0 * error + 0.004 * expected
+        assert error < 0.01 * expected
+
+
+@pytest.mark.parametrize("name", ["LambdaCrawl", "GreedyHarmonic"])
+def test_ledger_costs_what_its_crawls_cost(name):
+    """Where every change is signalled, the log has all that is needed."""
+    instance = Instance(*np.random.default_rng(6).random((2, 6)), 1.0, bandwidth=2.0)
+    env = gymnasium.make(HARMONIC, num_pages=6, bandwidth=2.0, horizon=20.0, action="page")
+    policy = policies.make(name, env)
+    observation, _ = env.reset(seed=4, options={"instance": instance})
+    core, changes, crawls, over = env.unwrapped, [], [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        crawls.append((core.tracker().time, int(action)))
+        changes += zip(core.last_log().signal_time, core.last_log().signal_page, strict=True)
+        observation, _, _, over, _ = env.step(action)
+    changes += zip(core.last_log().signal_time, core.last_log().signal_page, strict=True)
+    cost = played_cost(instance.importance.tolist(), changes, crawls, core.tracker().time)
+    assert len(changes) == core.ledger().changes > 30
+    assert core.ledger().cost == pytest.approx(cost, rel=1e-12)
+    env.close()
+
+
+# What derandomising, and looking at each page's state, are worth
+
+
+def test_greedy_beats_schedules_and_schedules_beat_chance():
+    instance = mixed(num_pages=100, bandwidth=20.0, seed=8)
+    costs = {}
+    for label, policy in (
+        ("chance", policies.LambdaCrawl(action_form="rates")),
+        ("schedule", policies.LambdaCrawl(action_form="page")),
+        (
+            "greedy",
+            policies.GreedyHarmonic(
+                features=("elapsed", "signals", "importance", "change_rate", "complete")
+            ),
+        ),
+    ):
+        costs[label] = np.array(
+            [
+                simulate(instance, policy, 500.0, s, penalty="harmonic", requests=False).ledger.cost
+                for s in range(16)
+            ]
+        )
+    for better, worse in (("schedule", "chance"), ("greedy", "schedule")):
+        gain = costs[worse] - costs[better]
+        assert gain.mean() > 5.0 * gain.std(ddof=1) / 4.0
+    bound = periodic_bound(instance.importance, instance.change_rate, instance.complete, 20.0)
+    solved = solvers.harmonic_periodic(
+        instance.importance, instance.change_rate, 20.0, complete=instance.complete
+    )
+    assert solved.objective == pytest.approx(bound, rel=1e-9)
+    greedy = costs["greedy"]
+    assert bound < greedy.mean() + 3.0 * greedy.std(ddof=1) / 4.0 < 1.02 * bound

@@ -1,0 +1,387 @@
+"""Change rates learned epoch by epoch, and the crawl rates that follow."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from crawl_envs.types import CrawlLog
+from policies import solvers
+from policies.estimators import ChangeRateMLE
+from policies.lambdacrawl import (
+    LambdaLearnAndCrawl,
+    LambdaLearnAndCrawlApprox,
+    LambdaLearnAndCrawlBinary,
+)
+from policies.lambdacrawl.rate_learner import LearnedRates
+from tests.policies.small_world import SmallWorld, play
+
+EVERY = pytest.mark.parametrize(
+    "policy_class", [LambdaLearnAndCrawl, LambdaLearnAndCrawlApprox, LambdaLearnAndCrawlBinary]
+)
+FORMS = pytest.mark.parametrize("form", ["rates", "page"])
+
+
+def world_of(seed=0, *, num_pages=30, form="rates", horizon=12.0, share=0.5, **more):
+    """A world of mixed observation whose change rates, importance and events a seed draws."""
+    rng = np.random.default_rng([seed, 9])
+    return SmallWorld(
+        2.0 * rng.random(num_pages),
+        bandwidth=0.3 * num_pages,
+        horizon=horizon,
+        seed=seed,
+        form=form,
+        importance=rng.random(num_pages),
+        complete=rng.random(num_pages) < share,
+        **more,
+    )
+
+
+def slow_estimate(intervals, smoothing=0.5):
+    """Root of eq. 10 with its imaginary intervals, by bisection; intervals as (length, changed)."""
+    rows = [*intervals, (smoothing, True), (smoothing, False)]
+
+    def score(rate):
+        return sum(
+            a * np.exp(-a * rate) / -np.expm1(-a * rate) if changed else -a for a, changed in rows
+        )
+
+    return brentq(score, 1e-9, 1e4, xtol=1e-14, rtol=1e-12)
+
+
+@FORMS
+def test_estimates_and_rates_are_those_of_the_algorithm(form):
+    world = world_of(form=form)
+    policy = LambdaLearnAndCrawl(world)
+    complete, m = world.problem.complete, world.last.size
+    found, heard = [[] for _ in range(m)], np.zeros(m)
+    plans = 0
+    while world.time < world.horizon:
+        log = world.last_log()
+        for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
+            if not complete[page]:
+                found[page].append((float(elapsed), bool(changed)))
+        np.add.at(heard, log.signal_page, 1)
+        action, _ = policy.predict(world.observation)
+        if form == "rates" or world.time >= plans * (1.0 - 1e-9):
+            estimate = policy.estimate()
+            expected = (heard + 0.5) / (world.time + 0.5)
+            if any(found):
+                slow = np.array([slow_estimate(rows) for rows in found])
+                expected = np.where(complete, expected, slow)
+            expected = np.where(complete | any(found), expected, 1.0)
+            assert estimate == pytest.approx(expected, rel=1e-9)
+            right = solvers.harmonic(
+                world.problem.importance, estimate, world.bandwidth, complete=complete
+            )
+            assert policy.allocation().rates == pytest.approx(right.rates, rel=1e-12)
+            assert policy.allocation().rates.sum() == pytest.approx(world.bandwidth, rel=1e-9)
+            if form == "rates":
+                assert np.array_equal(world.declared, estimate)
+                assert action == pytest.approx(
+                    np.where(complete, right.probabilities, right.rates), rel=1e-12
+                )
+            plans += 1
+        world.step(action)
+    assert plans in (12, 13)  # the last slot may fall on the horizon
+    assert sum(map(len, found)) > 30
+
+
+def test_the_first_epoch_believes_the_first_guess():
+    for initial in (1.0, 0.3):
+        world = world_of()
+        policy = LambdaLearnAndCrawl(world, initial=initial)
+        policy.predict(world.observation)
+        assert policy.estimate().tolist() == [initial] * 30
+
+
+def distances(seed, epochs, num_pages=20):
+    """How far the rates of the n-th epoch are from the optimal ones, relative to the bandwidth."""
+    world = world_of(seed, num_pages=num_pages, horizon=max(epochs) + 1.0)
+    policy = LambdaLearnAndCrawl(world)
+    right = solvers.harmonic(
+        world.problem.importance,
+        world.change_rate,
+        world.bandwidth,
+        complete=world.problem.complete,
+    )
+    found = []
+    for epoch in range(max(epochs) + 1):
+        action, _ = policy.predict(world.observation)
+        if epoch in epochs:
+            gap = np.abs(policy.allocation().rates - right.rates).sum()
+            found.append(gap / world.bandwidth)
+        world.step(action)
+    return found
+
+
+def test_rates_converge_to_the_optimal_ones():
+    """Proposition 8: errors fall like one over the root of the number of epochs."""
+    mean = np.mean([distances(seed, (0, 15, 60, 240)) for seed in range(6)], axis=0)
+    assert np.all(mean[1:] < 0.7 * mean[:-1])
+    assert mean[3] < 0.05
+    assert mean[3] / mean[1] == pytest.approx(1.0 / 4.0, rel=0.35)
+
+
+def true_costs(policy_class, seed, epochs):
+    """What the policy of each epoch would cost for good under the true change rates."""
+    rng = np.random.default_rng([seed, 5])
+    importance = rng.lognormal(0.0, 1.0, 150)
+    world = SmallWorld(
+        0.4 * importance * rng.lognormal(0.0, 0.5, 150),
+        bandwidth=30.0,
+        horizon=epochs,
+        seed=seed,
+        form="rates",
+        importance=importance,
+        complete=rng.random(150) < 0.2,
+    )
+    policy, costs = policy_class(world), []
+    for _ in range(epochs):
+        world.step(policy.predict(world.observation)[0])
+        plan = policy.allocation()
+        costs.append(
+            solvers.harmonic_cost(
+                importance,
+                world.change_rate,
+                plan.rates,
+                plan.probabilities,
+                world.problem.complete,
+            )
+        )
+    return np.array(costs) / importance.sum()
+
+
+def test_the_approximation_learns_faster_and_ends_worse():
+    """Section 7 of the paper, on pages whose importance is nearly in proportion to change rates."""
+    gaps = np.array(
+        [
+            true_costs(LambdaLearnAndCrawlApprox, seed, 120)
+            - true_costs(LambdaLearnAndCrawl, seed, 120)
+            for seed in range(4)
+        ]
+    )
+    assert np.all(gaps[:, 1:6].mean(axis=1) < 0.0)
+    assert np.all(gaps[:, -10:].mean(axis=1) > 0.0)
+
+
+@FORMS
+@EVERY
+def test_the_budget_is_kept(policy_class, form):
+    world = world_of(form=form, horizon=40.0)
+    policy = policy_class(world)
+    play(world, policy)
+    assert world.crawls.sum() / world.horizon == pytest.approx(world.bandwidth, rel=0.1)
+    assert np.all(policy.estimate() > 0.0)
+
+
+def test_derandomised_crawls_keep_to_what_was_promised():
+    world = world_of(3, form="page", share=0.0, horizon=30.0)
+    policy = LambdaLearnAndCrawl(world)
+    promised = np.zeros(30)
+    while world.time < world.horizon:
+        action, _ = policy.predict(world.observation)
+        promised += policy.allocation().rates / world.bandwidth
+        world.step(action)
+        assert np.abs(world.crawls - promised).max() < 2.0
+
+
+def test_signals_are_answered_in_their_share():
+    world = world_of(1, form="page", share=1.0, horizon=200.0, num_pages=12)
+    policy = LambdaLearnAndCrawl(world)
+    play(world, policy, round(40 * world.bandwidth))
+    before, since = world.crawls.copy(), world.time
+    play(world, policy)
+    signals = [world.count(page, since, world.time) for page in range(12)]
+    expected = policy.allocation().probabilities * signals
+    assert world.crawls - before == pytest.approx(expected, rel=0.15, abs=6.0)
+
+
+def test_the_binary_one_keeps_a_floor_and_forgets_signals_where_it_can():
+    for floor in (0.0, 0.4, 1.0):
+        world = world_of(form="page")
+        policy = LambdaLearnAndCrawlBinary(world, floor=floor)
+        play(world, policy, 40)
+        rates = policy.allocation().rates
+        assert rates.min() >= floor * world.bandwidth / 30 * (1.0 - 1e-9)
+        right = solvers.binary_poisson(
+            world.problem.importance, policy.estimate(), world.bandwidth, floor=floor
+        )
+        assert rates == pytest.approx(right.rates, rel=1e-12)
+        mute = world_of(form="page")
+        mute.problem.complete[:] = False
+        again = LambdaLearnAndCrawlBinary(mute, floor=floor)
+        play(mute, again, 40)
+        assert np.array_equal(again.estimate(), policy.estimate())
+
+
+def test_the_binary_one_answers_as_many_signals_as_it_would_crawl():
+    world = world_of(horizon=5.0)
+    policy = LambdaLearnAndCrawlBinary(world)
+    actions = play(world, policy)
+    complete, plan = world.problem.complete, policy.allocation()
+    chances = np.minimum(plan.rates / policy.estimate(), 1.0)
+    assert actions[-1] == pytest.approx(np.where(complete, chances, plan.rates), rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_window_follows_change_rates_that_step(share):
+    errors = {}
+    for window in (None, 60.0):
+        world = world_of(2, num_pages=10, horizon=160.0, share=share)
+        world.problem.importance[:] = 1.0
+        rng = np.random.default_rng(7)
+        world.changes = [
+            np.sort(np.append(rng.uniform(0, 100, rng.poisson(200)), rng.uniform(100, 160, 12)))
+            for _ in range(10)
+        ]
+        policy = LambdaLearnAndCrawl(world, window=window)
+        play(world, policy)
+        errors[window] = np.abs(policy.estimate() - 0.2).mean()
+    assert errors[60.0] < 0.1
+    assert errors[None] > 3.0 * errors[60.0]
+
+
+def test_bounds_hold_for_pages_that_are_crawled_for_their_changes():
+    world = world_of(horizon=20.0)
+    policy = LambdaLearnAndCrawl(world, bounds=(0.6, 0.9))
+    play(world, policy)
+    estimate, complete = policy.estimate(), world.problem.complete
+    assert np.all((estimate >= 0.6) & (estimate <= 0.9) | complete)
+    assert estimate[~complete].min() == 0.6
+    assert estimate[~complete].max() == 0.9
+    assert estimate[complete].max() > 0.9
+
+
+@FORMS
+@EVERY
+def test_same_seed_same_actions_and_asking_twice_changes_nothing(policy_class, form):
+    runs = []
+    for twice in (False, True):
+        world = world_of(5, form=form, horizon=6.0)
+        policy = policy_class(world)
+        actions = []
+        while world.time < world.horizon:
+            if twice:
+                policy.observe(world.last_log())
+                policy.predict(world.observation)
+            action, _ = policy.predict(world.observation)
+            actions.append(action)
+            world.step(action)
+        runs.append(np.array(actions))
+    assert np.array_equal(*runs)
+
+
+def test_signals_before_learning_began_do_not_count():
+    nothing = np.zeros(0)
+    log = CrawlLog(
+        page=np.zeros(0, np.int64),
+        time=nothing,
+        elapsed=nothing,
+        signals=np.zeros(0, np.int64),
+        changed=np.zeros(0, np.bool_),
+        signal_page=np.zeros(3, np.int64),
+        signal_time=np.array([1.5, 2.25, 2.75]),
+        signal_source=np.zeros(3, np.int64),
+        probe=np.zeros(0, np.bool_),
+    )
+    learned = LearnedRates(np.ones(1, np.bool_), ChangeRateMLE(1), since=2.0)
+    learned.take_in(log, 3.0)
+    assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
+
+
+@EVERY
+def test_every_prediction_declares_and_observing_does_not(policy_class):
+    world = world_of(5)
+    policies = [policy_class(world, initial=initial) for initial in (1.0, 3.0)]
+    for _ in range(4):
+        world.declared = None
+        for policy in policies:
+            policy.observe(world.last_log())
+        assert world.declared is None
+        for policy in (*policies, *policies):
+            action, _ = policy.predict(world.observation)
+            assert np.array_equal(world.declared, policy.estimate())
+        world.step(action)
+
+
+def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
+    """Signals are counted over the time in which they were heard."""
+    for form, step in (("rates", 1.0), ("page", 1.0 / 9.0)):
+        world = world_of(5, form=form, share=1.0)
+        play(world, LambdaLearnAndCrawl(world), round(6.0 / step))
+        joined, heard, begun = LambdaLearnAndCrawl(world), np.zeros(30), world.time - step
+        planned = []
+        while world.time < 10.5:
+            np.add.at(heard, world.last_log().signal_page, 1)
+            action, _ = joined.predict(world.observation)
+            epoch = int(world.time * (1.0 + 1e-9))
+            if epoch not in planned:
+                planned.append(epoch)
+                expected = (heard + 0.5) / (world.time - begun + 0.5)
+            assert joined.estimate() == pytest.approx(expected, rel=1e-12)
+            world.step(action)
+        assert planned == [6, 7, 8, 9, 10]
+
+
+@EVERY
+def test_nothing_but_logs_is_used(policy_class):
+    worlds = [world_of(4), world_of(4)]
+    worlds[1].change_rate = worlds[1].change_rate[::-1].copy()  # the books, not the events
+    runs = [play(world, policy_class(world)) for world in worlds]
+    assert np.array_equal(*runs)
+    other = world_of(4)
+    other.changes = other.changes[::-1]
+    assert not np.array_equal(play(other, policy_class(other)), runs[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epoch": 0.0}, "epoch must be finite and > 0, got 0.0"),
+        ({"initial": -1.0}, "initial must be finite and > 0, got -1.0"),
+        ({"window": 0.0}, "window must be finite and > 0, got 0.0"),
+        ({"smoothing": np.nan}, "smoothing must be finite and > 0, got nan"),
+        ({"bounds": (2.0, 1.0)}, r"bounds must be \(least, largest\) .* got \(2.0, 1.0\)"),
+        ({"bounds": 3}, r"bounds must be \(least, largest\) .* got 3"),
+        ({"bounds": (1, 2, 3)}, r"bounds must be \(least, largest\) .* got \(1, 2, 3\)"),
+        ({"bounds": (0.0, "a")}, r"bounds must be \(least, largest\) .* got \(0.0, 'a'\)"),
+        ({"bounds": (0.0, np.nan)}, r"bounds must be \(least, largest\) .* got \(0.0, nan\)"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LambdaLearnAndCrawl(world_of(), **arguments)
+
+
+def test_bad_input_elsewhere():
+    with pytest.raises(ValueError, match=r"floor must lie in \[0, 1\], got 1.5"):
+        LambdaLearnAndCrawlBinary(world_of(), floor=1.5)
+    with pytest.raises(ValueError, match="LambdaLearnAndCrawl plans ahead, so env must be an env"):
+        LambdaLearnAndCrawl(None)
+    for ask in (LambdaLearnAndCrawl.estimate, LambdaLearnAndCrawl.allocation):
+        with pytest.raises(ValueError, match="lane must be one that predict was called for, got 2"):
+            ask(LambdaLearnAndCrawl(world_of()), 2)
+    world = world_of()
+    world.action_form = "scores"
+    with pytest.raises(ValueError, match="action_form must be one of"):
+        LambdaLearnAndCrawl(world)
+
+
+def test_probes_tell_nothing():
+    """Of two looks at one interval only the crawl that ends it counts."""
+    log = CrawlLog(
+        page=np.zeros(3, np.int64),
+        time=np.array([1.0, 2.0, 3.0]),
+        elapsed=np.array([1.0, 2.0, 3.0]),
+        signals=np.zeros(3, np.int64),
+        changed=np.array([False, True, True]),
+        signal_page=np.zeros(0, np.int64),
+        signal_time=np.zeros(0),
+        signal_source=np.zeros(0, np.int64),
+        probe=np.array([True, True, False]),
+    )
+    learned = LearnedRates(np.zeros(1, np.bool_), ChangeRateMLE(1))
+    learned.take_in(log, 3.0)
+    expected = ChangeRateMLE(1)
+    expected.update([0], [3.0], [True])
+    assert learned.estimate()[0] == expected.estimate_[0]

@@ -1,0 +1,145 @@
+"""Policies that learn crawl rates, in CrawlHarmonic-v0."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from crawl_envs.checks import check_policy
+from crawl_envs.instances import make as make_instance
+from policies.lambdacrawl import (
+    AsyncMirrorSync,
+    AsyncPSGDSync,
+    ExploreThenCommit,
+    LambdaLearnAndCrawl,
+    LambdaLearnAndCrawlApprox,
+    LambdaLearnAndCrawlBinary,
+    MirrorSync,
+)
+
+RATES = (
+    LambdaLearnAndCrawl,
+    LambdaLearnAndCrawlApprox,
+    LambdaLearnAndCrawlBinary,
+    ExploreThenCommit,
+)
+PROBING = (MirrorSync, AsyncMirrorSync, AsyncPSGDSync)
+EVERY = [
+    *((policy, {"action": form}) for policy in RATES for form in ("rates", "page")),
+    *((policy, {"action": "page", "probe": True}) for policy in PROBING),
+]
+EVERY = pytest.mark.parametrize(
+    ("policy_class", "form"), EVERY, ids=[f"{p.__name__}-{f['action']}" for p, f in EVERY]
+)
+WORLD = {"num_pages": 20, "bandwidth": 5.0, "horizon": 12.0, "reveal": "importance"}
+
+
+def harmonic(**arguments):
+    return gym.make("CrawlHarmonic-v0", **{**WORLD, **arguments})
+
+
+def play(env, policy, seed=0, **options):
+    """Actions and infos of an episode."""
+    observation, _ = env.reset(seed=seed, **options)
+    actions, infos, over = [], [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        observation, _, _, over, info = env.step(action)
+        actions.append(action)
+        infos.append(info)
+    return np.array(actions), infos
+
+
+@EVERY
+def test_the_contract_of_policies(policy_class, form):
+    check_policy(policy_class, lambda: harmonic(**form))
+
+
+@EVERY
+def test_what_is_revealed_is_not_used(policy_class, form):
+    hidden, shown = harmonic(**form), harmonic(**form, reveal="parameters")
+    first, _ = play(hidden, policy_class(hidden))
+    policy = policy_class(shown)
+    observation, _ = shown.reset(seed=0)
+    assert np.array_equal(policy.predict(observation)[0], first[0])
+    if form["action"] == "page":  # where rates are revealed, what they may spend differs
+        assert np.array_equal(play(shown, policy_class(shown))[0], first)
+
+
+@EVERY
+def test_lanes_learn_by_themselves(policy_class, form):
+    batch = gym.make_vec("CrawlHarmonic-v0", num_envs=3, **{**WORLD, "horizon": 6.0}, **form)
+    policy = policy_class(batch)
+    observation, _ = batch.reset(seed=4)
+    actions, over = [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        actions.append(action)
+        observation, _, _, over, _ = batch.step(action)
+        over = np.any(over)
+    for lane in range(3):
+        env = harmonic(horizon=6.0, **form)
+        alone, _ = play(env, policy_class(env), 4 + lane)
+        assert np.array_equal(np.array(actions)[:, lane], alone)
+
+
+@EVERY
+def test_episodes_start_from_nothing(policy_class, form):
+    env = harmonic(**form)
+    policy = policy_class(env)
+    first, _ = play(env, policy, 1)
+    play(env, policy, 2)
+    assert np.array_equal(play(env, policy, 1)[0], first)
+
+
+@pytest.mark.parametrize("policy_class", RATES)
+def test_what_is_declared_keeps_to_the_budget_even_where_it_steps(policy_class):
+    steps = [[4.0, 9.0], [8.5, 2.0]]
+    env = harmonic(action="rates", overspend="error", bandwidth_steps=steps)
+    _, infos = play(env, policy_class(env))
+    declared = np.array([info["declared"] for info in infos])
+    budget = np.array([5.0] * 4 + [9.0] * 4 + [5.5] + [2.0] * 3)
+    assert np.all(declared <= budget * (1.0 + 1e-9))
+    if policy_class is LambdaLearnAndCrawl:
+        assert declared == pytest.approx(budget, rel=1e-9)
+
+
+@pytest.mark.parametrize("policy_class", RATES)
+def test_a_state_is_a_new_start(policy_class):
+    env = harmonic(action="rates")
+    policy = policy_class(env)
+    observation, _ = env.reset(seed=2)
+    for _ in range(6):
+        observation, *_ = env.step(policy.predict(observation)[0])
+    before, _ = policy.predict(observation)
+    learned, state = policy.estimate(), env.unwrapped.get_state()
+    observation, *_ = env.step(before)
+    policy.predict(observation)
+    env.unwrapped.set_state(state)
+    fresh = policy_class(env)
+    action, _ = policy.predict(observation)
+    assert np.array_equal(action, fresh.predict(observation)[0])
+    assert np.array_equal(policy.estimate(), fresh.estimate())
+    assert not np.array_equal(policy.estimate(), learned)
+
+
+def test_the_last_declaration_before_a_step_counts():
+    env = harmonic(action="rates", overspend="error")
+    one, other = (LambdaLearnAndCrawl(env, initial=initial) for initial in (1.0, 9.0))
+    observation, _ = env.reset(seed=2)
+    action, _ = one.predict(observation)
+    other.predict(observation)
+    with pytest.raises(ValueError, match="action must spend at most the bandwidth 5"):
+        env.step(action)
+    other.predict(observation)
+    one.predict(observation)
+    assert env.step(action)[-1]["declared"] == pytest.approx(5.0, rel=1e-9)
+
+
+def test_the_learner_ends_near_the_policy_that_is_told():
+    instance = make_instance("mixed", num_pages=20, bandwidth=5.0, seed=3)
+    env = harmonic(action="rates", horizon=200.0)
+    policy = LambdaLearnAndCrawl(env)
+    play(env, policy, 0, options={"instance": instance})
+    error = np.abs(policy.estimate() - instance.change_rate)
+    assert np.median(error) < 0.1
+    assert np.median(error[instance.complete]) < 0.05

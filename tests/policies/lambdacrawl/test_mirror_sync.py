@@ -1,0 +1,307 @@
+"""Crawl rates learned from probes: samples of slopes, mirror steps, and the policies."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from crawl_envs.types import Tracker
+from policies import solvers
+from policies.lambdacrawl import AsyncMirrorSync, AsyncPSGDSync, MirrorSync
+from policies.lambdacrawl.mirror_step import mirror_step, projected_step
+from policies.lambdacrawl.mirror_sync import SyncJobs
+from tests.policies.small_world import SmallWorld, play
+
+
+def mean_cost(rates, change_rate):
+    """Binary staleness of pages crawled at even intervals."""
+    return 1.0 - rates / change_rate * -np.expm1(-change_rate / rates)
+
+
+def slope(rates, change_rate):
+    """Its derivative, in closed form."""
+    x = change_rate / rates
+    return (-(1.0 - np.exp(-x)) + x * np.exp(-x)) / change_rate
+
+
+# The mirror step
+
+
+def by_slsqp(rates, gradient, step_size, slowest, fastest, total):
+    found = minimize(
+        lambda r: step_size * gradient @ r + np.sum(r / rates - 1.0 - np.log(r / rates)),
+        np.full(rates.size, min(total / rates.size, fastest)),
+        jac=lambda r: step_size * gradient + 1.0 / rates - 1.0 / r,
+        method="SLSQP",
+        bounds=[(slowest, fastest)] * rates.size,
+        constraints={
+            "type": "ineq",
+            "fun": lambda r: total - r.sum(),
+            "jac": lambda r: -np.ones(r.size),
+        },
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    return found.x
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mirror_step_is_what_slsqp_finds(seed):
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(0.1, 1.0, 12)
+    gradient = rng.normal(-1.0 if seed % 2 else 0.5, 1.0, 12)
+    case = (rates, gradient, 1.5, 0.05, 1.2, float(rates.sum()) * rng.uniform(0.7, 1.3))
+    assert mirror_step(*case) == pytest.approx(by_slsqp(*case), abs=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mirror_step_satisfies_the_conditions_of_optimality(seed):
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(0.03, 2.9, 200)
+    gradient = rng.normal(-1.0, 30.0, 200)
+    total = float(rates.sum()) * rng.uniform(0.3, 1.0)
+    found = mirror_step(rates, gradient, 1.0, 0.025, 3.0, total)
+    assert found.sum() == pytest.approx(total, rel=1e-12)
+    pull = gradient + 1.0 / rates - 1.0 / found  # minus the multiplier of the total
+    inside = (found > 0.025 * (1 + 1e-12)) & (found < 3.0 * (1 - 1e-12))
+    assert inside.any()
+    multiplier = -pull[inside].mean()
+    assert multiplier >= 0.0
+    assert pull[inside] == pytest.approx(-multiplier, rel=1e-7, abs=1e-7)
+    assert np.all(pull[found >= 3.0] <= -multiplier + 1e-7)
+    assert np.all(pull[found <= 0.025] >= -multiplier - 1e-7)
+
+
+def test_mirror_step_in_its_corners():
+    rates, none = np.array([0.2, 0.6, 1.0]), np.zeros(3)
+    assert mirror_step(rates, none, 1.0, 0.1, 2.0, 1.8) == pytest.approx(rates, rel=1e-13)
+    assert mirror_step(rates, none, 1.0, 0.1, 2.0, 9.0) == pytest.approx(rates, rel=1e-13)
+    assert mirror_step(rates, none + 1e9, 1.0, 0.1, 2.0, 1.8).tolist() == pytest.approx([0.1] * 3)
+    assert mirror_step(rates, none - 1e9, 1.0, 0.1, 2.0, 9.0).tolist() == pytest.approx([2.0] * 3)
+    assert mirror_step(rates, none, 1.0, 0.1, 2.0, 0.3).tolist() == pytest.approx([0.1] * 3)
+    alone = mirror_step(np.array([0.4]), np.array([-3.0]), 1.0, 0.1, 2.0, 0.4)
+    assert alone == pytest.approx([0.4], rel=1e-13)
+    with pytest.raises(ValueError, match=r"slowest must leave room in the total, got 0.1 for each"):
+        mirror_step(rates, none, 1.0, 0.1, 2.0, 0.29)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_projected_step_is_what_slsqp_finds(seed):
+    rng = np.random.default_rng(seed)
+    rates, gradient = rng.uniform(0.1, 1.0, 12), rng.normal(0.0, 1.0, 12)
+    total = float(rates.sum()) * rng.uniform(0.7, 1.3)
+    aim = rates - 0.3 * gradient
+    found = minimize(
+        lambda r: np.sum((r - aim) ** 2),
+        np.full(12, min(total / 12, 1.2)),
+        jac=lambda r: 2.0 * (r - aim),
+        method="SLSQP",
+        bounds=[(0.05, 1.2)] * 12,
+        constraints={"type": "ineq", "fun": lambda r: total - r.sum()},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    ).x
+    step = projected_step(rates, gradient, 0.3, 0.05, 1.2, total)
+    assert step == pytest.approx(found, abs=2e-6)
+    with pytest.raises(ValueError, match=r"slowest must leave room in the total, got 0\.5 for"):
+        projected_step(rates, gradient, 0.3, 0.5, 1.2, 5.9)
+
+
+# Samples of slopes
+
+
+@pytest.mark.parametrize("probing", [0.05, 0.5, 1.0])
+def test_samples_of_the_slope_are_unbiased(probing):
+    change_rate, rate = 1.3, 0.7
+    rng = np.random.default_rng(4)
+    jobs = SyncJobs(np.array([rate]), probing, 0.0, np.random.default_rng(5))
+    now = last = 0.0
+    change = rng.exponential(1.0 / change_rate)
+    samples = []
+    for _ in range(60_000):
+        _, probe = jobs.serve()
+        now = float(jobs._next[0])  # nobody else is there, so it is served when it is due
+        if probe:
+            jobs.probed(0, float(now >= change))
+        else:
+            jobs.crawled(0, now, now - last, float(now >= change))
+            last, change = now, now + rng.exponential(1.0 / change_rate)
+            pages, means = jobs.slopes()
+            samples += means.tolist()
+            assert pages.tolist() == ([0] if len(samples) else [])
+    samples = np.array(samples)
+    error = samples.std() / math.sqrt(samples.size)
+    assert error < 0.05
+    assert abs(samples.mean() - slope(rate, change_rate)) < 4.0 * error
+    h = 1e-6
+    numeric = (mean_cost(rate + h, change_rate) - mean_cost(rate - h, change_rate)) / (2.0 * h)
+    assert slope(rate, change_rate) == pytest.approx(numeric, rel=1e-6)
+
+
+def test_a_gap_ends_in_one_sample():
+    jobs = SyncJobs(np.array([0.5, 0.25]), 1.0, 0.0, np.random.default_rng(0))
+    assert jobs.slopes()[0].size == 0
+    page, probe = jobs.serve()
+    assert probe
+    jobs.probed(page, 0.0)
+    for each in range(2):
+        jobs.crawled(each, 1.0, 1.0, 1.0)  # opening gaps
+    assert jobs.slopes()[0].size == 0
+    jobs.probed(1, 0.25)
+    jobs.crawled(1, 5.0, 4.5, 1.0)
+    jobs.crawled(1, 9.0, 4.0, 1.0)  # its probe came too late
+    pages, means = jobs.slopes()
+    assert pages.tolist() == [1]
+    assert means.tolist() == pytest.approx([(0.25 - 1.0) * 4.5 / 2.0])
+    assert jobs.slopes()[0].size == 0
+
+
+def test_jobs_come_in_the_order_of_their_due_times():
+    jobs = SyncJobs(np.array([1.0, 0.5, 2.0]), 1e-12, 0.0, np.random.default_rng(0))
+    assert jobs.serve() == (2, False)
+    jobs.crawled(2, 0.7, 0.7, 0.0)
+    assert jobs.serve() == (0, False)
+    jobs.crawled(0, 1.0, 1.0, 0.0)
+    assert jobs.serve() == (2, False)
+
+
+# The policies
+
+
+def bare(world):
+    """The world with a tracker of hardly anything: these policies look at the log alone."""
+    bare = dict.fromkeys(Tracker._fields, np.zeros(world.last.size))
+    bare |= {"problem": world.problem, "episode": 1}
+    world.tracker = lambda lane=0: Tracker(**bare | {"time": world.time})
+    return world
+
+
+def learned(policy_class, change_rate, rounds, seed, **arguments):
+    """Mean costs of the rates at the end of every round; and the world."""
+    m = change_rate.size
+    bandwidth = 0.4 * m
+    world = bare(
+        SmallWorld(change_rate, bandwidth=bandwidth, horizon=40.0 * rounds, seed=seed, probe=True)
+    )
+    policy = policy_class(world, **arguments)
+    costs = []
+    for _ in range(rounds):
+        play(world, policy, round(40.0 * bandwidth))
+        costs.append(mean_cost(policy.rates(), change_rate).mean())
+    return np.array(costs), world, policy
+
+
+@pytest.mark.parametrize("policy_class", [MirrorSync, AsyncMirrorSync, AsyncPSGDSync])
+def test_costs_fall_towards_the_optimum(policy_class):
+    closed = []
+    for seed in range(2):
+        change_rate = np.random.default_rng(seed).uniform(0.005, 5.0, 30)
+        even = mean_cost(np.full(30, 0.4 / 1.05), change_rate).mean()
+        best = solvers.binary_periodic(1.0, change_rate, 0.4 * 30 / 1.05).rates
+        best = mean_cost(np.maximum(best, 0.025), change_rate).mean()
+        costs, world, policy = learned(policy_class, change_rate, 100, seed)
+        closed.append((even - costs[-10:].mean()) / (even - best))
+        assert policy.rates().sum() * 1.05 == pytest.approx(0.4 * 30, rel=1e-9)
+        assert policy.rates().min() >= 0.025 * (1 - 1e-12)
+        assert world.crawls.sum() * 1.05 == pytest.approx(0.4 * 30 * world.time, rel=0.01)
+    assert min(closed) > 0.2
+    assert 0.25 < np.mean(closed) < 1.0
+
+
+def test_crawls_keep_to_the_rates_and_probes_to_their_share():
+    change_rate = np.full(20, 1.0)
+    world = bare(SmallWorld(change_rate, bandwidth=8.0, horizon=400.0, seed=1, probe=True))
+    policy = MirrorSync(world, step_size=1e-12, probing=0.2)
+    actions = play(world, policy)
+    assert np.mean(actions >= 20) == pytest.approx(0.2 / 1.2, abs=0.01)
+    assert world.crawls / world.time == pytest.approx(np.full(20, 8.0 / 1.2 / 20), rel=0.02)
+
+
+def test_importance_counts_relative_to_its_mean():
+    change_rate = np.random.default_rng(0).uniform(0.1, 3.0, 10)
+    runs = []
+    for scale in (1.0, 1e3):
+        importance = scale * np.linspace(0.1, 1.0, 10)
+        world = SmallWorld(
+            change_rate, bandwidth=4.0, horizon=200.0, seed=2, probe=True, importance=importance
+        )
+        policy = AsyncMirrorSync(bare(world))
+        actions = play(world, policy)
+        runs.append((actions, policy.rates()))
+    assert np.array_equal(runs[0][0], runs[1][0])
+    assert runs[0][1] == pytest.approx(runs[1][1], rel=1e-9)
+
+
+def test_the_harmonic_penalty_of_pages_with_complete_observation():
+    change_rate = np.array([4.0, 0.2])
+    world = SmallWorld(change_rate, bandwidth=2.0, horizon=60.0, seed=0, probe=True, complete=True)
+    policy = MirrorSync(world, penalty="harmonic", probing=0.5)
+    play(world, policy)
+    rates = policy.rates()
+    assert rates[0] > rates[1]
+    assert policy._cost(3, True) == pytest.approx(1.0 + 1 / 2 + 1 / 3, rel=1e-12)
+    assert policy._cost(0, False) == 0.0
+
+
+def test_same_seed_same_actions_and_asking_twice_changes_nothing():
+    runs = []
+    for twice in (False, True):
+        change_rate = np.linspace(0.1, 2.0, 8)
+        world = SmallWorld(change_rate, bandwidth=3.2, horizon=100.0, seed=3, probe=True)
+        policy = AsyncMirrorSync(world)
+        actions = []
+        while world.time < world.horizon:
+            if twice:
+                policy.observe(world.last_log())
+                policy.predict(world.observation)
+            action, _ = policy.predict(world.observation)
+            actions.append(int(action))
+            world.step(action)
+        runs.append(actions)
+    assert runs[0] == runs[1]
+
+
+def test_nothing_but_what_crawls_and_probes_find_is_used():
+    change_rate = np.linspace(0.1, 2.0, 8)
+    worlds = [
+        SmallWorld(change_rate, bandwidth=3.2, horizon=100.0, seed=3, probe=True) for _ in range(2)
+    ]
+    worlds[1].change_rate = change_rate[::-1].copy()  # the books; the events are the same
+    runs = [play(world, AsyncMirrorSync(world)) for world in worlds]
+    assert np.array_equal(*runs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
+        ({"probing": 1.0}, r"probing must be a probability in \(0, 1\), got 1.0"),
+        ({"probing": -0.1}, "probing must be finite and > 0, got -0.1"),
+        ({"slowest": 0.99}, "slowest must leave room for probes"),
+        ({"fastest": 0.5}, "fastest must be finite and >= 1, got 0.5"),
+        ({"penalty": "linear"}, "penalty must be one of .* got 'linear'"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    world = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, probe=True)
+    with pytest.raises(ValueError, match=message):
+        MirrorSync(world, **arguments)
+
+
+def test_bad_input_elsewhere():
+    world = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, probe=True)
+    with pytest.raises(ValueError, match="cycle must be finite and > 0, got 0"):
+        AsyncMirrorSync(world, cycle=0)
+    with pytest.raises(ValueError, match="lane must be one that predict was called for, got 0"):
+        MirrorSync(world).rates()
+    with pytest.raises(ValueError, match="penalty must be 'binary' where pages lack complete"):
+        MirrorSync(world, penalty="harmonic").predict(world.observation)
+    plain = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0)
+    with pytest.raises(
+        ValueError, match=r"env must let pages be probed \(probe=True\).* got 3 act"
+    ):
+        MirrorSync(plain).predict(plain.observation)
+    plain.action_form = "rates"
+    with pytest.raises(ValueError, match="action_form must be 'page' for MirrorSync, got 'rates'"):
+        MirrorSync(plain)
+    with pytest.raises(ValueError, match="MirrorSync plans ahead, so env must be an environment"):
+        MirrorSync(None)

@@ -1,0 +1,118 @@
+"""The policy that learns how pages diverge, as it crawls."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from policies.longevity.bounds import DivergenceBounds
+from policies.longevity.cgm import ChoGarciaMolina
+from policies.longevity.curve_fitting import CurveFitting
+from policies.longevity.learning import LearningLongevity
+from policies.longevity.offline import UniformRefresh
+from tests.policies.longevity.fragment_play import cost, crawls, fragments, mean_divergence, play
+
+HIDDEN = {"reveal": "importance"}
+SCORES = {"m": 150, "horizon": 60.0, "batch": 15, **HIDDEN}
+
+
+@pytest.mark.parametrize("instance", ["quality", "random"])
+def test_it_beats_the_policies_of_the_paper_on_a_budget(instance):
+    env = fragments("scores", instance=instance, **SCORES)
+    ours = mean_divergence(LearningLongevity, env, range(3))
+    assert ours < mean_divergence(UniformRefresh, env, range(3))
+    for other in (CurveFitting, DivergenceBounds, ChoGarciaMolina):
+        assert ours < mean_divergence(other, env, range(3)), other.__name__
+
+
+def test_it_learns_which_pages_are_static():
+    env = fragments("scores", **SCORES)
+    counts = np.zeros((2, 2))
+    shares = []
+
+    def each(log, tracker):
+        shares.append(np.mean(env.unwrapped.instance.change_rate == 0.0))
+        static = env.unwrapped.instance.change_rate[log.page] == 0.0
+        counts[int(tracker.time > 30.0)] += static.sum(), (~static).sum()
+
+    play(env, LearningLongevity(env), 0, each)
+    early, late = counts[:, 0] / counts.sum(axis=1)
+    assert late < early
+    assert late < 0.4 * np.mean(shares)
+
+
+@pytest.mark.parametrize("reveal", ["parameters", "importance"])
+def test_signals_make_it_better(reveal):
+    """Those without false ones, whether their quality is told or learned."""
+    given = {**SCORES, "reveal": reveal}
+    without = mean_divergence(LearningLongevity, fragments("scores", **given), range(3))
+    told = fragments("scores", signals="partial", **given)
+    assert mean_divergence(LearningLongevity, told, range(3)) < 0.97 * without
+
+
+def test_a_higher_threshold_costs_less_and_is_staler():
+    found = []
+    for threshold in (0.2, 1.0):
+        env = fragments(m=80, horizon=60.0, **HIDDEN)
+        found.append(play(env, LearningLongevity(env, threshold=threshold)))
+    low, high = found
+    assert cost(low, 80) > 1.5 * cost(high, 80)
+    assert low.divergence < high.divergence
+
+
+def test_pages_of_no_importance_are_not_refreshed():
+    env = fragments(m=20, horizon=30.0, **HIDDEN)
+    env.reset(seed=0)
+    drawn = env.unwrapped.instance
+    importance = np.where(np.arange(20) < 10, 0.0, 1.0)
+    pinned = type(drawn)(importance, drawn.regions, bandwidth=drawn.bandwidth)
+    env.reset(seed=0, options={"instance": pinned})
+    policy = LearningLongevity(env, threshold=0.2)
+    for _ in range(20):
+        action, _ = policy.predict(np.zeros(env.observation_space.shape))
+        assert not action[:10].any()
+        env.step(action)
+
+
+@pytest.mark.parametrize("action", ["page", "scores", "refresh"])
+def test_same_seed_same_crawls(action):
+    more = {} if action == "page" else {"signals": "noisy"}
+    made = [fragments(action, m=12, horizon=15.0, **HIDDEN, **more) for _ in range(2)]
+    one, two = (crawls(env, LearningLongevity(env, threshold=0.1), 3) for env in made)
+    assert one == two
+    assert one
+
+
+@pytest.mark.parametrize("versions", [0, 1, 4])
+def test_any_number_of_base_versions_serves(versions):
+    env = fragments("scores", m=20, horizon=20.0, batch=2, base_versions=versions, **HIDDEN)
+    policy = LearningLongevity(env, memory=6)
+    play(env, policy)
+    stored, counted = policy.footprint()
+    assert stored == 6 * (7 + 5 * versions) + 161
+    assert 0.0 < counted <= 8 * 6 * max(versions, 1)
+
+
+def test_observing_is_the_same_as_predicting():
+    made = [fragments("scores", m=20, horizon=20.0, batch=2, **HIDDEN) for _ in range(2)]
+    other = LearningLongevity(made[1])
+    found = crawls(made[0], LearningLongevity(made[0]))
+    seen = []
+
+    def each(log, _):
+        other.observe(log)
+        seen.extend(zip(log.page.tolist(), log.time.tolist(), strict=True))
+
+    play(made[1], other, 0, each)
+    assert found == seen
+
+
+def test_bad_input():
+    env = fragments(m=5)
+    with pytest.raises(ValueError, match="threshold must be a number > 0"):
+        LearningLongevity(env)
+    with pytest.raises(ValueError, match="memory must be"):
+        LearningLongevity(env, threshold=1.0, memory=0)
+    with pytest.raises(ValueError, match="env must be an environment of pages with fragments"):
+        LearningLongevity(gym.make("CrawlNCIS-v0", num_pages=4))

@@ -1,0 +1,121 @@
+"""The compiled learner of staleness and its slow twin, told the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from crawl_envs.types import Instance, Problem
+from crawl_envs.types.compiling import ready
+from policies import BeliefNCIS
+from policies.ncis.belief import policy as belief
+from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL, History
+from tests.naive.belief import NaiveLearner
+
+PAGES, BANDWIDTH = 12, 15.0
+GROUP = np.repeat([0, 1, 2], (6, 4, 2))
+NONE = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
+
+
+def instance(sources=1, grouped=True, pages=PAGES, bandwidth=BANDWIDTH, **given) -> Instance:
+    rng = np.random.default_rng(3)
+    importance = rng.uniform(0.1, 1.0, pages)
+    several = (sources, pages) if sources > 1 else pages
+    given = {
+        "change_rate": rng.uniform(0.2, 2.0, pages),
+        "recall": rng.uniform(0.1, 0.8, several) / sources,
+        "false_signal_rate": rng.uniform(0.1, 1.0, several),
+    } | given
+    group = GROUP if grouped is True else grouped if isinstance(grouped, np.ndarray) else None
+    return Instance(importance, bandwidth=bandwidth, group=group, **given)
+
+
+def policy_of(**arguments: Any) -> BeliefNCIS:
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    return BeliefNCIS(env, **arguments)
+
+
+class Learner:
+    """The compiled learner of a problem."""
+
+    def __init__(self, problem: Problem, **arguments: Any) -> None:
+        self.policy = policy_of(**arguments)
+        form = self.policy.compile(problem, 0, np.random.default_rng(0))
+        self.memory = form.memory
+        self._meet, self._learn, self._hear, self._score = map(ready, form[:4])
+        self.at = belief.places_of(problem)
+
+    def meet(self, page, alive, time=0.0):
+        self._meet(*self.memory, page, time, alive)
+
+    def learn(self, page, elapsed, changed, time=0.0):
+        self._learn(*self.memory, page, time, elapsed, np.zeros(self.at.sources), changed)
+
+    def hear(self, signals):
+        page, time, source = zip(*signals, strict=True) if signals else NONE
+        self._hear(*self.memory, np.array(page, int), np.array(time, float), np.array(source, int))
+
+    def scores(self, now, elapsed, alive):
+        found = np.zeros(len(elapsed))
+        self._score(*self.memory, now, np.asarray(elapsed, float), np.asarray(alive, bool), found)
+        return found
+
+
+def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
+    """The slow twin of the learner of a problem."""
+    told = problem.change_rate is not None
+    at = belief.places_of(problem)
+    scales = belief.told_scales(problem, at) if told else belief.first_scales(problem, at)
+    memory = belief.FORGETTING * problem.num_pages / problem.bandwidth if memory is None else memory
+    return NaiveLearner(
+        problem.importance.tolist(),
+        None if problem.group is None else problem.group.tolist(),
+        problem.num_sources,
+        problem.bandwidth,
+        scales.tolist(),
+        belief.TOLD_SHAPE if told else belief.FIRST_SHAPE,
+        memory,
+        memory if pace_memory is None else pace_memory,
+    )
+
+
+def signals_between(rng, start, end, alive, group, sources):
+    """Signals of single pages, deploys to most pages of groups, and pages told of beside them."""
+    found = []
+    living = np.flatnonzero(alive)
+    for time in np.sort(rng.uniform(start, end, rng.poisson(2.0))):
+        source = int(rng.integers(sources))
+        at_once = [(int(rng.choice(living)), source)] if rng.random() < 0.7 else []
+        for number in rng.choice(3, rng.integers(0, 3), replace=False):
+            members = [page for page in living if group[page] == number]
+            kept = [page for page in members if rng.random() < 0.8]
+            at_once += [(int(page), int((source + 1) % sources)) for page in kept]
+        rng.shuffle(at_once)
+        found += [(page, float(time), s) for page, s in dict.fromkeys(map(tuple, at_once))]
+    return found
+
+
+def random_history(rng, duration=20.0, sources=2, group=GROUP) -> History:
+    """Births, changes, signals and deaths; some changes at the instants of signals."""
+    alive = rng.random(PAGES) < 0.8
+    alive[:2] = True
+    first, living, events, time = alive.copy(), alive.copy(), [], 0.0
+    while (time := time + rng.exponential(0.4)) < duration:
+        order = []
+        page = int(rng.integers(2, PAGES))
+        if rng.random() < 0.3:
+            order.append((BIRTH if not living[page] else DEATH, page))
+            living[page] = not living[page]
+        told = signals_between(rng, 0.0, 1.0, living, group, sources) if rng.random() < 0.7 else []
+        now = [(SIGNAL + s, page) for page, at, s in told if at == told[0][1]]
+        dying = {page for kind, page in order if kind == DEATH}
+        born = {page for kind, page in order if kind == BIRTH}
+        changed = {page for _, page in now if rng.random() < 0.4} | {int(rng.integers(2))}
+        order += [(CHANGE, page) for page in sorted(changed - born - dying)] + now
+        rank = {BIRTH: 0, CHANGE: 1, DEATH: 9}
+        order.sort(key=lambda event: rank.get(event[0], 2))
+        events += [(time, page, kind) for kind, page in order]
+    time, page, kind = zip(*events, strict=True)
+    return History(np.array(time), np.array(page), np.array(kind), first, duration)

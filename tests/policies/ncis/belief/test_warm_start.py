@@ -1,0 +1,269 @@
+"""Recorded histories that a belief learns from."""
+
+import math
+import re
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from policies import BeliefNCIS
+from policies.ncis.belief import layout
+from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL, History, rehearse
+from tests.policies.ncis.belief.logs import GROUP, PAGES, Learner, instance, random_history
+
+FOREVER = 1e12
+
+
+def history_of(events, duration, alive=True, pages=PAGES):
+    """Of (time, page, kind), in any order but that of what happens at one instant."""
+    time, page, kind = zip(*sorted(events, key=lambda event: event[0]), strict=True)
+    living = np.broadcast_to(np.asarray(alive, bool), pages).copy()
+    return History(np.array(time, float), np.array(page), np.array(kind), living, duration)
+
+
+def rehearsed(history, sources=1, grouped=False, **arguments):
+    learner = Learner(
+        instance(sources, grouped).problem("importance"), **({"memory": FOREVER} | arguments)
+    )
+    rehearse(learner.memory, history)
+    return learner
+
+
+def believed(learner, kind):
+    return learner.memory.pages[:, learner.at.believed + kind]
+
+
+def homogeneous(share, signals=60):
+    """Every page is signalled at instants of its own, and changes at a share of them alone."""
+    events = []
+    for page in range(PAGES):
+        for number in range(signals):
+            time = 1.0 + number + page / PAGES
+            events.append((time, page, SIGNAL))
+            if number % 10 < 10 * share:
+                events.append((time, page, CHANGE))
+    return history_of(events, signals + 2.0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_evidence_is_that_of_the_share_found(share):
+    learner = rehearsed(homogeneous(share, 300))
+    np.testing.assert_allclose(believed(learner, 1), -math.log(1.0 - share), rtol=0.03)
+    np.testing.assert_allclose(believed(learner, 2), 1.0, rtol=0.06)  # a signal a day
+
+
+def test_changes_that_are_all_told_of_leave_little_for_the_rest():
+    silent = [(4.51 + number, page, CHANGE) for page in range(PAGES) for number in range(0, 55, 5)]
+    told, untold = homogeneous(0.5), homogeneous(0.5)
+    events = list(zip(untold.time, untold.page, untold.kind, strict=True))
+    untold = history_of(events + silent, untold.duration)
+    told, untold = (believed(rehearsed(history), 0) for history in (told, untold))
+    assert told.max() < 0.002
+    np.testing.assert_allclose(untold, 0.2, rtol=0.15)
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
+def test_changes_that_come_at_their_own_times_teach_their_rate(rate):
+    rng = np.random.default_rng(4)
+    duration = 400.0 / rate
+    events = [
+        (time, page, CHANGE)
+        for page in range(PAGES)
+        for time in rng.uniform(0.0, duration, rng.poisson(rate * duration))
+    ]
+    learned = believed(rehearsed(history_of(events, duration)), 0)
+    np.testing.assert_allclose(learned, rate, rtol=0.15)
+    np.testing.assert_allclose(learned.mean(), rate, rtol=0.05)
+
+
+def test_share_of_a_broadcast_that_changes_its_pages():
+    events = []
+    rng = np.random.default_rng(0)
+    for number in range(120):
+        for page in np.flatnonzero(GROUP == 0):
+            events.append((1.0 + number, page, SIGNAL))
+            if rng.random() < 0.25:
+                events.append((1.0 + number, page, CHANGE))
+    learner = rehearsed(history_of(events, 125.0), grouped=True)
+    found = believed(learner, 1 + learner.at.own)[GROUP == 0]
+    event = learner.memory.events[:120, layout.BASE]
+    assert found.mean() * event[60:].mean() == pytest.approx(-math.log(0.75), rel=0.1)
+
+
+def test_changes_and_signals_of_one_instant_in_any_order():
+    events = [(1.0, 0, CHANGE), (1.0, 0, SIGNAL), (1.0, 0, SIGNAL + 1), (2.0, 0, SIGNAL + 1)]
+    orders = [
+        events,
+        [events[1], events[0], events[2], events[3]],
+        [events[2], events[1], events[0], events[3]],
+    ]
+    found = [rehearsed(history_of(order, 3.0), 2).memory.pages for order in orders]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-12)
+
+
+def test_a_page_signalled_twice_at_one_instant_is_crawled_once():
+    once = rehearsed(history_of([(1.0, 0, SIGNAL)], 3.0), 2)
+    twice = rehearsed(history_of([(1.0, 0, SIGNAL), (1.0, 0, SIGNAL + 1)], 3.0), 2)
+    assert once.memory.shared[layout.CRAWLS] == twice.memory.shared[layout.CRAWLS]
+
+
+def test_time_before_birth_and_after_death_tells_nothing():
+    life = [(10.0, 0, BIRTH), (12.0, 0, SIGNAL), (13.0, 0, DEATH)]
+    late = rehearsed(history_of(life, 30.0, np.arange(PAGES) > 0))
+    soon = [(1.0, 0, BIRTH), (3.0, 0, SIGNAL), (4.0, 0, DEATH)]
+    early = rehearsed(history_of(soon, 30.0, np.arange(PAGES) > 0))
+    np.testing.assert_allclose(late.memory.pages[0], early.memory.pages[0], rtol=1e-12)
+    assert late.memory.pages[0, late.at.exists] == 0.0
+
+
+def test_afterwards_every_page_is_fresh_and_time_begins_at_0():
+    history = random_history(np.random.default_rng(5), duration=50.0)
+    learner = rehearsed(history, 2, grouped=True, pace_memory=3.0)
+    at, memory = learner.at, learner.memory
+    np.testing.assert_array_equal(memory.pages[:, at.heard : at.before], 0.0)
+    np.testing.assert_array_equal(
+        memory.pages[:, at.before], memory.groups[memory.group, at.broadcasts]
+    )
+    assert np.all(memory.groups[:, at.paced] <= 0.0)
+    scores = learner.scores(0.0, np.zeros(PAGES), np.ones(PAGES, bool))
+    np.testing.assert_allclose(scores, 0.0, atol=1e-12)
+
+
+def of_two_pages(env, history, **arguments):
+    return BeliefNCIS(env, history=history, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "message"),
+    [
+        ({"alive": np.ones(3, bool)}, "3"),
+        ({"kind": np.array([SIGNAL, SIGNAL + 1])}, "sources"),
+        ({"kind": np.array([CHANGE, -1])}, "kind"),
+        ({"page": np.array([0, 2])}, "page"),
+        ({"page": np.array([-1, 1])}, "page"),
+        ({"time": np.array([2.0, 1.0])}, "time"),
+        ({"time": np.array([1.0, 9.0])}, "time"),
+        ({"time": np.array([np.nan, 1.0])}, "time"),
+        ({"time": np.array([1.0])}, "1"),
+        ({"duration": 0.0}, "duration"),
+        ({"duration": math.inf}, "duration"),
+    ],
+)
+def test_bad_histories(spoiled, message):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
+    env.reset(seed=0)
+    history = History(
+        np.array([1.0, 2.0]), np.array([0, 1]), np.array([CHANGE, SIGNAL]), np.ones(2, bool), 5.0
+    )
+    problem = env.unwrapped.problem
+    of_two_pages(env, history).compile(problem, 0, None)
+    with pytest.raises(ValueError, match=f"history.*{message}"):
+        of_two_pages(env, history._replace(**spoiled)).compile(problem, 0, None)
+
+
+def test_every_episode_starts_from_what_was_learned():
+    env = gym.make("CrawlNCIS-v0", num_pages=PAGES, bandwidth=12.0, horizon=2.0)
+    env.reset(seed=0)
+    problem = env.unwrapped.problem
+    history = random_history(np.random.default_rng(8), sources=1)
+    policy = of_two_pages(env, history, memory=10.0)
+    first, second = (policy.compile(problem, 0, None).memory for _ in range(2))
+    first.pages[:] = -1.0
+    first.groups[:] = -1.0
+    assert second.pages.min() >= 0.0
+    again = policy.compile(problem, 0, None).memory
+    for one, other in zip(second, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    blank = BeliefNCIS(env, memory=10.0).compile(problem, 0, None).memory
+    assert not np.array_equal(blank.groups, again.groups)
+    for changed in ({"bandwidth": 24.0}, {"num_sources": 2}):
+        other = replace(problem, **{"change_rate": None, "recall": None, **changed})
+        kept, anew = (
+            each.compile(other, 0, None).memory
+            for each in (policy, of_two_pages(env, history, memory=10.0))
+        )
+        for one, expected in zip(kept, anew, strict=True):
+            np.testing.assert_array_equal(one, expected)
+    at = layout.places_of.py_func(1, False)
+    np.testing.assert_array_equal(again.pages[:, at.importance], problem.importance)
+
+
+@pytest.mark.parametrize("name", ["memory", "pace_memory"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, True, "x", [1.0]])
+def test_memories_are_positive(name, value):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    message = f"{name} must be finite and > 0, got {value!r}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        BeliefNCIS(env, **{name: value})
+
+
+PLAIN = History([1.0, 2.0], [0, 1], [CHANGE, SIGNAL], [True, True], 5)
+"""Of lists."""
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "message"),
+    [
+        ({"page": [0.0, 1.0]}, "page must be an array of int64, got dtype float64"),
+        ({"kind": np.array([2.0, 3.0])}, "kind must be an array of int64, got dtype float64"),
+        ({"page": [True, False]}, "page must be an array of int64, got dtype bool"),
+        ({"time": ["a", "b"]}, "time must be an array of float64"),
+        ({"time": [[1.0, 2.0]]}, "time must be an array of float64"),
+        ({"time": [[1.0], [1.0, 2.0]]}, "time must be an array"),
+        ({"alive": [1, 1]}, "alive must be an array of bool, got dtype int64"),
+        ({"alive": None}, "alive must be an array of bool"),
+        ({"page": [0, 2]}, r"page must be in \[0, 2\), got 0 to 2"),
+        ({"kind": [CHANGE, -1]}, "kind must be >= 0, got -1 to 2"),
+        ({"kind": [CHANGE]}, "must have a time, page and kind for each event"),
+        ({"time": [1.0, 6.0]}, r"time must not decrease and lie in \[0, 5\]"),
+        ({"duration": "5"}, "duration must be finite and > 0, got '5'"),
+        ({"duration": True}, "duration must be finite and > 0, got True"),
+    ],
+)
+def test_histories_are_looked_at_when_a_policy_is_made(spoiled, message):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    with pytest.raises(ValueError, match=f"history {message}"):
+        BeliefNCIS(env, history=PLAIN._replace(**spoiled))
+
+
+@pytest.mark.parametrize("given", [tuple(PLAIN), "days", np.zeros(3)])
+def test_a_history_is_one(given):
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    with pytest.raises(ValueError, match=r"history must be a policies\.staleness\.History or None"):
+        BeliefNCIS(env, history=given)
+
+
+def test_lists_and_views_teach_what_arrays_do():
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
+    env.reset(seed=0)
+    of_arrays = History(
+        np.array([1.0, 2.0]), np.array([0, 1]), np.array([CHANGE, SIGNAL]), np.ones(2, bool), 5.0
+    )
+    sparse = (np.repeat(array, 2)[::2] for array in of_arrays[:4])
+    small = PLAIN._replace(
+        time=np.array([1, 2], np.float32), page=np.array([0, 1], np.uint8), kind=(CHANGE, SIGNAL)
+    )
+    problem = env.unwrapped.problem
+    expected = of_two_pages(env, of_arrays).compile(problem, 0, None).memory
+    for given in (PLAIN, History(*sparse, 5.0), small):
+        found = of_two_pages(env, given).compile(problem, 0, None).memory
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_history_without_events():
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
+    env.reset(seed=0)
+    memory = of_two_pages(env, History([], [], [], [True, True], 5.0))
+    assert np.isfinite(memory.compile(env.unwrapped.problem, 0, None).memory.pages).all()
+
+
+def test_what_is_changed_afterwards_is_not_learned():
+    times = np.array([1.0, 2.0])
+    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
+    policy = of_two_pages(env, PLAIN._replace(time=times))
+    times[:] = 4.0
+    assert policy.history.time.tolist() == [1.0, 2.0]

@@ -1,0 +1,134 @@
+"""Signals that count more or less: by their age, in steps and in rollouts, and what is believed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+
+import crawl_envs  # noqa: F401  (registers the environments)
+import policies
+from crawl_envs import instances
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import simulate
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import Instance
+from crawl_envs.types.compiling import HEED, VALUE, compiled
+from crawl_envs.worlds.pages.lanes import Lanes
+from policies.base.index import SignalPolicy
+from tests.policies.replay import SIGNAL, ReplayCore, random_lane
+from tests.worlds import Always
+
+
+@compiled(VALUE.signature)
+def urgency(parameters, page, elapsed, signals):
+    return parameters[page, 0] * (elapsed + signals)
+
+
+@compiled(HEED.signature)
+def by_age(parameters, page, age, source):
+    return 3.0 if math.isinf(age) else 3.0 * age / (age + parameters[page, 1])
+
+
+class AgeHeeding(SignalPolicy):
+    """A signal counts up to 3, the more the longer after a crawl it comes."""
+
+    needs = ("importance", "change_rate")
+
+    def _index(self, problem):
+        return urgency, np.column_stack([problem.importance, problem.change_rate])
+
+    def _heed(self, problem):
+        return by_age
+
+
+def stepped(env, policy, seed):
+    observation, _ = env.reset(seed=seed)
+    pages, over = [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        pages.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    return pages
+
+
+@pytest.mark.parametrize("window", [0.0, 0.2])
+@pytest.mark.parametrize("instance", ["noisy", "delayed"])
+def test_steps_and_rollouts_heed_alike(instance, window):
+    arguments = {"num_pages": 40, "bandwidth": 20.0, "instance": instance}
+    env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
+    env.reset(seed=2)
+    pages = stepped(env, AgeHeeding(env, delay_window=window), seed=2)
+    drawn = instances.make(instance, num_pages=40, bandwidth=20.0, seed=2)
+    rollout = simulate(drawn, AgeHeeding(env, delay_window=window), 12.0, seed=2)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+    assert rollout.ledger == env.unwrapped.ledger()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_and_rollouts_heed_alike_where_pages_are_reborn(seed):
+    rng = np.random.default_rng(seed)
+    lists = {
+        name: (rng.uniform(0.0, 30.0, count), rng.integers(0, 6, count))
+        for name, count in (("births", 60), ("deaths", 60), ("signals", 300), ("changes", 60))
+    }
+    tape = Tape.of_events(6, alive=rng.random(6) < 0.5, **lists)
+    drawn = Instance(rng.random(6), rng.random(6), 0.6, 0.5, bandwidth=2.0)
+    lanes = Lanes(1, Always(drawn), action_form("page", 6), horizon=30.0, tape=tape)
+    env = CrawlEnv(lanes, Objective())
+    env.reset(seed=0)
+    pages = stepped(env, AgeHeeding(env), seed=0)
+    rollout = simulate(drawn, AgeHeeding(env), 30.0, tape=tape)
+    np.testing.assert_array_equal(rollout.crawls, pages)
+
+
+def test_signals_count_by_their_age_from_the_definition():
+    lane = random_lane(5, 8, horizon=10.0)
+    core = ReplayCore(lane)
+    policy = AgeHeeding(core)
+    observation = core.reset()
+    signals = [(time, page) for time, kind, page in lane.events if kind == SIGNAL]
+    importance, scale = lane.instance.importance, lane.instance.change_rate
+    for _ in range(99):
+        action, _ = policy.predict(observation)
+        counted = np.zeros(5)
+        for time, page in signals:
+            if lane.last_crawl[page] < time < lane.time:
+                age = time - lane.last_crawl[page]
+                counted[page] += 3.0 * age / (age + scale[page])
+        assert action[0] == np.argmax(importance * (lane.tracker().elapsed + counted))
+        observation = core.step(action)
+
+
+def test_age_is_unknown_to_who_joins_or_sees_only_columns():
+    lane = random_lane(5, 8, horizon=10.0)
+    core = ReplayCore(lane)
+    core.reset()
+    for page in (0, 1, 2, 0, 1, 2, 0, 1, 2):
+        observation = core.step([page])
+    known = lane.tracker()
+    expected = np.argmax(lane.instance.importance * (known.elapsed + 3.0 * known.signals))
+    assert known.signals.sum() > 0
+    assert AgeHeeding(core).predict(observation)[0][0] == expected
+    unbound = AgeHeeding(features=core.features)
+    assert unbound.predict(observation)[0][0] == expected
+
+
+def test_policy_acts_on_what_it_believes():
+    drawn = instances.make("noisy", num_pages=30, bandwidth=10.0, seed=1)
+    env = gymnasium.make("CrawlNCIS-v0", num_pages=30, bandwidth=10.0, instance="noisy")
+    env.reset(seed=1)
+
+    def deaf(problem):
+        return dataclasses.replace(problem, recall=0.0 * problem.recall)
+
+    told = simulate(drawn, policies.GreedyNCIS(env), 20.0, seed=1).crawls
+    believing = simulate(drawn, policies.GreedyNCIS(env, believed=deaf), 20.0, seed=1).crawls
+    greedy = simulate(drawn, policies.Greedy(env), 20.0, seed=1).crawls
+    np.testing.assert_array_equal(believing, greedy)
+    assert not np.array_equal(told, greedy)

@@ -1,0 +1,88 @@
+"""GREEDY-NCIS where pages have several sources of signals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import policies
+from crawl_envs.evaluation import simulate
+from crawl_envs.types import FloatArray, Instance, Problem
+from policies.values.sources.kernels import EVIDENCES, source_evidence
+
+FEATURES = (
+    "elapsed",
+    *("signals_0", "signals_1", "importance", "change_rate", "recall_0", "recall_1"),
+    *("false_signal_rate_0", "false_signal_rate_1"),
+)
+
+
+class PooledNCIS(policies.GreedyNCIS):
+    """GREEDY-NCIS of one who takes all sources for one."""
+
+    def _heed(self, problem: Problem) -> Any:
+        return None
+
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        return super()._index(problem.pooled())
+
+
+def unlike(num_pages: int, seed: int) -> Instance:
+    """Pages with a source to trust and one that mostly cries wolf."""
+    rng = np.random.default_rng(seed)
+    return Instance(
+        rng.random(num_pages),
+        rng.random(num_pages),
+        np.stack([np.full(num_pages, 0.5), rng.uniform(0.1, 0.4, num_pages)]),
+        np.stack([rng.uniform(0.01, 0.05, num_pages), rng.uniform(0.5, 1.5, num_pages)]),
+        bandwidth=0.2 * num_pages,
+    )
+
+
+def test_telling_sources_apart_pays() -> None:
+    gains = []
+    for seed in range(5):
+        instance = unlike(40, seed)
+        apart = simulate(instance, policies.GreedyNCIS(features=FEATURES), 40.0, seed)
+        pooled = simulate(instance, PooledNCIS(features=FEATURES), 40.0, seed)
+        gains.append(apart.freshness - pooled.freshness)
+    assert np.mean(gains) > 5.0 * np.std(gains, ddof=1) / np.sqrt(len(gains)) > 0.0
+
+
+def test_sources_alike_are_worth_no_more_than_one() -> None:
+    """With the same b for both sources, telling them apart changes nothing."""
+    rng = np.random.default_rng(4)
+    delta, part = rng.random(30), np.array([[0.25], [0.5]])
+    instance = Instance(
+        rng.random(30),
+        delta,
+        np.repeat(part * 0.8, 30, axis=1),
+        part * rng.uniform(0.2, 0.8, 30),
+        bandwidth=10.0,
+    )
+    apart = simulate(instance, policies.GreedyNCIS(features=FEATURES), 60.0, 1)
+    pooled = simulate(instance, PooledNCIS(features=FEATURES), 60.0, 1)
+    np.testing.assert_array_equal(apart.crawls, pooled.crawls)
+
+
+def test_a_signal_counts_its_evidence_at_any_age() -> None:
+    instance = unlike(6, 2)
+    index = policies.GreedyNCIS(features=FEATURES).compile(
+        instance.problem(), 0, np.random.default_rng(0)
+    )
+    gamma = instance.recall * instance.change_rate + instance.false_signal_rate
+    expected = np.log(gamma / instance.false_signal_rate)
+    np.testing.assert_allclose(index.parameters[:, EVIDENCES : EVIDENCES + 2].T, expected)
+    for age in (0.0, 3.0, np.inf):
+        assert source_evidence(index.parameters, 3, age, 1) == index.parameters[3, EVIDENCES + 1]
+
+
+def test_policies_of_one_source_take_all_for_one() -> None:
+    instance = unlike(8, 3)
+    for name in ("GreedyCIS", "GreedyCISPlus", "GreedyNCISApprox", "Greedy"):
+        policy = policies.make(name, features=FEATURES)
+        several = policy.compile(instance.problem(), 0, np.random.default_rng(0))
+        one = policy.compile(instance.pooled().problem(), 0, np.random.default_rng(0))
+        np.testing.assert_array_equal(several.parameters, one.parameters)
+        assert several.heed is None

@@ -1,0 +1,94 @@
+"""A core without a world, whose books of offers are made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.types import Problem, Tracker
+from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferBook, OfferMetadata
+
+
+def book_of(day, clicks, impressions=1.0, changes=0.1):
+    """A book whose averages over 30 days are the given ones, and all else 7."""
+    num_pages = len(clicks)
+    columns = {name: np.full(num_pages, 7.0, np.float32) for name in HISTORY_FEATURES[1:]}
+    given = {"clicks_30": clicks, "impressions_30": impressions, "change_frequency": changes}
+    for name, values in given.items():
+        columns[name] = np.broadcast_to(np.asarray(values, np.float32), (num_pages,))
+    numbers = np.zeros(num_pages, np.int32)
+    return OfferBook(OfferMetadata(*[numbers] * 6), day=day, day_of_week=day % 7, **columns)
+
+
+class OfferLane:
+    """One lane: a list of books for each episode, one a day; the last book holds on."""
+
+    def __init__(self, *episodes):
+        self.episodes = episodes
+        self.episode, self.time = 0, 0.0
+
+    def tracker(self, bandwidth, steps):
+        books = self.episodes[(self.episode - 1) % len(self.episodes)]
+        book = books[min(int(self.time + 1e-9), len(books) - 1)]
+        num_pages = len(book.clicks_30)
+        problem = Problem(num_pages, bandwidth, np.full(num_pages, 2.0), bandwidth_steps=steps)
+        return Tracker(
+            problem=problem,
+            episode=self.episode,
+            time=self.time,
+            elapsed=np.full(num_pages, self.time),
+            signals=np.zeros(num_pages, np.int64),
+            changed=np.full(num_pages, -1, np.int8),
+            alive=np.ones(num_pages, np.bool_),
+            probed=np.full(num_pages, -1, np.int8),
+            offers=book,
+        )
+
+
+class OfferCore:
+    """What policies read from an environment; actions have no consequences."""
+
+    features = ("elapsed",)
+    action_form = "rates"
+    batch = 1
+    declare = last_log = None
+
+    def __init__(self, *lanes, bandwidth=2.0, steps=(), epoch=1.0 / 12.0):
+        self.lanes, self.num_lanes = lanes, len(lanes)
+        self.bandwidth, self.steps, self.epoch = bandwidth, steps, epoch
+        self.unwrapped = self
+
+    def reset(self):
+        for lane in self.lanes:
+            lane.episode += 1
+            lane.time = 0.0
+        self.count = 0
+        return self.observation()
+
+    def step(self):
+        self.count += 1
+        for lane in self.lanes:
+            lane.time = self.count * self.epoch
+        return self.observation()
+
+    def observation(self):
+        return np.zeros((self.num_lanes, self.tracker().problem.num_pages, 1), np.float32)
+
+    def num_slots(self, lane=0):
+        return 10_000
+
+    def coins(self, lane=0):
+        return np.random.default_rng(lane)
+
+    def tracker(self, lane=0):
+        return self.lanes[lane].tracker(self.bandwidth, self.steps)
+
+
+class CountedSource:
+    """Says what a source says, and counts how often it is asked."""
+
+    def __init__(self, source):
+        self.source, self.asked = source, 0
+
+    def __call__(self, tracker):
+        self.asked += 1
+        return self.source(tracker)

@@ -1,0 +1,224 @@
+"""LambdaCrawl in discrete time: the paper's rates, steps and days, and what it is best at."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+import crawl_envs  # noqa: F401  (registers the environments)
+import policies
+from crawl_envs.checks import check_policy
+from crawl_envs.types import Instance
+from policies import solvers
+from policies.offers.lambdacrawl import change_within, discrete_rates
+from policies.offers.rates import HistoryRates, OfferRates
+from tests.policies.offers.offer_core import OfferCore, OfferLane, book_of
+from tests.policies.replay import ReplayCore, ReplayLane
+
+NAME = "DiscreteLambdaCrawl"
+EITHER = pytest.mark.parametrize("granularity", ["step", "day"])
+
+
+def offers(count=2, seed=0, num_pages=8):
+    rng = np.random.default_rng(seed)
+    return [book_of(day, *rng.random((3, num_pages))) for day in range(count)]
+
+
+def action_of(core, **arguments):
+    (action,), _ = policies.make(NAME, core, **arguments).predict(core.reset())
+    return action
+
+
+def simulated(importance, change, rates, epoch, days, seed):
+    """Importance-weighted freshness of steps: a price changes, then the offer may be crawled."""
+    rng = np.random.default_rng(seed)
+    fresh, total = np.ones(len(change), bool), 0.0
+    chance = 1.0 - (1.0 - change) ** epoch
+    for _ in range(round(days / epoch)):
+        fresh &= rng.random(len(change)) >= chance
+        fresh |= rng.random(len(change)) < rates * epoch
+        total += importance @ fresh
+    return total * epoch / days / importance.sum()
+
+
+@pytest.mark.parametrize("weight", ["click", "impression"])
+def test_steps_are_solved_for_steps(weight):
+    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
+    rates = HistoryRates()(started(core).tracker())
+    chance = 1.0 - (1.0 - rates.change) ** (1.0 / 12.0)
+    found = solvers.binary_discrete(getattr(rates, weight), chance, 3.0 / 12.0)
+    np.testing.assert_allclose(action_of(core, weight=weight), found.rates * 12.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", ["click", "impression"])
+def test_days_are_solved_for_days(weight):
+    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
+    rates = HistoryRates()(started(core).tracker())
+    found = solvers.binary_discrete(getattr(rates, weight), rates.change, 3.0)
+    action = action_of(core, weight=weight, granularity="day")
+    np.testing.assert_allclose(action, found.rates, rtol=1e-12)
+    assert action.max() <= 1.0
+
+
+def started(core):
+    core.reset()
+    return core
+
+
+def test_table_2_by_hand():
+    click, change = np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.4, 0.6])
+    core = OfferCore(OfferLane([book_of(0, [1.0] * 3)]), bandwidth=1.0)
+    source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
+    root = (np.sqrt(click * change) / (1 - change)).sum() / (1.0 + (change / (1 - change)).sum())
+    rates = (np.sqrt(click * change) / root - change) / (1 - change)
+    assert rates.min() > 0.0
+    assert rates.max() < 1.0
+    np.testing.assert_allclose(action_of(core, rates=source, granularity="day"), rates, rtol=1e-12)
+
+
+@EITHER
+def test_budget_and_ceiling(granularity):
+    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
+    action = action_of(core, granularity=granularity)
+    assert action.sum() == pytest.approx(3.0, rel=1e-9)
+    core = OfferCore(OfferLane(offers()), bandwidth=90.0)
+    action = action_of(core, granularity=granularity)
+    most = 12.0 if granularity == "step" else 1.0
+    assert action.max() <= most
+    assert action.sum() == pytest.approx(min(90.0, 8.0 * most), rel=1e-9)
+
+
+@EITHER
+def test_actions_follow_the_book_of_the_day(granularity):
+    books = offers()
+    core = OfferCore(OfferLane(books), bandwidth=3.0)
+    policy, observation = policies.make(NAME, core, granularity=granularity), core.reset()
+    seen = []
+    for _ in range(24):
+        seen.append(policy.predict(observation)[0][0])
+        observation = core.step()
+    assert all(np.array_equal(action, seen[0]) for action in seen[:12])
+    assert all(np.array_equal(action, seen[12]) for action in seen[12:])
+    own = OfferCore(OfferLane(books[1:]), bandwidth=3.0)
+    np.testing.assert_array_equal(seen[12], action_of(own, granularity=granularity))
+
+
+def test_no_other_strategy_is_fresher_where_rates_are_true():
+    rng = np.random.default_rng(3)
+    click, change = rng.pareto(1.2, 300), rng.beta(0.3, 2.0, 300)
+    core = OfferCore(OfferLane([book_of(0, np.ones(300))]), bandwidth=60.0)
+    source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
+    found = {}
+    for name, arguments in {
+        "step": (NAME, {"rates": source}),
+        "day": (NAME, {"rates": source, "granularity": "day"}),
+        "click": ("ClickWeightedCrawl", {"rates": source}),
+        "change": ("ChangeWeightedCrawl", {"rates": source}),
+        "uniform": ("UniformCrawl", {}),
+    }.items():
+        (action,), _ = policies.make(arguments[0], core, **arguments[1]).predict(core.reset())
+        found[name] = simulated(click, change, action, 1.0 / 12.0, 200.0, seed=5)
+    chance = 1.0 - (1.0 - change) ** (1.0 / 12.0)
+    predicted = solvers.binary_discrete(click, chance, 5.0).objective
+    assert found["step"] == pytest.approx(predicted, abs=5e-3)
+    assert max(found, key=found.get) == "step"
+    assert found["step"] > found["click"] + 0.01 > found["uniform"]
+
+
+@EITHER
+@pytest.mark.parametrize("nothing", ["click", "change", "both at once"])
+def test_without_anything_to_gain_rates_are_equal(granularity, nothing):
+    click, change = np.array([1.0, 0.0, 2.0, 0.0]), np.array([0.0, 0.5, 0.0, 0.2])
+    if nothing != "both at once":
+        click = np.zeros(4) if nothing == "click" else click
+        change = np.zeros(4) if nothing == "change" else change
+    source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
+    core = OfferCore(OfferLane([book_of(0, np.ones(4))]), bandwidth=2.0)
+    np.testing.assert_array_equal(action_of(core, rates=source, granularity=granularity), [0.5] * 4)
+
+
+@EITHER
+def test_offers_that_always_change(granularity):
+    click, change = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.5, 1.0])
+    source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
+    core = OfferCore(OfferLane([book_of(0, np.ones(3))]), bandwidth=0.4)
+    action = action_of(core, rates=source, granularity=granularity)
+    assert np.isfinite(action).all()
+    assert action.sum() == pytest.approx(0.4, rel=1e-9)
+
+
+def test_chances_within_parts_of_a_day():
+    chance = np.array([0.0, 1e-12, 0.3, 1.0])
+    parts = change_within(chance, 1.0 / 12.0)
+    np.testing.assert_allclose(1.0 - (1.0 - parts) ** 12, chance, rtol=1e-3, atol=1e-15)
+    np.testing.assert_allclose(parts[1], 1e-12 / 12.0, rtol=1e-11)
+    np.testing.assert_allclose(parts[2], 1.0 - 0.7 ** (1.0 / 12.0), rtol=1e-13)
+    assert parts[0] == 0.0
+    assert parts[3] == 1.0
+    assert change_within(chance, 1.0) is chance
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weight": "clicks"}, r"weight must be one of \('click', 'impression'\), got 'clicks'"),
+        ({"granularity": "hour"}, r"granularity must be one of \('step', 'day'\), got 'hour'"),
+        ({"rates": "history"}, "rates must be a function of a tracker"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        policies.make(NAME, OfferCore(OfferLane(offers())), **arguments)
+
+
+@pytest.mark.parametrize("importance", [[0.0, 0.0], [1.0, 2.0]])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"bandwidth": -1.0}, "bandwidth must be finite and > 0, got -1.0"),
+        ({"highest": 0.0}, "highest must be finite and > 0, got 0.0"),
+        ({"step": np.nan}, "step must be finite and > 0, got nan"),
+        ({"change": [0.5, 1.5]}, r"change must lie in \[0, 1\], got 1.5"),
+        ({"change": [0.5, -0.5]}, "change must be finite and >= 0, got -0.5"),
+        ({"change": [0.5, 0.5, 0.5]}, r"must be a scalar or have shape \(m,\)"),
+    ],
+)
+def test_bad_arguments_of_the_rates_whatever_matters(importance, changed, message):
+    given = {"change": [0.5, 0.5], "bandwidth": 1.0, "highest": 12.0, "step": 1.0 / 12.0}
+    with pytest.raises(ValueError, match=message):
+        discrete_rates(np.array(importance), **{**given, **changed})
+
+
+def test_negative_importance_is_refused_beside_none():
+    with pytest.raises(ValueError, match=r"importance must be finite and >= 0, got -1\.0"):
+        discrete_rates(np.array([-1.0, 0.0]), np.array([0.5, 0.5]), 1.0, 12.0, 1.0)
+
+
+def test_without_offers_the_revealed_rates_are_used():
+    instance = Instance([1.0, 3.0, 2.0], [0.5, 0.1, 2.0], bandwidth=1.5)
+    core = ReplayCore(ReplayLane(instance), action_form="rates", epoch=0.5)
+    chance = 1.0 - np.exp(-instance.change_rate * 0.5)
+    found = solvers.binary_discrete(instance.importance, chance, 0.75)
+    np.testing.assert_allclose(action_of(core), found.rates / 0.5, rtol=1e-9)
+
+
+@EITHER
+@pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
+def test_contract(granularity, steps):
+    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0, "bandwidth_steps": steps}
+    check_policy(
+        lambda env: policies.make(NAME, env, granularity=granularity),
+        lambda: gymnasium.make(
+            "CrawlHarmonic-v0", instance="mixed", action="rates", overspend="error", **settings
+        ),
+        seed=3,
+    )
+
+
+@EITHER
+def test_contract_with_offers(granularity):
+    check_policy(
+        lambda env: policies.make(NAME, env, granularity=granularity),
+        lambda: gymnasium.make("CrawlOffers-v0", num_pages=300, overspend="error"),
+    )

@@ -1,0 +1,263 @@
+"""Proportional strategies: exact shares, caps, renewal once a day, and other families."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import crawl_envs  # noqa: F401  (registers the environments)
+import policies
+from crawl_envs.checks import check_policy
+from crawl_envs.types import Instance
+from policies.offers.rates import HistoryRates, OfferRates
+from policies.offers.weighted import proportional_rates
+from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, book_of
+from tests.policies.replay import ReplayCore, ReplayLane
+
+COLUMNS = {
+    "ChangeWeightedCrawl": "change",
+    "ClickWeightedCrawl": "click",
+    "ImpressionWeightedCrawl": "impression",
+}
+EVERY_ONE = pytest.mark.parametrize("name", COLUMNS)
+
+
+def by_sorting(weights, bandwidth, highest):
+    """The twin: the largest weights are held one after the other until the next needs no cap."""
+    weights = [float(weight) for weight in weights]
+    if not any(weights):
+        return np.full(len(weights), min(bandwidth / len(weights), highest))
+    rates = [0.0] * len(weights)
+    order = sorted(range(len(weights)), key=lambda i: -weights[i])
+    left = bandwidth
+    for place, i in enumerate(order):
+        if weights[i] == 0.0:
+            break
+        rest = sum(weights[j] / weights[i] for j in order[place:])
+        rates[i] = min(left / rest, highest)
+        if left / rest > highest:
+            left = max(left - highest, 0.0)
+            continue
+        for j in order[place:]:
+            rates[j] = weights[j] / weights[i] * (left / rest)
+        break
+    return np.array(rates)
+
+
+# Shares
+
+
+def test_shares_are_in_proportion():
+    found = proportional_rates([1.0, 3.0, 0.0, 4.0], 2.0, 12.0)
+    np.testing.assert_allclose(found, [0.25, 0.75, 0.0, 1.0], rtol=1e-15)
+
+
+def test_what_is_above_the_highest_is_shared_in_proportion():
+    found = proportional_rates([1.0, 2.0, 10.0, 0.0], 7.0, 4.0)
+    np.testing.assert_allclose(found, [1.0, 2.0, 4.0, 0.0], rtol=1e-15)
+    found = proportional_rates([1.0, 2.0, 4.0, 100.0], 11.5, 4.0)  # held in two rounds
+    np.testing.assert_allclose(found, [3.5 / 3.0, 7.0 / 3.0, 4.0, 4.0], rtol=1e-15)
+
+
+def test_what_nobody_can_use_is_left():
+    found = proportional_rates([1.0, 2.0, 0.0], 100.0, 12.0)
+    np.testing.assert_array_equal(found, [12.0, 12.0, 0.0])
+
+
+@pytest.mark.parametrize(("bandwidth", "rate"), [(1.0, 0.25), (100.0, 12.0)])
+def test_without_weights_rates_are_equal(bandwidth, rate):
+    np.testing.assert_array_equal(proportional_rates(np.zeros(4), bandwidth, 12.0), [rate] * 4)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    weights=st.lists(
+        st.one_of(st.just(0.0), st.sampled_from([1.0, 2.0]), st.floats(1e-300, 1e300)),
+        min_size=1,
+        max_size=30,
+    ),
+    bandwidth=st.floats(1e-3, 1e3),
+    highest=st.floats(1e-2, 1e2),
+)
+def test_twin_that_sorts(weights, bandwidth, highest):
+    found = proportional_rates(weights, bandwidth, highest)
+    twin = by_sorting(weights, bandwidth, highest)
+    np.testing.assert_allclose(found, twin, rtol=1e-9, atol=1e-12 * bandwidth)
+    assert found.max() <= highest
+    room = highest * (np.count_nonzero(weights) or len(weights))
+    assert found.sum() == pytest.approx(min(bandwidth, room), rel=1e-9)
+    assert found.sum() <= bandwidth * (1.0 + 1e-12)
+
+
+def test_many_rounds():
+    weights = 0.5 ** np.arange(200.0)
+    found = proportional_rates(weights, 100.0, 1.0)
+    np.testing.assert_allclose(found, by_sorting(weights, 100.0, 1.0), rtol=1e-9)
+    assert found.sum() == pytest.approx(100.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, -1.0], 1.0, 1.0), "weights must be finite and >= 0, got -1.0"),
+        (([1.0, np.nan], 1.0, 1.0), "weights must be finite and >= 0, got nan"),
+        (([[1.0]], 1.0, 1.0), "weights must be a scalar or have shape"),
+        (([1.0], 0.0, 1.0), "bandwidth must be finite and > 0, got 0.0"),
+        (([1.0], 1.0, np.inf), "highest must be finite and > 0, got inf"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        proportional_rates(*arguments)
+
+
+# Policies, with offers
+
+
+def offers(count=3, seed=0, num_pages=6):
+    rng = np.random.default_rng(seed)
+    return [book_of(day, *rng.random((3, num_pages))) for day in range(count)]
+
+
+@EVERY_ONE
+def test_actions_follow_the_book_of_the_day(name):
+    books = offers(), offers(seed=1)
+    core = OfferCore(*(OfferLane(each) for each in books), bandwidth=3.0)
+    policy, observation = policies.make(name, core), core.reset()
+    for step in range(36):
+        actions, state = policy.predict(observation)
+        assert actions.shape == (2, 6)
+        assert actions.dtype == np.float64
+        assert state is None
+        for lane, each in enumerate(books):
+            rates = HistoryRates()(core.tracker(lane))
+            assert core.tracker(lane).offers is each[step // 12]
+            weights = getattr(rates, COLUMNS[name])
+            np.testing.assert_allclose(actions[lane], 3.0 * weights / weights.sum(), rtol=1e-12)
+        observation = core.step()
+
+
+@EVERY_ONE
+def test_no_offer_is_crawled_more_than_once_a_step(name):
+    book = book_of(0, *[[1.0, 1e-3, 0.0, 1e-3]] * 3)
+    core = OfferCore(OfferLane([book]), bandwidth=14.0)
+    (action,), _ = policies.make(name, core).predict(core.reset())
+    np.testing.assert_allclose(action, [12.0, 1.0, 0.0, 1.0], rtol=1e-12)
+
+
+def test_actions_are_planned_once_a_day(monkeypatch):
+    core = OfferCore(OfferLane(offers()))
+    policy = policies.ClickWeightedCrawl(core)
+    planned, plan = [], policy.allocate
+    monkeypatch.setattr(policy, "allocate", lambda *args: planned.append(1) or plan(*args))
+    observation = core.reset()
+    for step in range(36):
+        policy.predict(observation)
+        assert len(planned) == 1 + step // 12
+        observation = core.step()
+
+
+def test_an_action_is_not_changed_by_who_receives_it():
+    core = OfferCore(OfferLane(offers()))
+    policy, observation = policies.ClickWeightedCrawl(core), core.reset()
+    action, _ = policy.predict(observation)
+    kept = action.copy()
+    action[:] = -1.0
+    np.testing.assert_array_equal(policy.predict(observation)[0], kept)
+
+
+def test_a_new_episode_is_planned_anew():
+    core = OfferCore(OfferLane(offers(), offers(seed=1)))
+    policy = policies.ClickWeightedCrawl(core)
+    first, _ = policy.predict(core.reset())
+    second, _ = policy.predict(core.reset())
+    weights = offers(seed=1)[0].clicks_30.astype(np.float64)
+    np.testing.assert_allclose(second[0], 2.0 * weights / weights.sum(), rtol=1e-12)
+    assert not np.allclose(first, second)
+
+
+def test_bandwidth_steps_are_followed():
+    core = OfferCore(OfferLane(offers(1)), bandwidth=2.0, steps=((0.25, 4.0), (0.5 + 1 / 24, 6.0)))
+    policy, observation = policies.ClickWeightedCrawl(core), core.reset()
+    for step in range(12):
+        spent = policy.predict(observation)[0].sum()
+        expected = 2.0 if step < 3 else 4.0 if step < 6 else 5.0 if step == 6 else 6.0
+        assert spent == pytest.approx(expected, rel=1e-12)
+        observation = core.step()
+
+
+def test_a_source_of_ones_own():
+    source = CountedSource(lambda tracker: OfferRates(*np.eye(6)[:3]))
+    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
+    for place, name in enumerate(("ClickWeightedCrawl", "ImpressionWeightedCrawl")):
+        (action,), _ = policies.make(name, core, rates=source).predict(core.reset())
+        np.testing.assert_allclose(action, 3.0 * np.eye(6)[place], rtol=1e-15)
+    (action,), _ = policies.ChangeWeightedCrawl(core, rates=source).predict(core.reset())
+    np.testing.assert_allclose(action, 3.0 * np.eye(6)[2], rtol=1e-15)
+
+
+@EVERY_ONE
+def test_bad_arguments(name):
+    core = OfferCore(OfferLane(offers()))
+    with pytest.raises(ValueError, match="rates must be a function of a tracker, got 3"):
+        policies.make(name, core, rates=3)
+    with pytest.raises(ValueError, match=f"{name} plans ahead, so env must be an environment"):
+        policies.make(name)
+    core.action_form = "scores"
+    with pytest.raises(ValueError, match=r"action_form must be one of \('rates',\)"):
+        policies.make(name, core)
+
+
+# Other families
+
+
+@EVERY_ONE
+def test_without_offers_the_revealed_rates_are_used(name):
+    instance = Instance([1.0, 3.0, 0.0], [0.5, 0.0, 2.0], bandwidth=4.0)
+    core = ReplayCore(ReplayLane(instance), action_form="rates")
+    (action,), _ = policies.make(name, core).predict(core.reset())
+    change = -np.expm1(-instance.change_rate)
+    weights = change if name == "ChangeWeightedCrawl" else instance.importance
+    np.testing.assert_allclose(action, 4.0 * weights / weights.sum(), rtol=1e-12)
+
+
+@EVERY_ONE
+def test_pages_with_complete_observation_take_shares_of_their_signals(name):
+    instance = Instance([1.0, 1.0, 2.0], [4.0, 0.1, 0.5], [1.0, 1.0, 0.0], bandwidth=2.0)
+    core = ReplayCore(ReplayLane(instance), action_form="rates")
+    source = lambda tracker: OfferRates(*[np.array([1.0, 1.0, 2.0]) / 4] * 3)  # noqa: E731
+    (action,), _ = policies.make(name, core, rates=source).predict(core.reset())
+    np.testing.assert_allclose(action, [0.5 / 4.0, 1.0, 1.0], rtol=1e-12)
+
+
+def test_hidden_change_rates_are_missed():
+    lane = ReplayLane(Instance([1.0, 1.0], 0.5, [1.0, 0.0], bandwidth=2.0))
+    lane.reveal = "importance"
+    core = ReplayCore(lane, action_form="rates")
+    source = lambda tracker: OfferRates(*np.ones((3, 2)))  # noqa: E731
+    with pytest.raises(ValueError, match="ClickWeightedCrawl needs change_rate where pages have"):
+        policies.ClickWeightedCrawl(core, rates=source).predict(core.reset())
+
+
+@EVERY_ONE
+@pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
+def test_contract(name, steps):
+    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0, "bandwidth_steps": steps}
+    check_policy(
+        lambda env: policies.make(name, env),
+        lambda: gymnasium.make(
+            "CrawlHarmonic-v0", instance="mixed", action="rates", overspend="error", **settings
+        ),
+        seed=3,
+    )
+
+
+@EVERY_ONE
+def test_contract_with_offers(name):
+    check_policy(
+        lambda env: policies.make(name, env),
+        lambda: gymnasium.make("CrawlOffers-v0", num_pages=300, overspend="error"),
+    )

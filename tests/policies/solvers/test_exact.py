@@ -1,0 +1,174 @@
+"""The optimum of the discrete class: brute force, simulation, bounds, truncation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs import Instance
+from crawl_envs.evaluation import simulate
+from crawl_envs.types.compiled_policies import CompiledIndex
+from policies import solvers
+from policies.values import kernels as value_kernels
+from policies.values import tables as value_tables
+
+COLUMNS = (
+    "elapsed",
+    "signals",
+    "importance",
+    "change_rate",
+    "recall",
+    "false_signal_rate",
+)
+
+
+def tiny(seed, num_pages, bandwidth, signals=True):
+    rng = np.random.default_rng(seed)
+    importance, change_rate = rng.uniform(0.1, 1, num_pages), rng.uniform(0.2, 1, num_pages)
+    recall, false_rate = rng.uniform(0.2, 0.9, num_pages), rng.uniform(0.1, 0.6, num_pages)
+    told = (recall, false_rate) if signals else (0.0, 0.0)
+    return Instance(importance, change_rate, *told, bandwidth=bandwidth)
+
+
+def greedy(instance):
+    table = value_tables.greedy_ncis_table(
+        instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
+    )
+    return CompiledIndex(value_kernels.greedy_ncis_value, table)
+
+
+def periodic(instance, schedule):
+    """Long-run freshness of crawling pages in turn, one per slot, for ever."""
+    weight, slot = instance.importance / instance.importance.sum(), 1.0 / instance.bandwidth
+    total = 0.0
+    for page, rate in enumerate(instance.change_rate):
+        at = [place for place, crawled in enumerate(schedule) if crawled == page]
+        gaps = np.diff([*at, at[0] + len(schedule)]) if at else np.array([])
+        fresh = -np.expm1(-rate * gaps * slot).sum() / rate
+        total += weight[page] * fresh / (len(schedule) * slot)
+    return total
+
+
+@pytest.mark.parametrize(("seed", "bandwidth"), [(0, 1.0), (1, 0.5), (2, 3.0), (3, 1.5)])
+@pytest.mark.parametrize(("num_pages", "length"), [(2, 12), (3, 8)])
+def test_no_periodic_schedule_is_better(seed, bandwidth, num_pages, length):
+    instance = tiny(seed, num_pages, bandwidth, signals=False)
+    found = solvers.discrete(instance)
+    assert found.converged
+    assert found.high - found.low < 1e-8
+    best = max(
+        periodic(instance, schedule)
+        for period in range(1, length + 1)
+        for schedule in itertools.product(range(num_pages), repeat=period)
+    )
+    assert best <= found.high
+    # its own policy ends in a cycle, of which it says exactly what it is worth
+    slots, schedule = np.ones(num_pages, np.int64), []
+    for _ in range(4000):
+        schedule.append(found.page(slots, np.zeros(num_pages, np.int64)))
+        slots += 1
+        slots[schedule[-1]] = 1
+    period = next(
+        length for length in range(1, 1500) if schedule[-length:] == schedule[-2 * length : -length]
+    )
+    assert periodic(instance, schedule[-period:]) == pytest.approx(found.freshness, abs=1e-8)
+    if period <= length:
+        assert best == pytest.approx(found.freshness, abs=1e-8)
+
+
+def play(instance, page, slots, seed):
+    """Freshness of a policy per batch of slots, with changes and signals played one by one."""
+    rng = np.random.default_rng(seed)
+    weight, slot = instance.importance / instance.importance.sum(), 1.0 / instance.bandwidth
+    ages, signals = np.ones(len(weight), np.int64), np.zeros(len(weight), np.int64)
+    fresh = np.ones(len(weight), bool)
+    per_slot = np.zeros(slots)
+    for number in range(slots):
+        crawled = page(ages, signals)
+        ages[crawled], signals[crawled], fresh[crawled] = 0, 0, True
+        for i in range(len(weight)):
+            changes = np.sort(rng.uniform(0, slot, rng.poisson(instance.change_rate[i] * slot)))
+            signals[i] += np.count_nonzero(rng.random(len(changes)) < instance.recall[i])
+            signals[i] += rng.poisson(instance.false_signal_rate[i] * slot)
+            until = changes[0] if len(changes) else slot
+            per_slot[number] += weight[i] * fresh[i] * until / slot
+            fresh[i] &= len(changes) == 0
+        ages += 1
+    return per_slot.reshape(50, -1).mean(axis=1)
+
+
+@pytest.mark.parametrize(("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0)])
+def test_its_own_policy_is_worth_what_it_says(seed, num_pages, bandwidth):
+    instance = tiny(seed, num_pages, bandwidth)
+    found = solvers.discrete(instance)
+    batches = play(instance, found.page, 30_000, seed)
+    error = batches.std(ddof=1) / math.sqrt(len(batches))
+    assert error < 0.005
+    assert abs(batches.mean() - found.freshness) <= 4.0 * error
+
+
+@pytest.mark.parametrize("signals", [True, False])
+@pytest.mark.parametrize(
+    ("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0), (2, 2, 4.0)]
+)
+def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, signals):
+    instance = tiny(seed, num_pages, bandwidth, signals)
+    found = solvers.discrete(instance, index=greedy(instance))
+    assert found.converged
+    policy = policies.GreedyNCIS(features=COLUMNS)
+    runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
+    error = np.std(runs, ddof=1) / math.sqrt(20)
+    start = 1.0 / 4000.0  # a fresh start is worth less than one unit of time
+    assert error < 0.002
+    assert -4.0 * error <= np.mean(runs) - found.freshness <= 4.0 * error + start
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("signals", [True, False])
+def test_between_greedy_and_the_continuous_optimum(seed, signals):
+    instance = tiny(seed, 2, 1.0 + seed, signals)
+    found = solvers.discrete(instance)
+    assert solvers.discrete(instance, index=greedy(instance)).low <= found.high
+    assert found.low <= solvers.ncis(instance).objective
+
+
+def test_fewer_states_give_wider_bounds_around_the_same_number():
+    instance = tiny(5, 2, 2.0)
+    whole = solvers.discrete(instance)
+    assert whole.high - whole.low < 1e-8
+    widths = []
+    for most in (30, 100, 400):
+        part = solvers.discrete(instance, max_states=most)
+        assert max(part.states) <= most
+        assert part.low <= whole.high
+        assert whole.low <= part.high
+        widths.append(part.high - part.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_pages_of_every_kind():
+    # observed, certain, static and noisy pages, without an exception: between its own bounds
+    instance = Instance(1.0, [0.5, 0.8, 0.0], [1.0, 0.6, 0.5], [0.2, 0.0, 0.3], bandwidth=0.7)
+    found = solvers.discrete(instance)
+    assert found.converged
+    assert found.high - found.low < 1e-6
+    batches = play(instance, found.page, 20_000, 1)
+    assert abs(batches.mean() - found.freshness) <= 4.0 * batches.std(ddof=1) / math.sqrt(50)
+
+
+@pytest.mark.parametrize(
+    ("instance", "options", "message"),
+    [
+        (tiny(0, 4, 1.0), {}, "given must have two or three pages, got 4"),
+        (tiny(0, 2, 1.0), {"bandwidth": 0.0}, "bandwidth must be finite and > 0, got 0.0"),
+        (tiny(0, 2, 1.0), {"tolerance": 0.0}, "tolerance must be finite and > 0, got 0.0"),
+        (tiny(0, 2, 1.0), {"max_states": 2}, "max_states must be >= 3, got 2"),
+    ],
+)
+def test_bad_input(instance, options, message):
+    with pytest.raises(ValueError, match=message):
+        solvers.discrete(instance, **options)

@@ -1,0 +1,613 @@
+"""LambdaCrawl: golden values, the paper's algorithms, conditions of optimality, extreme input."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from policies import solvers
+from policies.solvers.harmonic.costs import BLOCK, BUFFERS, weighted_log1p
+from policies.solvers.harmonic.interval import SERIES, harmonic_interval
+from policies.solvers.multiplier import root
+from tests.naive import solvers as naive_solvers
+
+REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
+IMPORTANCE, CHANGE_RATE = np.array([1.0, 2.0, 4.0, 1.0]), np.array([0.1, 0.5, 2.0, 5.0])
+
+
+def random_pages(seed, num_pages=40):
+    rng = np.random.default_rng(seed)
+    importance = rng.pareto(1.5, num_pages) + 0.1
+    change_rate = rng.lognormal(-1.0, 1.5, num_pages)
+    complete = rng.random(num_pages) < 0.3
+    complete[:2] = [True, False]
+    return importance, change_rate, complete
+
+
+def conditions_gap(importance, change_rate, complete, found):
+    """How far, relative to the multiplier, marginal gains are from it where they must not be."""
+    worst = 0.0
+    with mpmath.workdps(40):
+        for mu, delta, told, rate in zip(
+            importance, change_rate, complete, found.rates, strict=True
+        ):
+            mu, delta, rate = mpmath.mpf(mu), mpmath.mpf(delta), mpmath.mpf(rate)
+            gain = mu / rate if told else mu * delta / (rate * (rate + delta))
+            off = gain / found.multiplier - 1
+            if told and rate >= delta:
+                assert rate == delta
+                off = min(off, 0)
+            worst = max(worst, abs(float(off)))
+    return worst
+
+
+def test_golden_values_without_observation():
+    found = solvers.harmonic(IMPORTANCE, CHANGE_RATE, 1.0)
+    np.testing.assert_allclose(found.rates, [0.087997, 0.227422, 0.524288, 0.160293], atol=5e-7)
+    assert found.multiplier == pytest.approx(6.044789, abs=5e-7)
+    assert found.objective / 4 == pytest.approx(3.210740, abs=5e-7)
+    assert solvers.binary_cost(IMPORTANCE, CHANGE_RATE, found.rates) / 4 == pytest.approx(
+        1.511197, abs=5e-7
+    )
+    assert found.probabilities is None
+    assert found.converged
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "expected"),
+    [
+        (1.0, [1.0, 0.514286, 0.257143, 0.025714]),
+        (3.0, [1.0, 1.0, 0.96, 0.096]),
+        (7.6, [1.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_golden_values_with_complete_observation(bandwidth, expected):
+    found = solvers.harmonic(IMPORTANCE, CHANGE_RATE, bandwidth, True)
+    np.testing.assert_allclose(found.probabilities, expected, atol=5e-7)
+    np.testing.assert_allclose(found.rates, found.probabilities * CHANGE_RATE, rtol=1e-15)
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("case", range(6))
+def test_reference(case):
+    known = json.loads((REFERENCE / "lambdacrawl.json").read_text())[case]
+    importance, change_rate = np.array(known["mu"]), np.array(known["Delta"])
+    complete, bandwidth = np.array(known["complete"], bool), known["R"]
+    half = known["policies"]["LC_CO_half"]["R"]
+    part = importance[complete], change_rate[complete]
+    found = {
+        "LC_IO_all": solvers.harmonic(importance, change_rate, bandwidth),
+        "LC_CO_half": solvers.harmonic(*part, half, True),
+        "LC_mixed": solvers.harmonic(importance, change_rate, bandwidth, complete),
+        "LCA_mixed": solvers.harmonic_approx(importance, change_rate, bandwidth, complete),
+        "LCA_all_incomplete": solvers.harmonic_approx(importance, change_rate, bandwidth),
+    }
+    for name, allocation in found.items():
+        expected = known["policies"][name]
+        pages = part if name == "LC_CO_half" else (importance, change_rate)
+        mask = {"LC_CO_half": np.ones(len(part[0]), bool), "LC_mixed": complete}.get(name)
+        mask = complete if name == "LCA_mixed" else mask
+        told = np.zeros(len(pages[0]), bool) if mask is None else mask
+        if "rho" in expected:
+            np.testing.assert_allclose(allocation.rates[~told], expected["rho"], rtol=1e-11)
+        if "p" in expected:
+            np.testing.assert_allclose(allocation.probabilities[told], expected["p"], rtol=1e-11)
+        assert allocation.objective == pytest.approx(expected["harm"], rel=1e-12)
+        cost = solvers.binary_cost(*pages, allocation.rates, allocation.probabilities, mask)
+        assert cost == pytest.approx(expected["bin"], rel=1e-11)
+        if expected["lambda"] is not None:
+            assert allocation.multiplier == pytest.approx(expected["lambda"], rel=1e-11)
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("name", ["CC", "UC"])
+def test_costs_of_reference_rates(case, name):
+    known = json.loads((REFERENCE / "lambdacrawl.json").read_text())[case]
+    expected = known["policies"][name]
+    pages = known["mu"], known["Delta"], expected["rho"]
+    assert solvers.harmonic_cost(*pages) == pytest.approx(expected["harm"], rel=1e-13)
+    assert solvers.binary_cost(*pages) == pytest.approx(expected["bin"], rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_twin_of_algorithm_1(seed):
+    importance, change_rate, _ = random_pages(seed)
+    found = solvers.harmonic(importance, change_rate, 8.0)
+    twin = naive_solvers.incomplete(importance, change_rate, 8.0)
+    np.testing.assert_allclose(found.rates, twin, rtol=1e-10)
+    assert found.objective == pytest.approx(
+        naive_solvers.harmonic_cost(importance, change_rate, twin), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.9, 1.0])
+def test_twin_of_algorithm_2(seed, share):
+    importance, change_rate, _ = random_pages(seed)
+    bandwidth = share * change_rate.sum()
+    found = solvers.harmonic(importance, change_rate, bandwidth, True)
+    twin = naive_solvers.complete(importance, change_rate, bandwidth)
+    np.testing.assert_allclose(found.probabilities, twin, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx"])
+@pytest.mark.parametrize("bandwidth", [1.0, 8.0, 60.0])
+def test_twin_of_algorithm_3(solver, bandwidth):
+    importance, change_rate, complete = random_pages(4, 12)
+    found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
+    unobserved = naive_solvers.incomplete if solver == "harmonic" else naive_solvers.proportional
+    rates, coins, cost = naive_solvers.mixed(
+        importance, change_rate, bandwidth, complete, unobserved, steps=60
+    )
+    assert found.objective <= cost * (1.0 + 1e-12)
+    assert found.objective == pytest.approx(cost, rel=1e-7)
+    # golden sections tell their place to the root of rounding only
+    np.testing.assert_allclose(found.rates[~complete], rates, rtol=1e-5)
+    np.testing.assert_allclose(found.probabilities[complete], coins, rtol=1e-5)
+
+
+def test_against_a_general_optimiser():
+    importance, change_rate, complete = random_pages(6, 8)
+    most = np.where(complete, change_rate, 2.0)
+
+    def cost(rates):
+        return solvers.harmonic_cost(
+            importance, change_rate, np.maximum(rates, 1e-9), None, complete
+        )
+
+    general = minimize(
+        cost,
+        np.minimum(most, 0.2),
+        bounds=[(1e-6, each) for each in most],
+        constraints={"type": "eq", "fun": lambda rates: rates.sum() - 2.0},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    found = solvers.harmonic(importance, change_rate, 2.0, complete)
+    assert found.objective <= general.fun * (1.0 + 1e-12)
+    assert found.objective == pytest.approx(general.fun, rel=1e-8)
+
+
+def test_equal_ratios_need_no_change_rates():
+    importance = np.array([1.0, 3.0, 0.5, 8.0])
+    exact = solvers.harmonic(importance, 0.7 * importance, 2.0)
+    blind = solvers.harmonic_approx(importance, [9.0, 0.1, 3.0, 2.0], 2.0)
+    np.testing.assert_allclose(exact.rates, blind.rates, rtol=1e-12)
+    np.testing.assert_allclose(blind.rates, 2.0 * importance / importance.sum(), rtol=1e-12)
+
+
+def test_approximation_splits_at_equal_multipliers():
+    importance, change_rate, complete = random_pages(8)
+    found = solvers.harmonic_approx(importance, change_rate, 5.0, complete)
+    step = 1e-6
+    more = solvers.harmonic_approx(importance, change_rate, 5.0 + step, complete)
+    less = solvers.harmonic_approx(importance, change_rate, 5.0 - step, complete)
+    slope = (less.objective - more.objective) / (2.0 * step)
+    assert found.multiplier == pytest.approx(slope, rel=1e-7)
+
+
+logarithms = st.floats(-6.0, 6.0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pages=st.lists(st.tuples(logarithms, logarithms, st.booleans()), min_size=1, max_size=15),
+    budget=st.floats(-9.0, 9.0),
+)
+def test_optimality_conditions(pages, budget):
+    importance, change_rate = (10.0 ** np.array([page[i] for page in pages]) for i in range(2))
+    complete = np.array([page[2] for page in pages])
+    bandwidth = 10.0**budget
+    found = solvers.harmonic(importance, change_rate, bandwidth, complete)
+    assert found.converged
+    np.testing.assert_array_equal(found.probabilities[~complete], 0.0)
+    if complete.all() and change_rate.sum() <= bandwidth:
+        np.testing.assert_array_equal(found.probabilities, 1.0)
+        assert (found.multiplier, found.objective) == (0.0, 0.0)
+        return
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
+    assert np.all(found.probabilities <= 1.0)
+    assert conditions_gap(importance, change_rate, complete, found) < 1e-9
+    rough = solvers.harmonic_approx(importance, change_rate, bandwidth, complete)
+    assert rough.converged
+    assert rough.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
+    # either spends the bandwidth to 1e-12, which is worth the multiplier per crawl
+    unspent = 3e-12 * bandwidth * found.multiplier
+    assert rough.objective >= found.objective * (1.0 - 1e-12) - unspent
+
+
+@pytest.mark.parametrize("complete", [False, True, None])
+@pytest.mark.parametrize("bandwidth", [1e-12, 1e-3, 1.0, 1e6, 1e12])
+def test_ratios_of_a_million_millions(bandwidth, complete):
+    rng = np.random.default_rng(7)
+    change_rate, importance = 10.0 ** rng.uniform(-12, 12, (2, 60))
+    mask = rng.random(60) < 0.5 if complete is None else np.full(60, complete)
+    found = solvers.harmonic(importance, change_rate, bandwidth, mask)
+    assert found.converged
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
+    assert conditions_gap(importance, change_rate, mask, found) < 1e-9
+    assert found.iterations < 40
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
+@pytest.mark.parametrize("weights", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("rates", [1e-9, 1.0, 1e9])
+def test_scales_do_not_matter(solver, weights, rates):
+    importance, change_rate, complete = random_pages(3, 10)
+    solve = getattr(solvers, solver)
+    plain = solve(importance, change_rate, 2.0, complete)
+    scaled = solve(weights * importance, rates * change_rate, rates * 2.0, complete)
+    np.testing.assert_allclose(scaled.rates / rates, plain.rates, rtol=1e-9)
+    assert scaled.objective / weights == pytest.approx(plain.objective, rel=1e-9)
+
+
+def extremes(importance, change_rate, bandwidth, cost, complete):
+    """The limits of what a solver finds: its rates, multiplier and cost, in 40 digits.
+
+    Where crawls are rare all pages share them by importance. Where they are ample each signal leads
+    to one, and other pages share what is left by sqrt(mu Delta), at ``cost`` mu Delta/rho each.
+    """
+    with mpmath.workdps(40):
+        mus, deltas = ([mpmath.mpf(x) for x in column] for column in (importance, change_rate))
+        if bandwidth < 1e-3 * float(sum(deltas)):
+            total = mpmath.fsum(mus)
+            rates = [bandwidth * mu / total for mu in mus]
+            return rates, total / bandwidth, None
+        shares = [
+            0 if told else mpmath.sqrt(mu * delta)
+            for mu, delta, told in zip(mus, deltas, complete, strict=True)
+        ]
+        total = mpmath.fsum(shares)
+        rates = [
+            delta if told else bandwidth * share / total
+            for share, delta, told in zip(shares, deltas, complete, strict=True)
+        ]
+        return rates, cost * total**2 / mpmath.mpf(bandwidth) ** 2, cost * total**2 / bandwidth
+
+
+@pytest.mark.parametrize(("solver", "cost"), [("harmonic", 1.0), ("harmonic_periodic", 0.5)])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    ("weights", "changes", "bandwidth"),
+    [
+        (1.0, 1.0, 1e-12),
+        (1.0, 1.0, 1e12),
+        (1e9, 1e9, 1e-6),
+        (1e-9, 1e9, 1e-6),
+        (1.0, 1e9, 1e-12),
+        (1.0, 1e-9, 2e6),
+        (1e9, 1e-9, 1e12),
+        (1e-9, 1e-7, 1e8),
+    ],
+)
+def test_extremes(solver, cost, mixed, weights, changes, bandwidth):
+    importance, change_rate, complete = random_pages(3, 10)
+    importance, change_rate = weights * importance, changes * change_rate
+    complete &= mixed
+    found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
+    rates, multiplier, objective = extremes(importance, change_rate, bandwidth, cost, complete)
+    assert found.converged
+    np.testing.assert_allclose(found.rates, np.array(rates, float), rtol=1e-11)
+    assert found.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=1e-320)
+    if objective is None:
+        objective = getattr(solvers, f"{solver}_cost")(
+            *(importance / weights, change_rate, found.rates, *(None,) * (cost == 1.0), complete)
+        )
+        objective *= weights
+    assert found.objective == pytest.approx(float(objective), rel=1e-11)
+    for column in (found.probabilities, found.signals, found.thresholds):
+        assert column is None or not np.isnan(column).any()
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
+def test_rarest_crawls_of_the_fastest_pages(solver):
+    found = getattr(solvers, solver)([1.0, 2.0], 1e12, 1e-12, [True, False])
+    np.testing.assert_allclose(found.rates, [1e-12 / 3, 2e-12 / 3], rtol=1e-11)
+    assert found.multiplier == pytest.approx(3e12, rel=1e-11)
+    assert math.isfinite(found.objective)
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_periodic"])
+def test_most_crawls_of_the_slowest_pages(solver):
+    found = getattr(solvers, solver)([1.0, 2.0], 1e-12, 1e12)
+    assert found.converged
+    assert found.rates.sum() == pytest.approx(1e12, rel=1e-11)
+    assert found.multiplier > 0.0
+
+
+def test_static_and_unimportant_pages_get_no_crawls():
+    importance, change_rate = [1.0, 2.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0, 2.0, 0.0]
+    complete = np.array([False, False, False, True, True, True])
+    for solver in (solvers.harmonic, solvers.harmonic_periodic):
+        found = solver(importance, change_rate, 0.9, complete)
+        assert np.all(found.rates[[0, 2, 4, 5]] == 0.0)
+        alone = solver([2.0, 1.0], [1.0, 1.0], 0.9, [False, True])
+        np.testing.assert_allclose(found.rates[[1, 3]], alone.rates, rtol=1e-9)
+        assert found.objective == pytest.approx(alone.objective, rel=1e-9)
+
+
+def test_unobserved_pages_take_what_signals_leave():
+    found = solvers.harmonic([1.0, 1.0], [1.0, 1.0], 1e9, [True, False])
+    np.testing.assert_allclose(found.rates, [1.0, 1e9 - 1.0], rtol=1e-12)
+    blind = solvers.harmonic_approx([1.0, 1.0, 3.0], [1.0, 0.0, 0.0], 9.0, [True, False, False])
+    np.testing.assert_allclose(blind.rates, [1.0, 2.0, 6.0], rtol=1e-12)
+    assert (blind.multiplier, blind.objective) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx"])
+@pytest.mark.parametrize("bandwidth", [1e-12, 1e-9, 1.0, 1e6, 1e12])
+def test_one_page_gets_all(solver, bandwidth):
+    found = getattr(solvers, solver)(3.0, 2.0, bandwidth)
+    assert found.rates[0] == pytest.approx(bandwidth, rel=1e-12)
+    with mpmath.workdps(400):
+        exact = 3 * mpmath.log1p(mpmath.mpf(2) / mpmath.mpf(bandwidth))
+    assert found.objective == pytest.approx(float(exact), rel=1e-11)
+
+
+@pytest.mark.parametrize("complete", [None, True, "mixed"])
+def test_sampled_start_leads_to_the_same_rates(monkeypatch, complete):
+    module = importlib.import_module("policies.solvers.harmonic")  # a function hides its module
+    rng = np.random.default_rng(9)
+    change_rate, importance = np.sort(rng.random(30_000)), np.sort(rng.random(30_000))
+    mask = rng.random(30_000) < 0.5 if complete == "mixed" else complete
+    cold = solvers.harmonic(importance, change_rate, 3000.0, mask)
+    monkeypatch.setattr(module, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(module, "SAMPLE", 1000)
+    warm = solvers.harmonic(importance, change_rate, 3000.0, mask)
+    np.testing.assert_allclose(warm.rates, cold.rates, rtol=1e-11)
+    # a sample that tells nothing
+    importance[::30] = 0.0
+    assert solvers.harmonic(importance, change_rate, 3000.0, mask).converged
+
+
+@pytest.mark.parametrize("kernel", ["_block", "_plain_block"])
+def test_kernels_against_40_digits(kernel):
+    block = getattr(importlib.import_module("policies.solvers.harmonic"), kernel)
+    rng = np.random.default_rng(4)
+    importance, change_rate = 10.0 ** rng.uniform(-15.0, 15.0, (2, 300))
+    complete = rng.random(300) < 0.3
+    price, scale = 0.375, 0.25
+    rates = np.empty(300)
+    total, slope = block(importance, change_rate, complete, price, scale, rates)
+    with mpmath.workdps(60):
+        exact, slopes = [], []
+        for mu, delta, told in zip(importance, change_rate, complete, strict=True):
+            most, delta = mpmath.mpf(mu) * price, mpmath.mpf(delta) * scale
+            if told:
+                exact.append(min(most, delta))
+                slopes.append(most if most < delta else mpmath.mpf(0))
+            else:
+                root_ = mpmath.sqrt(delta**2 + 4 * most * delta)
+                exact.append((root_ - delta) / 2)
+                slopes.append(most * delta / root_)
+        off = max(abs(rate * scale / each - 1) for rate, each in zip(rates, exact, strict=True))
+        assert off < 2e-15
+        assert abs(total / mpmath.fsum(exact) - 1) < 1e-14
+        assert abs(slope / mpmath.fsum(slopes) - 1) < 1e-14
+
+
+def test_both_kernels_serve_a_solution():
+    importance, change_rate, complete = random_pages(11, 3000)
+    plain = solvers.harmonic(importance, change_rate, 500.0, complete)
+    # a page that never changes asks for the other kernel
+    other = solvers.harmonic(
+        np.append(importance, 1.0), np.append(change_rate, 0.0), 500.0, np.append(complete, False)
+    )
+    np.testing.assert_allclose(other.rates[:-1], plain.rates, rtol=1e-11)
+    assert other.objective == pytest.approx(plain.objective, rel=1e-12)
+
+
+def test_arguments_are_left_alone_and_may_be_read_only():
+    importance, change_rate = IMPORTANCE.copy(), CHANGE_RATE.copy()
+    importance.flags.writeable = change_rate.flags.writeable = False
+    found = solvers.harmonic(importance, change_rate, 1.0)
+    again = solvers.harmonic(IMPORTANCE[::-1][::-1].astype(np.float32), CHANGE_RATE, 1.0)
+    np.testing.assert_allclose(found.rates, again.rates, rtol=1e-15)
+
+
+def test_costs_by_hand():
+    importance, change_rate, complete = [2.0, 3.0], [1.0, 4.0], [False, True]
+    rates = [0.5, 1.0]
+    assert solvers.harmonic_cost(importance, change_rate, rates, None, complete) == pytest.approx(
+        2.0 * math.log(3.0) + 3.0 * math.log(4.0), rel=1e-15
+    )
+    assert solvers.binary_cost(importance, change_rate, rates, None, complete) == pytest.approx(
+        2.0 / 1.5 + 3.0 * 0.75, rel=1e-15
+    )
+    coins = [0.0, 0.5]
+    assert solvers.harmonic_cost(importance, change_rate, rates, coins, complete) == pytest.approx(
+        2.0 * math.log(3.0) + 3.0 * math.log(2.0), rel=1e-15
+    )
+    assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == math.inf
+    assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], 1.0, [0.0, 1.0], True) == math.inf
+    assert solvers.harmonic_cost([0.0, 1.0], [1.0, 0.0], [0.0, 0.0]) == 0.0
+    assert solvers.binary_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == pytest.approx(1.5)
+
+
+def test_costs_of_many_pages():
+    importance, change_rate, complete = random_pages(1, 5000)
+    rates = np.random.default_rng(2).lognormal(-1.0, 4.0, 5000)
+    share = np.minimum(rates / change_rate, 1.0)
+    exact = np.where(complete, -np.log(share), np.log1p(change_rate / rates))
+    found = solvers.harmonic_cost(importance, change_rate, rates, None, complete)
+    assert found == pytest.approx(float(importance @ exact), rel=1e-13)
+
+
+@settings(max_examples=300, deadline=None)
+@given(logarithm=st.floats(-300.0, 308.0))
+def test_logarithms_are_exact(logarithm):
+    ratio = np.array([10.0**logarithm])
+    found = weighted_log1p(np.ones(1), ratio, np.empty((BUFFERS, BLOCK)))
+    with mpmath.workdps(400):
+        exact = mpmath.log1p(mpmath.mpf(ratio[0]))
+        assert abs(found / exact - 1) < 5e-16
+
+
+def test_a_step_ends_the_search_in_a_bracket():
+    def spend(at, last):
+        return (0.5, 0.5) if at < 3.0 else (2.0, 2.0)
+
+    found = root(spend, 1e-9)
+    assert not found.met
+    assert found.at < 3.0 <= found.above <= math.nextafter(found.at, 9.0)
+
+
+@pytest.mark.parametrize(("share", "end"), [(0.5, sys.float_info.max), (2.0, sys.float_info.min)])
+def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
+    found = root(lambda at, last: (share, 0.0), 1.0)
+    assert (found.at, found.spent, found.met) == (end, share, False)
+    assert found.iterations < 30
+
+
+def mean_cost(interval):
+    """The mean of Ein over an interval, in 40 digits."""
+    with mpmath.workdps(40):
+        return mpmath.quad(
+            lambda x: mpmath.euler + mpmath.log(x) + mpmath.e1(x), [0, interval / 8, interval]
+        ) / mpmath.mpf(interval)
+
+
+@pytest.mark.parametrize("changes", [1e-3, 0.3, 0.999, 1.0, 1.001, 4.0, 60.0])
+def test_cost_of_even_intervals_is_the_mean_of_ein(changes):
+    found = solvers.harmonic_periodic_cost(2.0, changes, 1.0)
+    assert found == pytest.approx(float(2 * mean_cost(changes)), rel=2e-15)
+
+
+def test_harmonic_staleness_by_simulation():
+    rng = np.random.default_rng(0)
+    change, interval, cycles = 3.0, 1.5, 100_000
+    counts = rng.poisson(change * interval * rng.random(cycles))
+    numbers = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 60))])
+    sample = numbers[counts]
+    found = solvers.harmonic_periodic_cost(1.0, change, 1.0 / interval)
+    assert found == pytest.approx(sample.mean(), abs=4.0 * sample.std() / math.sqrt(cycles))
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"), [(1.0, 0.0), (2.0, 0.5), (3.0, 0.5 + 1 / 3), (2.5, 3.5 / 5.0)]
+)
+def test_cost_of_nth_signals_by_hand(signals, expected):
+    # between 2 and 3: half of the cycles take 2 signals at H = 0, 1, half take 3 at 0, 1, 3/2
+    found = solvers.harmonic_periodic_cost(2.0, 5.0, 5.0 / signals, True)
+    assert found == pytest.approx(2.0 * expected, rel=1e-14, abs=1e-15)
+
+
+def test_interval_series_follows_from_the_equation():
+    series = np.polynomial.Polynomial([0.0, *SERIES])
+    left = series.deriv() * (series - np.polynomial.Polynomial([0.0, 0.0, 0.5]))
+    expected = np.zeros(len(SERIES))
+    expected[1] = 1.0
+    np.testing.assert_allclose(left.coef[: len(SERIES)], expected, atol=1e-15)
+
+
+@settings(max_examples=300, deadline=None)
+@given(cost=st.floats(-280.0, 280.0) | st.floats(-3.0, 2.0))
+def test_interval_solves_its_equation(cost):
+    cost = 10.0**cost
+    found = harmonic_interval(cost)
+    with mpmath.workdps(600):
+        x = mpmath.mpf(found)
+        off = (x - 1 + mpmath.exp(-x) - mpmath.mpf(cost)) / (1 - mpmath.exp(-x))
+        assert abs(off / x) < 1e-15
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bandwidth", [0.3, 8.0, 100.0])
+def test_periodic_optimality_conditions(seed, bandwidth):
+    importance, change_rate, complete = random_pages(seed)
+    found = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete)
+    assert found.converged
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    price = found.multiplier
+    waits = found.thresholds[~complete]
+    worth = importance * (1.0 / found.rates + np.expm1(-change_rate / found.rates) / change_rate)
+    np.testing.assert_allclose(worth[~complete], price, rtol=1e-8)
+    np.testing.assert_allclose(waits, 1.0 / found.rates[~complete], rtol=1e-12)
+    assert np.all(np.isinf(found.thresholds[complete]))
+    assert np.all(np.isinf(found.signals[~complete]))
+    number, coin = found.signals[complete], found.probabilities[complete]
+    weight, change = importance[complete], change_rate[complete]
+    assert np.all(number == np.floor(number))
+    assert np.all(weight * number / change >= price * (1.0 - 1e-9))
+    assert np.all(weight * (number - 1.0) / change <= price * (1.0 + 1e-9))
+    np.testing.assert_allclose(found.rates[complete], change / (number + 1.0 - coin), rtol=1e-9)
+    mixed = coin < 1.0
+    np.testing.assert_allclose((weight * number / change)[mixed], price, rtol=1e-9)
+
+
+@pytest.mark.parametrize("bandwidth", [0.35, 1.0, 2.3])
+def test_numbers_of_signals_by_brute_force(bandwidth):
+    importance, change_rate = np.array([1.0, 2.0, 1.5]), np.array([1.0, 0.5, 2.0])
+    found = solvers.harmonic_periodic(importance, change_rate, bandwidth, True)
+    # the lower convex hull of what every page can do, spent greedily
+    steps = []
+    for mu, delta in zip(importance, change_rate, strict=True):
+        for n in range(1, 2000):
+            low, high = delta / (n + 1), delta / n
+            saved = mu * (1.0 / (n + 1) * 1.0)  # H(n+1) - H(n)
+            steps.append((saved / (high - low), high - low, saved))
+    spent = sum(delta / 2000 for delta in change_rate)
+    cost = importance.sum() * (sum(1.0 / k for k in range(1, 2001)) - 1.0)
+    for worth, more, saved in sorted(steps, reverse=True):
+        share = min(1.0, (bandwidth - spent) / more)
+        spent += share * more
+        cost -= share * saved
+        if share < 1.0:
+            assert found.multiplier == pytest.approx(worth, rel=1e-9)
+            break
+    assert found.objective == pytest.approx(cost, rel=1e-9)
+
+
+def test_every_signal_is_crawled_where_the_budget_allows():
+    found = solvers.harmonic_periodic([1.0, 0.0], [2.0, 1.0], 3.0, True)
+    np.testing.assert_array_equal(found.rates, [2.0, 0.0])
+    np.testing.assert_array_equal(found.signals, [1.0, np.inf])
+    assert (found.multiplier, found.objective, found.converged) == (0.0, 0.0, True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coins_cost_more(seed):
+    importance, change_rate, complete = random_pages(seed, 150)
+    random = solvers.harmonic(importance, change_rate, 30.0, complete)
+    even = solvers.harmonic_periodic(importance, change_rate, 30.0, complete)
+    assert even.objective < 0.9 * random.objective
+
+
+@pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
+@pytest.mark.parametrize(
+    ("importance", "change_rate", "bandwidth", "complete", "message"),
+    [
+        ([1.0, -1.0], [1.0, 1.0], 1.0, None, "importance must be finite and >= 0, got -1.0"),
+        ([1.0, 1.0], [1.0, np.nan], 1.0, None, "change_rate must be finite and >= 0, got nan"),
+        ([1.0, np.inf], [1.0, 1.0], 1.0, None, "importance must be finite and >= 0, got inf"),
+        ([0.0, -0.0], [1.0, 1.0], 1.0, None, "importance must be positive for at least one page"),
+        ([1.0, 1.0], [1.0] * 3, 1.0, None, r"importance must be a scalar .* got shape \(2,\)"),
+        ([], [], 1.0, None, "importance must be a scalar"),
+        ([1.0], [1.0], 0.0, None, "bandwidth must be finite and > 0, got 0.0"),
+        ([1.0], [1.0], "much", None, "bandwidth must be finite and > 0, got 'much'"),
+        ("a", [1.0], 1.0, None, "importance must be a number or an array of numbers, got .*a"),
+        ([1.0], ["b"], 1.0, None, "change_rate must be a number or an array of numbers, got .*b"),
+        ([1.0], [1.0], 1.0, [1], "complete must be boolean"),
+        ([1.0], [1.0], 1.0, [True, False], r"complete must be boolean, a scalar or of shape \(1,"),
+    ],
+)
+def test_bad_input(solver, importance, change_rate, bandwidth, complete, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(solvers, solver)(np.array(importance), np.array(change_rate), bandwidth, complete)
+
+
+def test_bad_probabilities():
+    with pytest.raises(ValueError, match=r"probabilities must lie in \[0, 1\], got 1.5"):
+        solvers.harmonic_cost([1.0], [1.0], [1.0], [1.5], [True])

@@ -1,0 +1,465 @@
+"""The optimum with noisy signals: reference, optimisers, duality, simulated cycles, limits."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq, linprog, minimize, minimize_scalar
+from scipy.special import gammainc
+
+from crawl_envs import Instance
+from policies import solvers, values
+
+SOLVER = sys.modules["policies.solvers.ncis"]
+REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
+
+
+def noisy(seed, num_pages, bandwidth):
+    rng = np.random.default_rng(seed)
+    change_rate, importance = rng.random(num_pages), rng.random(num_pages)
+    recall, false_rate = rng.beta(0.25, 0.25, num_pages), rng.uniform(0.1, 0.6, num_pages)
+    return Instance(importance, change_rate, recall, false_rate, bandwidth=bandwidth)
+
+
+def shares(instance):
+    return instance.importance / instance.importance.sum()
+
+
+def cycle(iota, page):
+    """psi and w of Lemma 4 as printed, by scipy's incomplete gamma function."""
+    change_rate, recall, false_rate = page
+    alpha, gamma = (1 - recall) * change_rate, recall * change_rate + false_rate
+    beta = -math.log(false_rate / gamma) / alpha if false_rate > 0.0 else math.inf
+    order = np.arange(math.floor(iota / beta) + 1)
+    ahead = iota - order * beta if beta < math.inf else np.array([iota])
+    psi = np.sum(gammainc(order + 1, gamma * ahead)) / gamma
+    decay = (false_rate / (change_rate + false_rate)) ** order / (change_rate + false_rate)
+    return psi, np.sum(decay * gammainc(order + 1, (alpha + gamma) * ahead))
+
+
+def pages_of(instance):
+    return list(zip(instance.change_rate, instance.recall, instance.false_signal_rate, strict=True))
+
+
+def slack(instance, found):
+    """How much one more multiplier's worth of crawls could still add, over all thresholds."""
+    dual = found.multiplier * instance.bandwidth
+    for share, page in zip(shares(instance), pages_of(instance), strict=True):
+
+        def gain(log_iota, share=share, page=page):
+            psi, w = cycle(math.exp(log_iota), page)
+            return -(share * w - found.multiplier) / psi
+
+        grid = np.linspace(-9.0, 7.0, 161)
+        best = grid[np.argmin([gain(point) for point in grid])]
+        polished = minimize_scalar(
+            gain, bounds=(best - 0.2, best + 0.2), method="bounded", options={"xatol": 1e-10}
+        )
+        dual += max(-polished.fun, 0.0)
+    return dual - found.objective
+
+
+def play(page, importance, iota, signals, probability, cycles, rng):
+    """Crawl a page as its threshold says, cycle by cycle; crawl rate, freshness, their errors."""
+    change_rate, recall, false_rate = page
+    alpha, gamma = (1 - recall) * change_rate, recall * change_rate + false_rate
+    evidence = math.log(gamma / false_rate) if false_rate > 0.0 else math.inf
+    beta = evidence / alpha if alpha > 0.0 else math.inf
+    lengths, fresh = np.zeros(cycles), np.zeros(cycles)
+    for number in range(cycles):
+        now, count, due = 0.0, 0, iota
+        stale = rng.exponential(1 / alpha) if alpha > 0.0 else math.inf
+        while True:
+            arrival = now + rng.exponential(1 / gamma) if gamma > 0.0 else math.inf
+            if arrival >= due:
+                now = due
+                break
+            now, count = arrival, count + 1
+            if rng.random() >= false_rate / gamma:
+                stale = min(stale, now)
+            due = max(now, due - beta) if due < math.inf else due
+            if count < signals and due > now:
+                continue
+            if count > signals and not math.isinf(evidence):
+                break
+            if (due <= now and count < signals) or rng.random() < probability:
+                break
+        lengths[number], fresh[number] = now, min(stale, now)
+    length = lengths.mean()
+    freshness = fresh.mean() / length
+    error = (fresh - freshness * lengths).std() / length / math.sqrt(cycles)
+    return 1 / length, lengths.std() / length**2 / math.sqrt(cycles), freshness, error
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
+@pytest.mark.parametrize("case", range(6))
+def test_reference_optima(case):
+    known = json.loads((REFERENCE / "ncis_continuous.json").read_text())[case]
+    instance = Instance(
+        known["mu"], known["Delta"], known["lam"], known["nu"], bandwidth=known["R"]
+    )
+    found = solvers.ncis(instance)
+    iota = np.array([float(value) for value in known["iota"]])
+    assert found.converged
+    assert found.multiplier == pytest.approx(known["Lambda"], rel=1e-9)
+    assert found.objective == pytest.approx(known["objective"], rel=1e-11)
+    np.testing.assert_allclose(found.rates, known["rate"], rtol=1e-8, atol=1e-9)
+    assert np.array_equal(found.rates == 0.0, np.isinf(iota))
+    timed = np.isfinite(iota) & (iota > 0.0)
+    np.testing.assert_allclose(found.thresholds[timed], iota[timed], rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_against_a_general_optimiser(seed):
+    rng = np.random.default_rng(seed)
+    instance = Instance(
+        rng.random(4),
+        rng.random(4) + 0.2,
+        rng.uniform(0.1, 0.9, 4),
+        rng.random(4) + 0.1,
+        bandwidth=6.0,
+    )
+    found = solvers.ncis(instance)
+    weight, pages = shares(instance), pages_of(instance)
+
+    def staleness(rates):
+        total = 1.0
+        for share, rate, page in zip(weight, rates, pages, strict=True):
+            high = 2.0 / rate
+            while cycle(high, page)[0] * rate < 1.0:
+                high *= 2.0
+            iota = brentq(
+                lambda x, page=page, rate=rate: cycle(x, page)[0] * rate - 1, 0.5 / rate, high
+            )
+            total -= share * cycle(iota, page)[1] * rate
+        return total
+
+    general = minimize(
+        staleness,
+        np.full(4, 1.5),
+        bounds=[(0.05, 6.0)] * 4,
+        constraints={"type": "eq", "fun": lambda rates: rates.sum() - 6.0},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    assert found.objective >= 1.0 - general.fun - 1e-9
+    assert found.objective == pytest.approx(1.0 - general.fun, abs=1e-6)
+    np.testing.assert_allclose(found.rates, general.x, atol=5e-3)
+
+
+@pytest.mark.parametrize(("seed", "bandwidth"), [(0, 3.0), (1, 12.0), (2, 100.0)])
+def test_duality_gap(seed, bandwidth):
+    rng = np.random.default_rng(seed)
+    instance = Instance(
+        rng.random(12),
+        rng.random(12),
+        np.append(rng.uniform(0.05, 0.95, 11), 0.6),
+        np.append(rng.uniform(0.1, 0.6, 11), 0.0),
+        bandwidth=bandwidth,
+    )
+    found = solvers.ncis(instance)
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    assert slack(instance, found) == pytest.approx(0.0, abs=1e-9)
+
+
+PAGES = {  # change rate, recall, false signal rate
+    "noisy": (0.8, 0.5, 0.3),
+    "noisy, fast": (3.0, 0.7, 0.2),
+    "observed": (0.8, 1.0, 0.3),
+    "observed exactly": (0.5, 1.0, 0.0),
+    "certain signals": (0.8, 0.6, 0.0),
+    "no signals": (0.6, 0.0, 0.0),
+    "noise alone": (0.6, 0.0, 0.7),
+    "all but observed": (0.8, 1 - 1e-9, 0.3),
+}
+
+
+@pytest.mark.parametrize("bandwidth", [0.4, 1.1, 2.3, 5.0])
+def test_what_is_promised_is_what_simulated_cycles_give(bandwidth):
+    pages = np.array(list(PAGES.values()))
+    importance = np.array([1.0, 2.0, 1.0, 1.5, 1.0, 0.7, 0.9, 1.2])
+    instance = Instance(importance, *pages.T, bandwidth=bandwidth)
+    found = solvers.ncis(instance)
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    rng = np.random.default_rng(3)
+    objective, error = 0.0, 0.0
+    for index in np.flatnonzero(found.rates > 0.0):
+        rate, rate_error, freshness, fresh_error = play(
+            pages[index],
+            importance[index],
+            found.thresholds[index],
+            found.signals[index],
+            found.probabilities[index],
+            3000,
+            rng,
+        )
+        assert abs(rate - found.rates[index]) <= 4.0 * rate_error + 1e-9
+        objective += shares(instance)[index] * freshness
+        error += (shares(instance)[index] * fresh_error) ** 2
+    assert abs(objective - found.objective) <= 4.0 * math.sqrt(error)
+
+
+def test_without_signals_it_is_the_periodic_optimum():
+    rng = np.random.default_rng(4)
+    importance, change_rate = rng.random(50), rng.random(50)
+    noise = np.where(rng.random(50) < 0.5, rng.random(50), 0.0)
+    found = solvers.ncis(Instance(importance, change_rate, 0.0, noise, bandwidth=8.0))
+    known = solvers.binary_periodic(importance, change_rate, 8.0)
+    np.testing.assert_allclose(found.rates, known.rates, rtol=1e-8, atol=1e-12)
+    assert found.objective == pytest.approx(known.objective, rel=1e-12)
+    assert found.multiplier == pytest.approx(known.multiplier, rel=1e-8)
+    crawled = found.rates > 0.0
+    np.testing.assert_allclose(found.thresholds[crawled] * found.rates[crawled], 1.0, rtol=1e-9)
+    assert np.all(np.isinf(found.signals))
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 0.3, 0.7, 1.0, 1.31])
+def test_stairs_of_observed_pages_against_a_linear_programme(bandwidth):
+    importance, change_rate = np.array([1.0, 2.0, 0.5]), np.array([0.5, 0.3, 0.4])
+    false_rate = np.array([0.1, 0.0, 0.4])
+    instance = Instance(importance, change_rate, 1.0, false_rate, bandwidth=bandwidth)
+    found = solvers.ncis(instance)
+    gamma = change_rate + false_rate
+    gains, spends, owner = [], [], []
+    for page in range(3):
+        for count in range(1, 400):  # crawl by signal number ``count``
+            fresh = (1 - (false_rate[page] / gamma[page]) ** count) / change_rate[page]
+            gains.append(shares(instance)[page] * fresh * gamma[page] / count)
+            spends.append(gamma[page] / count)
+            owner.append(page)
+    best = linprog(
+        -np.array(gains),
+        A_ub=np.vstack([spends, *(np.equal(owner, page) for page in range(3))]),
+        b_ub=[bandwidth, 1, 1, 1],
+    )
+    assert found.objective == pytest.approx(-best.fun, rel=1e-9)
+    assert found.converged
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    assert np.all(np.isinf(found.thresholds))
+
+
+def test_more_than_can_be_used():
+    instance = Instance([1.0, 2.0, 1.0], [0.5, 0.3, 0.0], 1.0, [0.1, 0.0, 0.2], bandwidth=5.0)
+    found = solvers.ncis(instance)
+    np.testing.assert_allclose(found.rates, [0.6, 0.3, 0.0])
+    np.testing.assert_array_equal(found.signals, [1.0, 1.0, np.inf])
+    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+
+
+def test_certain_signals_alone_may_be_worth_the_price():
+    # at V(inf) = mu / Delta above the price: by time, too; at the price: by a share of the signals
+    rich = solvers.ncis(Instance(1.0, 2.0, 0.5, 0.0, bandwidth=3.0))
+    assert rich.rates[0] == pytest.approx(3.0)
+    assert rich.thresholds[0] == pytest.approx(-math.log1p(-1 / 3.0), rel=1e-9)
+    assert (rich.signals[0], rich.probabilities[0]) == (1.0, 1.0)
+    poor = solvers.ncis(Instance(1.0, 2.0, 0.5, 0.0, bandwidth=0.4))
+    assert poor.rates[0] == pytest.approx(0.4)
+    assert poor.thresholds[0] == math.inf
+    assert poor.probabilities[0] == pytest.approx(0.4)
+    assert poor.objective == pytest.approx(0.4 / 2.0)
+    assert poor.multiplier == pytest.approx(0.5, rel=1e-8)
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("bandwidth", [1e-9, 1e-3, 0.3, 1.0, 30.0, 1e6])
+def test_one_page_gets_all_that_it_can_use(page, bandwidth):
+    found = solvers.ncis(Instance(3.0, *page, bandwidth=bandwidth))
+    assert found.converged
+    if page[1] == 1.0 and bandwidth > page[0] + page[2]:
+        assert found.objective == pytest.approx(1.0)
+        return
+    assert found.rates[0] == pytest.approx(bandwidth, rel=1e-9)
+    if bandwidth >= 1e6:
+        assert found.objective == pytest.approx(1.0, abs=1e-6)
+    if math.isfinite(found.thresholds[0]) and page[1] < 0.99:
+        known = dict(
+            zip(("change_rate", "recall", "false_signal_rate"), page, strict=True),
+            effective_elapsed=found.thresholds[0],
+        )
+        fresh = values.cycle_freshness(**known) / values.cycle_length(**known)
+        assert found.objective == pytest.approx(float(fresh), rel=1e-9)
+
+
+def test_never_crawled_static_and_unimportant_pages():
+    instance = Instance(
+        [1.0, 1.0, 0.0, 1.0], [0.5, 0.0, 1.0, 50.0], 0.4, [0.2, 0.3, 0.1, 0.2], bandwidth=0.3
+    )
+    found = solvers.ncis(instance)
+    np.testing.assert_allclose(found.rates, [0.3, 0.0, 0.0, 0.0], rtol=1e-9)
+    assert np.all(np.isinf(found.thresholds[1:]))
+    assert np.all(np.isinf(found.signals[1:]))
+    alone = solvers.ncis(Instance(1.0, 0.5, 0.4, 0.2, bandwidth=0.3))
+    assert found.objective == pytest.approx((alone.objective + 1.0) / 3.0, rel=1e-9)
+    assert shares(instance)[3] / 50.0 < found.multiplier
+
+
+def test_nothing_to_crawl():
+    found = solvers.ncis(Instance([1.0, 0.0], [0.0, 2.0], 0.5, 0.1, bandwidth=3.0))
+    np.testing.assert_array_equal(found.rates, [0.0, 0.0])
+    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999, 1.0])
+def test_floor(share):
+    instance = noisy(6, 40, 10.0)
+    floor = share * 10.0 / 40
+    found = solvers.ncis(instance, floor=floor)
+    assert found.converged
+    assert found.rates.min() >= floor * (1 - 1e-12)
+    assert found.rates.sum() == pytest.approx(10.0, rel=1e-9)
+    known = {
+        "change_rate": instance.change_rate,
+        "recall": instance.recall,
+        "false_signal_rate": instance.false_signal_rate,
+    }
+    gain = values.greedy_ncis(found.thresholds, importance=shares(instance), **known)
+    free = found.rates > floor * (1 + 1e-9)
+    np.testing.assert_allclose(gain[free], found.multiplier, rtol=1e-7)
+    assert np.all(gain[~free] <= found.multiplier * (1 + 1e-7))
+    timed = np.isfinite(found.thresholds)
+    psi = values.cycle_length(found.thresholds, **known)
+    np.testing.assert_allclose(found.rates[timed] * psi[timed], 1.0, rtol=1e-7)
+    assert found.objective <= solvers.ncis(instance).objective + 1e-12
+
+
+def test_floor_holds_for_pages_that_no_signal_would_lead_to():
+    page = Instance([1.0, 1.0, 1.0], [0.5, 0.0, 0.2], [1.0, 0.5, 1.0], 0.1, bandwidth=9.0)
+    found = solvers.ncis(page, floor=2.0)
+    np.testing.assert_allclose(found.rates, [2.0, 2.0, 2.0])
+    assert found.objective == pytest.approx(1.0)
+
+
+def test_what_is_given_must_be_an_instance():
+    with pytest.raises(ValueError, match="given must be an Instance or a Problem, got 'noisy'"):
+        solvers.ncis("noisy")
+
+
+def test_floor_of_useless_pages_is_paid_by_the_others():
+    given = Instance([1.0, 1.0, 0.0, 1.0], [0.5, 0.6, 0.3, 0.0], 0.4, 0.2, bandwidth=3.0)
+    found = solvers.ncis(given, floor=0.2)
+    np.testing.assert_allclose(found.rates[2:], 0.2)
+    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert found.rates[:2].min() > 0.5
+
+
+def test_floor_beyond_all_signals_of_a_page_whose_changes_are_all_signalled():
+    """It is crawled at every signal, and therefore always fresh; more crawls add nothing."""
+    given = Instance([1.0, 1.0], [0.2, 2.0], [1.0, 0.0], [0.1, 0.0], bandwidth=3.0)
+    found = solvers.ncis(given, floor=1.0)
+    rate = found.rates[1]
+    other = rate / 2.0 * -math.expm1(-2.0 / rate)
+    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert found.objective == pytest.approx(0.5 * 1.0 + 0.5 * other, rel=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), budget=st.floats(-4.0, 4.0), count=st.integers(1, 8))
+def test_optimality_conditions(data, budget, count):
+    def draw(strategy):
+        return np.array(data.draw(st.lists(strategy, min_size=count, max_size=count)))
+
+    rate = st.floats(-4.0, 3.0).map(lambda power: 10.0**power)
+    recall = st.one_of(st.just(0.0), st.floats(1e-9, 0.999), st.sampled_from([1.0, 1 - 1e-12]))
+    instance = Instance(
+        draw(rate),
+        draw(rate),
+        draw(recall),
+        draw(st.one_of(st.just(0.0), rate)),
+        bandwidth=10.0**budget,
+    )
+    found = solvers.ncis(instance)
+    assert found.converged
+    assert 0.0 <= found.objective <= 1.0
+    assert np.all(found.rates >= 0.0)
+    if found.multiplier > 0.0:
+        assert found.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
+    more = solvers.ncis(instance, 1.1 * 10.0**budget)
+    gained = more.objective - found.objective
+    allowed = 0.1 * 10.0**budget * found.multiplier
+    assert -1e-11 <= gained <= allowed * (1 + 1e-6) + 1e-11
+    assert more.multiplier <= found.multiplier * (1 + 1e-8)
+    top = shares(instance) / instance.change_rate
+    assert np.all(found.rates[top < found.multiplier * (1 - 1e-8)] == 0.0)
+
+
+def test_sampled_start_leads_to_the_same_rates(monkeypatch):
+    instance = noisy(9, 20_000, 4000.0)
+    cold = solvers.ncis(instance)
+    monkeypatch.setattr(SOLVER, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(SOLVER, "SAMPLE", 1000)
+    warm = solvers.ncis(instance)
+    np.testing.assert_allclose(warm.rates, cold.rates, rtol=1e-5, atol=1e-5)
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-11)
+
+
+def test_a_problem_is_as_good_as_an_instance():
+    instance = noisy(1, 30, 5.0)
+    found, known = solvers.ncis(instance.problem()), solvers.ncis(instance)
+    np.testing.assert_array_equal(found.rates, known.rates)
+    assert solvers.ncis(instance, 7.0).rates.sum() == pytest.approx(7.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": 0.0}, "bandwidth must be finite and > 0, got 0.0"),
+        ({"bandwidth": math.nan}, "bandwidth must be finite and > 0, got nan"),
+        ({"floor": -0.1}, r"floor must lie in \[0, bandwidth / pages = 0.5\], got -0.1"),
+        ({"floor": 0.6}, r"floor must lie in \[0, bandwidth / pages = 0.5\], got 0.6"),
+        ({"floor": math.nan}, r"floor must lie in .* got nan"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        solvers.ncis(noisy(0, 10, 5.0), **options)
+
+
+def test_hidden_parameters_and_no_importance():
+    with pytest.raises(ValueError, match="given must reveal the parameters"):
+        solvers.ncis(noisy(0, 10, 5.0).problem("importance"))
+    with pytest.raises(ValueError, match="importance must be positive for at least one page"):
+        solvers.ncis(Instance([0.0, 0.0], 1.0, bandwidth=1.0))
+
+
+def quantities(zero=True):
+    """Numbers of the supported domain: its ends, and what lies between them in all sizes."""
+    sizes = st.floats(-12.0, 12.0).map(lambda power: 10.0**power)
+    ends = st.sampled_from([1e-12, 1.0, 1e12] + [0.0] * zero)
+    return st.one_of(ends, sizes.map(lambda size: min(max(size, 1e-12), 1e12)))
+
+
+RECALLS = st.one_of(
+    st.sampled_from([0.0, 1.0, 0.5, 5e-324, 1e-300, 1e-31, 1e-29, 1e-16, 1.0 - 2.0**-53]),
+    st.floats(0.0, 1.0),
+)
+PAGE = st.tuples(quantities(), quantities(), RECALLS, quantities())
+
+
+@settings(derandomize=True, deadline=None, max_examples=1000)
+@given(st.lists(PAGE, min_size=1, max_size=4), quantities(zero=False), st.floats(0.0, 1.0))
+@example([(1.0, 1e-12, 1e-300, 0.0)], 1e12, 0.0)
+@example([(0.07, 1e12, 0.96, 0.06)], 5e-7, 0.04)
+@example([(1.0, 1e12, 1.0, 1e-12), (1.0, 1.0, 1.0 - 2.0**-53, 1e12)], 1e-12, 1.0)
+def test_whatever_the_domain_holds_is_solved(pages, bandwidth, share):
+    """No parameter in it gives NaN, an infinite rate or a search without end."""
+    columns = [np.array(column) for column in zip(*pages, strict=True)]
+    columns[0][0] = max(columns[0][0], 1e-12)
+    instance = Instance(*columns, bandwidth=bandwidth)
+    floor = share * bandwidth / len(pages)
+    for least in {0.0, floor if floor >= 1e-12 else 0.0}:
+        found = solvers.ncis(instance, floor=least)
+        for array in (found.thresholds, found.signals, found.evidence, found.probabilities):
+            assert not np.isnan(array).any()
+            assert array.min() >= 0.0
+        assert np.isfinite(found.rates).all()
+        assert found.rates.min() >= 0.0
+        assert found.rates.sum() <= bandwidth * (1.0 + 1e-8)
+        assert 0.0 <= found.objective <= 1.0
+        assert 0.0 <= found.multiplier < math.inf

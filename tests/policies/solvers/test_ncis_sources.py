@@ -1,0 +1,342 @@
+"""The optimum with several sources of signals: optimisers, duality, limits, one-source twins."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize, minimize_scalar
+
+from crawl_envs import Instance
+from crawl_envs.instances import make
+from crawl_envs.types.compiling import ready
+from policies import solvers
+from policies.ncis.threshold import threshold_rule
+from policies.values.sources.kernels import cycle_length_sources_value
+from policies.values.sources.tables import cycle_length_sources_table
+from tests.naive import source_values as naive
+
+
+def drawn(seed, num_pages, bandwidth, **fixed):
+    """Two sources that differ, the first of which says little and lies little."""
+    rng = np.random.default_rng(seed)
+    given = {
+        "importance": rng.random(num_pages),
+        "change_rate": rng.uniform(0.2, 1.0, num_pages),
+        "recall": np.stack([rng.uniform(0.1, 0.4, num_pages), rng.uniform(0.1, 0.5, num_pages)]),
+        "false_signal_rate": np.stack(
+            [rng.uniform(0.01, 0.05, num_pages), rng.uniform(0.1, 0.6, num_pages)]
+        ),
+    }
+    return Instance(**{**given, **fixed}, bandwidth=bandwidth)
+
+
+def shares(instance):
+    return instance.importance / instance.importance.sum()
+
+
+def cycles_of(instance):
+    """For every page a function from a level y to psi and w, summed as written in 60 digits."""
+
+    def one(page):
+        known = (
+            instance.change_rate[page],
+            instance.recall[:, page],
+            instance.false_signal_rate[:, page],
+        )
+
+        @functools.cache
+        def cycle(y):
+            return float(naive.cycle_length(y, known)), float(naive.cycle_freshness(y, known))
+
+        return cycle
+
+    return [one(page) for page in range(instance.num_pages)]
+
+
+def alpha_of(instance):
+    return (1.0 - instance.recall.sum(0)) * instance.change_rate
+
+
+@pytest.mark.parametrize(("seed", "bandwidth"), [(0, 4.0), (1, 6.0)])
+def test_against_a_general_optimiser(seed, bandwidth):
+    """SLSQP over ln y, in which psi and w are the sums of Theorem 1 as they are written."""
+    importance = np.linspace(0.6, 1.0, 5)
+    instance = drawn(seed, 5, bandwidth, importance=importance)
+    found = solvers.ncis(instance)
+    weight, cycles = shares(instance), cycles_of(instance)
+
+    def both(log_y):
+        return np.array(
+            [cycle(math.exp(float(x))) for cycle, x in zip(cycles, log_y, strict=True)]
+        ).T
+
+    def staleness(log_y):
+        psi, w = both(log_y)
+        return 1.0 - float(weight @ (w / psi))
+
+    general = minimize(
+        staleness,
+        np.zeros(5),
+        bounds=[(-4.0, 2.0)] * 5,
+        constraints={"type": "eq", "fun": lambda x: np.sum(1.0 / both(x)[0]) - bandwidth},
+        method="SLSQP",
+        options={"ftol": 1e-11, "maxiter": 100},
+    )
+    assert general.success
+    assert found.objective >= 1.0 - general.fun - 1e-9
+    assert found.objective == pytest.approx(1.0 - general.fun, abs=2e-6)
+    np.testing.assert_allclose(found.rates, 1.0 / both(general.x)[0], atol=0.02)
+    psi, w = np.array(
+        [cycle(y) for cycle, y in zip(cycles, found.evidence, strict=True) if y < 99]
+    ).T
+    crawled = found.rates > 0.0
+    np.testing.assert_allclose(found.rates[crawled] * psi, 1.0, rtol=1e-9)
+    assert found.objective == pytest.approx(weight[crawled] @ (w / psi), rel=1e-10)
+    np.testing.assert_allclose(found.thresholds * alpha_of(instance), found.evidence, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seed", "bandwidth", "fixed"),
+    [
+        (2, 2.0, {}),
+        (3, 5.0, {}),
+        (4, 1.0, {"false_signal_rate": np.array([[0.0, 0.1, 0.0, 0.1], [0.1, 0.1, 0.2, 0.1]])}),
+    ],
+)
+def test_duality_gap(seed, bandwidth, fixed):
+    """No threshold of any page is worth more at the multiplier than what was found."""
+    instance = drawn(seed, 4, bandwidth, **fixed)
+    found = solvers.ncis(instance)
+    dual = found.multiplier * bandwidth
+    for share, cycle in zip(shares(instance), cycles_of(instance), strict=True):
+
+        def gain(log_y, share=share, cycle=cycle):
+            psi, w = cycle(math.exp(float(log_y)))
+            return -(share * w - found.multiplier) / psi
+
+        grid = np.linspace(-4.0, 2.0, 31)
+        best = grid[np.argmin([gain(x) for x in grid])]
+        polished = minimize_scalar(
+            gain, bounds=(best - 0.2, best + 0.2), method="bounded", options={"xatol": 1e-6}
+        )
+        dual += max(-polished.fun, 0.0)
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    assert dual - found.objective == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("total", [1.0, 0.999, 0.97])
+@pytest.mark.parametrize("noise", [(1.0, 2.0), (0.05, 2.0)])
+def test_cycle_lengths_that_climb_in_steps(total, noise):
+    """Where all but every change is signalled, by sources too weak for a small lattice."""
+    known = (0.7, (0.3 * total, 0.7 * total), noise)
+    page = {"change_rate": 0.7, "recall": [[0.3 * total], [0.7 * total]]}
+    table = cycle_length_sources_table(
+        **page, false_signal_rate=np.array(noise)[:, None], highest=45.0
+    )
+    for level in (0.3, 0.9, 1.7, 3.1):
+        psi = ready(cycle_length_sources_value)(table, 0, level, 0.0) / 0.7
+        assert psi == pytest.approx(float(naive.cycle_length(level, known)), rel=2e-8)
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.4, 1.0, 1.7])
+def test_stairs_of_evidence_against_a_linear_programme(bandwidth):
+    """Where every change is signalled, levels are sums n . b: mixtures of all of them at once."""
+    recall = np.array([[0.4, 0.7, 0.25], [0.6, 0.3, 0.75]])
+    false_rate = np.array([[0.1, 0.05, 0.0], [0.4, 0.9, 0.3]])
+    instance = Instance([1.0, 2.0, 0.5], [0.5, 0.3, 0.4], recall, false_rate, bandwidth=bandwidth)
+    found = solvers.ncis(instance)
+    gains, spends, owner = [], [], []
+    for page, cycle in enumerate(cycles_of(instance)):
+        known = (instance.change_rate[page], recall[:, page], false_rate[:, page])
+        *_, b = naive.page(*known)
+        levels = sorted({float(level) for _, level in naive.points(b, 14.0)})[1:]
+        for level in levels[:200]:
+            psi, w = cycle(level * (1.0 - 1e-12))
+            gains.append(shares(instance)[page] * w / psi)
+            spends.append(1.0 / psi)
+            owner.append(page)
+    certain = recall[0, 2] * 0.4  # page 2 by certain signals alone
+    gains.append(shares(instance)[2] * certain / 0.4)
+    spends.append(certain)
+    owner.append(2)
+    best = linprog(
+        -np.array(gains),
+        A_ub=np.vstack([spends, *(np.equal(owner, page) for page in range(3))]),
+        b_ub=[bandwidth, 1, 1, 1],
+    )
+    assert found.converged
+    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    assert found.objective == pytest.approx(-best.fun, rel=1e-8)
+    assert np.all(np.isinf(found.thresholds))
+
+
+def test_more_than_can_be_used():
+    recall, false_rate = np.array([[0.4, 0.0], [0.6, 1.0]]), np.array([[0.1, 9.0], [0.4, 0.2]])
+    instance = Instance([1.0, 2.0], [0.5, 0.3], recall, false_rate, bandwidth=5.0)
+    found = solvers.ncis(instance)
+    np.testing.assert_allclose(found.rates, [1.0, 0.5])
+    np.testing.assert_array_equal(found.signals, [[1.0, np.inf], [1.0, 1.0]])
+    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+    slow = Instance([1.0, 2.0], [0.5, 0.3], recall, false_rate, bandwidth=5.0)
+    floored = solvers.ncis(slow, floor=1.2)
+    assert floored.rates.min() == pytest.approx(1.2)
+    rule = threshold_rule(slow.problem(), 0.0, floored)
+    assert np.all(rule.timed)
+    np.testing.assert_allclose(-np.expm1(-1.0 * rule.threshold[0]) / 1.0, 1 / 1.2, rtol=1e-9)
+    assert np.all(rule.signal_weight == np.inf)
+
+
+def one_source(seed, num_pages, bandwidth):
+    rng = np.random.default_rng(seed)
+    recall = rng.beta(0.25, 0.25, num_pages)
+    recall[:3] = 1.0, 0.0, 0.5
+    false_rate = rng.uniform(0.1, 0.6, num_pages)
+    false_rate[3:5] = 0.0
+    return rng.random(num_pages), rng.random(num_pages), recall, false_rate, bandwidth
+
+
+@pytest.mark.parametrize("bandwidth", [1.0, 8.0, 60.0])
+def test_a_useless_source_changes_nothing(bandwidth):
+    """Whether it is silent or noise alone."""
+    importance, change_rate, recall, false_rate, _ = one_source(0, 30, bandwidth)
+    known = solvers.ncis(Instance(importance, change_rate, recall, false_rate, bandwidth=bandwidth))
+    for noise in (0.0, 0.7):
+        more = Instance(
+            importance,
+            change_rate,
+            np.stack([0.0 * recall, recall]),
+            np.stack([np.full(30, noise), false_rate]),
+            bandwidth=bandwidth,
+        )
+        found = solvers.ncis(more)
+        assert found.objective == pytest.approx(known.objective, rel=1e-11)
+        assert found.multiplier == pytest.approx(known.multiplier, rel=1e-9)
+        np.testing.assert_allclose(found.rates, known.rates, rtol=1e-8, atol=1e-9)
+        near = (found.thresholds < 1e6) | (known.thresholds < 1e6)
+        np.testing.assert_allclose(found.thresholds[near], known.thresholds[near], rtol=1e-8)
+        np.testing.assert_allclose(found.probabilities, known.probabilities, atol=1e-6)
+        assert np.all(np.isinf(found.signals[0]))
+
+
+@pytest.mark.parametrize("bandwidth", [1.0, 8.0, 60.0])
+def test_sources_alike_are_one(bandwidth):
+    importance, change_rate, recall, false_rate, _ = one_source(1, 30, bandwidth)
+    known = solvers.ncis(Instance(importance, change_rate, recall, false_rate, bandwidth=bandwidth))
+    parts = np.array([0.25, 0.75])[:, None]
+    found = solvers.ncis(
+        Instance(importance, change_rate, parts * recall, parts * false_rate, bandwidth=bandwidth)
+    )
+    assert found.objective == pytest.approx(known.objective, rel=1e-10)
+    np.testing.assert_allclose(found.rates, known.rates, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_telling_sources_apart_never_costs(seed):
+    instance = drawn(seed, 40, 12.0)
+    apart, pooled = solvers.ncis(instance), solvers.ncis(instance.pooled())
+    silent = solvers.ncis(Instance(instance.importance, instance.change_rate, bandwidth=12.0))
+    assert apart.objective > pooled.objective + 1e-3
+    assert pooled.objective > silent.objective
+
+
+def test_named_instance_with_more_sources_and_floor():
+    instance = make("sources", num_pages=60, bandwidth=20.0, seed=0, num_sources=3)
+    free, floored = solvers.ncis(instance), solvers.ncis(instance, floor=0.1)
+    assert free.converged
+    assert floored.converged
+    assert free.rates.min() < 0.1 <= floored.rates.min() * (1 + 1e-12)
+    assert floored.rates.sum() == pytest.approx(20.0, rel=1e-9)
+    assert floored.objective < free.objective
+    psi = [
+        float(
+            naive.cycle_length(
+                floored.evidence[page],
+                (
+                    instance.change_rate[page],
+                    instance.recall[:, page],
+                    instance.false_signal_rate[:, page],
+                ),
+            )
+        )
+        for page in range(3)
+    ]
+    np.testing.assert_allclose(floored.rates[:3] * psi, 1.0, rtol=1e-8)
+
+
+def test_static_and_unimportant_pages():
+    recall, false_rate = np.full((2, 3), 0.3), np.array([[0.1, 0.0, 0.0], [0.5, 0.2, 0.2]])
+    instance = Instance([1.0, 1.0, 0.0], [0.5, 0.0, 1.0], recall, false_rate, bandwidth=0.3)
+    found = solvers.ncis(instance)
+    np.testing.assert_allclose(found.rates, [0.3, 0.0, 0.0], rtol=1e-9)
+    assert np.all(np.isinf(found.signals[:, 1:]))
+    floored = solvers.ncis(instance, floor=0.05)
+    rule = threshold_rule(instance.problem(), 0.0, floored)
+    np.testing.assert_allclose(rule.threshold[1:], 20.0)
+    np.testing.assert_array_equal(rule.signal_weight[:, 1:], 0.0)
+
+
+def test_a_coin_at_a_level_makes_the_rate():
+    """One page, every change signalled: two levels mix to any rate in between."""
+    recall, false_rate = np.array([[0.4], [0.6]]), np.array([[0.1], [0.4]])
+    page = (0.5, recall[:, 0], false_rate[:, 0])
+    for bandwidth in (0.13, 0.3, 0.71):
+        instance = Instance(1.0, 0.5, recall, false_rate, bandwidth=bandwidth)
+        found = solvers.ncis(instance)
+        rule = threshold_rule(instance.problem(), 0.0, found)
+        sooner, later = (
+            float(naive.cycle_length(float(level[0]), page))
+            for level in (rule.threshold, rule.later_threshold)
+        )
+        share = rule.later_share[0]
+        assert not rule.timed[0]
+        assert 0.0 < share < 1.0
+        assert (1 - share) * sooner + share * later == pytest.approx(1 / bandwidth, rel=1e-8)
+        assert found.probabilities[0] == pytest.approx(1.0 - share, abs=1e-15)
+
+
+rates = st.floats(-3.0, 2.0).map(lambda power: 10.0**power)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), budget=st.floats(-3.0, 3.0), count=st.integers(1, 4))
+def test_optimality_conditions(data, budget, count):
+    def draw(strategy):
+        return np.array(data.draw(st.lists(strategy, min_size=count, max_size=count)))
+
+    share = st.one_of(st.just(0.0), st.floats(1e-9, 0.999), st.sampled_from([1.0, 1 - 1e-12]))
+    total, part = draw(share), draw(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.05, 0.95)))
+    noise = st.one_of(st.just(0.0), rates)
+    instance = Instance(
+        draw(rates),
+        draw(rates),
+        np.stack([part * total, total - part * total]),
+        np.stack([draw(noise), draw(noise)]),
+        bandwidth=10.0**budget,
+    )
+    found = solvers.ncis(instance)
+    assert found.converged
+    assert 0.0 <= found.objective <= 1.0
+    assert np.all(found.rates >= 0.0)
+    if found.multiplier > 0.0:
+        assert found.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
+    pooled = solvers.ncis(instance.pooled())
+    assert found.objective >= pooled.objective - 1e-4
+    more = solvers.ncis(instance, 1.1 * 10.0**budget)
+    assert more.objective >= found.objective - 1e-4
+    top = shares(instance) / instance.change_rate
+    assert np.all(found.rates[top < found.multiplier * (1 - 1e-8)] == 0.0)
+
+
+def test_bad_input():
+    instance = drawn(0, 4, 2.0)
+    with pytest.raises(ValueError, match="given must reveal the parameters"):
+        solvers.ncis(instance.problem("importance"))
+    with pytest.raises(ValueError, match=r"floor must lie in \[0, bandwidth / pages = 0.5\]"):
+        solvers.ncis(instance, floor=1.0)
+    with pytest.raises(ValueError, match="given must have a single source of signals, got 2"):
+        solvers.discrete(drawn(0, 2, 2.0))

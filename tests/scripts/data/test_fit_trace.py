@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from crawl_envs.instances import traces
+from crawl_envs.types import FloatArray, IntArray
+from scripts.data.fit_trace import (
+    LOG_BOUNDS,
+    RECALL_CAP,
+    BetaPrior,
+    GammaPrior,
+    app,
+    count_events,
+    fit,
+    fit_beta,
+    fit_gamma,
+)
+from tests.crawl_envs.instances.recorded import tiny_tables, tiny_trace, write
+
+
+def drawn_trace(
+    rates: FloatArray, recall: FloatArray, false_rates: FloatArray, days: float, seed: int
+) -> traces.Trace:
+    """A recorded trace of immortal pages whose mentions are NCIS signals with no delay."""
+    rng = np.random.default_rng(seed)
+    pages = np.arange(rates.size)
+    changes = np.repeat(pages, rng.poisson(rates * days))
+    change_time = rng.uniform(0.0, days, changes.size)
+    heard = rng.random(changes.size) < recall[changes]
+    false = np.repeat(pages, rng.poisson(false_rates * days))
+    mentions = np.concatenate([changes[heard], false])
+    mention_time = np.concatenate([change_time[heard], rng.uniform(0.0, days, false.size)])
+    first, second = np.argsort(change_time), np.argsort(mention_time)
+    return traces.Trace(
+        name="drawn",
+        folder=Path("nowhere"),
+        start_date="2024-01-01",
+        days=days,
+        created=np.full(rates.size, -1.0),
+        deleted=np.full(rates.size, np.inf),
+        directory=np.zeros(rates.size, np.int64),
+        change_page=changes[first],
+        change_time=change_time[first],
+        signal_directory=np.empty(0, np.int64),
+        signal_time=np.empty(0),
+        mention_page=mentions[second],
+        mention_time=mention_time[second],
+    )
+
+
+def test_counts_of_the_tiny_trace(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    counts = count_events(trace, 0.0, 8.0, "directory")
+    assert counts.days.tolist() == [8.0, 6.0, 8.0, 6.0, 4.0]
+    assert counts.changes.tolist() == [2, 0, 1, 0, 0]
+    assert counts.signalled.tolist() == [2, 0, 1, 0, 0]
+    assert counts.false_signals.tolist() == [2, 3, 1, 1, 1]
+    counts = count_events(trace, 0.0, 8.0, "mentions")
+    assert counts.signalled.tolist() == [1, 0, 1, 0, 0]
+    assert counts.false_signals.tolist() == [0, 0, 1, 0, 0]
+    both = count_events(trace, 0.0, 8.0, "both")
+    # Mentions tell of one change of page 0 and of page 2; the directory of the other of page 0.
+    assert both.signalled.tolist() == [[1, 0, 0, 0, 0], [1, 0, 1, 0, 0]]
+    assert both.false_signals.tolist() == [[3, 3, 2, 1, 1], [0, 0, 1, 0, 0]]
+    none = count_events(trace, 0.0, 8.0, "none")
+    assert none.changes.tolist() == [2, 0, 1, 0, 0]
+    assert not none.signalled.any()
+    assert not none.false_signals.any()
+
+
+@pytest.mark.parametrize("signals", ["directory", "mentions", "both"])
+def test_counts_agree_with_the_naive_twin(signals: traces.Signals) -> None:
+    trace = traces.load(traces.find("garden-handbook"))
+    start, end = 20.0, 90.0
+    changes = set(zip(trace.change_page.tolist(), trace.change_time.tolist(), strict=True))
+    sources: list[list[tuple[int, float]]] = []
+    if signals != "mentions":
+        sources.append([])
+        for place, t in zip(trace.signal_directory, trace.signal_time, strict=True):
+            members = np.flatnonzero(trace.directory == place)
+            sources[0] += [(int(page), float(t)) for page in members]
+    if signals != "directory":
+        named = zip(trace.mention_page.tolist(), trace.mention_time.tolist(), strict=True)
+        sources.append(list(named))
+    counts = count_events(trace, start, end, signals)
+    told = np.atleast_2d(counts.signalled)
+    false = np.atleast_2d(counts.false_signals)
+    for page in range(trace.num_pages):
+        own = {(p, t) for p, t in changes if p == page and start < t <= end}
+        assert counts.changes[page] == len(own)
+        for source in reversed(range(len(sources))):
+            inside = [(p, t) for p, t in sources[source]
+                      if p == page and start < t <= end
+                      and trace.created[p] < t < trace.deleted[p]]  # fmt: skip
+            credited = own & set(inside)
+            assert told[source, page] == len(credited)
+            assert false[source, page] == sum(event not in credited for event in inside)
+            own -= credited
+
+
+def test_parameters_are_recovered_from_a_long_record() -> None:
+    rng = np.random.default_rng(3)
+    rates, false = rng.gamma(2.0, 0.25, 60), rng.gamma(3.0, 0.1, 60)
+    recall = rng.beta(4.0, 2.0, 60)
+    found = fit(drawn_trace(rates, recall, false, 4000.0, 4), 0.0, 4000.0, "mentions")
+    seen = rates > 0.05
+    np.testing.assert_allclose(found.change_rate[seen], rates[seen], rtol=0.3)
+    np.testing.assert_allclose(found.recall[seen], recall[seen], atol=0.12)
+    np.testing.assert_allclose(found.false_signal_rate, false, rtol=0.3)
+    assert found.pooled_change_rate == pytest.approx(rates.mean(), rel=0.02)
+    assert found.pooled_false_signal_rate == pytest.approx(false.mean(), rel=0.02)
+    assert found.pooled_recall == pytest.approx(np.average(recall, weights=rates), abs=0.02)
+
+
+def test_shrinkage_beats_plain_rates_on_a_short_record() -> None:
+    rng = np.random.default_rng(5)
+    rates = rng.gamma(2.0, 0.02, 400)
+    nothing = np.zeros(400)
+    trace = drawn_trace(rates, nothing, nothing, 60.0, 6)
+    found = fit(trace, 0.0, 60.0, "none")
+    plain = np.bincount(trace.change_page, minlength=400) / 60.0
+    assert np.sum((found.change_rate - rates) ** 2) < 0.6 * np.sum((plain - rates) ** 2)
+    assert found.change_rate.min() > 0.0
+
+
+def gamma_likelihood(shape: float, mean: float, counts: IntArray, days: FloatArray) -> float:
+    """The same likelihood by scipy: a Gamma mixture of Poissons is negative binomial."""
+    inverse = shape / mean
+    return float(stats.nbinom.logpmf(counts, shape, inverse / (inverse + days)).sum())
+
+
+def test_the_gamma_prior_is_the_most_likely_of_its_mean() -> None:
+    rng = np.random.default_rng(7)
+    days = rng.uniform(5.0, 50.0, 300)
+    counts = rng.poisson(rng.gamma(0.7, 0.2, 300) * days)
+    prior = fit_gamma(counts, days)
+    assert prior.mean == pytest.approx(counts.sum() / days.sum())
+    best = gamma_likelihood(prior.shape, prior.mean, counts, days)
+    for shape in np.exp(np.linspace(*LOG_BOUNDS, 200)):
+        assert gamma_likelihood(shape, prior.mean, counts, days) <= best + 1e-8
+
+
+def test_the_beta_prior_is_the_most_likely_of_its_mean() -> None:
+    rng = np.random.default_rng(8)
+    total = rng.integers(0, 12, 300)
+    yes = rng.binomial(total, rng.beta(2.0, 1.0, 300))
+    prior = fit_beta(yes, total)
+    assert prior.mean == pytest.approx(yes.sum() / total.sum())
+
+    def likelihood(weight: float) -> float:
+        a, b = weight * prior.mean, weight * (1.0 - prior.mean)
+        return float(stats.betabinom.logpmf(yes, total, a, b).sum())
+
+    best = likelihood(prior.yes + prior.no)
+    for weight in np.exp(np.linspace(*LOG_BOUNDS, 200)):
+        assert likelihood(weight) <= best + 1e-8
+
+
+def test_equal_pages_share_one_rate() -> None:
+    counts, days = np.full(50, 3), np.full(50, 10.0)
+    prior = fit_gamma(counts, days)
+    assert prior.shape > 1000.0
+    assert (prior.shape + 30) / (prior.days + 10.0) == pytest.approx(0.3, rel=0.02)
+
+
+def test_limits_without_any_event() -> None:
+    days = np.array([10.0, 30.0, 0.0])
+    prior = fit_gamma(np.zeros(3, np.int64), days)
+    assert prior.mean == pytest.approx(0.5 / 40.0)
+    assert prior.days == pytest.approx(20.0)
+    assert fit_beta(np.zeros(3, np.int64), np.zeros(3, np.int64)) == BetaPrior(0.5, 0.5)
+    assert fit_beta(np.array([4]), np.array([4])).mean == pytest.approx(1 - 0.5 / 4)
+    assert fit_beta(np.array([0]), np.array([4])).mean == pytest.approx(0.5 / 4)
+    assert GammaPrior(2.0, 4.0).mean == 0.5
+    with pytest.raises(ValueError, match="nothing to fit"):
+        fit_gamma(np.zeros(3, np.int64), np.zeros(3))
+
+
+def test_a_burst_on_a_page_of_minutes_does_not_spoil_the_pool() -> None:
+    days = np.append(np.full(50, 500.0), 0.002)
+    counts = np.append(np.full(50, 5), 20)
+    assert fit_gamma(counts, days).mean < 0.012
+
+
+def test_recall_of_directory_signals_is_capped() -> None:
+    trace = traces.load(traces.find("garden-handbook"))
+    found = fit(trace, signals="directory")
+    assert found.recall.max() == RECALL_CAP
+    assert found.pooled_recall == RECALL_CAP
+    assert np.all(found.recall < 1.0)
+
+
+def test_of_both_kinds_mentions_keep_their_quality_and_directories_take_the_rest() -> None:
+    trace = traces.load(traces.find("garden-handbook"))
+    alone, both = fit(trace, signals="mentions"), fit(trace, signals="both")
+    assert np.array_equal(both.recall[1], alone.recall)
+    assert np.array_equal(both.false_signal_rate[1], alone.false_signal_rate)
+    assert both.pooled_recall[1] == alone.pooled_recall
+    total = both.recall.sum(0)
+    assert total.max() <= RECALL_CAP + 1e-15
+    assert both.pooled_recall[0] + both.pooled_recall[1] == pytest.approx(RECALL_CAP)
+    # As many signals of directories as were received: false ones, and those that tell of a change.
+    counts = count_events(trace, 0.0, trace.days / 2.0, "both")
+    heard = count_events(trace, 0.0, trace.days / 2.0, "directory")
+    received = heard.signalled + heard.false_signals
+    assert np.array_equal(counts.signalled[0] + counts.false_signals[0], received)
+    assert np.array_equal(both.change_rate, alone.change_rate)
+
+
+def test_recall_of_two_sources_is_recovered_from_a_long_record() -> None:
+    """Changes told by mentions, by the directory or by none; each page has its directory."""
+    rng = np.random.default_rng(13)
+    rates, days = rng.gamma(2.0, 0.25, 40), 4000.0
+    recall = np.array([rng.uniform(0.2, 0.5, 40), rng.uniform(0.1, 0.4, 40)])
+    false = rng.gamma(3.0, 0.1, (2, 40))
+    one = drawn_trace(rates, recall.sum(0), np.zeros(40), days, 14)
+    by_mention = rng.random(one.mention_page.size) < (recall[1] / recall.sum(0))[one.mention_page]
+    pages, times = [], []
+    for source, kept in enumerate((~by_mention, by_mention)):
+        extra = np.repeat(np.arange(40), rng.poisson(false[source] * days))
+        page = np.concatenate([one.mention_page[kept], extra])
+        time = np.concatenate([one.mention_time[kept], rng.uniform(0.0, days, extra.size)])
+        order = np.argsort(time)
+        pages.append(page[order])
+        times.append(time[order])
+    trace = dataclasses.replace(
+        one,
+        directory=np.arange(40),
+        signal_directory=pages[0],
+        signal_time=times[0],
+        mention_page=pages[1],
+        mention_time=times[1],
+    )
+    found = fit(trace, 0.0, days, "both")
+    seen = rates > 0.05
+    np.testing.assert_allclose(found.recall[:, seen], recall[:, seen], atol=0.12)
+    np.testing.assert_allclose(found.false_signal_rate, false, rtol=0.3)
+    share = np.average(recall, axis=1, weights=rates)
+    np.testing.assert_allclose(found.pooled_recall, share, atol=0.02)
+    np.testing.assert_allclose(found.pooled_false_signal_rate, false.mean(1), rtol=0.03)
+
+
+def test_without_signals_there_is_no_signal_quality() -> None:
+    found = fit(traces.load(traces.find("garden-handbook")), signals="none")
+    assert not found.recall.any()
+    assert not found.false_signal_rate.any()
+    assert (found.pooled_recall, found.pooled_false_signal_rate) == (0.0, 0.0)
+
+
+def test_pages_that_did_not_exist_get_the_pooled_values(tmp_path: Path) -> None:
+    found = fit(tiny_trace(tmp_path), 0.0, 1.5, "directory")
+    unseen = found.observed_days == 0.0
+    assert unseen.tolist() == [False, False, False, True, True]
+    assert found.change_rate[unseen] == pytest.approx(found.pooled_change_rate)
+    assert found.recall[unseen] == pytest.approx(found.pooled_recall)
+    assert found.false_signal_rate[unseen] == pytest.approx(found.pooled_false_signal_rate)
+
+
+@pytest.mark.parametrize("signals", traces.SIGNALS)
+def test_nothing_after_the_window_is_looked_at(signals: traces.Signals) -> None:
+    trace = traces.load(traces.find("garden-handbook"))
+    end = 100.0
+    before, heard = trace.change_time <= end, trace.signal_time <= end
+    named = trace.mention_time <= end
+    blind = dataclasses.replace(
+        trace,
+        deleted=np.where(trace.deleted > end, np.inf, trace.deleted),
+        change_page=trace.change_page[before],
+        change_time=trace.change_time[before],
+        signal_directory=trace.signal_directory[heard],
+        signal_time=trace.signal_time[heard],
+        mention_page=trace.mention_page[named],
+        mention_time=trace.mention_time[named],
+    )
+    full, cut = fit(trace, 0.0, end, signals), fit(blind, 0.0, end, signals)
+    for field in dataclasses.fields(full):
+        assert np.array_equal(getattr(full, field.name), getattr(cut, field.name)), field.name
+
+
+def test_by_default_the_first_half_is_fitted(tmp_path: Path) -> None:
+    found = fit(tiny_trace(tmp_path))
+    assert (found.start, found.end, found.signals) == (0.0, 5.0, "directory")
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit code and what is said on both outputs."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output.strip()
+
+
+def test_the_command_writes_beside_the_trace(tmp_path: Path) -> None:
+    folder = write(tmp_path / "tiny", tiny_tables())
+    trace = traces.load(folder)
+    code, said = command(folder, "--signals", "mentions", "--end", 8)
+    assert code == 0, said
+    path = traces.parameters_path(folder, "mentions")
+    found = traces.load_parameters(path, trace)
+    expected = fit(trace, 0.0, 8.0, "mentions")
+    for field in dataclasses.fields(found):
+        assert np.array_equal(getattr(found, field.name), getattr(expected, field.name))
+    elsewhere = tmp_path / "mine.parquet"
+    code, said = command(folder, "--out", elsewhere)
+    assert (code, str(elsewhere) in said) == (0, True)
+    assert traces.load_parameters(elsewhere, trace).signals == "directory"
+
+
+def test_bad_input_is_one_clear_line(tmp_path: Path) -> None:
+    folder = write(tmp_path / "tiny", tiny_tables())
+    for arguments, message in (
+        ((tmp_path / "none",), "folder or one of"),
+        ((tmp_path,), "meta.json: no such file"),
+        ((folder, "--signals", "smoke"), "signals must be one of"),
+        ((folder, "--start", 5, "--end", 5), "end must lie in"),
+        ((folder, "--end", 11), "end must lie in"),
+        ((folder, "--out", tmp_path / "no" / "such" / "file"), "cannot write"),
+    ):
+        code, said = command(*arguments)
+        assert (code, len(said.splitlines())) == (1, 1), said
+        assert message in said
+    assert not list(folder.glob("parameters*"))

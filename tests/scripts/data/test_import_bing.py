@@ -1,0 +1,534 @@
+"""The import of the Bing set, on drawn files of its format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.progress import Progress
+from scipy import optimize
+from typer.testing import CliRunner
+
+from crawl_envs import instances
+from scripts.data.bing import files, importing
+from scripts.data.bing.example import make_example
+from scripts.data.bing.files import GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, NAMES, URLS, blocks
+from scripts.data.bing.fitting import IMAGINARY
+from scripts.data.bing.importing import import_set
+from scripts.data.bing.parsing import parse_histories
+from scripts.data.import_bing import app
+
+PAGES = 1500
+BLOCK = 2**17
+QUIET = Progress(disable=True)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bing")
+    return folder, make_example(folder, PAGES, 1, progress=QUIET)
+
+
+@pytest.fixture(scope="module")
+def imported(example, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "urls.parquet"
+    summary = import_set(example[0], out, histories=True, block=BLOCK)
+    return summary, pq.read_table(out), out
+
+
+@pytest.fixture
+def copy(example, tmp_path):
+    """A folder with the example's files, to spoil."""
+    for path in example[0].glob("*.txt"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def small(tmp_path):
+    """The five files of three URLs, in another order in each, by hand."""
+    contents = {
+        URLS: "http://a/\t7\t1\nhttp://b/?q=ü\t3\t2\nhttp://a/x y\t12\t1\n",
+        HOSTS: "http://b\t2\t1\nhttp://a\t1\t0\n",
+        IMPORTANCE: "3\t0\n12\t250\n7\t9000000000\n",
+        HISTORIES: "12\t5.5\t[[1.10396990740741, 0], [1.47311342592593, 1]]\n"
+        "3\t0\t[[5.78703703703704E-05,1]]\r\n"
+        "7\t1.25\t[ [2, 0] , [0.0, 0], [3e0, 1] ] \n",
+        GIVEN_RATES: "7\t0.125\n",
+    }
+    for name, text in contents.items():
+        (tmp_path / f"{name}.txt").write_bytes(text.encode("utf-8"))
+    return tmp_path
+
+
+def column(table, name):
+    return table[name].to_numpy()
+
+
+def told(folder):
+    """Histories of a folder by URL id, read by json."""
+    lines = (folder / f"{HISTORIES}.txt").read_text("utf-8").splitlines()
+    parts = [line.split("\t") for line in lines]
+    return {int(url): (float(first), json.loads(pairs)) for url, first, pairs in parts}
+
+
+def maximum_likelihood(pairs):
+    """Equation 10 with an imaginary interval of each kind, by bisection."""
+    changed = [days for days, found in pairs if found] + [IMAGINARY]
+    fresh = sum(days for days, found in pairs if not found) + IMAGINARY
+
+    def excess(rate):
+        return sum(days / np.expm1(rate * days) for days in changed) - fresh
+
+    return optimize.brentq(excess, 1e-6, 100.0, xtol=1e-14, rtol=1e-14)
+
+
+def test_a_few_lines_by_hand(small):
+    summary = import_set(small, small / "urls.parquet", histories=True)
+    rows = pq.read_table(small / "urls.parquet").to_pylist()
+    assert [row["url_id"] for row in rows] == [12, 3, 7]
+    assert [row["host_id"] for row in rows] == [1, 2, 1]
+    assert [row["constrained"] for row in rows] == [False, True, False]
+    assert [row["importance"] for row in rows] == [250.0, 0.0, 9e9]
+    assert [row["complete"] for row in rows] == [False, False, True]
+    assert [row["num_crawls"] for row in rows] == [3, 2, 4]
+    assert [row["first_crawl"] for row in rows] == [5.5, 0.0, 1.25]
+    assert [row["changed"] for row in rows] == [[0, 1], [1], [0, 0, 1]]
+    assert rows[2]["intervals"] == [2.0, 0.0, 3.0]
+    assert rows[1]["intervals"] == [float(np.float32(5.78703703703704e-05))]
+    assert rows[2]["change_rate"] == 0.125
+    assert rows[2]["stderr"] is None
+    for row, pairs in ((rows[0], [(1.10396990740741, 0), (1.47311342592593, 1)]),
+                       (rows[1], [(5.78703703703704e-05, 1)])):  # fmt: skip
+        assert row["change_rate"] == pytest.approx(maximum_likelihood(pairs), rel=1e-9)
+        assert row["stderr"] > 0.0
+    assert summary.num_pages == 3
+    assert summary.complete == pytest.approx(1 / 3)
+    assert summary.complete_importance == pytest.approx(9e9 / (9e9 + 250))
+
+
+def test_tables_join_by_id(example, imported):
+    _, made = example
+    _, table, _ = imported
+    for name in ("url_id", "host_id", "constrained", "importance", "complete"):
+        assert np.array_equal(column(table, name), getattr(made, name)), name
+    given = made.complete
+    # 17 digits are rounded twice
+    np.testing.assert_array_max_ulp(
+        column(table, "change_rate")[given], made.change_rate[given], maxulp=2
+    )
+    assert np.array_equal(np.isnan(column(table, "stderr")), given)
+
+
+def test_histories_are_what_json_reads(example, imported):
+    _, table, _ = imported
+    expected = told(example[0])
+    assert len(expected) == table.num_rows
+    for row in table.to_pylist():
+        first, pairs = expected[row["url_id"]]
+        np.testing.assert_array_max_ulp(row["first_crawl"], first, maxulp=2)
+        assert row["num_crawls"] == len(pairs) + 1
+        days, found = zip(*pairs, strict=True)
+        assert row["intervals"] == np.array(days, np.float32).tolist()
+        assert row["changed"] == list(found)
+
+
+def test_rates_solve_the_smoothed_equation(example, imported):
+    _, made = example
+    _, table, _ = imported
+    expected = told(example[0])
+    for row in np.flatnonzero(~made.complete)[:200]:
+        rate = maximum_likelihood(expected[int(made.url_id[row])][1])
+        assert column(table, "change_rate")[row] == pytest.approx(rate, rel=1e-8)
+
+
+def test_rates_are_recovered_within_their_errors(example, imported):
+    """Slow pages are left out, since only those that changed are in the set."""
+    _, made = example
+    _, table, _ = imported
+    kept = ~made.complete & (made.change_rate > 0.1) & (made.change_rate < 2.0)
+    off = (column(table, "change_rate") - made.change_rate)[kept] / column(table, "stderr")[kept]
+    assert kept.sum() > 500
+    assert abs(off.mean()) < 0.15
+    assert np.mean(off**2) == pytest.approx(1.0, abs=0.15)
+    assert np.mean(np.abs(off) < 1.96) == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_summary_is_of_the_table(imported):
+    summary, table, _ = imported
+    weight, rate, complete = (
+        column(table, name) for name in ("importance", "change_rate", "complete")
+    )
+    assert summary.num_pages == table.num_rows
+    assert summary.left_out == 0
+    assert summary.complete == pytest.approx(complete.mean())
+    assert summary.complete_importance == pytest.approx(np.average(complete, weights=weight))
+    assert summary.mean_rate == pytest.approx(rate.mean())
+    assert summary.weighted_odds == pytest.approx(np.average(rate / (rate + 0.2), weights=weight))
+    assert summary.weighted_log == pytest.approx(np.average(np.log1p(5 * rate), weights=weight))
+
+
+def test_the_table_is_a_pool_of_instances(imported):
+    _, table, out = imported
+    pool = instances.url_pool(out)
+    assert np.array_equal(pool.importance, column(table, "importance"))
+    pages = instances.make(str(out), num_pages=100, seed=2)
+    assert pages.bandwidth == pytest.approx(20.0)
+    assert pages.complete.any()
+
+
+def test_gzipped_files_and_blocks_of_any_size_give_the_same(example, imported, tmp_path):
+    for path in example[0].glob("*.txt"):
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+    import_set(tmp_path, tmp_path / "urls.parquet", histories=True, block=1000)
+    assert pq.read_table(tmp_path / "urls.parquet").equals(imported[1])
+    assert [path.suffix for path in tmp_path.iterdir() if path.suffix != ".gz"] == [".parquet"]
+
+
+def test_without_histories(example, imported, tmp_path):
+    import_set(example[0], tmp_path / "urls.parquet", block=BLOCK)
+    table = pq.read_table(tmp_path / "urls.parquet")
+    assert "intervals" not in table.column_names
+    assert table.equals(imported[1].select(table.column_names))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_interrupted_import_goes_on(example, imported, tmp_path, monkeypatch, packed):
+    folder, out = example[0], tmp_path / "urls.parquet"
+    if packed:
+        folder = tmp_path / "packed"
+        folder.mkdir()
+        for path in example[0].glob("*.txt"):
+            (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+    lines = []
+    parse = importing.parse_histories
+
+    def counting(path, block):
+        lines.append(block.first_line)
+        if len(lines) == 6:
+            raise KeyboardInterrupt
+        return parse(path, block)
+
+    monkeypatch.setattr(importing, "parse_histories", counting)
+    with pytest.raises(KeyboardInterrupt):
+        import_set(folder, out, histories=True, block=BLOCK)
+    assert not out.exists()
+    assert len(list(tmp_path.glob("urls.parquet.parts/part-*"))) == 5
+    import_set(folder, out, histories=True, block=BLOCK)
+    assert len(lines) > 12
+    assert lines[6] == lines[5]
+    assert np.all(np.diff(lines[6:]) > 0)
+    assert pq.read_table(out).equals(imported[1])
+    assert not (tmp_path / "urls.parquet.parts").exists()
+
+
+def test_a_killed_import_goes_on(example, imported, tmp_path):
+    out = tmp_path / "urls.parquet"
+    code = (
+        "from pathlib import Path; from scripts.data.bing.importing import import_set;"
+        f"import_set(Path({str(example[0])!r}), Path({str(out)!r}), histories=True, block=20000)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=Path.cwd())
+    try:
+        deadline = time.monotonic() + 60.0
+        while process.poll() is None and time.monotonic() < deadline:
+            if len(list(tmp_path.glob("*.parts/part-*"))) >= 10:
+                break
+            time.sleep(0.002)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+    import_set(example[0], out, histories=True, block=20000)
+    assert pq.read_table(out).equals(imported[1])
+
+
+def test_killed_while_the_table_is_written(example, imported, tmp_path, monkeypatch):
+    out = tmp_path / "urls.parquet"
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "_totals", stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_set(example[0], out, histories=True, block=BLOCK)
+    assert not out.exists()
+    monkeypatch.setattr(importing, "parse_histories", stop)  # not needed any more
+    import_set(example[0], out, histories=True, block=BLOCK)
+    assert pq.read_table(out).equals(imported[1])
+
+
+def test_a_part_that_is_not_whole_is_made_again(example, imported, tmp_path, monkeypatch):
+    out = tmp_path / "urls.parquet"
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "_totals", stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_set(example[0], out, histories=True, block=BLOCK)
+    part = tmp_path / "urls.parquet.parts" / "part-000004.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    import_set(example[0], out, histories=True, block=BLOCK)
+    assert pq.read_table(out).equals(imported[1])
+
+
+def test_parts_of_other_files_are_not_gone_on_from(copy):
+    out = copy / "urls.parquet"
+    with (copy / f"{HISTORIES}.txt").open("a") as file:
+        file.write("x\n")
+    with pytest.raises(ValueError, match=f"line {len(told_lines(copy))}: expected URL_ID"):
+        import_set(copy, out, block=BLOCK)
+    path = copy / f"{HISTORIES}.txt"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ValueError, match=r"parts of an import of other files .* --force"):
+        import_set(copy, out, block=BLOCK)
+    import_set(copy, out, block=BLOCK, force=True)
+    with pytest.raises(ValueError, match="exists; use --force"):
+        import_set(copy, out, block=BLOCK)
+
+
+def told_lines(folder):
+    return (folder / f"{HISTORIES}.txt").read_bytes().splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_file(copy, name):
+    (copy / f"{name}.txt").unlink()
+    with pytest.raises(ValueError, match=rf"no file {name}.txt or {name}.txt.gz"):
+        import_set(copy, copy / "urls.parquet")
+
+
+def test_two_files_of_a_name_and_no_folder(copy):
+    (copy / f"{URLS}.tsv").write_text("")
+    with pytest.raises(ValueError, match=f"expected one of {URLS}.txt and {URLS}.tsv"):
+        import_set(copy, copy / "urls.parquet")
+    with pytest.raises(ValueError, match="no such folder"):
+        import_set(copy / "none", copy / "urls.parquet")
+
+
+BAD_LINES = [
+    (URLS, 2, "http://b/\t3", "URL, URL_ID and Host_ID"),
+    (URLS, 2, "http://b/\t3\t2\t5", "URL, URL_ID and Host_ID"),
+    (URLS, 2, "http://b/\tthree\t2", "URL, URL_ID and Host_ID"),
+    (URLS, 2, "http://b/\t4\t2", f"an id of {IMPORTANCE}.txt, got 4"),
+    (URLS, 2, "http://b/\t3\t9", f"an id of {HOSTS}.txt, got 9"),
+    (URLS, 2, "http://b/\t7\t2", "every id once, but 7 comes again"),
+    (HOSTS, 2, "http://a\t1\t2", "0 or 1 for whether the host is constrained, got 2"),
+    (HOSTS, 2, "http://a\t1", "Host_URL, Host_ID and 0 or 1"),
+    (HOSTS, 2, "http://a\t2\t0", "every id once, but 2 comes again"),
+    (IMPORTANCE, 2, "12\t2.5", "URL_ID and a whole importance score"),
+    (IMPORTANCE, 2, "12\t-1", "URL_ID and a whole importance score"),
+    (IMPORTANCE, 2, "12 250", "URL_ID and a whole importance score"),
+    (IMPORTANCE, 2, "12\t250 x", "URL_ID and a whole importance score"),
+    (IMPORTANCE, 2, "", "URL_ID and a whole importance score"),
+    (IMPORTANCE, 2, "3\t250", "every id once, but 3 comes again"),
+    (GIVEN_RATES, 1, "7\tnan", "URL_ID and a change rate"),
+    (GIVEN_RATES, 1, "7\t1e999", "URL_ID and a change rate"),
+    (GIVEN_RATES, 1, "8\t1", f"an id of {IMPORTANCE}.txt, got 8"),
+    (HISTORIES, 2, "3\t0\t[[1, 2]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1, 10]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[0, 1]]", "with days > 0 where changed"),
+    (HISTORIES, 2, "3\t0\t[[-1, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1, 0]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1, 0]]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1, 0],]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1, 0][1, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1., 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1e, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t[[1,", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t0\t", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3\t[[1, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "3.0\t0\t[[1, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "-3\t0\t[[1, 0]]", "URL_ID, offset of the first crawl"),
+    (HISTORIES, 2, "4\t0\t[[1, 0]]", f"an id of {IMPORTANCE}.txt, got 4"),
+    (HISTORIES, 2, "12\t0\t[[1, 0]]", "every id once, but 12 comes again"),
+]
+
+
+@pytest.mark.parametrize("block", [8, 2**20])
+@pytest.mark.parametrize(("name", "line", "text", "expected"), BAD_LINES)
+def test_bad_lines(small, name, line, text, expected, block):
+    path = small / f"{name}.txt"
+    lines = path.read_text("utf-8").split("\n")
+    lines[line - 1] = text
+    path.write_text("\n".join(lines), "utf-8")
+    message = re.escape(f"{path}, line {line}: expected ") + ".*" + re.escape(expected)
+    with pytest.raises(ValueError, match=message):
+        import_set(small, small / "urls.parquet", block=block)
+    assert not (small / "urls.parquet").exists()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_truncated_file(small, name, cut, packed):
+    """What is left of the last line would often do for a whole one."""
+    path = small / f"{name}.txt"
+    text = path.read_bytes()
+    lines, left = text.count(b"\n"), text[:-cut]
+    if packed:
+        path.unlink()
+        path = small / f"{name}.txt.gz"
+    path.write_bytes(gzip.compress(left) if packed else left)
+    shown = left.splitlines()[-1].decode("utf-8")[:60]
+    expected = f"{path}, line {lines}: expected a newline at the end of a whole file, got {shown!r}"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        import_set(small, small / "urls.parquet", block=16)
+    assert not (small / "urls.parquet").exists()
+
+
+@pytest.mark.parametrize("cut", [1, 5, 30, 60])
+def test_a_truncated_file_of_long_lines(copy, cut):
+    path = copy / f"{HISTORIES}.txt"
+    number = len(told_lines(copy))
+    path.write_bytes(path.read_bytes()[: -1 - cut])
+    with pytest.raises(ValueError, match=re.escape(f"{path}, line {number}: expected a newline")):
+        import_set(copy, copy / "urls.parquet", block=BLOCK)
+
+
+def test_a_truncated_gzip_file_and_one_that_is_none(copy):
+    plain = copy / f"{HISTORIES}.txt"
+    path = copy / f"{HISTORIES}.txt.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes(), 1)[:-2000])
+    text = plain.read_bytes()
+    plain.unlink()
+    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a whole gzip file"):
+        import_set(copy, copy / "urls.parquet", block=BLOCK)
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a whole gzip file"):
+        import_set(copy, copy / "urls.parquet", block=BLOCK, force=True)
+
+
+def test_a_line_without_end(small, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST", 100)
+    (small / f"{HISTORIES}.txt").write_text("3\t0\t[[1, 1]]\n7\t" + 200 * "1")
+    with pytest.raises(ValueError, match="line 2: expected at most 100 bytes, got '7"):
+        import_set(small, small / "urls.parquet", block=16)
+
+
+@pytest.mark.parametrize("name", [HOSTS, IMPORTANCE])
+def test_an_empty_file(copy, name):
+    (copy / f"{name}.txt").write_text("")
+    with pytest.raises(ValueError, match=f"{name}.txt: expected at least one line"):
+        import_set(copy, copy / "urls.parquet")
+
+
+def test_a_url_that_the_table_of_urls_lacks(small):
+    path = small / f"{URLS}.txt"
+    path.write_text("http://a/\t7\t1\nhttp://a/x y\t12\t1\n")
+    with pytest.raises(ValueError, match=r"every URL id .* 1 are missing, the first of them 3"):
+        import_set(small, small / "urls.parquet")
+
+
+@pytest.mark.parametrize("history", ["", "3\t0\t[]\n"])
+def test_urls_that_nothing_is_known_of(small, history):
+    """URL 3 has no crawls; URL 7 has none either, but a given rate."""
+    path = small / f"{HISTORIES}.txt"
+    path.write_text(history + "12\t5.5\t[[1.1, 0], [1.4, 1]]\n")
+    out = small / "urls.parquet"
+    with pytest.raises(ValueError, match=r"1 have neither, URL id 3 for one; --allow-missing"):
+        import_set(small, out, histories=True)
+    summary = import_set(small, out, histories=True, allow_missing=True)
+    assert summary.left_out == 1
+    rows = pq.read_table(out).to_pylist()
+    assert [row["url_id"] for row in rows] == [12, 7]
+    assert rows[1]["change_rate"] == 0.125
+    assert rows[1]["num_crawls"] == 0
+    assert rows[1]["first_crawl"] is None
+    assert rows[1]["intervals"] == []
+
+
+NEAR = (
+    "0", "1", "007", "0.1", "123.456", "1.10396990740741", "5.5143055555555556", "2.5e+3", "1e0",
+    "99999999999999999999", "1E-05", "3.000000000000000000000000001", "0.5143055555555555600000",
+    "123456789e15", "0.000000000000012345678901234567", "9007199254740993",
+    "17976931.3486231570e22",
+)  # fmt: skip
+FAR = ("0.00000000000000000123456", "1e-300", "1.7976931348623157e308", "4.25E-27", "123e30")
+
+
+@pytest.mark.parametrize(("written", "units"), [(NEAR, 2), (FAR, 3)])
+def test_numbers_agree_with_python(small, written, units):
+    pairs = ", ".join(f"[{number}, 0]" for number in written)
+    path = small / f"{HISTORIES}.txt"
+    path.write_text(f"3\t0\t[{pairs}, [1, 1]]\n")
+    read = parse_histories(path, next(blocks(path)))
+    expected = np.array([float(number) for number in written])
+    np.testing.assert_array_max_ulp(read.intervals[:-1], expected, maxulp=units)
+
+
+def test_up_to_fifteen_digits_are_read_exactly(small):
+    rng = np.random.default_rng(0)
+    written = [f"{10.0**power:.15g}" for power in rng.uniform(-4.0, 3.0, 5000)]
+    pairs = ", ".join(f"[{number}, 0]" for number in written)
+    path = small / f"{HISTORIES}.txt"
+    path.write_text(f"3\t0\t[{pairs}, [1, 1]]\n")
+    read = parse_histories(path, next(blocks(path)))
+    assert read.intervals[:-1].tolist() == [float(number) for number in written]
+
+
+def test_the_command(tmp_path):
+    folder = tmp_path / "set"
+    made = CliRunner().invoke(app, [str(folder), "--make-example", "300", "--gzip", "--seed", "3"])
+    assert made.exit_code == 0, made.output
+    assert sorted(os.listdir(folder)) == sorted(f"{name}.txt.gz" for name in NAMES)
+    result = CliRunner().invoke(app, [str(folder)])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"\d+ URLs, .*% with complete observation", result.output)
+    again = CliRunner().invoke(app, [str(folder)])
+    assert again.exit_code == 1
+    assert "exists; use --force" in again.output
+    assert "Traceback" not in again.output
+    assert CliRunner().invoke(app, [str(folder), "--force"]).exit_code == 0
+    assert CliRunner().invoke(app, [str(folder), "--make-example", "5", "--gzip"]).exit_code == 1
+
+
+def test_the_command_is_interrupted(small, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "parse_histories", stop)
+    result = CliRunner().invoke(app, [str(small)])
+    assert result.exit_code == 130
+    assert "interrupted; the same command goes on" in result.output
+    monkeypatch.undo()
+    assert CliRunner().invoke(app, [str(small)]).exit_code == 0
+
+
+def test_the_command_names_what_is_wrong(small):
+    (small / f"{IMPORTANCE}.txt").write_text("3 0\n")
+    result = CliRunner().invoke(app, [str(small)])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"error: {small}/{IMPORTANCE}.txt, line 1: expected URL_ID")
+    assert result.output.count("\n") == 1
+    result = CliRunner().invoke(app, [str(small), "--out", str(small / "none" / "urls.parquet")])
+    assert result.exit_code == 1
+    assert "does not exist" in result.output
+
+
+def test_examples_are_the_same_on_one_seed(tmp_path):
+    for name in "ab":
+        make_example(tmp_path / name, 50, 7, progress=QUIET)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_an_example_leaves_out_what_never_changed(example):
+    _, made = example
+    assert 0.9 * PAGES < made.url_id.size < PAGES
+    assert all(any(found for _, found in pairs) for _, pairs in told(example[0]).values())

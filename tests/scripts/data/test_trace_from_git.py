@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import datetime
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from crawl_envs.instances import traces
+from scripts.data.git.shingles import read_version
+from scripts.data.git.trace_writing import path_hash
+from scripts.data.trace_from_git import app, make_trace
+from tests.scripts.data.repositories import Scratch, prose
+
+START = datetime.date(2024, 1, 1)
+TABLES = ("pages", "changes", "signals", "mentions")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return Scratch(tmp_path / "site")
+
+
+def made(scratch: Scratch, **options: Any) -> dict[str, list[dict[str, Any]]]:
+    """The rows of every table of the repository's trace, which the loader must accept."""
+    out = scratch.folder.parent / "trace"
+    options = {"start": START, "force": True} | options
+    make_trace(scratch.folder, out, **options)
+    traces.load(out)
+    return {name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in TABLES}
+
+
+def changes(rows: dict[str, list[dict[str, Any]]]) -> list[tuple[int, float, str]]:
+    return [(row["page_id"], round(row["t"], 5), row["kind"]) for row in rows["changes"]]
+
+
+def test_a_page_s_life(scratch: Scratch) -> None:
+    scratch.write("docs/a.md", prose("a"))
+    scratch.write("docs/b.md", prose("b"))
+    scratch.commit(0.5)
+    scratch.write("docs/a.md", prose("a") + "one more line\nand another\n")
+    scratch.commit(1.0, authored=0.75)
+    scratch.write("docs/b.md", prose("b").replace(" of ", "  of\t"))
+    scratch.commit(2.0)
+    scratch.remove("docs/a.md")
+    scratch.commit(3.0, authored=2.5)
+    rows = made(scratch)
+    assert changes(rows) == [
+        (0, 0.5, "creation"),
+        (1, 0.5, "creation"),
+        (0, 1.0, "content"),
+        (1, 2.0, "whitespace"),
+        (0, 3.0, "deletion"),
+    ]
+    assert [row["t_author"] for row in rows["changes"]] == [0.5, 0.5, 0.75, 2.0, 2.5]
+    lines = [(row["lines_added"], row["lines_removed"]) for row in rows["changes"]]
+    assert lines == [(12, 0), (12, 0), (2, 0), (12, 12), (0, 14)]
+    assert [row["deleted"] for row in rows["pages"]] == [3.0, None]
+    assert [row["path_hash"] for row in rows["pages"]] == [
+        path_hash("docs/a.md"),
+        path_hash("docs/b.md"),
+    ]
+    truth = [(row["t"], row["dir_id"], row["n_dir"], row["n_site"]) for row in rows["signals"]]
+    assert truth == [(0.5, 0, 0, 2), (1.0, 0, 1, 1), (2.0, 0, 1, 1), (3.0, 0, 0, 1)]
+
+
+def test_staleness_is_the_share_of_shingles_that_differ(scratch: Scratch) -> None:
+    scratch.write("a.md", "one two three four five\n")
+    scratch.commit(0.5)
+    scratch.write("a.md", "one, two; three four six\n")
+    scratch.commit(1.5)
+    scratch.write("a.md", "one two three four six\n")
+    scratch.commit(2.5)
+    rows = made(scratch)
+    stale = [row["staleness"] for row in rows["changes"]]
+    assert stale == pytest.approx([1.0, 1.0 - 2 / 4, 0.0])
+    assert rows["pages"][0]["n_fragments"] == 3
+
+
+def test_a_rename_keeps_the_page_and_its_last_directory_counts(scratch: Scratch) -> None:
+    scratch.write("old/a.md", prose("a"))
+    scratch.write("old/b.md", prose("b"))
+    scratch.commit(0.5)
+    scratch.move("old/a.md", "new/c.md")
+    scratch.commit(1.0, "Rename c.md")
+    scratch.move("old/b.md", "new/d.md")
+    scratch.write("new/d.md", prose("b") + "a line more\n")
+    scratch.commit(2.0)
+    rows = made(scratch)
+    assert changes(rows) == [(0, 0.5, "creation"), (1, 0.5, "creation"), (1, 2.0, "content")]
+    assert [row["dir_id"] for row in rows["pages"]] == [0, 0]
+    assert [row["t"] for row in rows["signals"]] == [0.5, 1.0, 2.0]
+    assert [row["n_site"] for row in rows["signals"]] == [2, 0, 1]
+    assert [(row["page_id"], row["t"]) for row in rows["mentions"]] == [(0, 1.0)]
+
+
+def test_a_path_that_returns_soon_is_the_same_page(scratch: Scratch) -> None:
+    for name in ("same", "other", "late"):
+        scratch.write(f"{name}.md", prose(name))
+    scratch.write("stays.md", prose("stays"))
+    scratch.commit(0.5)
+    for name in ("same", "other", "late"):
+        scratch.remove(f"{name}.md")
+    scratch.commit(1.0)
+    scratch.write("same.md", prose("same"))
+    scratch.commit(2.0)
+    scratch.write("other.md", prose("different"))
+    scratch.commit(31.0)
+    scratch.write("late.md", prose("late"))
+    scratch.commit(31.5)
+    rows = made(scratch)
+    late, other = 0, 1
+    assert changes(rows) == [
+        *((page, 0.5, "creation") for page in range(4)),
+        (late, 1.0, "deletion"),
+        (other, 31.0, "content"),
+        (4, 31.5, "creation"),
+    ]
+    assert [row["n_site"] for row in rows["signals"]] == [4, 1, 0, 1, 1]
+
+
+def test_a_merge_is_one_change_when_it_lands(scratch: Scratch) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    scratch.git("checkout", "--quiet", "-b", "topic")
+    scratch.write("a.md", prose("a") + "first draft of it\n")
+    scratch.commit(1.0)
+    scratch.write("a.md", prose("a") + "second draft of it\n")
+    scratch.commit(2.0, authored=1.5)
+    scratch.git("checkout", "--quiet", "main")
+    scratch.write("b.md", prose("b"))
+    scratch.commit(3.0)
+    scratch.merge("topic", 4.0)
+    rows = made(scratch)
+    assert changes(rows) == [(0, 0.5, "creation"), (1, 3.0, "creation"), (0, 4.0, "content")]
+    assert rows["changes"][2]["t_author"] == 1.5
+    assert rows["signals"][2]["t_author"] == 1.5
+
+
+def test_time_never_runs_back_and_equal_times_are_parted(scratch: Scratch) -> None:
+    for row, day in enumerate((1.0, 2.0, 1.5, 2.0, 3.0)):
+        scratch.write("a.md", prose(str(row)))
+        scratch.commit(day)
+    rows = made(scratch)
+    times = [row["t"] for row in rows["changes"]]
+    assert times == pytest.approx([1.0, 2.0, 2.0 + 1e-6, 2.0 + 2e-6, 3.0], abs=1e-12)
+    assert [row["t_author"] for row in rows["changes"]] == [1.0, 2.0, 1.5, 2.0, 3.0]
+
+
+def test_odd_names_are_pages_like_any_other(scratch: Scratch) -> None:
+    names = [
+        "two words.md",
+        "Übersicht.md",
+        'quo"te.md',
+        "tab\there.md",
+        "line\nbreak.md",
+        ":x",
+        "-y",
+    ]
+    for name in names:
+        scratch.write(f"some dir/{name}", prose(name.encode().hex()))
+    scratch.commit(0.5)
+    scratch.write(f"some dir/{names[4]}", prose("changed"))
+    scratch.commit(1.0, "Change two  WORDS and übersicht")
+    scratch.write("some dir/two words.md", prose("again"))
+    scratch.commit(2.0, "Change Two Words")
+    rows = made(scratch)
+    assert len(rows["pages"]) == len(names)
+    order = sorted(f"some dir/{name}" for name in names)
+    number = {name: order.index(f"some dir/{name}") for name in names}
+    assert changes(rows)[len(names) :] == [
+        (number["line\nbreak.md"], 1.0, "content"),
+        (number["two words.md"], 2.0, "content"),
+    ]
+    mentions = [(row["page_id"], row["t"]) for row in rows["mentions"]]
+    assert mentions == [(number["Übersicht.md"], 1.0), (number["two words.md"], 2.0)]
+
+
+def test_names_that_are_no_unicode_are_read(scratch: Scratch) -> None:
+    path = os.fsencode(scratch.folder) + b"/caf\xe9.md"
+    with open(path, "w") as file:
+        file.write(prose("a"))
+    scratch.commit(0.5)
+    assert len(made(scratch)["pages"]) == 1
+
+
+def test_links_are_no_pages_but_signal_their_directory(scratch: Scratch) -> None:
+    scratch.write("docs/a.md", prose("a"))
+    scratch.commit(0.5)
+    (scratch.folder / "docs" / "link.md").symlink_to("a.md")
+    (scratch.folder / "elsewhere").symlink_to("docs")
+    scratch.commit(1.0)
+    scratch.remove("docs/link.md")
+    scratch.write("docs/link.md", prose("link"))
+    scratch.commit(2.0)
+    rows = made(scratch)
+    assert changes(rows) == [(0, 0.5, "creation"), (1, 2.0, "creation")]
+    assert [row["t"] for row in rows["signals"]] == [0.5, 1.0, 2.0]
+
+
+def test_what_was_there_before_the_window(scratch: Scratch) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.write("gone.md", prose("gone"))
+    scratch.write("back.md", prose("back"))
+    scratch.commit(0.5)
+    scratch.move("a.md", "b.md")
+    scratch.remove("gone.md")
+    scratch.remove("back.md")
+    scratch.commit(8.0)
+    scratch.write("back.md", prose("back"))
+    scratch.write("b.md", prose("b"))
+    scratch.commit(12.0)
+    scratch.write("b.md", prose("beyond"))
+    scratch.remove("back.md")
+    scratch.commit(25.0)
+    rows = made(scratch, start=datetime.date(2024, 1, 11), days=10.0)
+    assert [row["created"] for row in rows["pages"]] == [-9.5, -9.5]
+    assert [row["path_hash"] for row in rows["pages"]] == [path_hash("b.md"), path_hash("back.md")]
+    assert [row["deleted"] for row in rows["pages"]] == [None, None]
+    assert changes(rows) == [(0, 2.0, "content")]
+    assert rows["pages"][0]["n_fragments"] == read_version(prose("a").encode()).shingles.size
+
+
+def test_only_the_named_folders(scratch: Scratch) -> None:
+    scratch.write("docs/a.md", prose("a"))
+    scratch.write("code/b.py", prose("b"))
+    scratch.commit(0.5)
+    scratch.write("code/b.py", prose("c"))
+    scratch.commit(1.0)
+    scratch.move("docs/a.md", "code/a.md")
+    scratch.commit(2.0)
+    rows = made(scratch, subdirs=["docs/"])
+    assert changes(rows) == [(0, 0.5, "creation"), (0, 2.0, "deletion")]
+    assert len(rows["signals"]) == 2
+    assert len(made(scratch, subdirs=["docs", "code"])["pages"]) == 2
+
+
+def test_by_default_the_window_ends_with_the_last_day(scratch: Scratch) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    scratch.write("a.md", prose("b"))
+    scratch.commit(1500.25)
+    out = scratch.folder.parent / "trace"
+    assert make_trace(scratch.folder, out)["window_days"] == 1096.0
+    assert traces.load(out).change_time.tolist() == [1095.25]
+    meta = make_trace(scratch.folder, out, days=1501.0, force=True)
+    assert (meta["window_start"], meta["window_start_weekday"]) == ("2024-01-01", "Mon")
+    meta = make_trace(scratch.folder, out, start=datetime.date(2023, 12, 31), force=True)
+    assert meta["window_days"] == 1502.0
+
+
+def test_bare_repositories_are_read_alike(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    expected = made(scratch)
+    scratch.git("clone", "--quiet", "--bare", str(scratch.folder), str(tmp_path / "bare.git"))
+    meta = make_trace(tmp_path / "bare.git", tmp_path / "of-bare", start=START)
+    assert meta["site"] == "bare"
+    assert meta["head"] == scratch.git("rev-parse", "HEAD").strip()
+    for name in TABLES:
+        assert pq.read_table(tmp_path / "of-bare" / f"{name}.parquet").to_pylist() == expected[name]
+
+
+def test_a_user_s_settings_change_nothing(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch.write("docs/a.md", prose("a"))
+    scratch.write("b.md", prose("b"))
+    scratch.commit(0.5, "Begin with a.md")
+    scratch.move("docs/a.md", "docs/ä.md")
+    scratch.commit(1.0)
+    expected = made(scratch)
+    for key, value in (("diff.renames", "false"), ("log.showRoot", "false"),
+                       ("diff.noprefix", "true"), ("core.quotePath", "true"),
+                       ("diff.relative", "true"), ("log.date", "iso"), ("color.ui", "always"),
+                       ("log.decorate", "full"), ("format.pretty", "fuller")):  # fmt: skip
+        scratch.git("config", key, value)
+    assert made(scratch) == expected
+
+
+def naive_record(scratch: Scratch) -> tuple[dict[str, list[Any]], set[tuple[float, str]]]:
+    """Every path's births, changes and deaths, and touched folders, from whole trees."""
+    events: dict[str, list[Any]] = {}
+    touched: set[tuple[float, str]] = set()
+    before: dict[str, str] = {}
+    for line in scratch.git("log", "--reverse", "--first-parent", "--format=%H %ct").splitlines():
+        commit, second = line.split()
+        day = (int(second) - 1704067200) / 86400
+        after = {}
+        for row in scratch.git("ls-tree", "-r", "-z", commit).split("\0")[:-1]:
+            head, path = row.split("\t")
+            after[path] = head.split()[2]
+        for path in sorted(before.keys() | after.keys()):
+            if before.get(path) != after.get(path):
+                kind = ("creation" if path not in before else
+                        "deletion" if path not in after else "content")  # fmt: skip
+                events.setdefault(path, []).append((day, kind))
+                touched.add((day, path.rpartition("/")[0]))
+        before = after
+    return events, touched
+
+
+def test_a_random_history_agrees_with_whole_trees(scratch: Scratch) -> None:
+    dice = random.Random(5)
+    alive: set[str] = set()
+    unused = [f"d{dice.randrange(3)}/p{number}" for number in range(30)]
+    for step in range(30):
+        for _ in range(dice.randrange(4)):
+            act = dice.random()
+            if act < 0.4 or not alive:
+                alive.add(unused[-1])
+                scratch.write(unused.pop(), prose(f"new{step}x{len(unused)}"))
+            elif act < 0.85:
+                scratch.write(dice.choice(sorted(alive)), prose(f"edit{step}x{dice.random()}"))
+            else:
+                path = dice.choice(sorted(alive))
+                alive.remove(path)
+                scratch.remove(path)
+        scratch.commit(step + 0.5)
+    rows = made(scratch)
+    events, touched = naive_record(scratch)
+    path_of = {path_hash(path): path for path in events}
+    paths = [path_of[row["path_hash"]] for row in rows["pages"]]
+    found: dict[str, list[Any]] = {path: [] for path in paths}
+    for row in rows["changes"]:
+        found[paths[row["page_id"]]].append((row["t"], row["kind"]))
+    assert found == events
+    folder = {
+        row["dir_id"]: path.rpartition("/")[0]
+        for row, path in zip(rows["pages"], paths, strict=True)
+    }
+    assert {(row["t"], folder[row["dir_id"]]) for row in rows["signals"]} == touched
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit code and standard error of the command line."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stderr.strip()
+
+
+def test_the_command_writes_a_trace_and_says_so(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    out = tmp_path / "trace"
+    arguments = [str(scratch.folder), "--out", str(out), "--start", "2024-01-01", "--days", "3"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "site: 3 days from 2024-01-01, 1 commits, 1 pages" in result.stdout
+    trace = traces.load(out)
+    assert (trace.name, trace.days, trace.start_date) == ("site", 3.0, "2024-01-01")
+    assert {path.name for path in tmp_path.iterdir()} == {"site", "trace"}
+
+
+@pytest.mark.parametrize("modulus", ["1", "4000000000"])
+def test_it_warns_where_no_fragment_was_sampled(
+    scratch: Scratch, tmp_path: Path, modulus: str
+) -> None:
+    for day in range(5):
+        scratch.write("docs/a.md", prose("a") + f"and line {day} of several\n" * (day + 1))
+        scratch.commit(day + 0.5)
+    out = tmp_path / "trace"
+    more = ["--start", "2024-01-01", "--fragment-modulus", modulus]
+    result = CliRunner().invoke(app, [str(scratch.folder), "--out", str(out), *more])
+    assert result.exit_code == 0, result.stderr
+    sampled = pq.read_table(out / "fragments.parquet").num_rows
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert (sampled > 0) == (modulus == "1")
+    assert len(warnings) == (0 if sampled else 1)
+    assert all("no fragment was sampled" in line and modulus in line for line in warnings)
+
+
+def test_bad_input_is_one_clear_line(scratch: Scratch, tmp_path: Path) -> None:
+    out = tmp_path / "trace"
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    cases: list[tuple[tuple[object, ...], str]] = [
+        ((plain, "--out", out), "not a git repository"),
+        ((tmp_path / "none", "--out", out), "repository must be a folder"),
+        ((scratch.folder, "--out", out), "has no commits"),
+    ]
+    for arguments, message in cases:
+        code, said = command(*arguments)
+        assert (code, len(said.splitlines())) == (1, 1), said
+        assert message in said
+    scratch.write("docs/a.md", prose("a"))
+    scratch.commit(0.5)
+    cases = [
+        ((scratch.folder / "docs", "--out", out), "--subdir 'docs/'"),
+        ((scratch.folder, "--out", out, "--start", "2025-01-01"), "no commit lies in"),
+        ((scratch.folder, "--out", out, "--start", "2020-01-01", "--days", 5), "no commit lies in"),
+        ((scratch.folder, "--out", out, "--start", "soon"), "start must be a date"),
+        ((scratch.folder, "--out", out, "--days", 0), "days must be a number > 0"),
+        ((scratch.folder, "--out", out, "--days", "nan"), "days must be a number > 0"),
+        ((scratch.folder, "--out", out, "--subdir", "src"), "no commit touches"),
+        ((scratch.folder, "--out", tmp_path / "x" / "y"), "does not exist"),
+        ((scratch.folder, "--out", plain), "use --force"),
+    ]
+    for arguments, message in cases:
+        code, said = command(*arguments)
+        assert (code, len(said.splitlines())) == (1, 1), said
+        assert message in said
+    assert not out.exists()
+
+
+def test_a_window_after_every_file_is_gone_is_refused(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    scratch.remove("a.md")
+    scratch.commit(1.0)
+    scratch.commit(9.0)
+    with pytest.raises(ValueError, match="no file exists"):
+        make_trace(scratch.folder, tmp_path / "trace", start=datetime.date(2024, 1, 8))
+
+
+def test_force_replaces_traces_and_nothing_else(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    out = tmp_path / "trace"
+    out.mkdir()
+    make_trace(scratch.folder, out, force=True)
+    make_trace(scratch.folder, out, force=True)
+    other = tmp_path / "letters"
+    other.mkdir()
+    (other / "dear.txt").write_text("keep me")
+    with pytest.raises(ValueError, match="is no trace"):
+        make_trace(scratch.folder, other, force=True)
+    assert (other / "dear.txt").read_text() == "keep me"
+    with pytest.raises(ValueError, match="is no folder"):
+        make_trace(scratch.folder, other / "dear.txt", force=True)
+
+
+def test_a_failed_run_leaves_the_old_trace(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    out = tmp_path / "trace"
+    make_trace(scratch.folder, out, start=START)
+    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scripts.data.git.trace_writing.json.dumps", fail)
+    code, said = command(scratch.folder, "--out", out, "--force")
+    assert (code, said) == (1, f"error: cannot write {out}: No space left on device")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
+    assert {path.name for path in tmp_path.iterdir()} == {"site", "trace"}
+
+
+def test_without_git_the_command_says_so(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, said = command(scratch.folder, "--out", tmp_path / "trace")
+    assert (code, said) == (1, "error: git is not installed, or not on the PATH")
+
+
+def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    blob = scratch.git("rev-parse", "HEAD:a.md").strip()
+    (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    code, said = command(scratch.folder, "--out", tmp_path / "trace")
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert blob in said

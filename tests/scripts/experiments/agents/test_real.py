@@ -1,0 +1,231 @@
+"""Beliefs on recorded histories: what is played, from which days they learn, and what is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from crawl_envs.evaluation import Row
+from crawl_envs.instances import traces
+from policies.ncis.belief import warm_start as rehearsal
+from scripts.experiments.agents import real
+from scripts.experiments.real.setup import budget_charts
+from scripts.experiments.real.setup import charts as site_charts
+from scripts.experiments.real.setup import sites as histories
+from scripts.experiments.real.setup.past import past
+from scripts.reporting import intervals
+from scripts.reporting.experiment import judged
+from scripts.reporting.settings import Measurement
+from tests.crawl_envs.instances.recorded import tiny_trace
+
+SHIPPED = "garden-handbook"
+
+
+def test_history_of_the_days_before(tmp_path: Path) -> None:
+    trace = tiny_trace(tmp_path)
+    history = past(trace, 0.0, 8.0, "both")
+    found = list(zip(history.time, history.page, history.kind, strict=True))
+    directory, mention = rehearsal.SIGNAL, rehearsal.SIGNAL + 1
+    expected = [
+        *[(1.0, 0, rehearsal.CHANGE), (1.0, 0, directory), (1.0, 1, directory), (1.0, 0, mention)],
+        *[(2.0, 3, rehearsal.BIRTH), (2.0, 2, directory)],
+        *[(3.0, 0, rehearsal.CHANGE), (3.0, 0, directory), (3.0, 1, directory)],
+        *[(4.0, 4, rehearsal.BIRTH), (4.0, 0, directory), (4.0, 1, directory)],
+        *[(5.0, 2, rehearsal.CHANGE), (5.0, 2, directory), (5.0, 3, directory), (5.0, 2, mention)],
+        *[(6.0, 0, directory), (6.0, 4, directory), (6.0, 1, rehearsal.DEATH)],
+        (7.5, 2, mention),
+    ]
+    assert found == expected
+    np.testing.assert_array_equal(history.alive, [True, True, True, False, False])
+    assert history.duration == 8.0
+    later = past(trace, 4.5, 8.0, "mentions")
+    assert list(zip(later.time, later.page, later.kind, strict=True)) == [
+        (0.5, 2, rehearsal.CHANGE),
+        (0.5, 2, directory),
+        (1.5, 1, rehearsal.DEATH),
+        (3.0, 2, directory),
+    ]
+
+
+def test_what_is_learned_from_ends_where_play_begins() -> None:
+    trace = histories.record(SHIPPED)
+    for seed, share in enumerate(real.STARTS):
+        split = real.split_of(trace.days, seed)
+        assert split.fit_start == 0.0
+        assert split.fit_end == split.start == share * trace.days
+        assert split.end == min(split.start + trace.days / 2.0, trace.days)
+        history = real.before(SHIPPED, seed)
+        assert history.duration == split.start
+        assert history.time.max() <= split.start
+        assert history.alive.size == trace.num_pages
+    first = real.split_of(trace.days, 0)
+    assert first == histories.halves(trace.days)
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Row]:
+    [setting] = [item for item in real.measurements(True) if item.name.startswith(SHIPPED)]
+    return [row for label in setting.labels for row in setting.play(label, 0)]
+
+
+def test_all_are_played_between_round_robin_and_the_clairvoyant(played: list[Row]) -> None:
+    fresh = {row.policy: row.value for row in played}
+    assert {*fresh} == {*real.MEASURES}
+    assert max(fresh.values()) == fresh[real.CLAIRVOYANT]
+    assert len({*fresh.values()}) == len(fresh)
+    for label in (real.BELIEF, real.HISTORY, real.TOLD, real.FORMULA):
+        assert fresh[label] > fresh[real.REFERENCE]
+
+
+def test_same_seed_same_freshness(played: list[Row]) -> None:
+    arguments = {"site": SHIPPED, "days": 30, "importance": "uniform"}
+    for label in (real.HISTORY, real.BELIEF):
+        [row] = [row for row in played if row.policy == label]
+        assert real.MEASURES[label](0, **arguments)["freshness"] == row.value
+
+
+def test_what_is_played_on_which_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = [SHIPPED, "other"]
+    monkeypatch.setattr(histories, "sites", lambda: dict.fromkeys(everything))
+    found = {item.name: item for item in real.measurements(False)}
+    assert len(found) == len(everything) * 8
+    assert all(isinstance(item, Measurement) for item in found.values())
+    assert len(found["other, 30 days, uniform"].seeds(5)) == len(real.STARTS)
+    assert len(found["other, 3 days, uniform"].seeds(5)) == 1
+    assert len(found["other, 30 days, zipf"].seeds(5)) == 1
+    quick = real.measurements(True)
+    assert [item.arguments["site"] for item in quick] == list(traces.shipped())
+
+
+def row(site: str, label: str, seed: int, value: float) -> Row:
+    return Row("CrawlTrace-v0", f"{site}, 30 days, uniform", label, seed, "freshness", value)
+
+
+def made(sites: list[str], seeds: int = 3) -> list[Row]:
+    """Site s goes (s + 1 + seed) tenths of the way, and the formula half as far."""
+    rows = []
+    for number, site in enumerate(sites):
+        for seed in range(seeds):
+            way = (number + 1 + seed) / 10
+            rows += [
+                row(site, real.REFERENCE, seed, 0.5),
+                row(site, real.CLAIRVOYANT, seed, 0.9),
+                row(site, real.HISTORY, seed, 0.5 + 0.4 * way),
+                row(site, real.FORMULA, seed, 0.5 + 0.2 * way),
+            ]
+    return rows
+
+
+def test_shares_and_their_means() -> None:
+    sites = [*real.EIGHT_SITES, SHIPPED]
+    found = {(item[1], item[2], item[3], item[4]): item.value for item in real.derive(made(sites))}
+    name = real.name_of("nyc-covid", 30, "uniform")
+    assert found[name, real.HISTORY, 1, "share"] == pytest.approx(0.4)
+    assert found[name, real.FORMULA, 1, "share"] == pytest.approx(0.2)
+    assert (name, real.REFERENCE, 1, "share") not in found
+    for group, members in ((real.EIGHT, 8), (real.TOGETHER, 9)):
+        together = real.name_of(group, 30, "uniform")
+        ways = np.arange(1, members + 1) / 10
+        for seed in range(3):
+            expected = (ways + seed / 10).clip(max=1.0).mean()
+            assert found[together, real.HISTORY, seed, "share"] == pytest.approx(expected)
+        order = ways if group == real.EIGHT else ways[[0, 1, 8, *range(2, 8)]]  # by their names
+        means = np.array([(way + np.arange(3) / 10).clip(max=1.0).mean() for way in order])
+        estimate = intervals.mean(means[:, None])
+        told = [found[together, real.HISTORY, 0, real.OVER_SITES + end]
+                for end in ("", ", low", ", high")]  # fmt: skip
+        assert told == pytest.approx(list(estimate))
+        assert told[1] < told[0] < told[2]
+        ahead = [found[together, real.HISTORY, 0, real.OVER_FORMULA + end]
+                 for end in ("", ", low", ", high")]  # fmt: skip
+        half = np.array([(way + np.arange(3) / 10).mean() / 2 for way in order])
+        assert ahead == pytest.approx(list(intervals.mean((means - half)[:, None])))
+        own = found[together, real.FORMULA, 0, real.OVER_FORMULA + ", high"]
+        assert own == pytest.approx(0.0, abs=1e-12)
+
+
+def test_shares_are_cut() -> None:
+    rows = [*made(["a"], 1), row("a", "GREEDY", 0, 0.0), row("a", real.LEARNING, 0, 1.0)]
+    shares = real.shares_of(rows)[30, "uniform"]
+    assert shares["GREEDY"]["a"][0] == -1.0
+    assert shares[real.LEARNING]["a"][0] == 1.0
+    level = [item._replace(value=0.5) if item.policy == real.CLAIRVOYANT else item for item in rows]
+    assert not real.shares_of(level)  # there is no way to go
+
+
+def test_means_are_of_all_sites_or_not_there() -> None:
+    rows = made([*real.EIGHT_SITES])
+    last = [item for item in rows if item[2:4] != (real.HISTORY, 2) or "tldr" not in item.setting]
+    found = {(item.setting, item.policy, item.seed) for item in real.derive(last)}
+    name = real.name_of(real.EIGHT, 30, "uniform")
+    assert (name, real.HISTORY, 1) in found
+    assert (name, real.HISTORY, 2) not in found
+    assert (name, real.FORMULA, 2) in found
+    few = real.derive(made(["nyc-covid", SHIPPED]))
+    assert {item.setting.split(",")[0] for item in few} == {"nyc-covid", SHIPPED, real.TOGETHER}
+
+
+def test_the_formula_is_a_bar_to_clear() -> None:
+    rows = made([*real.EIGHT_SITES])
+    rows += real.derive(rows)
+    verdicts = {item.claim: item for item in judged(real, rows, real.EXPECTED, False)}
+    above = verdicts[f"{real.HISTORY} > {real.FORMULA}"]
+    assert above.measured == pytest.approx((3.6 + 4.4 + 5.2) / 3 / 8 / 2, abs=0.01)
+    assert above.holds == "yes"
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    figures: list[Figure] = []
+    save = budget_charts.save
+
+    def keep(figure: Figure, path: Path) -> None:
+        figures.append(figure)
+        save(figure, path)
+
+    monkeypatch.setattr(budget_charts, "save", keep)
+    return figures
+
+
+def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows = made([*real.EIGHT_SITES, SHIPPED])
+    rows += [
+        item._replace(setting=item.setting.replace("30", "100"), value=0.1 + item.value)
+        for item in rows
+    ]
+    rows += real.derive(rows)
+    for name, draw in real.PICTURES.items():
+        draw(rows, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    [figure] = drawn
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["30", "100"]
+    names = axes.get_legend_handles_labels()[1]
+    assert {*names} == {real.HISTORY, real.FORMULA}
+    value = {(item.setting, item.policy, item.metric): item.value for item in rows}
+    expected = value[real.name_of(real.EIGHT, 30, "uniform"), real.HISTORY, real.OVER_SITES]
+    lines = [container.lines[0].get_ydata()[0] for container in axes.containers]
+    assert lines[0] == pytest.approx(expected)
+
+
+def test_a_budget_that_some_sites_lack_is_not_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Row] = []
+    monkeypatch.setattr(site_charts, "shares", lambda rows, *_, **__: given.extend(rows))
+    rows = made(["a", "b"])
+    rows += [item._replace(setting=item.setting.replace("30", "3")) for item in made(["a"])]
+    real.PICTURES["sites"]([*rows, *real.derive(rows)], tmp_path / "sites.png")
+    assert {item.setting for item in given} == {"a, 30 days, uniform", "b, 30 days, uniform"}
+    [first] = [item for item in given if item[1:3] == ("a, 30 days, uniform", real.HISTORY)]
+    assert first.value == pytest.approx(0.2)
+
+
+def test_a_picture_of_one_site_is_of_all_there_are(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows = made([SHIPPED])
+    real.PICTURES["budgets"]([*rows, *real.derive(rows)], tmp_path / "budgets.png")
+    [axes] = drawn[0].axes
+    assert {*axes.get_legend_handles_labels()[1]} == {real.HISTORY, real.FORMULA}

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import agents
+import policies as crawl_policies
+from crawl_envs.evaluation import Row, play
+from crawl_envs.instances.misspecified.settings import STRESS
+from scripts.experiments.agents import stress
+from scripts.experiments.agents.setup import charts as agent_charts
+from scripts.reporting import intervals
+from scripts.reporting.verdicts import Range, Trend
+
+SMALL = {"num_pages": 20, "bandwidth": 20.0, "horizon": 0.5}
+FRESH = {"RoundRobin": 0.80, "GreedyNCIS": 0.86, "GreedyNCISDelayed": 0.86, "Greedy": 0.82}
+EDGE = {"LearningGreedyNCIS": 0.85, stress.AGENT: 0.88, stress.FLAT: 0.84}
+
+
+def rows_of(setting: str, fresh: dict[str, float], seeds: int = 4) -> list[Row]:
+    return [
+        Row(stress.ID, setting, label, seed, metric, value)
+        for label, mean in fresh.items()
+        for seed in range(seeds)
+        for metric, value in (
+            # Seeds differ by far more than policies, and each policy by a little of its own.
+            ("freshness", mean + 0.1 * (seed - 1.5) + 1e-3 * mean * (-1) ** seed),
+            ("crawl_rate", 100.0),
+        )
+    ]
+
+
+def all_rows() -> list[Row]:
+    return [row for name in STRESS for row in rows_of(name, {**FRESH, **EDGE})]
+
+
+@pytest.mark.parametrize("setting", ["cold start", "deploys"])
+def test_those_left_out_are_those_that_raise_an_error(setting: str) -> None:
+    env = gymnasium.make(stress.ID, **{**STRESS[setting], **SMALL})
+    env.reset(seed=0)
+    raised = {}
+    for label, (policy, arguments) in stress._given(setting).items():
+        try:
+            ledger = play(env, stress.analytic(env, policy=policy, **arguments), 0)
+        except ValueError as error:
+            raised[label] = str(error)
+            continue
+        assert ledger.crawls > 0
+    assert tuple(raised) == stress.left_out(setting)
+    assert all("does not reveal" in message for message in raised.values())
+    assert {*stress.acting(setting)} == {*stress._given(setting)} - {*raised}
+    assert ("GreedyNCIS" in raised) == (setting == "cold start")
+
+
+def test_every_analytic_policy_is_a_rival_somewhere() -> None:
+    played = {label for name in STRESS for label in stress.acting(name)}
+    names = {*crawl_policies.names("page"), "ThresholdNCIS"} - {stress.BELIEF_POLICY}
+    assert names <= played
+    assert not played & {*stress.OURS}
+
+
+def test_agents_that_are_there_are_played_and_expected_to_be_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agents, "names", tuple)
+    assert not {*stress.ours("cold start")} & {stress.AGENT, stress.FLAT}
+    ranges = [item.policy for item in stress._expected() if isinstance(item, Range)]
+    assert not {*ranges} & {stress.AGENT, stress.FLAT}
+    saved = ("stress-cold-start", "stress-bursty", "stress-bursty-mlp")
+    monkeypatch.setattr(agents, "names", lambda: saved)
+    monkeypatch.setattr(agents, "load", lambda name, env: (name, env))
+    assert stress.AGENT in stress.ours("cold start")
+    assert stress.FLAT not in stress.ours("cold start")
+    assert stress.ours("bursty")[stress.FLAT]("env") == ("stress-bursty-mlp", "env")
+    above = {
+        item.second: item.settings
+        for item in stress._expected()
+        if isinstance(item, Trend) and item.first == stress.AGENT
+    }
+    played = {label for name in ("cold start", "bursty") for label in stress.acting(name)}
+    assert {*above} == {*played, stress.BELIEF}
+    assert above["RoundRobin"] == ("cold start", "bursty")
+    assert above["GreedyNCIS"] == ("bursty",)
+
+
+def test_a_rival_keeps_to_the_bandwidth_and_was_played_as_often() -> None:
+    rows = rows_of("bursty", {**FRESH, **EDGE})
+    assert stress.ranked(rows, "bursty")[:2] == ["GreedyNCIS", "GreedyNCISDelayed"]
+    more = rows_of("bursty", {"ThresholdNCIS": 0.9})
+    for spent, first in ((102.0, "GreedyNCIS"), (100.5, "ThresholdNCIS")):
+        given = [row._replace(value=spent) if row.metric == "crawl_rate" else row for row in more]
+        assert stress.ranked([*rows, *given], "bursty")[0] == first
+    rarely = rows_of("bursty", {"GreedyCIS": 0.9}, seeds=3)
+    assert stress.ranked([*rows, *rarely], "bursty")[0] == "GreedyNCIS"
+    assert not {*stress.ranked(rows, "bursty")} & {*stress.OURS}
+
+
+def test_what_is_over_the_best_is_paired_by_seed() -> None:
+    rows = all_rows()
+    found = stress.derive(rows)
+    best = [row for row in found if row.policy == stress.BEST and row.setting == "bursty"]
+    told = {row[3:] for row in rows if row[1:3] == ("bursty", "GreedyNCIS")}
+    assert {row[3:] for row in best} == told
+    paired = {
+        row.seed: row.value
+        for row in found
+        if row[1:3] == ("bursty", stress.AGENT) and row.metric == stress.OVER_BEST
+    }
+    expected = {seed: 0.02 + 2e-5 * (-1) ** seed for seed in range(4)}
+    assert paired == pytest.approx(expected, abs=1e-12)
+    value = {(*row[1:3], row.metric): row.value for row in found}
+    scores = np.array(list(paired.values()))[:, None]
+    for name, estimate in (("mean", intervals.mean), ("IQM", intervals.interquartile_mean)):
+        own = f"{stress.OVER_BEST}, {name}"
+        spelled = [value["bursty", stress.AGENT, own + end] for end in ("", ", low", ", high")]
+        assert spelled == list(estimate(scores))
+    assert value["cold start", "GreedyNCIS", stress.LEFT_OUT] == 1.0
+    assert ("bursty", "GreedyNCIS", stress.LEFT_OUT) not in value
+
+
+def test_normalised_freshness_is_0_for_round_robin_and_1_for_the_best() -> None:
+    rows = [row for row in all_rows() if row[1:3] != ("cold start", stress.FLAT)]
+    value = {
+        (row.policy, row.metric): row.value
+        for row in stress.derive(rows)
+        if row.setting == stress.TOGETHER
+    }
+    gaps = 0.06  # of the means; what alternates between seeds cancels
+    assert value["RoundRobin", stress.NORMALISED] == 0.0
+    assert value[stress.BEST, stress.NORMALISED] == pytest.approx(1.0, abs=1e-9)
+    assert value[stress.AGENT, stress.NORMALISED] == pytest.approx(0.08 / gaps, abs=1e-9)
+    assert value["Greedy", stress.NORMALISED] == pytest.approx(0.02 / gaps, abs=1e-9)
+    assert value[stress.AGENT, stress.SETTINGS_PLAYED] == len(STRESS)
+    assert value[stress.FLAT, stress.SETTINGS_PLAYED] == len(STRESS) - 1
+    assert value[stress.AGENT, stress.SHARE_IMPROVED] == 1.0
+    assert value[stress.FLAT, stress.SHARE_IMPROVED] == 0.0
+    # The agent's seed s is above the rival's seeds 0 .. s: 10 of 16 pairs.
+    assert value[stress.AGENT, stress.IMPROVEMENT] == pytest.approx(10 / 16)
+    assert ("Greedy", stress.IMPROVEMENT) not in value
+
+
+def test_the_best_that_crawls_slot_by_slot_is_a_reference_too() -> None:
+    rows = rows_of("deploys", {**FRESH, stress.AT_INSTANTS: 0.9})
+    value = {row[2:5]: row.value for row in stress.derive(rows)}
+    kept = {row[2:5]: row.value for row in rows}
+    references = {stress.BEST: stress.AT_INSTANTS, stress.BEST_IN_SLOTS: "GreedyNCIS"}
+    for seed in range(4):
+        for name, label in references.items():
+            assert value[name, seed, "freshness"] == kept[label, seed, "freshness"]
+
+
+def test_a_bandit_chooses_among_delays() -> None:
+    env = gymnasium.make(stress.ID, **{**STRESS["unknown delay"], **SMALL})
+    env.reset(seed=0)
+    bandit: Any = stress.acting("unknown delay")["Exp3, delays"](env)
+    assert play(env, bandit, 0).crawls == 10
+    assert bandit.labels == ("mean 0.05", "mean 0.15", "mean 0.5", "mean 1.5")
+
+
+def test_settings_that_were_not_played_yet_are_missing() -> None:
+    rows = rows_of("bursty", {**FRESH, **EDGE}) + rows_of("periodic", {"Greedy": 0.9})
+    found = stress.derive(rows)
+    assert {row.setting for row in found} == {"bursty", stress.TOGETHER}
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    figures: list[Figure] = []
+    save = agent_charts.save
+
+    def keep(figure: Figure, path: Path) -> None:
+        figures.append(figure)
+        save(figure, path)
+
+    monkeypatch.setattr(agent_charts, "save", keep)
+    return figures
+
+
+def labels_of(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_yticklabels()]
+
+
+def test_pictures_show_ours_beside_the_best(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows = [*all_rows(), *stress.derive(all_rows())]
+    for name, draw in stress.PICTURES.items():
+        draw(rows, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    settings, together = drawn
+    panel = settings.axes[list(STRESS).index("bursty")]
+    assert panel.get_title() == "bursty: less GreedyNCIS, 4 seeds"
+    # The delayed twin crawls just as GreedyNCIS does, and takes no line of its own.
+    shown = [stress.AGENT, "GreedyNCIS", "LearningGreedyNCIS", "Greedy", "RoundRobin", stress.FLAT]
+    assert labels_of(panel)[::-1] == shown
+    dots = {round(float(item.lines[0].get_xdata()[0]), 4) for item in panel.containers}
+    assert dots >= {0.02, -0.02, 0.0, -0.01}
+    [axes] = together.axes
+    assert labels_of(axes)[-1] == stress.AGENT
+    assert labels_of(axes)[0] == "RoundRobin"
+
+
+def test_what_lies_far_off_is_an_arrow_with_its_number(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows = rows_of("bursty", {"RoundRobin": 0.5, "GreedyNCIS": 0.86, stress.AGENT: 0.87})
+    rows += stress.derive(rows)
+    stress.PICTURES["over_best"](rows, tmp_path / "over_best.png")
+    panel = drawn[0].axes[0]
+    [number] = panel.texts
+    assert number.get_text() == "-0.360"
+    assert panel.get_xlim()[0] > -0.1

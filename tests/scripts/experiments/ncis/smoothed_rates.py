@@ -1,0 +1,41 @@
+"""What stands for trained predictors in tests: the history of an offer, drawn towards a guess."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crawl_envs.types import FloatArray, Tracker
+from policies.offers.rates import OfferRates
+from scripts.experiments.offers.setup import runs as offer_runs
+
+GUESSED_DAYS = 5.0
+"""Days of history that the guess is worth."""
+
+
+def smoothed(tracker: Tracker) -> OfferRates:
+    """Return the chance of a day with a click, an impression, or a change of price."""
+    book = tracker.offers
+    assert book is not None
+
+    def chance(per_day: np.ndarray, guess: float) -> FloatArray:
+        mean = (30.0 * per_day.astype(np.float64) + GUESSED_DAYS * guess) / (30.0 + GUESSED_DAYS)
+        return 1.0 - np.exp(-mean)
+
+    return OfferRates(
+        chance(book.clicks_30, 0.01),
+        chance(book.impressions_30, 0.1),
+        chance(book.change_frequency, 0.05),
+    )
+
+
+def forget() -> None:
+    """Drop what is kept of runs."""
+    for kept in ("log_of", "beliefs", "planned", "reference"):
+        getattr(offer_runs, kept).cache_clear()
+
+
+def predict_by_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take these for the predicted rates of all runs; what was kept of runs is dropped."""
+    forget()
+    monkeypatch.setattr(offer_runs, "predictors", lambda: smoothed)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import policies
+from scripts.experiments.ncis.setup.series import Course, course
+
+ARGUMENTS = {
+    "instance": "noisy",
+    "num_pages": 7,
+    "bandwidth": 4.0,
+    "bandwidth_steps": [[3.0, 8.0], [6.0, 4.0]],
+    "horizon": 9.0,
+}
+
+
+class Plain:
+    """A policy without a compiled form, which is taught by the log."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy, self.taught = policy, 0
+
+    def observe(self, log: Any) -> None:
+        self.taught += 1
+
+    def predict(self, *given: Any, **more: Any) -> Any:
+        return self.policy.predict(*given, **more)
+
+
+def naive(seed: int) -> list[tuple[float, float]]:
+    """Requests and hits of each slot, by the infos of the steps; the first slot by the ledger."""
+    env = gymnasium.make("CrawlNCIS-v0", **ARGUMENTS)
+    observation, _ = env.reset(seed=seed)
+    policy = policies.make("GreedyNCIS", env)
+    first = env.unwrapped.ledger()  # type: ignore[attr-defined]
+    slots, over = [(first.requests, first.hits)], False
+    while not over:
+        observation, _, _, over, info = env.step(policy.predict(observation)[0])
+        slots.append((info["requests"], info["hits"]))
+    return slots
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_course_sums_the_slots(compiled: bool) -> None:
+    env = gymnasium.make("CrawlNCIS-v0", **ARGUMENTS)
+    env.reset(seed=5)
+    policy = policies.make("GreedyNCIS", env)
+    plain = Plain(policy)
+    found = course(env, policy if compiled else plain, 5, every=3)
+    assert plain.taught == (0 if compiled else 48)
+    slots = naive(5)
+    assert len(slots) == 48 + 1
+    np.testing.assert_array_equal(found.crawl, 3 * np.arange(17))
+    np.testing.assert_allclose(found.time[[4, 12, 16]], [3.0, 6.0, 9.0])
+    for position, count in enumerate(found.crawl):
+        assert found.requests[position] == sum(requests for requests, _ in slots[:count])
+        assert found.hits[position] == sum(hits for _, hits in slots[:count])
+    share = found.accuracy(6)
+    assert np.isnan(share[:2]).all()
+    hits, requests = (sum(slot[k] for slot in slots[9:15]) for k in (1, 0))
+    assert share[5] == hits / requests
+
+
+def test_freshness_looks_back_on_whole_windows() -> None:
+    steps = np.arange(5)
+    sums = Course(2 * steps, *(float(k) * steps**2 for k in (1, 4, 2, 8, 4)))
+    np.testing.assert_allclose(sums.freshness(4)[2:], 2.0)
+    np.testing.assert_allclose(sums.accuracy(2)[1:], 0.5)
+    for window in (0, 1, 3):
+        with pytest.raises(ValueError, match=f"multiple of 2 crawls, got {window}"):
+            sums.accuracy(window)

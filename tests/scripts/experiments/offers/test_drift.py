@@ -1,0 +1,105 @@
+"""The experiment on drift: its strategies are those of other experiments where both have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crawl_envs.evaluation import Row
+from crawl_envs.worlds.offers.log import play_rates
+from scripts.experiments.offers import drift as experiment
+from scripts.experiments.offers.setup import runs as offer_runs
+from scripts.experiments.offers.setup.runs import HISTORY, OWN, PREDICTED, TRUTH, Freshness, Run
+from tests.scripts.experiments.ncis.smoothed_rates import predict_by_history
+
+SIZE = {"budget": 0.1, "num_offers": 300, "days": [4, 3]}
+RUN = Run(2, 300, 4, 3)
+
+
+@pytest.fixture(autouse=True)
+def predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    predict_by_history(monkeypatch)
+    experiment.plans.cache_clear()
+
+
+def means(found: Freshness) -> dict[str, float]:
+    return {
+        "click_freshness": float(np.nanmean(found.click)),
+        "offer_freshness": float(found.offer.mean()),
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "label", "other"),
+    [
+        (TRUTH, "lambda", "lambda_true"),
+        (PREDICTED, "lambda", "lambda_ml"),
+        (HISTORY, "lambda", "lambda_h"),
+        (OWN, "lambda", "lambda_own"),
+        (PREDICTED, "KAB5", "KAB5"),
+        (PREDICTED, "KAB5 gain", "KAB5 gain"),
+        (PREDICTED, "even mixture", "even mixture"),
+    ],
+)
+def test_same_as_elsewhere(source: str, label: str, other: str) -> None:
+    found = experiment.played(2, label=label, source=source, **SIZE)
+    assert found == means(offer_runs.play(RUN, other, 0.1)[0])
+
+
+def test_stale_rates_are_those_of_day_0() -> None:
+    log = offer_runs.log_of(RUN)
+    for source, fresh in ((experiment.STALE_TRUTH, TRUTH), (experiment.STALE_PREDICTED, PREDICTED)):
+        first = offer_runs.believed(RUN, fresh, 0)
+        rates = offer_runs.crawl_rates("lambda", first, 30.0)
+        days = play_rates(log, lambda day, world, rates=rates: rates, 2)
+        found = experiment.played(2, label="lambda", source=source, **SIZE)
+        assert found == means(offer_runs.counted(RUN, days))
+        weights = experiment.weights_of(RUN, source)
+        assert weights.shape == (7, 300)
+        assert np.array_equal(weights[6], first.click.astype(np.float32))
+
+
+def test_own_crawls_bring_in_what_was_found() -> None:
+    """Rates differ from those of the full log, the weights of the rewards do not."""
+    found = experiment.played(2, label=experiment.KAB5, source=OWN, **SIZE)
+    logged = experiment.played(2, label=experiment.KAB5, source=HISTORY, **SIZE)
+    assert found != logged
+    own = experiment.weights_of(RUN, OWN)
+    assert np.array_equal(own, experiment.weights_of(RUN, HISTORY))
+
+
+def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    class Remembering(offer_runs.BanditChooser):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)  # type: ignore[arg-type]
+            kept.append(self)
+
+    monkeypatch.setattr(experiment, "BanditChooser", Remembering)
+    for label in (experiment.MIXTURE, experiment.MOSTLY):
+        experiment.played(2, label=label, source=PREDICTED, **SIZE)
+    assert np.array(kept[0].chances) == pytest.approx(0.2)
+    assert np.array(kept[1].chances) == pytest.approx(0.2)
+    assert sum(kept[0].rewards) > 0.0
+    assert experiment.CHOICES[experiment.MOSTLY].kinds.count("lambda") == 4
+
+
+def test_gains_and_picture(tmp_path: Path) -> None:
+    levels = {"lambda": 0.8, "KAB5": 0.9, "even mixture": 0.6}
+    rows = [
+        Row("", setting, label, seed, metric, value + 0.01 * seed)
+        for setting in experiment.settings_of(*experiment.SOURCES)
+        for label, value in levels.items()
+        for seed in (0, 1)
+        for metric in experiment.GAINS
+    ]
+    derived = experiment.derive(rows)
+    found = {row[2:5]: row.value for row in derived if row.setting == "truth, 10%"}
+    assert found["KAB5", 0, "click_gain"] == pytest.approx(0.125)
+    assert found["even mixture", 1, "offer_gain"] == pytest.approx(0.61 / 0.81 - 1.0)
+    assert not [row for row in derived if row.policy == "lambda"]
+    experiment.plot([*rows, *derived], tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from crawl_envs.evaluation import Row
+from scripts.reporting.verdicts import Level, Range, Trend, judge
+
+
+def rows(**values: list[float]) -> list[Row]:
+    return [
+        Row("id", "m=2", policy, seed, "accuracy", value)
+        for policy, series in values.items()
+        for seed, value in enumerate(series)
+    ]
+
+
+LOW = [0.50, 0.70, 0.60, 0.80]
+HIGH = [0.52, 0.73, 0.62, 0.83]
+OPEN = [0.52, 0.69, 0.57, 0.82]
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"), [(HIGH, "yes"), (LOW, "open"), (OPEN, "open"), ([0.1] * 4, "no")]
+)
+def test_above_asks_for_an_interval_above_zero(first: list[float], answer: str) -> None:
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
+    assert (verdict.holds, verdict.claim) == (answer, "A > B")
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"), [(HIGH, "yes"), (LOW, "yes"), (OPEN, "yes"), ([0.1] * 4, "no")]
+)
+def test_not_below_asks_for_no_more_than_the_interval(first: list[float], answer: str) -> None:
+    trend = Trend("A", "not below", "B", ("m=2",), "x")
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [trend])
+    assert (verdict.holds, verdict.claim) == (answer, "A not below B")
+
+
+@pytest.mark.parametrize(("margin", "answer"), [(0.04, "yes"), (0.025, "open"), (0.001, "no")])
+def test_about_asks_for_an_interval_within_the_margin(margin: float, answer: str) -> None:
+    trend = Trend("A", "about", "B", ("m=2",), "x", margin)
+    [verdict] = judge(rows(A=HIGH, B=LOW), "accuracy", [trend])
+    assert verdict.holds == answer
+    assert verdict.measured == pytest.approx(0.025)
+
+
+def test_levels_and_settings_without_rows() -> None:
+    expected = [
+        Level("m=2", "A", 0.651, 0.002, "x"),
+        Level("m=2", "A", 0.66, 0.002, "x"),
+        Level("m=9", "A", 0.66, 0.002, "x"),
+        Trend("A", "above", "B", ("m=9",), "x"),
+    ]
+    verdicts = judge(rows(A=LOW, B=HIGH), "accuracy", expected)
+    assert [verdict.holds for verdict in verdicts] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [(0.4, 0.9, "yes"), (0.6, 0.9, "open"), (0.9, 1.0, "no"), (float("-inf"), 0.3, "no")],
+)
+def test_a_range_asks_for_an_interval_within(low: float, high: float, answer: str) -> None:
+    [verdict] = judge(rows(A=LOW), "accuracy", [Range("A", low, high, ("m=2", "m=9"), "x")])
+    assert (verdict.holds, verdict.measured) == (answer, pytest.approx(0.65))
+    assert "A in [" in verdict.claim
+
+
+def test_one_repetition_tells_no_range() -> None:
+    [verdict] = judge(rows(A=[0.5]), "accuracy", [Range("A", 0.0, 1.0, ("m=2",), "x")])
+    assert verdict.holds == "open"
+
+
+def test_another_metric_is_scored_and_named() -> None:
+    other = [row._replace(metric="rate", value=2.0 * row.value) for row in rows(A=LOW, B=LOW)]
+    expected = [
+        Level("m=2", "A", 1.3, 1e-9, "x", "rate"),
+        Trend("A", "about", "B", ("m=2",), "x", 0.1, "rate"),
+        Range("A", 0.8, 1.8, ("m=2",), "x", "rate"),
+        Level("m=2", "A", 0.65, 1e-9, "x"),
+    ]
+    verdicts = judge([*rows(A=LOW, B=HIGH), *other], "accuracy", expected)
+    assert [verdict.holds for verdict in verdicts] == ["yes"] * 4
+    assert [verdict.claim.endswith("(rate)") for verdict in verdicts] == [True, True, True, False]

@@ -1,0 +1,190 @@
+"""The month at full size, on a small one: it plays what elsewhere is played from a log."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import threading
+import time
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.progress import Progress
+from typer.testing import CliRunner
+
+from agents.predictors import TASKS
+from crawl_envs.instances.market import market
+from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.worlds.offers.log import play_rates, record
+from scripts.timing import offers_scale
+from scripts.timing.offers_scale import Figure
+
+
+@pytest.mark.parametrize("label", offers_scale.STRATEGIES)
+def test_same_as_on_a_log(label: str) -> None:
+    log = record(market(250, seed=0, bandwidth=25.0), 3, 0, keep_events=True)
+    strategy = offers_scale.STRATEGIES[label]
+    days = play_rates(log, lambda day, world: strategy(log.book(day), 25.0), 0)
+    found = {figure.what: figure.value for figure in offers_scale.played(label, 250, 3)}
+    right = sum(day.hits for day in days) / sum(day.clicks for day in days)
+    assert found["clicks that saw the true price"] == right
+    fresh = np.mean([day.fresh for day in days])
+    assert found["offers fresh at midnight"] == pytest.approx(fresh, abs=1e-12)
+    parts = [value for name, value in found.items() if name in PARTS]
+    assert len(parts) == len(PARTS)
+    assert 0.0 < sum(parts) <= found["total"]
+    assert 0.03 < found["peak memory"] < 100.0
+
+
+PARTS = (
+    "market",
+    "history, first day and book",
+    "solve",
+    "choose",
+    "other steps",
+    "last steps of days, next day and book",
+)
+
+
+def test_steps_of_the_environment() -> None:
+    mean, median = offers_scale.stepped(200, 1)
+    assert (mean.what, median.what, mean.unit) == ("mean step", "median step", "ms")
+    assert 0.0 < median.value < 1000.0
+    assert mean.days == 1
+
+
+def test_predictions_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Predictor:
+        def predict(self, book: OfferBook) -> None:
+            asked.append((book.day, book.clicks_30.size))
+
+    monkeypatch.setattr(offers_scale, "load", lambda name: dict.fromkeys(TASKS, Predictor()))
+    *tasks, total, memory = offers_scale.predicted("some", 120)
+    assert asked == 3 * [(0, 120)]
+    assert tuple(figure.what for figure in tasks) == TASKS
+    assert total.value == pytest.approx(sum(figure.value for figure in tasks))
+    assert memory.unit == "GB"
+
+
+def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    figures = [offers_scale.Figure("a run", 10, 2, "total", 1.5, "s")]
+    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: figures if quick else [])
+    done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    [row] = csv.DictReader((tmp_path / "scale.csv").read_text("utf-8").splitlines())
+    assert row == {
+        "run": "a run",
+        "offers": "10",
+        "days": "2",
+        "what": "total",
+        "value": "1.5",
+        "unit": "s",
+    }
+    assert (
+        "scripts.timing.offers_scale" in json.loads((tmp_path / "made.json").read_text())["command"]
+    )
+
+
+def test_everything_is_measured_after_a_short_one_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def alone(task: partial[list[Figure]]) -> list[Figure]:
+        asked.append((task.func.__name__, *task.args))
+        return [Figure(str(task.args[0]), 1, 1, "total", 1.0, "s")]
+
+    monkeypatch.setattr(offers_scale, "alone", alone)
+    with Progress(disable=True) as bar:
+        figures = offers_scale.measure(True, bar)
+        [row] = bar.tasks
+    half = len(asked) // 2
+    assert [one[:2] for one in asked[: half - 1]] == [one[:2] for one in asked[half:-1]]
+    assert [figure.run for figure in figures] == [str(one[1]) for one in asked[half:]]
+    assert (row.completed, row.total) == (len(asked), len(asked))
+
+
+def pid() -> list[Figure]:
+    return [Figure("", 0, 0, "", float(os.getpid()), "")]
+
+
+def sleep(path: Path) -> list[Figure]:
+    path.write_text(str(os.getpid()))
+    time.sleep(60.0)
+    return []
+
+
+def test_tasks_have_processes_of_their_own() -> None:
+    numbers = {offers_scale.alone(pid)[0].value for _ in range(2)} | {float(os.getpid())}
+    assert len(numbers) == 3
+
+
+def refuse() -> list[Figure]:
+    raise ValueError("offers must be more")
+
+
+def die() -> list[Figure]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def test_what_goes_wrong_there_is_told_here() -> None:
+    with pytest.raises(ValueError, match="offers must be more"):
+        offers_scale.alone(refuse)
+    with pytest.raises(BrokenProcessPool, match="a process ended without an answer"):
+        offers_scale.alone(die)
+
+
+def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
+    """Both hear it where keys are pressed; the other one does not mind, and is killed."""
+    note, start = tmp_path / "pid", time.monotonic()
+
+    def interrupt() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.02)
+        os.kill(int(note.read_text()), signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(int(note.read_text()), 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        offers_scale.alone(partial(sleep, note))
+    assert time.monotonic() - start < 30.0
+    thread.join(1.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "files"),
+    [
+        ("measure", "stopped; nothing was written", []),
+        ("check_folder", "stopped; nothing was written", []),
+        ("write_made", "stopped while writing; {} may lack files of this run", ["scale.csv"]),
+        (
+            *("show", "stopped while writing; {} may lack files of this run"),
+            ["made.json", "scale.csv"],
+        ),
+    ],
+)
+def test_an_interrupt_anywhere_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, message: str, files: list[str]
+) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: [])
+    monkeypatch.setattr(offers_scale, where, lambda *words, **more: interrupted())
+    done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 130, done.output
+    assert done.output.splitlines()[-1] == message.format(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files

@@ -1,0 +1,143 @@
+"""The command that trains predictors, on a market as small as they come."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import scripts.training.train_predictors
+from agents import predictors
+from agents.predictors import FEATURES, TASKS, saving
+from agents.predictors.predictor import Predictor
+from crawl_envs.instances.market import market
+from crawl_envs.worlds.offers.log import record
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    sizes = {"offers": 400, "days": 20, "per_day": 200}
+    monkeypatch.setattr(scripts.training.train_predictors, "QUICK", sizes)
+    settings = {
+        "network": {"epochs": 1, "hidden": (8,), "threads": 1},
+        "trees": {"trees": 10, "threads": 1},
+    }
+    monkeypatch.setattr(scripts.training.train_predictors, "QUICK_SETTINGS", settings)
+
+
+def run(*arguments):
+    return CliRunner().invoke(
+        scripts.training.train_predictors.app, [str(one) for one in arguments]
+    )
+
+
+@pytest.mark.parametrize("model", predictors.MODELS)
+def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
+    out = tmp_path / "out"
+    result = run("--quick", "--model", model, "--seed", 2, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "0.949 (0.006)" in result.output
+    assert sorted(path.name for path in out.iterdir()) == [
+        "auc.csv",
+        "click.npz",
+        "impression.npz",
+        "made.json",
+        "price.npz",
+    ]
+    with (out / "auc.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    pairs = [(task, features) for task in TASKS for features in FEATURES]
+    assert [(row["task"], row["features"]) for row in rows] == pairs
+    assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
+    made = json.loads((out / "made.json").read_text())
+    assert made["offers"] == 400
+    assert made["examples"]["test"] == 7 * 400
+    book = record(market(300, seed=5), 3, 5).book(2)
+    for task, predictor in predictors.load(out).items():
+        assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
+        assert np.isfinite(predictor.predict(book)).all()
+    again = run("--quick", "--model", model, "--out", out)
+    assert again.exit_code == 1
+    assert "out must hold no predictors yet" in again.output
+    assert saving.made(out) == made
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "forest"], "model must be one of network, trees, got 'forest'"),
+        (["--offers", "0"], "num_offers must be an integer >= 1, got 0"),
+        (["--days", "2"], "num_days must be an integer >= 3, got 2"),
+        (["--per-day", "0"], "per_day must be an integer >= 1, got 0"),
+        (["--share", "1.5"], "share must lie in [0, 1], got 1.5"),
+        (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
+    result = run(*arguments, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.output.strip().endswith(f"error: {message}")
+    assert not (tmp_path / "out" / "made.json").exists()
+
+
+def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
+    bad = run("--quick", "--offers", 0, "--out", tmp_path / "bad")
+    assert bad.exit_code == 1
+    assert "num_offers must be an integer >= 1, got 0" in bad.output
+    out = tmp_path / "out"
+    done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)
+    assert done.exit_code == 0, done.output
+    made = saving.made(out)
+    assert (made["offers"], made["days"], made["per_day"]) == (300, 22, 200)
+
+
+def test_quick_runs_have_a_folder_of_their_own(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(
+        scripts.training.train_predictors,
+        "train_all",
+        lambda out, rows, **more: asked.append(str(out)),
+    )
+    for words in ([], ["--quick"], ["--quick", "--model", "trees"]):
+        assert run(*words).exit_code == 0
+    folders = ["predictors-network", "predictors-network-quick", "predictors-trees-quick"]
+    assert asked == [f"runs/{name}" for name in folders]
+
+
+def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatch):
+    """It comes while the fifth predictor is measured: the third is the first that is kept."""
+    measured, left = scripts.training.train_predictors.measured, iter(range(4))
+
+    def interrupted(*arguments):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    monkeypatch.setattr(scripts.training.train_predictors, "measured", interrupted)
+    out = tmp_path / "out"
+    done = run("--quick", "--model", "trees", "--out", out)
+    assert done.exit_code == 130
+    assert done.output.splitlines()[-1] == (
+        f"stopped after 4 of 9 predictors; {out} holds auc.csv, price.npz, but no made.json"
+    )
+    assert sorted(path.name for path in out.iterdir()) == ["auc.csv", "price.npz"]
+    assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4
+    assert Predictor.load(out / "price.npz").task == "price"
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"there is no made\.json"):
+        predictors.load(out)
+
+
+def test_an_interrupt_while_logging_says_that_nothing_was_measured(tiny, tmp_path, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scripts.training.train_predictors, "record", interrupted)
+    done = run("--quick", "--out", tmp_path / "out")
+    assert done.exit_code == 130
+    assert done.output.splitlines()[-1] == "stopped; nothing was measured"
+    assert not list((tmp_path / "out").iterdir())
