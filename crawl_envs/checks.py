@@ -187,7 +187,7 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
         and isinstance(policy, CompilablePolicy)
         and isinstance(core.lanes, Lanes)
     ):
-        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        form = policy.compile(core.problem, core.num_slots(), core.rng())
         if isinstance(form, CompiledIndex) or not core.lanes.mortal:
             lanes = core.lanes
             rollout = simulate(

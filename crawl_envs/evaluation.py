@@ -104,7 +104,7 @@ def simulate(
         raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
     check_events(instance, horizon, requests, tape)
     _check_crawls(instance, slots)
-    form = policy.compile(instance.problem(), slots, generator(roots(seed).coins, 0))
+    form = policy.compile(instance.problem(), slots, generator(roots(seed).rng, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
     return play_form(Episode(instance, horizon, seed, tape, penalty, requests), form, slots)
@@ -198,7 +198,7 @@ def play(
         and core.lanes.in_rollouts
     ):
         _check_crawls(core.instance, core.num_slots())
-        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        form = policy.compile(core.problem, core.num_slots(), core.rng())
         if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
             return play_form(_episode(core, seed), form, core.num_slots()).ledger
     observation, _ = env.reset(seed=seed)

@@ -1,6 +1,6 @@
 """Benchmark: policies on the same events in several settings; tables, rows and pictures.
 
-Writes rows.parquet, rows.csv, summary.csv, made.json and a picture per setting. Pages with
+Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. Pages with
 fragments (quality, random) are played in CrawlLongevity-v0 and judged by the divergence of copies,
 of which less is better.
 """
@@ -28,7 +28,7 @@ from scripts.reporting.comparisons import (
     compare,
     policy_factories,
 )
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 
 SETTINGS = "uniform,noisy,garden-handbook"
@@ -160,7 +160,9 @@ def main(
     with plain_interrupt(f"stopped; {folder} keeps what was done, to go on with by --resume"):
         run(played, count, store, processes, console)
     report(compared, store, folder, console)
-    write_made(folder / "made.json", "scripts.benchmark", store.seconds, rows=len(store.rows))
+    write_provenance(
+        folder / "provenance.json", "scripts.benchmark", store.seconds, rows=len(store.rows)
+    )
     console.print(f"\n{store.seconds:.0f} s on {processes} workers -> {folder}")
 
 

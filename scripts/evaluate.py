@@ -6,7 +6,7 @@ are those of its training; agents whose network scores page by page take any num
 --env-arg num_pages=1000 --env-arg bandwidth=1000.
 
 The folder gets rows.parquet and rows.csv (all metrics, episode by episode; seed i there is the
-seed 1,000,000 + i of the environment), standings.csv, standings.png and made.json.
+seed 1,000,000 + i of the environment), standings.csv, standings.png and provenance.json.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crawl_envs.evaluation import Row, summarize
 from scripts.reporting import tables
 from scripts.reporting.cli import plain_interrupt
 from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.training.contest import Contest, contest_of, entrant_of
 from scripts.training.options import at_least, default_folder, named_values, one_line_errors
@@ -146,7 +146,9 @@ def main(
         with plain_interrupt(stopped):
             run([setting], episodes, store, processes, Console(stderr=True))
         report(setting, store, entrant.label, told, folder)
-        write_made(folder / "made.json", "scripts.evaluate", store.seconds, rows=len(store.rows))
+        write_provenance(
+            folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)
+        )
         tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 

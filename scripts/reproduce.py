@@ -28,7 +28,7 @@ from scripts.reporting.experiment import (
     settings_of,
     with_derived,
 )
-from scripts.reporting.rows import base, check_folder, write_csv, write_made
+from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.verdicts import Level, Verdict
 
@@ -133,7 +133,7 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
             played = run(settings, job.repetitions, store, job.workers, console)
         if played:
             made = {"workers": job.workers, "rows": len(store.rows)}
-            write_made(folder / "made.json", "scripts.reproduce", store.seconds, **made)
+            write_provenance(folder / "provenance.json", "scripts.reproduce", store.seconds, **made)
         else:
             console.print(
                 "All rows were there, and one per label was checked; --fresh starts anew."

@@ -2,7 +2,7 @@
 
 Ratios and not seconds are compared with their floors, since machines differ; see
 :mod:`scripts.timing.turns` for how they are taken. Written are ``speed.csv`` (ratios, speeds and
-the parts of a step), ``growth.csv``, ``made.json`` (the machine) and ``speed.png``.
+the parts of a step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 from scripts.timing.contests import (
     COLD_START_LIMIT,
@@ -244,8 +244,8 @@ def main(quick: Quick = False, out: Out = None) -> None:
         figures, grown, core = measure(quick, Console(stderr=True))
     write(folder, figures, grown)
     about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load}
-    write_made(
-        folder / "made.json",
+    write_provenance(
+        folder / "provenance.json",
         "scripts.speed",
         time.perf_counter() - start,
         instance=INSTANCE,

@@ -9,7 +9,7 @@ environment are played once, so that the progress bar can show the level to reac
 OUT. Another form of action is an argument of the environment: --env-arg action=scores.
 
 OUT gets the agent, its config.json and curve, standings.csv (its mean rewards beside the others'),
-rows.csv (the same seed by seed), two pictures, and made.json.
+rows.csv (the same seed by seed), two pictures, and provenance.json.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.evaluation import Row
 from scripts.reporting import tables
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.training.jobs import Builder, Job
 from scripts.training.options import (
     at_least,
@@ -141,7 +141,7 @@ def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: l
         own = agent_rows(build, job, episodes)
     report(job, own, others, out, episodes)
     seconds = time.perf_counter() - begun
-    write_made(out / "made.json", "scripts.train", seconds, used=job.used())
+    write_provenance(out / "provenance.json", "scripts.train", seconds, used=job.used())
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -99,6 +99,6 @@ def assert_same_future(one, other, count=8, seed=3):
     assert_same(play(one, actions), play(other, actions))
     assert one.ledger() == other.ledger()
     assert_same(one.last_log()._asdict(), other.last_log()._asdict())
-    assert_same(one.coins().random(3), other.coins().random(3))
+    assert_same(one.rng().random(3), other.rng().random(3))
     assert_same(one.reset(), other.reset())
     assert_same(play(one, actions), play(other, actions))

@@ -54,10 +54,10 @@ def play_all(
     instance = arguments.draw(seed)
     slots = arguments.slots_of(instance.bandwidth)
     episode = Episode(instance, arguments.horizon, seed, requests=False)
-    problem, coins = instance.problem(), np.random.default_rng(0)
+    problem, rng = instance.problem(), np.random.default_rng(0)
     fresh = [
         play_form(
-            episode, candidate_policy(candidate).compile(problem, slots, coins), slots
+            episode, candidate_policy(candidate).compile(problem, slots, rng), slots
         ).freshness
         for candidate in candidates
     ]
@@ -77,7 +77,7 @@ def _play_believers(
     fresh = []
     for candidate in candidates:
         policy = believer(candidate, env)
-        form = policy.compile(core.problem, core.num_slots(), core.coins())
+        form = policy.compile(core.problem, core.num_slots(), core.rng())
         fresh.append(play_form(episode, form, core.num_slots()).freshness)
     env.close()
     return np.array(fresh)

@@ -26,7 +26,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 def names() -> tuple[str, ...]:
     """Return the names of the predictors that come with the package, in alphabetical order."""
-    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/made.json")))
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/provenance.json")))
 
 
 def load(folder_or_name: str | Path) -> dict[str, Predictor]:

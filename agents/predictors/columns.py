@@ -11,7 +11,7 @@ from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     HISTORY_FEATURES,
     METADATA_FEATURES,
-    OfferBook,
+    OfferFeatures,
 )
 
 FloatColumns = NDArray[np.float32]
@@ -64,7 +64,7 @@ def keep(columns: Columns, features: str) -> Columns:
 
 
 def columns_of(
-    book: OfferBook, features: str = "both", pages: NDArray[np.int64] | None = None
+    book: OfferFeatures, features: str = "both", pages: NDArray[np.int64] | None = None
 ) -> Columns:
     """Return the columns of a book.
 

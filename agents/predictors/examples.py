@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from agents.predictors import FEATURES, TASKS
 from agents.predictors.columns import Columns, columns_of
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 
 BoolArray = NDArray[np.bool_]
 PageArray = NDArray[np.int64]
-Sample = Callable[[OfferBook, np.random.Generator], PageArray]
+Sample = Callable[[OfferFeatures, np.random.Generator], PageArray]
 """What picks the pages of a day, sorted and without repeats, from the book of that day alone."""
 
 TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 153, 9, 91
@@ -37,7 +37,7 @@ class Log(Protocol):
     def num_pages(self) -> int:
         """Return the number of offers, m."""
 
-    def book(self, day: int, /) -> OfferBook:
+    def book(self, day: int, /) -> OfferFeatures:
         """Return what is known when the day begins."""
 
     def labels(self, day: int, /) -> Any:
@@ -127,7 +127,7 @@ class UniformSample:
     def __post_init__(self) -> None:
         whole("per_day", self.per_day, 1)
 
-    def __call__(self, book: OfferBook, rng: np.random.Generator) -> PageArray:
+    def __call__(self, book: OfferFeatures, rng: np.random.Generator) -> PageArray:
         """Return the pages of a day, sorted."""
         count = len(book.change_frequency)
         return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
@@ -155,7 +155,7 @@ class ClickWeightedSample:
         if real("share", self.share, least=0.0) > 1.0:
             raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
 
-    def __call__(self, book: OfferBook, rng: np.random.Generator) -> PageArray:
+    def __call__(self, book: OfferFeatures, rng: np.random.Generator) -> PageArray:
         """Return the pages of a day, sorted."""
         by_clicks = round(self.per_day * self.share)
         pages = weighted_draw(book.clicks_30.astype(np.float64), by_clicks, rng)

@@ -8,7 +8,7 @@ from pathlib import Path
 from agents.predictors.predictor import Predictor
 from agents.predictors.saving import check_tasks, load
 from crawl_envs.types import Tracker
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from policies.offers.rates import OfferRates
 
 
@@ -32,7 +32,7 @@ class PredictedRates:
         check_tasks(predictors)
         self.predictors = dict(predictors)
         self._day: int | None = None
-        self._kept: dict[int, tuple[OfferBook, OfferRates]] = {}
+        self._kept: dict[int, tuple[OfferFeatures, OfferRates]] = {}
 
     def __call__(self, tracker: Tracker) -> OfferRates:
         """Return the rates of the day's book.
@@ -52,7 +52,7 @@ class PredictedRates:
             self._kept[id(book)] = book, self._rates(book)
         return self._kept[id(book)][1]
 
-    def _rates(self, book: OfferBook) -> OfferRates:
+    def _rates(self, book: OfferFeatures) -> OfferRates:
         """Return the rates of a book, arrays that nobody can write to."""
         rates = OfferRates(
             click=self.predictors["click"].predict(book),

@@ -19,7 +19,7 @@ from agents.predictors.examples import Examples, check_word
 from agents.predictors.model import Model, Report, Table
 from agents.predictors.stored import FORMAT, HEADER, check_stored, read_stored
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 
 FloatArray = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class Predictor:
         """
         return self._of_columns(examples.columns)
 
-    def predict(self, book: OfferBook) -> FloatArray:
+    def predict(self, book: OfferFeatures) -> FloatArray:
         """Return the probabilities for the day that a book begins, (m,) float64 in (0, 1).
 
         Raises:

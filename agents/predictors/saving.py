@@ -1,4 +1,4 @@
-"""Folders of trained predictors: one file per task, and ``made.json``, which says how."""
+"""Folders of trained predictors: one file per task, and ``provenance.json``, which says how."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from agents.predictors import SHIPPED, TASKS, names
 from agents.predictors.predictor import Predictor
 
-MADE = "made.json"
+MADE = "provenance.json"
 
 
 def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[
     _write(text, folder)
 
 
-def write_made(folder: str | Path, made: Mapping[str, Any]) -> None:
+def write_provenance(folder: str | Path, made: Mapping[str, Any]) -> None:
     """Write how predictors were made, beside their files in a folder: it makes them loadable.
 
     Raises:

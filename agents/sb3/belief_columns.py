@@ -61,7 +61,7 @@ class BeliefColumns(VecEnvWrapper):
             problem = self._core.lanes[lane].problem
             found = self.belief.beliefs(lane)
             cycle = problem.num_pages / problem.bandwidth
-            rows = found["evidence"], found["strikes"], cycle * found["change_rate"]
+            rows = found["evidence"], found["expected_changes"], cycle * found["change_rate"]
             self._columns[lane] = np.minimum(np.stack(rows, axis=-1), HIGHEST)
         return np.concatenate([observations, self._columns], axis=-1)
 

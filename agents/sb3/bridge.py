@@ -90,9 +90,9 @@ class Lane:
         """Return what truly happened since the episode began."""
         return self._vector.ledger(self._number)
 
-    def coins(self) -> np.random.Generator:
+    def rng(self) -> np.random.Generator:
         """Return a fresh generator for the random choices of the current episode."""
-        return self._vector.coins(self._number)
+        return self._vector.rng(self._number)
 
     def declare(self, change_rate: ArrayLike) -> None:
         """Say what change rates are believed, for the budget of the next step."""
@@ -290,9 +290,9 @@ class CrawlVecEnv(VecEnv):
         """Return what the last step, or reset, taught the tracker of a lane."""
         return self.vector.last_log(lane)
 
-    def coins(self, lane: int) -> np.random.Generator:
+    def rng(self, lane: int) -> np.random.Generator:
         """Return a fresh generator for the random choices of a lane's current episode."""
-        return self.vector.coins(lane)
+        return self.vector.rng(lane)
 
     def declare(self, change_rate: ArrayLike, lane: int) -> None:
         """Say what change rates are believed in a lane, for the budget of the next step."""

@@ -18,7 +18,7 @@ from crawl_envs.types import CrawlLog, Ledger, Tracker
 from crawl_envs.worlds.lanes import Episodes
 
 
-class LaneReader:
+class LaneAccess:
     """The part of an environment that reads its lanes.
 
     Policies that are bound to an environment use nothing else of it.
@@ -104,9 +104,9 @@ class LaneReader:
         """Return what truly happened in a lane since its episode began."""
         return self.lanes.ledger(lane)
 
-    def coins(self, lane: int = 0) -> np.random.Generator:
+    def rng(self, lane: int = 0) -> np.random.Generator:
         """Return a fresh generator for the random choices of a lane's current episode."""
-        return self.lanes.coins(lane)
+        return self.lanes.rng(lane)
 
     def num_slots(self, lane: int = 0) -> int:
         """Return the number of crawls that the budget of a lane's episode allows."""

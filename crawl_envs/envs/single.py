@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import Env
 from gymnasium.error import ResetNeeded
 
-from crawl_envs.envs.lane_access import LaneReader
+from crawl_envs.envs.lane_access import LaneAccess
 from crawl_envs.envs.rendering import RENDERING, PictureArray
 from crawl_envs.spaces.observations import ObservationArray, observation_space
 from crawl_envs.spaces.rewards import Objective
@@ -21,7 +21,7 @@ SingleEnv: TypeAlias = Env[ObservationArray, Any]
 """Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
 
 
-class CrawlEnv(LaneReader, SingleEnv):
+class CrawlEnv(LaneAccess, SingleEnv):
     """One crawling environment.
 
     Args:
@@ -98,7 +98,7 @@ class CrawlEnv(LaneReader, SingleEnv):
         return info
 
     def render(self) -> str | PictureArray | None:
-        """Return the environment as the render mode says; see :meth:`LaneReader.frame`."""
+        """Return the environment as the render mode says; see :meth:`LaneAccess.frame`."""
         return self.frame()
 
     # What policies, oracles and tests read

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from crawl_envs.envs.lane_access import LaneReader
+from crawl_envs.envs.lane_access import LaneAccess
 from crawl_envs.envs.rendering import RENDERING, RenderMode
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.spaces.observations import ObservationArray, batched, observation_space
@@ -25,7 +25,7 @@ NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
 """Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
 
 
-class CrawlVectorEnv(LaneReader, NativeVectorEnv):
+class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     """N crawling environments that step together.
 
     Args:
@@ -167,7 +167,7 @@ class CrawlVectorEnv(LaneReader, NativeVectorEnv):
         return info
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a text or a picture per lane; see :meth:`LaneReader.frame`."""
+        """Return a text or a picture per lane; see :meth:`LaneAccess.frame`."""
         if self.render_mode is None:
             self.frame()  # warns
             return None

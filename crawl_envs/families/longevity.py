@@ -85,7 +85,7 @@ def _playing(
     return lanes, site.num_pages
 
 
-class FragmentReader:
+class FragmentAccess:
     """What oracles and tests read of an environment of fragments, beside what all have.
 
     ``lanes`` is the batch.
@@ -112,7 +112,7 @@ class FragmentReader:
         return sketches
 
 
-class CrawlLongevity(FragmentReader, CrawlEnv, SingleEnv):
+class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     """Pages made of fragments: the set-up of Olston and Pandey (2008).
 
     ## Description
@@ -278,7 +278,7 @@ class CrawlLongevity(FragmentReader, CrawlEnv, SingleEnv):
         super().__init__(self.make_lanes(1), paid, render_mode=render_mode)
 
 
-class CrawlLongevityVector(FragmentReader, FamilyVectorEnv, NativeVectorEnv):
+class CrawlLongevityVector(FragmentAccess, FamilyVectorEnv, NativeVectorEnv):
     """``num_envs`` lanes of :class:`CrawlLongevity` that step together, with the same arguments.
 
     Besides: those of :class:`FamilyVectorEnv`.

@@ -50,7 +50,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     | periodic | half: gamma gaps, shapes 20 to 50; half: only at hours of the day | mean rates |
     | deploys | a signal of all pages of a host at once; nearly none or all changed | mean rates |
     | shifting | rates redrawn once in 5 units, for half of the hosts in common | those at time 0 |
-    | misled | as ``noisy`` | precision and recall, half noise |
+    | corrupted | as ``noisy`` | precision and recall, half noise |
     | cold | as ``noisy``, with log-normal rates over three decades | the truth |
 
     A day of ``periodic`` is one unit of time, and pages with hours change in a fifth of it.
@@ -121,7 +121,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       it, as (time, bandwidth) pairs.
     - ``horizon`` (10.0): length of an episode in units of time.
     - ``instance`` ("uniform"): ``uniform``, ``partial``, ``noisy``, ``delayed``, ``sources``,
-      ``bing-like``, ``late``, ``bursty``, ``periodic``, ``deploys``, ``shifting``, ``misled`` or
+      ``bing-like``, ``late``, ``bursty``, ``periodic``, ``deploys``, ``shifting``, ``corrupted`` or
       ``cold``; those of ``CrawlHarmonic-v0`` serve too: ``mixed``, ``lambdacrawl``, and the
       path of an imported table of URLs, which ends in ``.parquet``; and ``quality`` and ``random``
       of ``CrawlLongevity-v0``, whose pages are fresh or stale here.
@@ -136,7 +136,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       "unit": "time" | "slots"}``.
     - ``num_sources`` (None): with ``instance="sources"``, how many, 2 to 15; by default 2. Between
       the first and the last, recall rises evenly and the rate of false signals by equal factors.
-    - ``corruption`` (None): with ``instance="misled"``, the share of what is told of signals that
+    - ``corruption`` (None): with ``instance="corrupted"``, the share of what is told of signals that
       is noise, in [0, 1]; by default 0.5.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``.

@@ -24,7 +24,7 @@ CRAWLS_PER_OFFER = 0.1
 """Crawls per day and offer where no bandwidth is given: the least budget of the paper's tables."""
 
 
-class OfferReader:
+class OfferAccess:
     """What oracles and tests read of an environment of offers, beside what all environments have.
 
     ``lanes`` is the batch.
@@ -53,7 +53,7 @@ class OfferReader:
         return events
 
 
-class CrawlOffers(OfferReader, CrawlEnv, SingleEnv):
+class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     """Shopping offers: the set-up of Han et al. (2020), with a market that is drawn.
 
     ## Description
@@ -186,7 +186,7 @@ class CrawlOffers(OfferReader, CrawlEnv, SingleEnv):
         super().__init__(self.make_lanes(1), Objective(reward, crawl_cost), render_mode=render_mode)
 
 
-class CrawlOffersVector(OfferReader, FamilyVectorEnv, NativeVectorEnv):
+class CrawlOffersVector(OfferAccess, FamilyVectorEnv, NativeVectorEnv):
     """``num_envs`` lanes of :class:`CrawlOffers` that step one after the other, same arguments.
 
     Besides: those of :class:`FamilyVectorEnv`.

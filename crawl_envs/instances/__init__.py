@@ -52,7 +52,7 @@ def generator_of(
     :class:`crawl_envs.instances.longevity.LongevitySet` for one of its LAWS, else a
     :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
     ``mixed`` and files have 0.2 for every page, those of LAWS 0.1, the others 100.
-    Without a number of sources, ``sources`` has two, the others have one. Only ``misled`` has a
+    Without a number of sources, ``sources`` has two, the others have one. Only ``corrupted`` has a
     ``corruption``, by default 0.5, and only LAWS have ``signals``, by default none.
 
     Raises:
@@ -74,7 +74,7 @@ def generator_of(
         bandwidth = CRAWLS_PER_PAGE * pages if recorded or name in OF_PAGES else BANDWIDTH
     rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
     travel = delay_of(delay, rate)
-    if corruption is not None and name != "misled":
+    if corruption is not None and name != "corrupted":
         raise ValueError(f"corruption must be None for instance {name!r}, got {corruption!r}")
     if name in SIGNALS:
         return Synthetic(name, pages, rate, steps, travel, num_sources)

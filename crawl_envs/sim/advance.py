@@ -80,7 +80,7 @@ def crawl_now(state: State, lane: int, number: int) -> None:
 
 
 @compiled(forceinline=True)
-def let_happen(state: State, lane: int) -> tuple[int, int]:
+def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     """Let the next event of the tape happen; there must be room to log a signal.
 
     Returns its code, and its kind, or NOTHING where it touched nothing.

@@ -51,27 +51,27 @@ def pop_pending(heap: Records, size: int) -> None:
     heap[hole].time, heap[hole].code = time, code
 
 
-class Agenda(NamedTuple):
+class IndexedHeap(NamedTuple):
     """When pages are due; among equal times the lowest page comes first.
 
     Attributes:
         due: when each page is due, inf for never, (m,).
-        heap: the pages that are due at all, the first of them at place 0, (m,).
+        pages: the pages that are due at all, the first of them at place 0, (m,).
         place: where each page stands in the heap, -1 where it does not, (m,).
         size: number of pages in the heap, (1,).
     """
 
     due: FloatArray
-    heap: IntArray
+    pages: IntArray
     place: IntArray
     size: IntArray
 
 
-def empty_agenda(num_pages: int) -> Agenda:
+def empty_heap(num_pages: int) -> IndexedHeap:
     """Return an agenda of ``num_pages`` pages of which none is due."""
-    return Agenda(
+    return IndexedHeap(
         due=np.full(num_pages, np.inf),
-        heap=np.zeros(num_pages, np.int64),
+        pages=np.zeros(num_pages, np.int64),
         place=np.full(num_pages, -1),
         size=np.zeros(1, np.int64),
     )
@@ -84,50 +84,50 @@ def comes_before(due: FloatArray, one: int, other: int) -> bool:
 
 
 @compiled(forceinline=True)
-def put(agenda: Agenda, page: int, hole: int) -> None:
+def put(heap: IndexedHeap, page: int, hole: int) -> None:
     """Fill a place of the heap with a page."""
-    agenda.heap[hole] = page
-    agenda.place[page] = hole
+    heap.pages[hole] = page
+    heap.place[page] = hole
 
 
 @compiled(forceinline=True)
-def settle(agenda: Agenda, page: int, hole: int) -> None:
+def sift(heap: IndexedHeap, page: int, hole: int) -> None:
     """Fill a hole of the heap with a page, or with others to make its right place one."""
-    due, heap, size = agenda.due, agenda.heap, agenda.size[0]
-    while hole > 0 and comes_before(due, page, heap[(hole - 1) // 2]):
-        put(agenda, heap[(hole - 1) // 2], hole)
+    due, pages, size = heap.due, heap.pages, heap.size[0]
+    while hole > 0 and comes_before(due, page, pages[(hole - 1) // 2]):
+        put(heap, pages[(hole - 1) // 2], hole)
         hole = (hole - 1) // 2
     while 2 * hole + 1 < size:
         child = 2 * hole + 1
-        if child + 1 < size and comes_before(due, heap[child + 1], heap[child]):
+        if child + 1 < size and comes_before(due, pages[child + 1], pages[child]):
             child += 1
-        if not comes_before(due, heap[child], page):
+        if not comes_before(due, pages[child], page):
             break
-        put(agenda, heap[child], hole)
+        put(heap, pages[child], hole)
         hole = child
-    put(agenda, page, hole)
+    put(heap, page, hole)
 
 
 @compiled(forceinline=True)
-def set_due(agenda: Agenda, page: int, time: float) -> None:
+def set_due(heap: IndexedHeap, page: int, time: float) -> None:
     """Let a page be due at another time, which may be infinite."""
-    agenda.due[page] = time
-    hole = agenda.place[page]
+    heap.due[page] = time
+    hole = heap.place[page]
     if math.isinf(time):
         if hole < 0:
             return
-        agenda.place[page] = -1
-        agenda.size[0] -= 1
-        if hole < agenda.size[0]:
-            settle(agenda, agenda.heap[agenda.size[0]], hole)
+        heap.place[page] = -1
+        heap.size[0] -= 1
+        if hole < heap.size[0]:
+            sift(heap, heap.pages[heap.size[0]], hole)
         return
     if hole < 0:
-        hole = agenda.size[0]
-        agenda.size[0] += 1
-    settle(agenda, page, hole)
+        hole = heap.size[0]
+        heap.size[0] += 1
+    sift(heap, page, hole)
 
 
 @compiled(forceinline=True)
-def first_due(agenda: Agenda) -> float:
+def first_due(heap: IndexedHeap) -> float:
     """Return when the first page is due, inf if none is."""
-    return float(agenda.due[agenda.heap[0]]) if agenda.size[0] > 0 else math.inf
+    return float(heap.due[heap.pages[0]]) if heap.size[0] > 0 else math.inf

@@ -10,7 +10,7 @@ from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
 
 
-class OwnLaw(Instance):
+class CustomEvents(Instance):
     """An instance that draws its own events: not Poisson, not independent, or not as told.
 
     Its change rate, recall and false-signal rate are what a tracker is told where parameters are

@@ -159,7 +159,7 @@ class State(NamedTuple):
         penalty: the penalty of each page's changes since ``last_crawl``, (N, M).
         crawl_alias: ALIAS, (N, A), from which the page of a random crawl is drawn.
         chances: probability that a signal is answered by a crawl, (N, A).
-        coins: the state of the generator of coins, (N, 4) words.
+        rng: the state of the generator of coins, (N, 4) words.
     """
 
     lanes: Records
@@ -181,7 +181,7 @@ class State(NamedTuple):
     penalty: FloatArray
     crawl_alias: Records
     chances: FloatArray
-    coins: UintArray
+    rng: UintArray
 
 
 FRESHNESS, HITS, REQUESTS, CRAWLS, PENALTY, DENIED, DECLARED = range(7)

@@ -31,7 +31,7 @@ class Roots(NamedTuple):
 
     instance: int
     tape: int
-    coins: int
+    rng: int
 
 
 def roots(seed: int) -> Roots:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
 
@@ -53,7 +53,7 @@ def check_events(
         "importance (the rate of requests; it may be scaled down), change_rate, "
         f"false_signal_rate and the horizon {horizon:g}"
     )
-    if isinstance(instance, OwnLaw):
+    if isinstance(instance, CustomEvents):
         check_expected(what, instance.expected_events(horizon, requests), MOST_HELD)
         return
     check_expected(what, float(event_rates(instance, requests).sum()) * horizon)

@@ -98,7 +98,7 @@ def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
         penalty=np.zeros((num_lanes, num_pages if increments.size else 0)),
         crawl_alias=np.zeros((num_lanes, rated), ALIAS),
         chances=np.zeros((num_lanes, rated)),
-        coins=np.zeros((num_lanes, 4), np.uint64),
+        rng=np.zeros((num_lanes, 4), np.uint64),
     )
 
 

@@ -14,7 +14,7 @@ class CompiledIndex(NamedTuple):
 
     ``value`` is a compiled function of the type ``crawl_envs.types.compiling.VALUE`` that does not
     decrease in elapsed time or in signals; ``parameters`` its table, one row per page, (m, P).
-    Signals that arrive within ``delay_window`` of a crawl of their page are not counted. ``heed``,
+    Signals that arrive within ``delay_window`` of a crawl of their page are not counted. ``signal_weight``,
     of the type ``crawl_envs.types.compiling.HEED``, says what each of the others counts, >= 0, by its
     source and by its age: the time from its page's last crawl to its arrival, infinite where that
     is not known. None counts each as 1.
@@ -23,10 +23,10 @@ class CompiledIndex(NamedTuple):
     value: Any
     parameters: FloatArray
     delay_window: float = 0.0
-    heed: Any = None
+    signal_weight: Any = None
 
 
-ANSWER_DUE = 1.0 - 1e-9
+RESPONSE_DUE = 1.0 - 1e-9
 """What an account of answered signals must hold for 1: sums of shares are rounded."""
 
 
@@ -73,11 +73,11 @@ class CompiledThresholds(NamedTuple):
 
     It is not bound to slots: crawls come when they are due, in the long run as many as the
     bandwidth allows. ``rules`` hold one after the other, in order of their starts, the first of
-    which is 0; ``coins`` is the seed, in [0, 2**64), of the choices between two thresholds.
+    which is 0; ``rng`` is the seed, in [0, 2**64), of the choices between two thresholds.
     """
 
     rules: tuple[ThresholdRule, ...]
-    coins: int
+    rng: int
 
 
 class RateRule(NamedTuple):
@@ -132,14 +132,14 @@ began later than at its last crawl was born since."""
 class CompiledLearner(NamedTuple):
     """A policy that learns while it crawls: crawl the alive page of the largest score.
 
-    ``meet``, ``learn``, ``hear`` and ``score`` are compiled functions of the types of these names
+    ``on_birth_or_death``, ``learn``, ``on_signal`` and ``score`` are compiled functions of the types of these names
     in :mod:`crawl_envs.types.compiling`; at every decision they are called in this order with ``memory``,
     as at the episode's start. Scores may be any finite numbers.
     """
 
-    meet: Any
+    on_birth_or_death: Any
     learn: Any
-    hear: Any
+    on_signal: Any
     score: Any
     memory: Memory
 
@@ -153,5 +153,5 @@ Compiled: TypeAlias = (
 class CompilablePolicy(Policy, Protocol):
     """A policy that can also run as compiled code."""
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices."""
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``rng`` for random choices."""

@@ -17,7 +17,7 @@ VALUE = types.FunctionType(
 )
 """Type of a crawl value: ``value(parameters, page, elapsed, signals)``."""
 
-HEED = types.FunctionType(
+SIGNAL_WEIGHT = types.FunctionType(
     types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
 )
 """Type of what one signal counts: ``heed(parameters, page, age, source)``."""
@@ -26,7 +26,9 @@ _TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
 MEMORY = (_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1])
 """Types of what a learner remembers; see :class:`crawl_envs.types.compiled_policies.Memory`."""
 
-MEET = types.FunctionType(types.void(*MEMORY, types.int64, types.float64, types.boolean))
+ON_BIRTH_OR_DEATH = types.FunctionType(
+    types.void(*MEMORY, types.int64, types.float64, types.boolean)
+)
 """Type of what hears of births and deaths: ``meet(*memory, page, time, alive)``."""
 
 LEARN = types.FunctionType(
@@ -34,7 +36,7 @@ LEARN = types.FunctionType(
 )
 """Type of what learns from a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
 
-HEAR = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
+ON_SIGNAL = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
 """Type of what takes the signals of a step, in order: ``hear(*memory, page, time, source)``."""
 
 SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))

@@ -32,7 +32,7 @@ class OfferMetadata(NamedTuple):
     merchant: IdArray
 
 
-class OfferBook(NamedTuple):
+class OfferFeatures(NamedTuple):
     """The features of Han et al. 2020, Table 3, as they stand when a day begins.
 
     Arrays are (m,) float32 and read-only; all of a day's decisions see the same book, the same
@@ -63,7 +63,7 @@ class OfferBook(NamedTuple):
     impressions_30: DailyArray
 
 
-HISTORY_FEATURES: tuple[str, ...] = OfferBook._fields[3:]
+HISTORY_FEATURES: tuple[str, ...] = OfferFeatures._fields[3:]
 """The names of the history features of a book."""
 METADATA_FEATURES: tuple[str, ...] = (*OfferMetadata._fields, "day_of_week")
 """The names of the metadata features: those of offers, and the day of the week, of the book."""

@@ -48,7 +48,7 @@ from crawl_envs.types.delay import Delay
 from crawl_envs.types.ledgers import FragmentLedger as FragmentLedger
 from crawl_envs.types.ledgers import Ledger as Ledger
 from crawl_envs.types.ledgers import OfferLedger as OfferLedger
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.types.regions import Regions
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -305,7 +305,7 @@ class Tracker(NamedTuple):
     changed: NDArray[np.int8]
     alive: BoolArray
     probed: NDArray[np.int8]
-    offers: OfferBook | None = None
+    offers: OfferFeatures | None = None
     copies: Copies | None = None
 
 

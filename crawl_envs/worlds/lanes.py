@@ -398,12 +398,12 @@ class Episodes(ABC):
     def ledger(self, lane: int) -> Ledger:
         """Return what happened in a lane since its episode began."""
 
-    def coins(self, lane: int) -> np.random.Generator:
+    def rng(self, lane: int) -> np.random.Generator:
         """Return a fresh generator for the random choices of a lane's current episode."""
         lane_roots = self._roots[lane]
         if lane_roots is None:
             raise ResetNeeded("call reset first: there is no seed yet")
-        return generator(lane_roots.coins, self._episode(lane))
+        return generator(lane_roots.rng, self._episode(lane))
 
     @abstractmethod
     def num_slots(self, lane: int) -> int:

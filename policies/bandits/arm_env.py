@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from crawl_envs.types import BoolArray
 from policies.bandits.arm_set import Arm, ArmSet
-from policies.bandits.rewards import Reward, RewardRule, RewardSeat
+from policies.bandits.rewards import Reward, RewardRule, RewardState
 from policies.base.binding import core_of
 
 
@@ -63,7 +63,7 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
         self.action_space = Discrete(len(self._arms))
         self._rows: Any = None
-        self._paid: RewardSeat | None = None
+        self._paid: RewardState | None = None
         self._episode = -1
 
     @property
@@ -80,7 +80,7 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, as the environment does."""
         self._rows, info = self.env.reset(seed=seed, options=options)
-        self._arms.hear(self._core.last_log())
+        self._arms.on_signal(self._core.last_log())
         self._paid = None
         self._enter()
         return self._rows, self._masked(info)
@@ -102,7 +102,7 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         rows, reward, terminated, truncated, info = self.env.step(self._arms.act(arm, self._rows))
         self._rows = rows
         log = self._core.last_log()
-        self._arms.hear(log)
+        self._arms.on_signal(log)
         if self._rule is not None and self._paid is not None:
             reward = self._rule.pay(self._paid, log)
         return rows, float(reward), terminated, truncated, {**self._masked(info), "arm": arm}

@@ -60,7 +60,7 @@ class ArmSet:
                 raise ValueError(f"arm {label!r} must have actions, got {made.name} without any")
         return made
 
-    def hear(self, log: CrawlLog, lane: int = 0) -> None:
+    def on_signal(self, log: CrawlLog, lane: int = 0) -> None:
         """Tell the arms that learn what the last step, or reset, taught in a lane."""
         for policy in self.policies:
             observe = getattr(policy, "observe", None)

@@ -20,7 +20,7 @@ from crawl_envs.types.arguments import flag
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.arm_set import Arm, ArmSet, check_actions
 from policies.bandits.default_arms import default_arms
-from policies.bandits.rewards import Reward, RewardRule, RewardSeat
+from policies.bandits.rewards import Reward, RewardRule, RewardState
 from policies.base.binding import PAGE_FORMS, ActingPolicy
 from policies.offers.rates import RateSource
 
@@ -42,13 +42,13 @@ class ArmHistory(NamedTuple):
 
 
 @dataclass
-class StrategySeat:
+class StrategyState:
     """One lane's episode: its bandit, and the decision whose reward is still to come."""
 
     episode: int
     bandit: Bandit
-    rewards: RewardSeat
-    coins: np.random.Generator
+    rewards: RewardState
+    rng: np.random.Generator
     heard: float = math.nan
     decided: float = math.nan
     paid: bool = True
@@ -58,7 +58,7 @@ class StrategySeat:
     rows: list[tuple[float, int, float, FloatArray]] = field(default_factory=list)
 
 
-class StrategyBandit(ActingPolicy[StrategySeat]):
+class StrategyBandit(ActingPolicy[StrategyState]):
     """Draws one of several policies at every decision, and learns from what its crawls found.
 
     Every lane has a bandit of its own, which starts anew with every episode. It learns from
@@ -164,44 +164,44 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._learn(self._seat(tracker, lane), log, tracker, lane)
+        self._learn(self._lane_state(tracker, lane), log, tracker, lane)
 
-    def _known(self, lane: int) -> StrategySeat:
-        if lane not in self._seats:
+    def _known(self, lane: int) -> StrategyState:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._seats[lane]
+        return self._lane_states[lane]
 
-    def _begin(self, tracker: Tracker, lane: int) -> StrategySeat:
+    def _begin(self, tracker: Tracker, lane: int) -> StrategyState:
         assert self.core is not None
         if self._arms is None:
             self._arms = ArmSet(self._env, default_arms(self.action_form, tracker))
         # A stream of its own: arms may toss the same coins.
-        coins = self.core.coins(lane).spawn(1)[0]
+        rng = self.core.rng(lane).spawn(1)[0]
         bandit = self._bandit(len(self._arms))
-        return StrategySeat(tracker.episode, bandit, self._rule.begin(tracker), coins)
+        return StrategyState(tracker.episode, bandit, self._rule.begin(tracker), rng)
 
-    def _learn(self, seat: StrategySeat, log: CrawlLog, tracker: Tracker, lane: int) -> None:
+    def _learn(self, lane_state: StrategyState, log: CrawlLog, tracker: Tracker, lane: int) -> None:
         """Pay the arm that acted, and tell all of them, once per step."""
-        if seat.heard == tracker.time:
+        if lane_state.heard == tracker.time:
             return
-        seat.heard = tracker.time
+        lane_state.heard = tracker.time
         assert self._arms is not None
-        self._arms.hear(log, lane)
-        if seat.paid:
+        self._arms.on_signal(log, lane)
+        if lane_state.paid:
             return
-        seat.paid = True
-        reward = self._rule.pay(seat.rewards, log)
-        seat.bandit.update(seat.arm, reward)
+        lane_state.paid = True
+        reward = self._rule.pay(lane_state.rewards, log)
+        lane_state.bandit.update(lane_state.arm, reward)
         if self.record:
-            seat.rows.append((seat.decided, seat.arm, reward, seat.chances))
+            lane_state.rows.append((lane_state.decided, lane_state.arm, reward, lane_state.chances))
 
     def _follow(self, lane: int) -> None:
         """Learn, by the weights of the step that is over, and take in what is new with all arms."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        seat = self._seat(tracker, lane)
-        self._learn(seat, self.core.last_log(lane), tracker, lane)
-        self._rule.renew(seat.rewards, tracker)
+        lane_state = self._lane_state(tracker, lane)
+        self._learn(lane_state, self.core.last_log(lane), tracker, lane)
+        self._rule.renew(lane_state.rewards, tracker)
         assert self._arms is not None
         self._arms.follow(lane)
 
@@ -209,23 +209,23 @@ class StrategyBandit(ActingPolicy[StrategySeat]):
         """The action of the arm that is drawn; asked again at one decision, the same."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        seat = self._seat(tracker, lane)
-        if seat.decided == tracker.time:
-            return seat.action
+        lane_state = self._lane_state(tracker, lane)
+        if lane_state.decided == tracker.time:
+            return lane_state.action
         self._follow(lane)
         assert self._arms is not None
         if self.record:
-            seat.chances = seat.bandit.probabilities()
-        seat.arm = seat.bandit.draw(seat.coins.random())
-        seat.action = self._arms.act(seat.arm, rows, lane)
-        seat.decided, seat.paid = tracker.time, False
-        return seat.action
+            lane_state.chances = lane_state.bandit.probabilities()
+        lane_state.arm = lane_state.bandit.draw(lane_state.rng.random())
+        lane_state.action = self._arms.act(lane_state.arm, rows, lane)
+        lane_state.decided, lane_state.paid = tracker.time, False
+        return lane_state.action
 
     def _encode(self, action: Any, num_pages: int) -> Any:
         """The arm has put its action into the environment's form."""
         return action
 
-    def _choose(self, seat: StrategySeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: StrategyState, tracker: Tracker, lane: int) -> NDArray[Any]:
         raise AssertionError(f"{self.name} leaves the choice to its arms")
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:

@@ -48,10 +48,10 @@ def bernoulli_regret(
     means = np.asarray(means, np.float64)
     found = np.empty((whole("runs", runs, 1), len(ends)))
     for row, stream in zip(found, np.random.SeedSequence(seed).spawn(runs), strict=True):
-        bandit, coins, lost = make(), np.random.default_rng(stream), 0.0
+        bandit, rng, lost = make(), np.random.default_rng(stream), 0.0
         for k, end in enumerate(ends):
             while bandit.rounds < end:
-                uniforms = coins.random((min(BLOCK, end - bandit.rounds), 2))
+                uniforms = rng.random((min(BLOCK, end - bandit.rounds), 2))
                 arms = bandit.play_bernoulli(means, uniforms)
                 lost += float((means.max() - means[arms]).sum())
             row[k] = lost

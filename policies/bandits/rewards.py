@@ -29,7 +29,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.binding import CrawlCore
 from policies.offers.rates import RateSource, answer, begun, rate_source
 
@@ -45,13 +45,13 @@ ROUNDING = 1e-9
 
 
 @dataclass
-class RewardSeat:
+class RewardState:
     """One lane's episode: the weights and the bound that hold now, and how often it was clipped."""
 
     source: RateSource | None
     weights: FloatArray
     bound: float
-    book: OfferBook | None
+    book: OfferFeatures | None
     clipped: int = 0
 
 
@@ -101,25 +101,30 @@ class RewardRule:
         self.core, self.reward, self.gain_bound = core, reward, gain_bound
         self.source = None if weights is None else rate_source("weights", weights)
 
-    def begin(self, tracker: Tracker) -> RewardSeat:
+    def begin(self, tracker: Tracker) -> RewardState:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""
         source = None if self.source is None else begun(self.source)
         weights = self._weights(source, tracker)
-        return RewardSeat(source, weights, self._bound(weights, tracker), tracker.offers)
+        return RewardState(source, weights, self._bound(weights, tracker), tracker.offers)
 
-    def renew(self, seat: RewardSeat, tracker: Tracker) -> None:
+    def renew(self, lane_state: RewardState, tracker: Tracker) -> None:
         """Take the weights of a new day, before the step that is paid by them."""
-        if seat.source is None or (tracker.offers is seat.book and tracker.offers is not None):
+        if lane_state.source is None or (
+            tracker.offers is lane_state.book and tracker.offers is not None
+        ):
             return
-        seat.weights, seat.book = self._weights(seat.source, tracker), tracker.offers
-        seat.bound = self._bound(seat.weights, tracker)
+        lane_state.weights, lane_state.book = (
+            self._weights(lane_state.source, tracker),
+            tracker.offers,
+        )
+        lane_state.bound = self._bound(lane_state.weights, tracker)
 
-    def pay(self, seat: RewardSeat, log: CrawlLog) -> float:
+    def pay(self, lane_state: RewardState, log: CrawlLog) -> float:
         """The reward of a step, in [0, 1]."""
         if self.reward == "literal":
-            return literal_reward(log, seat.weights)
-        gained = gained_share(log, seat.weights) / seat.bound
-        seat.clipped += gained > 1.0 + ROUNDING
+            return literal_reward(log, lane_state.weights)
+        gained = gained_share(log, lane_state.weights) / lane_state.bound
+        lane_state.clipped += gained > 1.0 + ROUNDING
         return min(gained, 1.0)
 
     def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:

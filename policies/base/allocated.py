@@ -13,10 +13,10 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled, CompiledRates, CompiledSequence, RateRule
 from policies import solvers
 from policies.base import schedules
-from policies.base.bandwidths import epoch_regimes, slot_regimes
+from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
 from policies.base.binding import PAGE_FORMS, ActionForm
-from policies.base.sequence import PlannedPolicy, SequenceSeat
-from policies.base.signal_queue import answered_share
+from policies.base.sequence import PlannedPolicy, SequenceState
+from policies.base.signal_queue import response_share
 
 Schedule = Literal["low_discrepancy", "tijdeman", "random"]
 
@@ -35,7 +35,7 @@ class PageRates(NamedTuple):
 
 
 @dataclass
-class RateSeat:
+class RateState:
     """One lane's episode: the rules that hold one after the other, and their starts."""
 
     episode: int
@@ -49,12 +49,12 @@ class RateSeat:
         return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
 
 
-class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
+class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
     """Crawls pages at given rates.
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
     slot; where a share of a page's signals is to be answered, every (1 / share)-th is
-    (:class:`policies.base.signal_queue.AnswerQueue`). In the form ``rates`` it crawls pages at random
+    (:class:`policies.base.signal_queue.ResponseQueue`). In the form ``rates`` it crawls pages at random
     instants, by Poisson processes, and answers signals by the toss of a coin.
 
     Where the bandwidth steps, each has its own allocation; but a schedule with answers to signals
@@ -103,17 +103,19 @@ class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
         rates = self.rates(problem, bandwidth)
         return PageRates(rates, np.zeros_like(rates))
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The rates, or the page of every slot; random ones are drawn from ``coins``.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+        """The rates, or the page of every slot; random ones are drawn from ``rng``.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
         self._require(problem)
         if self.action_form != "rates":
-            return self._sequence(problem, slots, coins)
+            return self._sequence(problem, slots, rng)
         epoch = None if self.core is None else self.core.epoch
-        regimes = epoch_regimes(problem, epoch)
-        return CompiledRates(tuple(self._rule(problem, *regime) for regime in regimes))
+        bandwidth_periods = epoch_bandwidths(problem, epoch)
+        return CompiledRates(
+            tuple(self._rule(problem, *bandwidth_period) for bandwidth_period in bandwidth_periods)
+        )
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
         found = self.allocate(problem, bandwidth)
@@ -134,47 +136,47 @@ class AllocatedPolicy(PlannedPolicy[SequenceSeat | RateSeat]):
                 f"{self.name} needs change_rate for actions 'rates' where pages have complete "
                 "observation; make the environment with reveal='parameters'"
             )
-        return answered_share(rates, problem.change_rate)
+        return response_share(rates, problem.change_rate)
 
-    def _sequence(
-        self, problem: Problem, slots: int, coins: np.random.Generator
-    ) -> CompiledSequence:
-        regimes = slot_regimes(problem, slots)
+    def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledSequence:
+        bandwidth_periods = slot_bandwidths(problem, slots)
         if not self.shifts:
-            regimes = [(problem.bandwidth, slots)]
-        span = sum(count / rate for rate, count in regimes)
+            bandwidth_periods = [(problem.bandwidth, slots)]
+        span = sum(count / rate for rate, count in bandwidth_periods)
         found = self.allocate(problem, slots / span if slots else problem.bandwidth)
         if found.probabilities.any():
             own = np.where(found.probabilities > 0.0, 0.0, found.rates)
-            pages = self._crawls(own if own.any() else found.rates, slots, coins)
+            pages = self._crawls(own if own.any() else found.rates, slots, rng)
             return CompiledSequence(pages, found.probabilities)
-        if len(regimes) == 1:
-            return CompiledSequence(self._crawls(found.rates, slots, coins))
+        if len(bandwidth_periods) == 1:
+            return CompiledSequence(self._crawls(found.rates, slots, rng))
         parts = [
-            self._crawls(self.allocate(problem, rate).rates, count, coins)
-            for rate, count in regimes
+            self._crawls(self.allocate(problem, rate).rates, count, rng)
+            for rate, count in bandwidth_periods
         ]
         return CompiledSequence(np.concatenate(parts))
 
-    def _crawls(self, rates: FloatArray, slots: int, coins: np.random.Generator) -> IntArray:
+    def _crawls(self, rates: FloatArray, slots: int, rng: np.random.Generator) -> IntArray:
         rates = rates if rates.any() else np.ones_like(rates)
         if self.schedule == "random":
-            return schedules.random(rates, slots, coins)
+            return schedules.random(rates, slots, rng)
         method: schedules.Method = "deadline" if self.schedule == "low_discrepancy" else "tijdeman"
         return schedules.low_discrepancy(rates, slots, method=method)
 
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> SequenceSeat | RateSeat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> SequenceState | RateState:
         if isinstance(compiled, CompiledRates):
             starts = np.array([rule.start for rule in compiled.rules])
-            return RateSeat(tracker.episode, compiled.rules, starts)
+            return RateState(tracker.episode, compiled.rules, starts)
         assert isinstance(compiled, CompiledSequence)
-        return SequenceSeat.at_start(tracker.episode, compiled)
+        return SequenceState.at_start(tracker.episode, compiled)
 
-    def _choose(self, seat: SequenceSeat | RateSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(
+        self, lane_state: SequenceState | RateState, tracker: Tracker, lane: int
+    ) -> NDArray[Any]:
         assert self.core is not None
-        if isinstance(seat, RateSeat):
-            return seat.action(tracker, self.core.epoch)
-        return seat.decide(self.core, tracker, lane, self._count)
+        if isinstance(lane_state, RateState):
+            return lane_state.action(tracker, self.core.epoch)
+        return lane_state.decide(self.core, tracker, lane, self._count)
 
 
 class LowDiscrepancy(AllocatedPolicy):

@@ -10,21 +10,21 @@ ROUNDING = 1e-12
 """Share by which a number of slots or epochs may miss a whole one through rounding."""
 
 
-def slot_regimes(problem: Problem, slots: int) -> list[tuple[float, int]]:
+def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
     """The bandwidths of an episode of ``slots`` crawls, and for how many of them each holds."""
-    regimes: list[tuple[float, int]] = []
+    bandwidth_periods: list[tuple[float, int]] = []
     made, begin, rate = 0, 0.0, problem.bandwidth
     due = 0.0
     for time, next_rate in (*problem.bandwidth_steps, (math.inf, rate)):
         due += (time - begin) * rate
         end = slots if due >= slots else math.floor(due * (1.0 + ROUNDING))
         if end > made:
-            regimes.append((rate, end - made))
+            bandwidth_periods.append((rate, end - made))
         made, begin, rate = end, time, next_rate
-    return regimes or [(problem.bandwidth, 0)]
+    return bandwidth_periods or [(problem.bandwidth, 0)]
 
 
-def epoch_regimes(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
+def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
     """Starts of the allocations of an episode, the first of which is 0, and their bandwidths.
 
     An epoch has its mean bandwidth. With ``epoch`` None every step of the bandwidth starts one.

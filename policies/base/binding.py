@@ -17,12 +17,12 @@ ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates"]
 PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
 
-Seat = TypeVar("Seat", bound="Seated")
+EpisodeState = TypeVar("EpisodeState", bound="Seated")
 
 
 CORE_NAMES = (
     *("num_lanes", "action_form", "batch", "features"),
-    *("tracker", "last_log", "coins", "num_slots"),
+    *("tracker", "last_log", "rng", "num_slots"),
 )
 """What an environment must have so that policies can be bound to it."""
 
@@ -45,7 +45,7 @@ class CrawlCore(Protocol):
     def last_log(self, lane: int = 0) -> CrawlLog:
         """What the last step taught."""
 
-    def coins(self, lane: int = 0) -> np.random.Generator:
+    def rng(self, lane: int = 0) -> np.random.Generator:
         """A generator for the random choices of the current episode."""
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
@@ -61,7 +61,7 @@ class Seated(Protocol):
     episode: int
 
 
-class ActingPolicy(ABC, Generic[Seat]):
+class ActingPolicy(ABC, Generic[EpisodeState]):
     """A policy with Stable-Baselines3's ``predict``.
 
     What it decides are the pages to crawl, in the forms ``page``, ``scores`` and ``refresh``; in
@@ -115,7 +115,7 @@ class ActingPolicy(ABC, Generic[Seat]):
         self._check_form()
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
-        self._seats: dict[int, Seat] = {}
+        self._lane_states: dict[int, EpisodeState] = {}
 
     def _check_form(self) -> None:
         """Raise ValueError where the policy cannot act in the form of action that it is to."""
@@ -135,11 +135,11 @@ class ActingPolicy(ABC, Generic[Seat]):
         return self.batch if self.action_form == "scores" else 1
 
     @abstractmethod
-    def _begin(self, tracker: Tracker, lane: int) -> Seat:
+    def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""
 
     @abstractmethod
-    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
         """The pages to crawl at this decision of a bound policy, best first, all distinct.
 
         In the form ``rates``: the action, (m,).
@@ -202,19 +202,19 @@ class ActingPolicy(ABC, Generic[Seat]):
         if self.core is None:
             return self._read(rows, lane)
         tracker = self.core.tracker(lane)
-        return self._choose(self._seat(tracker, lane), tracker, lane)
+        return self._choose(self._lane_state(tracker, lane), tracker, lane)
 
-    def _seat(self, tracker: Tracker, lane: int) -> Seat:
+    def _lane_state(self, tracker: Tracker, lane: int) -> EpisodeState:
         """What is kept of a lane's episode, begun if it is a new one."""
-        seat = self._seats.get(lane)
-        if seat is None or seat.episode != tracker.episode:
-            seat = self._seats[lane] = self._begin(tracker, lane)
-        return seat
+        lane_state = self._lane_states.get(lane)
+        if lane_state is None or lane_state.episode != tracker.episode:
+            lane_state = self._lane_states[lane] = self._begin(tracker, lane)
+        return lane_state
 
     def _follow(self, lane: int) -> None:
         """Take in what is new at a decision, which another policy may make."""
         assert self.core is not None
-        self._seat(self.core.tracker(lane), lane)
+        self._lane_state(self.core.tracker(lane), lane)
 
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
         if self.action_form == "rates":
@@ -230,7 +230,7 @@ class ActingPolicy(ABC, Generic[Seat]):
         return scores
 
 
-class CrawlPolicy(ActingPolicy[Seat]):
+class CrawlPolicy(ActingPolicy[EpisodeState]):
     """A policy whose whole episode follows from the problem, so that compiled code can play it.
 
     Arguments and errors as for :class:`ActingPolicy`.
@@ -240,20 +240,20 @@ class CrawlPolicy(ActingPolicy[Seat]):
     """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
 
     @abstractmethod
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``coins`` for random choices.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+        """The compiled form for ``problem`` over ``slots`` crawls; ``rng`` for random choices.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
 
     @abstractmethod
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> Seat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> EpisodeState:
         """What to keep of an episode that starts, or is joined, at ``tracker``."""
 
-    def _begin(self, tracker: Tracker, lane: int) -> Seat:
+    def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
         assert self.core is not None
-        slots, coins = self.core.num_slots(lane), self.core.coins(lane)
-        return self._sit(self.compile(tracker.problem, slots, coins), tracker)
+        slots, rng = self.core.num_slots(lane), self.core.rng(lane)
+        return self._start(self.compile(tracker.problem, slots, rng), tracker)
 
     def _require(self, problem: Problem) -> None:
         missing = [name for name in self.needs if getattr(problem, name) is None]

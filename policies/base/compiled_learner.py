@@ -17,7 +17,7 @@ from policies.base.index import largest_pages
 
 
 @dataclass
-class MemorySeat:
+class MemoryState:
     """One lane's episode: the learner, and what it knew of the pages at its last decision.
 
     ``since`` says when each page's elapsed time began, and ``known`` whether it existed, (m,) each.
@@ -37,14 +37,16 @@ class MemorySeat:
         source, page = np.nonzero(counts)
         repeats = counts[source, page]
         page, source = np.repeat(page, repeats), np.repeat(source, repeats)
-        ready(self.learner.hear)(
+        ready(self.learner.on_signal)(
             *self.learner.memory, page, np.full(page.size, tracker.time), source
         )
 
     def follow(self, log: CrawlLog, tracker: Tracker) -> None:
         """Take in what was learned since the last decision, in the order of compiled rollouts."""
         memory, num_sources = self.learner.memory, tracker.problem.num_sources
-        learn, meet, hear = map(ready, (self.learner.learn, self.learner.meet, self.learner.hear))
+        learn, on_birth_or_death, on_signal = map(
+            ready, (self.learner.learn, self.learner.on_birth_or_death, self.learner.on_signal)
+        )
         received = log.signals.reshape(num_sources, -1).T.astype(np.float64)
         for k in np.flatnonzero(~log.probe):
             page, time = int(log.page[k]), float(log.time[k])
@@ -54,10 +56,10 @@ class MemorySeat:
         start = tracker.time - tracker.elapsed
         newer = tracker.alive & (start > self.since + AGE_ROUNDING * tracker.time)
         for page in np.flatnonzero(newer | (tracker.alive != self.known)).tolist():
-            meet(*memory, page, float(start[page]), bool(tracker.alive[page]))
+            on_birth_or_death(*memory, page, float(start[page]), bool(tracker.alive[page]))
         self.since = np.where(tracker.alive, start, self.since)
         self.known[:] = tracker.alive
-        hear(*memory, log.signal_page, log.signal_time, log.signal_source)
+        on_signal(*memory, log.signal_page, log.signal_time, log.signal_source)
         self.time = tracker.time
 
 
@@ -68,7 +70,7 @@ def tells_all(log: CrawlLog, tracker: Tracker) -> bool:
     return log.page.size == 0 and bool(np.all(np.atleast_2d(tracker.signals) <= told))
 
 
-class CompiledLearnerPolicy(CrawlPolicy[MemorySeat]):
+class CompiledLearnerPolicy(CrawlPolicy[MemoryState]):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
     It is bound to an environment, whose tracker and log it reads at every decision. What the
@@ -92,8 +94,8 @@ class CompiledLearnerPolicy(CrawlPolicy[MemorySeat]):
         super().__init__(env)
 
     @abstractmethod
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledLearner:
-        """The learner that knows no more than ``problem``; ``slots`` and ``coins`` do not matter.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
+        """The learner that knows no more than ``problem``; ``slots`` and ``rng`` do not matter.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
@@ -109,37 +111,37 @@ class CompiledLearnerPolicy(CrawlPolicy[MemorySeat]):
         assert self.core is not None
         self._up_to_date(self.core.tracker(lane), lane)
 
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> MemorySeat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> MemoryState:
         assert isinstance(compiled, CompiledLearner)
         num_pages = tracker.elapsed.size
-        return MemorySeat(
+        return MemoryState(
             tracker.episode, compiled, -np.inf, np.zeros(num_pages), np.ones(num_pages, np.bool_)
         )
 
-    def _up_to_date(self, tracker: Tracker, lane: int) -> MemorySeat:
+    def _up_to_date(self, tracker: Tracker, lane: int) -> MemoryState:
         """The lane's seat, after it has taken in what is new at this decision."""
         assert self.core is not None
-        seat = self._seat(tracker, lane)
-        if seat.time != tracker.time:
+        lane_state = self._lane_state(tracker, lane)
+        if lane_state.time != tracker.time:
             log = self.core.last_log(lane)
-            if seat.time == -np.inf and not tells_all(log, tracker):
-                seat.join(tracker)
-                seat.time = tracker.time
+            if lane_state.time == -np.inf and not tells_all(log, tracker):
+                lane_state.join(tracker)
+                lane_state.time = tracker.time
             else:
-                seat.follow(log, tracker)
-        return seat
+                lane_state.follow(log, tracker)
+        return lane_state
 
     def _follow(self, lane: int) -> None:
         assert self.core is not None
         self._up_to_date(self.core.tracker(lane), lane)
 
-    def _scores(self, seat: MemorySeat, tracker: Tracker) -> FloatArray:
+    def _scores(self, lane_state: MemoryState, tracker: Tracker) -> FloatArray:
         scores = np.empty(tracker.elapsed.size)
-        sight = tracker.time, tracker.elapsed, tracker.alive, scores
-        ready(seat.learner.score)(*seat.learner.memory, *sight)
+        page_state = tracker.time, tracker.elapsed, tracker.alive, scores
+        ready(lane_state.learner.score)(*lane_state.learner.memory, *page_state)
         return np.where(tracker.alive, scores, -np.inf)
 
-    def _choose(self, seat: MemorySeat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, lane_state: MemoryState, tracker: Tracker, lane: int) -> IntArray:
         scores = self._scores(self._up_to_date(tracker, lane), tracker)
         return largest_pages(scores, tracker.alive, self._count)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled, CompiledIndex
-from crawl_envs.types.compiling import HEED, VALUE, compiled, ready
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
 
 ROUNDING = 1e-12
@@ -24,10 +24,10 @@ ROUNDING = 1e-12
 REMEMBERED = 64
 """An unbound policy keeps the tables of so many lanes of a batch from one call to the next."""
 
-_SIGHT = (types.float64[::1], types.float64[::1], types.boolean[::1])
+_PAGE_STATE = (types.float64[::1], types.float64[::1], types.boolean[::1])
 
 
-@compiled(types.int64(VALUE, types.float64[:, ::1], *_SIGHT))
+@compiled(types.int64(VALUE, types.float64[:, ::1], *_PAGE_STATE))
 def best_page(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> int:
@@ -43,7 +43,7 @@ def best_page(
     return max(best, 0)
 
 
-@compiled(types.float64[::1](VALUE, types.float64[:, ::1], *_SIGHT))
+@compiled(types.float64[::1](VALUE, types.float64[:, ::1], *_PAGE_STATE))
 def page_values(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> FloatArray:
@@ -59,16 +59,16 @@ def page_values(
 
 @compiled(
     types.float64[::1](
-        HEED, types.float64[:, ::1], types.int64[::1], types.float64[::1], types.int64[::1]
+        SIGNAL_WEIGHT, types.float64[:, ::1], types.int64[::1], types.float64[::1], types.int64[::1]
     )
 )
-def heeded(
-    heed: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
+def weighted_signals(
+    signal_weight: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
     """What each of some signals counts, by its page, age and source, shape (n,)."""
     counts = np.empty(page.size)
     for signal in range(page.size):
-        counts[signal] = heed(parameters, page[signal], age[signal], source[signal])
+        counts[signal] = signal_weight(parameters, page[signal], age[signal], source[signal])
     return counts
 
 
@@ -101,19 +101,21 @@ FEW_PAGES = 500
 def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray:
     """What signals count of which only their numbers are known, (m,) or (S, m); shape (m,)."""
     numbers = np.atleast_2d(signals).astype(np.float64)
-    if index.heed is None:
+    if index.signal_weight is None:
         return np.asarray(numbers.sum(axis=0))
     pages = np.arange(numbers.shape[1])
     ages = np.full(numbers.shape[1], math.inf)
     total = np.zeros(numbers.shape[1])
     for source, heard in enumerate(numbers):
-        each = ready(heeded)(index.heed, index.parameters, pages, ages, np.full_like(pages, source))
+        each = ready(weighted_signals)(
+            index.signal_weight, index.parameters, pages, ages, np.full_like(pages, source)
+        )
         total += np.multiply(heard, each, out=np.zeros_like(total), where=heard > 0.0)
     return total
 
 
 @dataclass
-class IndexSeat:
+class IndexState:
     """One lane's episode: its table, and what the signals since each page's last crawl count.
 
     ``counted`` and ``last_crawl`` have shape (m,); they are kept only where the age of a signal
@@ -150,13 +152,15 @@ class IndexSeat:
         late = (age > window) | ((age == 0.0) & (window == 0.0))
         page, age, source = log.signal_page[late], age[late], log.signal_source[late]
         each: FloatArray | float = 1.0
-        if self.compiled.heed is not None:
-            each = ready(heeded)(self.compiled.heed, self.compiled.parameters, page, age, source)
+        if self.compiled.signal_weight is not None:
+            each = ready(weighted_signals)(
+                self.compiled.signal_weight, self.compiled.parameters, page, age, source
+            )
         np.add.at(self.counted, page, each)
         self.time = tracker.time
 
 
-class IndexPolicy(CrawlPolicy[IndexSeat]):
+class IndexPolicy(CrawlPolicy[IndexState]):
     """Crawls the alive page of the largest crawl value; ties go to the lowest index.
 
     The table of the pages' parameters is built once per episode and lane. Steps and
@@ -220,12 +224,12 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         """The compiled value of type VALUE, and its table for ``problem``, shape (m, P)."""
 
-    def _heed(self, problem: Problem) -> Any:
+    def _signal_weight(self, problem: Problem) -> Any:
         """The compiled function of type HEED that counts signals, or None to count each as 1."""
         return None
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledIndex:
-        """The compiled value and its table; ``slots`` and ``coins`` do not matter.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
+        """The compiled value and its table; ``slots`` and ``rng`` do not matter.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
@@ -233,15 +237,18 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
             problem = self.believed(problem)
         self._require(problem)
         value, table = self._index(problem)
-        heed = self._heed(problem)
+        signal_weight = self._signal_weight(problem)
         return CompiledIndex(
-            ready(value), table, self.delay_window, None if heed is None else ready(heed)
+            ready(value),
+            table,
+            self.delay_window,
+            None if signal_weight is None else ready(signal_weight),
         )
 
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> IndexSeat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> IndexState:
         assert isinstance(compiled, CompiledIndex)
         num_pages = tracker.elapsed.size
-        return IndexSeat(
+        return IndexState(
             episode=tracker.episode,
             compiled=compiled,
             time=math.nan,
@@ -249,20 +256,20 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
             last_crawl=np.zeros(num_pages),
         )
 
-    def _choose(self, seat: IndexSeat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, lane_state: IndexState, tracker: Tracker, lane: int) -> IntArray:
         if not self.uses_signals:
             signals = np.zeros(tracker.elapsed.size)
-        elif seat.compiled.heed is None and self.delay_window == 0.0:
-            signals = counts_at_unknown_age(seat.compiled, tracker.signals)
+        elif lane_state.compiled.signal_weight is None and self.delay_window == 0.0:
+            signals = counts_at_unknown_age(lane_state.compiled, tracker.signals)
         else:
             assert self.core is not None
             log = self.core.last_log(lane)
-            if math.isnan(seat.time) and log.page.size:
-                seat.join(tracker)
-            if seat.time != tracker.time:
-                seat.count(log, tracker)
-            signals = seat.counted
-        return self._best(seat.compiled, tracker.elapsed, signals, tracker.alive)
+            if math.isnan(lane_state.time) and log.page.size:
+                lane_state.join(tracker)
+            if lane_state.time != tracker.time:
+                lane_state.count(log, tracker)
+            signals = lane_state.counted
+        return self._best(lane_state.compiled, tracker.elapsed, signals, tracker.alive)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         column = {
@@ -306,8 +313,8 @@ class IndexPolicy(CrawlPolicy[IndexSeat]):
     def _best(
         self, index: CompiledIndex, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
     ) -> IntArray:
-        sight = (elapsed, signals, alive)
-        return best_pages(index, sight, self.action_form, self.batch, self.threshold)
+        page_state = (elapsed, signals, alive)
+        return best_pages(index, page_state, self.action_form, self.batch, self.threshold)
 
 
 class SignalPolicy(IndexPolicy):
@@ -346,7 +353,7 @@ class SignalPolicy(IndexPolicy):
 
 def best_pages(
     index: CompiledIndex,
-    sight: tuple[FloatArray, FloatArray, BoolArray],
+    page_state: tuple[FloatArray, FloatArray, BoolArray],
     form: str,
     batch: int,
     threshold: float | None = None,
@@ -355,13 +362,13 @@ def best_pages(
 
     Args:
         index: the value and its table.
-        sight: elapsed times, what signals count, and which pages are alive, (m,) each.
+        page_state: elapsed times, what signals count, and which pages are alive, (m,) each.
         form: the form of action.
         batch: crawls per decision in the form ``scores``.
         threshold: in the form ``refresh``, the value from which a page is crawled; None for the
             single best page.
     """
-    elapsed, signals, alive = sight
+    elapsed, signals, alive = page_state
     value = pointer(index.value) if elapsed.size < FEW_PAGES else index.value
     seen = (value, index.parameters, elapsed, signals, alive)
     if form == "refresh" and threshold is not None:

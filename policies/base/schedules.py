@@ -63,14 +63,14 @@ def low_discrepancy(rates: ArrayLike, slots: int, *, method: Method = "deadline"
     return schedule
 
 
-def random(rates: ArrayLike, slots: int, coins: np.random.Generator) -> IntArray:
+def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
     """Independent crawls, each of a page with probability in proportion to its rate.
 
-    Arguments and errors as for :func:`low_discrepancy`; one uniform draw of ``coins`` per slot.
+    Arguments and errors as for :func:`low_discrepancy`; one uniform draw of ``rng`` per slot.
     """
     pages, shares = _shares(rates)
     upper = np.cumsum(shares)
-    drawn = np.searchsorted(upper, coins.random(_slots(slots)) * upper[-1], side="right")
+    drawn = np.searchsorted(upper, rng.random(_slots(slots)) * upper[-1], side="right")
     schedule: IntArray = pages[np.minimum(drawn, len(pages) - 1)]
     return schedule
 

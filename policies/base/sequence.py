@@ -1,7 +1,7 @@
 """Policies whose crawls are known beforehand: a page for every slot, but for answered signals.
 
 A policy may also answer a share of the signals of some pages: those in the queue of
-:class:`policies.base.signal_queue.AnswerQueue` are crawled first, and the sequence goes on in the slots that
+:class:`policies.base.signal_queue.ResponseQueue` are crawled first, and the sequence goes on in the slots that
 are left.
 """
 
@@ -17,37 +17,37 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled, CompiledSequence
-from policies.base.binding import ActionForm, CrawlCore, CrawlPolicy, Seat
-from policies.base.signal_queue import AnswerQueue
+from policies.base.binding import ActionForm, CrawlCore, CrawlPolicy, EpisodeState
+from policies.base.signal_queue import ResponseQueue
 
 
 @dataclass
-class SequenceSeat:
+class SequenceState:
     """One lane's episode: its sequence of pages, how far it was followed, and the open answers.
 
-    ``distinct`` are the pages of the sequence, each once; ``answers`` is None where no signal is
+    ``distinct`` are the pages of the sequence, each once; ``responses`` is None where no signal is
     answered.
     """
 
     episode: int
     pages: IntArray
     distinct: IntArray
-    answers: AnswerQueue | None
+    responses: ResponseQueue | None
     position: int = 0
     time: float = math.nan
     chosen: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @classmethod
-    def at_start(cls, episode: int, compiled: CompiledSequence) -> SequenceSeat:
+    def at_start(cls, episode: int, compiled: CompiledSequence) -> SequenceState:
         """The seat of an episode that starts."""
-        answers = None if compiled.answered is None else AnswerQueue(compiled.answered)
-        return cls(episode, compiled.pages, np.unique(compiled.pages), answers)
+        responses = None if compiled.answered is None else ResponseQueue(compiled.answered)
+        return cls(episode, compiled.pages, np.unique(compiled.pages), responses)
 
     def advance(self, count: int, alive: BoolArray) -> IntArray:
         """The next ``count`` distinct alive pages; the first alive page if there are none left."""
         chosen: list[int] = []
-        if self.answers is not None:
-            first = [self.answers.take() for _ in range(min(count, len(self.answers)))]
+        if self.responses is not None:
+            first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
             chosen = [page for page in first if alive[page]]
         if len(chosen) < count:
             left = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
@@ -62,14 +62,14 @@ class SequenceSeat:
     def decide(self, core: CrawlCore, tracker: Tracker, lane: int, count: int) -> IntArray:
         """The pages of a decision; asked again at the same one, the same."""
         if self.time != tracker.time:
-            if self.answers is not None:
-                self.answers.hear(core.last_log(lane).signal_page)
+            if self.responses is not None:
+                self.responses.on_signal(core.last_log(lane).signal_page)
             self.chosen = self.advance(count, tracker.alive)
             self.time = tracker.time
         return self.chosen
 
 
-class PlannedPolicy(CrawlPolicy[Seat]):
+class PlannedPolicy(CrawlPolicy[EpisodeState]):
     """A policy that decides at the start of an episode what it will do.
 
     Args:
@@ -99,7 +99,7 @@ class PlannedPolicy(CrawlPolicy[Seat]):
         raise AssertionError("predict refuses")
 
 
-class SequencePolicy(PlannedPolicy[SequenceSeat]):
+class SequencePolicy(PlannedPolicy[SequenceState]):
     """Follows a sequence of pages that is made when an episode starts.
 
     Each decision takes the next entry (in the form ``scores``, the next ``batch`` different
@@ -110,21 +110,21 @@ class SequencePolicy(PlannedPolicy[SequenceSeat]):
     """
 
     @abstractmethod
-    def _sequence(self, problem: Problem, slots: int, coins: np.random.Generator) -> IntArray:
+    def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> IntArray:
         """The page of every slot, shape (slots,)."""
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> Compiled:
-        """The page of every slot; random ones are drawn from ``coins``.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+        """The page of every slot; random ones are drawn from ``rng``.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
         self._require(problem)
-        return CompiledSequence(self._sequence(problem, slots, coins))
+        return CompiledSequence(self._sequence(problem, slots, rng))
 
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> SequenceSeat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> SequenceState:
         assert isinstance(compiled, CompiledSequence)
-        return SequenceSeat.at_start(tracker.episode, compiled)
+        return SequenceState.at_start(tracker.episode, compiled)
 
-    def _choose(self, seat: SequenceSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: SequenceState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        return seat.decide(self.core, tracker, lane, self._count)
+        return lane_state.decide(self.core, tracker, lane, self._count)

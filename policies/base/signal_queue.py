@@ -7,10 +7,10 @@ from collections import deque
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiled_policies import ANSWER_DUE
+from crawl_envs.types.compiled_policies import RESPONSE_DUE
 
 
-def answered_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:
+def response_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:
     """The shares of pages' changes that make as many crawls as ``rates``, at most 1, (m,).
 
     Args:
@@ -20,7 +20,7 @@ def answered_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:
     return np.divide(rates, change_rate, out=np.ones_like(rates), where=rates < change_rate)
 
 
-class AnswerQueue:
+class ResponseQueue:
     """The pages whose signals are to be answered, first come, first served.
 
     Every signal adds its page's share to the page's account, and a page whose account reaches 1
@@ -45,18 +45,18 @@ class AnswerQueue:
         """How many pages wait."""
         return len(self._waiting)
 
-    def hear(self, pages: IntArray) -> None:
+    def on_signal(self, pages: IntArray) -> None:
         """Take in signals of pages, (n,), in the order that they came."""
         account = self.account
         for page in pages.tolist():
-            due = account[page] >= ANSWER_DUE
+            due = account[page] >= RESPONSE_DUE
             account[page] += self.share[page]
-            if not due and account[page] >= ANSWER_DUE:
+            if not due and account[page] >= RESPONSE_DUE:
                 self._waiting.append(page)
 
     def take(self) -> int:
         """Take the first page off the queue, whether it exists or not; IndexError if none waits."""
         page = self._waiting.popleft()
-        while self.account[page] >= ANSWER_DUE:
+        while self.account[page] >= RESPONSE_DUE:
             self.account[page] -= 1.0
         return page

@@ -117,7 +117,7 @@ def storm_reschedule(
 
 
 @dataclass
-class RevisitSeat:
+class RevisitState:
     """One lane's episode: when pages are due, as a heap in which outdated entries may stand.
 
     ``parked`` (m,) are the pages that stand nowhere in it, because they do not exist.
@@ -152,7 +152,7 @@ class RevisitSeat:
         return np.array([page for _, page in found], dtype=np.int64)
 
 
-class RevisitPolicy(ActingPolicy[RevisitSeat]):
+class RevisitPolicy(ActingPolicy[RevisitState]):
     """Crawls pages when they are due, by a rule that looks at what crawls found.
 
     In the form ``page`` each slot goes to the page that is due first, even before its time, and in
@@ -184,43 +184,45 @@ class RevisitPolicy(ActingPolicy[RevisitSeat]):
     def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
         """Set when the crawled pages are due again."""
 
-    def _begin(self, tracker: Tracker, lane: int) -> RevisitSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> RevisitState:
         num_pages = tracker.elapsed.size
-        seat = RevisitSeat(
+        lane_state = RevisitState(
             tracker.episode,
             Revisits(np.zeros(num_pages), np.zeros(num_pages), np.zeros(num_pages)),
             np.ones(num_pages, np.bool_),
         )
-        self._welcome(seat, tracker)
-        return seat
+        self._welcome(lane_state, tracker)
+        return lane_state
 
-    def _welcome(self, seat: RevisitSeat, tracker: Tracker) -> None:
+    def _welcome(self, lane_state: RevisitState, tracker: Tracker) -> None:
         """Let pages that have come to exist be due one default interval after that."""
-        new = np.flatnonzero(seat.parked & tracker.alive)
+        new = np.flatnonzero(lane_state.parked & tracker.alive)
         length, unit = self.first_interval()
         start = tracker.time - tracker.elapsed[new]
-        seat.revisits.interval[new] = length
-        seat.revisits.modified[new] = start
-        seat.revisits.due[new] = start + length * unit
-        seat.parked[new] = False
-        seat.enter(new)
+        lane_state.revisits.interval[new] = length
+        lane_state.revisits.modified[new] = start
+        lane_state.revisits.due[new] = start + length * unit
+        lane_state.parked[new] = False
+        lane_state.enter(new)
 
-    def _choose(self, seat: RevisitSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: RevisitState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        if seat.time != tracker.time:
+        if lane_state.time != tracker.time:
             log = self.core.last_log(lane)
             if log.page.size:
-                self.reschedule(log, seat.revisits)
-                seat.enter(log.page[~seat.parked[log.page]])
-            if seat.parked.any():
-                self._welcome(seat, tracker)
+                self.reschedule(log, lane_state.revisits)
+                lane_state.enter(log.page[~lane_state.parked[log.page]])
+            if lane_state.parked.any():
+                self._welcome(lane_state, tracker)
             everything = self.action_form == "refresh"
             count = tracker.elapsed.size if everything else self._count
-            seat.chosen = seat.first(count, tracker.time if everything else math.inf, tracker.alive)
-            if seat.chosen.size == 0 and not everything:
-                seat.chosen = np.zeros(1, np.int64)
-            seat.time = tracker.time
-        return seat.chosen
+            lane_state.chosen = lane_state.first(
+                count, tracker.time if everything else math.inf, tracker.alive
+            )
+            if lane_state.chosen.size == 0 and not everything:
+                lane_state.chosen = np.zeros(1, np.int64)
+            lane_state.time = tracker.time
+        return lane_state.chosen
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         raise AssertionError("a policy that learns from crawls is always bound")

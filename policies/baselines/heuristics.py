@@ -32,5 +32,5 @@ class RandomCrawl(SequencePolicy):
     Arguments and errors as for :class:`policies.base.sequence.SequencePolicy`.
     """
 
-    def _sequence(self, problem: Problem, slots: int, coins: np.random.Generator) -> IntArray:
-        return schedules.random(np.ones(problem.num_pages), slots, coins)
+    def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> IntArray:
+        return schedules.random(np.ones(problem.num_pages), slots, rng)

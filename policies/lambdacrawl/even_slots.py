@@ -6,7 +6,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
-from policies.base.signal_queue import AnswerQueue
+from policies.base.signal_queue import ResponseQueue
 
 ROUNDING = 1e-9
 """By so much a credit may miss 0 and still count as there."""
@@ -46,7 +46,7 @@ def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> in
 class EvenSlots:
     """Who gets the next slot: pages by their rates, and pages whose signals are to be answered.
 
-    Signals come first, in the order of :class:`policies.base.signal_queue.AnswerQueue`, with probabilities in
+    Signals come first, in the order of :class:`policies.base.signal_queue.ResponseQueue`, with probabilities in
     the place of shares. The other slots go round by :func:`next_in_turn`; where no page has a rate,
     to the fullest account.
     Credits and accounts go on when rates change, so that over many plans every page gets what the
@@ -59,36 +59,36 @@ class EvenSlots:
 
     Attributes:
         credit: share of the slots so far less the crawls made, in sum 0, (m,).
-        answers: the signals that wait for slots.
+        responses: the signals that wait for slots.
     """
 
     def __init__(self, num_pages: int) -> None:
         self.credit: FloatArray = np.zeros(num_pages)
-        self.answers = AnswerQueue(np.zeros(num_pages))
+        self.responses = ResponseQueue(np.zeros(num_pages))
         self._shares: FloatArray = np.zeros(num_pages)
 
     def plan(self, rates: FloatArray, answered: FloatArray) -> None:
         """From now on crawl in proportion to ``rates``, (m,), and answer signals, (m,)."""
         total = float(rates.sum())
         self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
-        self.answers.share = answered
+        self.responses.share = answered
         self.credit[self._shares == 0.0] = 0.0
         self.credit -= self._shares * self.credit.sum()
 
-    def hear(self, pages: IntArray) -> None:
+    def on_signal(self, pages: IntArray) -> None:
         """Take in signals, in the order that they came."""
-        self.answers.hear(pages)
+        self.responses.on_signal(pages)
 
     def take(self, alive: BoolArray) -> int:
         """The page that gets the next slot; 0 where none is alive."""
         if not alive.any():
             return 0
-        while self.answers:
-            page = self.answers.take()
+        while self.responses:
+            page = self.responses.take()
             if alive[page]:
                 return page
         if self._shares.any():
             return int(next_in_turn(self._shares, self.credit, alive))
-        page = int(np.where(alive, self.answers.account, -np.inf).argmax())
-        self.answers.account[page] -= 1.0
+        page = int(np.where(alive, self.responses.account, -np.inf).argmax())
+        self.responses.account[page] -= 1.0
         return page

@@ -10,7 +10,7 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
-from policies.lambdacrawl.rate_learner import ROUNDING, EpochSeat, LearnedRates, RateLearner, even
+from policies.lambdacrawl.rate_learner import ROUNDING, EpochState, LearnedRates, RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
@@ -64,7 +64,7 @@ class ExploreThenCommit(RateLearner):
         self.initial = quantity("initial", initial, above=0.0)
         self.smoothing = real("smoothing", smoothing, above=0.0)
 
-    def _answers(self, complete: BoolArray) -> BoolArray:
+    def _responses(self, complete: BoolArray) -> BoolArray:
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
@@ -77,14 +77,16 @@ class ExploreThenCommit(RateLearner):
         )
 
     def _allocate(
-        self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
+        self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
         explore = self.explore
         if explore is None:
-            explore = math.sqrt(seat.horizon * self.epoch)
-        if time - seat.learned.since < explore * (1.0 - ROUNDING):
+            explore = math.sqrt(lane_state.horizon * self.epoch)
+        if time - lane_state.learned.since < explore * (1.0 - ROUNDING):
             return even(importance.size, bandwidth)
-        seat.learned.closed = True
+        lane_state.learned.closed = True
         if self.objective == "binary":
-            return solvers.binary_poisson(importance, seat.believed, bandwidth)
-        return solvers.harmonic(importance, seat.believed, bandwidth, complete=seat.complete)
+            return solvers.binary_poisson(importance, lane_state.believed, bandwidth)
+        return solvers.harmonic(
+            importance, lane_state.believed, bandwidth, complete=lane_state.complete
+        )

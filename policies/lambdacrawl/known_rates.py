@@ -50,7 +50,7 @@ class SolvedPolicy(AllocatedPolicy):
         return self.allocate(problem, bandwidth).rates
 
 
-class PolitePolicy(SolvedPolicy):
+class HostCappedPolicy(SolvedPolicy):
     """Rates by a solver that can cap the crawls of every host.
 
     Args:
@@ -93,17 +93,17 @@ class PolitePolicy(SolvedPolicy):
         pages = (problem.importance, problem.change_rate, bandwidth)
         if self.host is None or self.host_bandwidth is None:
             return solver(*pages, **arguments)
-        return solvers.polite(solver, *pages, self.host, self.host_bandwidth, **arguments)
+        return solvers.host_capped(solver, *pages, self.host, self.host_bandwidth, **arguments)
 
 
-class LambdaCrawl(PolitePolicy):
+class LambdaCrawl(HostCappedPolicy):
     """LAMBDACRAWL: the least harmonic penalty at random instants (Algorithm 3).
 
     One price of a crawl decides over all pages (:func:`policies.solvers.harmonic`). The paper's
     name is LC; on pages without complete observation alone it is LAMBDACRAWL-INCOMLOBS
     (Algorithm 1), on pages with it LAMBDACRAWL-COMPLOBS (Algorithm 2).
 
-    Arguments and errors as for :class:`PolitePolicy`.
+    Arguments and errors as for :class:`HostCappedPolicy`.
     """
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
@@ -128,24 +128,24 @@ class LambdaCrawlApprox(SolvedPolicy):
         return solvers.harmonic_approx(*pages, complete=problem.complete)
 
 
-class BinaryLambdaCrawl(PolitePolicy):
+class BinaryLambdaCrawl(HostCappedPolicy):
     """BinaryLambdaCrawl: the least binary penalty at random instants (Azar et al., Algorithm 1).
 
     It takes every page for one without complete observation, as in the paper's experiments, and
     gives many no crawl at all unless it is told a floor: BLC, and with a floor BLC-epsilon.
 
     Args:
-        env: as for :class:`PolitePolicy`.
+        env: as for :class:`HostCappedPolicy`.
         floor: epsilon: the least rate of a page as a share, in [0, 1], of the even one,
             ``bandwidth / num_pages``.
         **polite: ``host``, ``host_bandwidth``, ``action_form`` and ``schedule``, likewise.
 
     Raises:
-        ValueError: as for :class:`PolitePolicy`; a floor outside [0, 1].
+        ValueError: as for :class:`HostCappedPolicy`; a floor outside [0, 1].
     """
 
-    def __init__(self, env: Any = None, *, floor: float = 0.0, **polite: Any) -> None:
-        super().__init__(env, **polite)
+    def __init__(self, env: Any = None, *, floor: float = 0.0, **host_capped: Any) -> None:
+        super().__init__(env, **host_capped)
         self.floor = real("floor", floor, least=0.0)
         if self.floor > 1.0:
             raise ValueError(f"floor must lie in [0, 1], got {floor!r}")

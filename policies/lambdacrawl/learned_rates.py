@@ -10,7 +10,7 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
-from policies.lambdacrawl.rate_learner import EpochSeat, LearnedRates, RateLearner
+from policies.lambdacrawl.rate_learner import EpochState, LearnedRates, RateLearner
 from policies.solvers import Allocation
 
 
@@ -74,9 +74,9 @@ class LambdaLearnAndCrawl(RateLearner):
         )
 
     def _allocate(
-        self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
+        self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
-        return self._solve(importance, seat.believed, bandwidth, seat.complete)
+        return self._solve(importance, lane_state.believed, bandwidth, lane_state.complete)
 
     def _solve(
         self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
@@ -139,7 +139,7 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
         if self.floor > 1.0:
             raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
 
-    def _answers(self, complete: BoolArray) -> BoolArray:
+    def _responses(self, complete: BoolArray) -> BoolArray:
         return complete if self.action_form == "rates" else np.zeros_like(complete)
 
     def _solve(

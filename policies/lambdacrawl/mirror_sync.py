@@ -33,14 +33,14 @@ class SyncJobs:
         rates: r of each page, > 0, (m,).
         probing: eps, in (0, 1].
         now: the time; all pages count as crawled then.
-        coins: for the probes.
+        rng: for the probes.
     """
 
     def __init__(
-        self, rates: FloatArray, probing: float, now: float, coins: np.random.Generator
+        self, rates: FloatArray, probing: float, now: float, rng: np.random.Generator
     ) -> None:
         m = rates.size
-        self.rates, self.probing, self.coins = rates, probing, coins
+        self.rates, self.probing, self.rng = rates, probing, rng
         self._due: FloatArray = np.empty(m)
         self._next: FloatArray = np.empty(m)  # the sooner of the crawl and the probe
         self._probed: FloatArray = np.full(m, np.nan)  # what the probe of this gap cost
@@ -83,7 +83,7 @@ class SyncJobs:
         gap = 1.0 / self.rates[page]
         self._due[page] = self._next[page] = now + gap
         self._probed[page] = np.nan
-        toss, where = self.coins.random(2)
+        toss, where = self.rng.random(2)
         if toss < self.probing:
             self._next[page] = now + where * gap
 
@@ -94,7 +94,7 @@ Box: TypeAlias = tuple[float, float, float]
 
 
 @dataclass
-class SyncSeat:
+class SyncState:
     """One lane's episode: its jobs, and the time up to which everything was taken in."""
 
     episode: int
@@ -108,7 +108,7 @@ class SyncSeat:
     chosen: int = 0
 
 
-class AsyncMirrorSync(ActingPolicy[SyncSeat]):
+class AsyncMirrorSync(ActingPolicy[SyncState]):
     r"""Learns how often to crawl each page from the slope of its cost, cycle by cycle.
 
     AsyncMirrorSync of Kolobov, Bubeck and Zimmert (Online Learning for Active Cache
@@ -190,21 +190,21 @@ class AsyncMirrorSync(ActingPolicy[SyncSeat]):
         Raises:
             ValueError: nothing was decided in this lane yet.
         """
-        if lane not in self._seats:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._seats[lane].jobs.rates.copy()
+        return self._lane_states[lane].jobs.rates.copy()
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._learn(self._seat(tracker, lane), log, tracker)
+        self._learn(self._lane_state(tracker, lane), log, tracker)
 
     def _cycle(self, longest: float) -> float:
         """Length of a cycle where the longest gap is ``longest``."""
         return longest / 5.0 if self.cycle is None else self.cycle
 
-    def _begin(self, tracker: Tracker, lane: int) -> SyncSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> SyncState:
         assert self.core is not None
         problem = tracker.problem
         m, bandwidth = problem.num_pages, problem.bandwidth
@@ -215,9 +215,9 @@ class AsyncMirrorSync(ActingPolicy[SyncSeat]):
         weights = weights / (weights.mean() if largest > 0.0 else 1.0)
         rates = np.full(m, even / (1.0 + self.probing))
         slowest, fastest = self.slowest * even, self.fastest * even / (1.0 + self.probing)
-        jobs = SyncJobs(rates, self.probing, tracker.time, self.core.coins(lane))
+        jobs = SyncJobs(rates, self.probing, tracker.time, self.core.rng(lane))
         update = tracker.time + self._cycle(1.0 / slowest)
-        return SyncSeat(tracker.episode, jobs, weights, even, slowest, fastest, update)
+        return SyncState(tracker.episode, jobs, weights, even, slowest, fastest, update)
 
     def _check(self, tracker: Tracker) -> None:
         core: Any = self.core
@@ -234,50 +234,50 @@ class AsyncMirrorSync(ActingPolicy[SyncSeat]):
                 "penalty must be 'binary' where pages lack complete observation, got 'harmonic'"
             )
 
-    def _choose(self, seat: SyncSeat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, lane_state: SyncState, tracker: Tracker, lane: int) -> IntArray:
         assert self.core is not None
-        if seat.time != tracker.time:
-            self._learn(seat, self.core.last_log(lane), tracker)
-        return np.array([seat.chosen])
+        if lane_state.time != tracker.time:
+            self._learn(lane_state, self.core.last_log(lane), tracker)
+        return np.array([lane_state.chosen])
 
-    def _learn(self, seat: SyncSeat, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, lane_state: SyncState, log: CrawlLog, tracker: Tracker) -> None:
         """Take in a log, once; renew the rates at the end of a cycle; choose the next job."""
-        if seat.time == tracker.time:
+        if lane_state.time == tracker.time:
             return
-        jobs = seat.jobs
-        if not math.isnan(seat.time):
-            self._take_in(seat, log)
-        if tracker.time >= seat.update:
-            seat.update += self._cycle(1.0 / seat.slowest)
-            self._renew(seat)
+        jobs = lane_state.jobs
+        if not math.isnan(lane_state.time):
+            self._take_in(lane_state, log)
+        if tracker.time >= lane_state.update:
+            lane_state.update += self._cycle(1.0 / lane_state.slowest)
+            self._renew(lane_state)
         page, probe = jobs.serve()
-        seat.chosen = page + probe * jobs.rates.size
-        seat.time = tracker.time
+        lane_state.chosen = page + probe * jobs.rates.size
+        lane_state.time = tracker.time
 
-    def _take_in(self, seat: SyncSeat, log: CrawlLog) -> None:
+    def _take_in(self, lane_state: SyncState, log: CrawlLog) -> None:
         signals = np.atleast_2d(log.signals)[0]
         probes = log.probe.tolist()
         for k, page in enumerate(log.page.tolist()):
-            cost = seat.weights[page] * self._cost(int(signals[k]), bool(log.changed[k]))
+            cost = lane_state.weights[page] * self._cost(int(signals[k]), bool(log.changed[k]))
             if probes[k]:
-                seat.jobs.probed(page, cost)
+                lane_state.jobs.probed(page, cost)
             else:
-                seat.jobs.crawled(page, float(log.time[k]), float(log.elapsed[k]), cost)
+                lane_state.jobs.crawled(page, float(log.time[k]), float(log.elapsed[k]), cost)
 
     def _cost(self, signals: int, changed: bool) -> float:
         if self.penalty == "binary":
             return float(changed)
         return float(digamma(signals + 1.0) - digamma(1.0))  # H(n)
 
-    def _renew(self, seat: SyncSeat) -> None:
+    def _renew(self, lane_state: SyncState) -> None:
         """Share the total of the arms with samples anew."""
-        jobs = seat.jobs
+        jobs = lane_state.jobs
         pages, slopes = jobs.slopes()
         if pages.size == 0:
             return
         before = jobs.rates[pages]
-        box = seat.slowest, seat.fastest, float(before.sum())
-        jobs.rates[pages] = self._descend(before, slopes, box, seat.even)
+        box = lane_state.slowest, lane_state.fastest, float(before.sum())
+        jobs.rates[pages] = self._descend(before, slopes, box, lane_state.even)
 
     def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
         """One step; ``even`` is R / m."""

@@ -14,9 +14,9 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem,
 from crawl_envs.types.arguments import quantity
 from policies import estimators
 from policies.base.allocated import complete_pages
-from policies.base.bandwidths import epoch_regimes
+from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import ActingPolicy
-from policies.base.signal_queue import answered_share
+from policies.base.signal_queue import response_share
 from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 
 
 @dataclass
-class EpochSeat(ABC):
+class EpochState(ABC):
     """One lane's episode: what was learned, what follows from it, and the present action.
 
     Attributes:
@@ -70,7 +70,7 @@ class EpochSeat(ABC):
 
 
 @dataclass
-class RatesSeat(EpochSeat):
+class RatesState(EpochState):
     """In the form ``rates``: every plan is the action of one epoch, (m,)."""
 
     def over(self) -> bool:
@@ -86,7 +86,7 @@ class RatesSeat(EpochSeat):
 
 
 @dataclass
-class SlotsSeat(EpochSeat):
+class SlotsState(EpochState):
     """In the form ``page``: plans hold for an ``epoch`` each, whose slots go out evenly.
 
     The action is the page of a slot, (1,).
@@ -112,7 +112,7 @@ class SlotsSeat(EpochSeat):
 
     def decide(self, heard: IntArray, alive: BoolArray) -> None:
         """Give the next slot to a page."""
-        self.slots.hear(heard)
+        self.slots.on_signal(heard)
         self.action = np.array([self.slots.take(alive)])
 
 
@@ -125,7 +125,7 @@ def played(
     """
     chances = allocation.probabilities
     if chances is None:
-        chances = answered_share(allocation.rates, change_rate)
+        chances = response_share(allocation.rates, change_rate)
     return np.where(complete, 0.0, allocation.rates), np.where(complete, chances, 0.0)
 
 
@@ -214,7 +214,7 @@ class LearnedRates:
         self._logs.clear()
 
 
-class RateLearner(ActingPolicy[EpochSeat]):
+class RateLearner(ActingPolicy[EpochState]):
     """Learns change rates from what crawls and signals say, and crawls at rates that follow.
 
     In the form ``rates`` it answers every decision with the rates of the coming epoch: crawl rates
@@ -258,7 +258,7 @@ class RateLearner(ActingPolicy[EpochSeat]):
 
     @abstractmethod
     def _allocate(
-        self, seat: EpochSeat, importance: FloatArray, bandwidth: float, time: float
+        self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
         """The allocation for a time and a bandwidth, given ``seat.believed``.
 
@@ -287,59 +287,59 @@ class RateLearner(ActingPolicy[EpochSeat]):
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._learn(self._seat(tracker, lane), log, tracker)
+        self._learn(self._lane_state(tracker, lane), log, tracker)
 
-    def _known(self, lane: int) -> EpochSeat:
-        if lane not in self._seats:
+    def _known(self, lane: int) -> EpochState:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._seats[lane]
+        return self._lane_states[lane]
 
-    def _answers(self, complete: BoolArray) -> BoolArray:
+    def _responses(self, complete: BoolArray) -> BoolArray:
         """Of which pages signals are answered: where possible, those of complete observation."""
         return complete
 
-    def _begin(self, tracker: Tracker, lane: int) -> EpochSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> EpochState:
         assert self.core is not None
         problem, of_rates = tracker.problem, self.action_form == "rates"
         step = self.epoch if of_rates else 1.0 / problem.bandwidth
         horizon = self.core.num_slots(lane) * step
         since = 0.0 if tracker.time <= step * (1.0 + ROUNDING) else tracker.time - step
-        complete = self._answers(complete_pages(problem))
+        complete = self._responses(complete_pages(problem))
         student = self._student(problem, complete, since)
         if of_rates:
-            return RatesSeat(tracker.episode, horizon, student, complete)
-        return SlotsSeat(tracker.episode, horizon, student, complete, self.epoch)
+            return RatesState(tracker.episode, horizon, student, complete)
+        return SlotsState(tracker.episode, horizon, student, complete, self.epoch)
 
-    def _choose(self, seat: EpochSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: EpochState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        self._learn(seat, self.core.last_log(lane), tracker)
+        self._learn(lane_state, self.core.last_log(lane), tracker)
         if self.action_form == "rates":  # anew each time: others may have declared in between
-            self.core.declare(seat.believed, lane)
-        return seat.action
+            self.core.declare(lane_state.believed, lane)
+        return lane_state.action
 
-    def _learn(self, seat: EpochSeat, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, lane_state: EpochState, log: CrawlLog, tracker: Tracker) -> None:
         """Take in a log, once per decision; plan if it is time to, and settle the action."""
-        if seat.time == tracker.time:
+        if lane_state.time == tracker.time:
             return
-        seat.time = tracker.time
-        seat.learned.take_in(log, tracker.time)
-        if seat.over():
-            seat.believed = seat.learned.estimate()
-            seat.adopt(self._plan(seat, tracker))
-        seat.decide(log.signal_page, tracker.alive)
+        lane_state.time = tracker.time
+        lane_state.learned.take_in(log, tracker.time)
+        if lane_state.over():
+            lane_state.believed = lane_state.learned.estimate()
+            lane_state.adopt(self._plan(lane_state, tracker))
+        lane_state.decide(log.signal_page, tracker.alive)
 
-    def _plan(self, seat: EpochSeat, tracker: Tracker) -> Allocation:
+    def _plan(self, lane_state: EpochState, tracker: Tracker) -> Allocation:
         """The allocation that follows from ``seat.believed``."""
         problem, time = tracker.problem, tracker.time
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = self._bandwidth(problem, time)
         if not importance.any():
             return even(problem.num_pages, bandwidth)
-        return self._allocate(seat, importance, bandwidth, time)
+        return self._allocate(lane_state, importance, bandwidth, time)
 
     def _bandwidth(self, problem: Problem, time: float) -> float:
         """Mean bandwidth of the epoch that begins at a time."""
-        starts, bandwidths = zip(*epoch_regimes(problem, self.epoch), strict=True)
+        starts, bandwidths = zip(*epoch_bandwidths(problem, self.epoch), strict=True)
         return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:

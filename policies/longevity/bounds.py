@@ -17,7 +17,7 @@ from crawl_envs.types.compiling import compiled
 from policies.estimators.divergence.counts import Footprint
 from policies.estimators.divergence.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
 from policies.estimators.divergence.step_bounds import MOST, bounds_of_page
-from policies.longevity.refreshing import RefreshPolicy, RefreshSeat, Urgency, fragment_core
+from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
 from policies.longevity.warm_up import at_first_copy, first_turns
 
 FIRST_SHARE = 0.1
@@ -27,7 +27,7 @@ GAIN = 0.3
 
 
 @dataclass
-class BoundsSeat(RefreshSeat):
+class BoundsState(RefreshState):
     """One lane's episode; ``reference`` (t_R) and ``period`` (phi) are (m,).
 
     The reference time of a page that does not exist yet is NaN. ``cut_short`` (m,) tells whose
@@ -43,7 +43,7 @@ class BoundsSeat(RefreshSeat):
     cut_short: BoolArray
 
 
-class DivergenceBounds(RefreshPolicy[BoundsSeat]):
+class DivergenceBounds(RefreshPolicy[BoundsState]):
     """Refreshes a page when its period is over, which bounds on its utility double or halve.
 
     At each refresh, with s the time since the page's reference time (section 4.3): the upper and
@@ -99,10 +99,10 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
-        seat = self._seated(lane)
-        profiles = seat.profiles.footprint()
-        arrays = seat.reference, seat.period, seat.cut_short
-        own = sum(array.nbytes for array in arrays) / seat.period.size
+        lane_state = self._seated(lane)
+        profiles = lane_state.profiles.footprint()
+        arrays = lane_state.reference, lane_state.period, lane_state.cut_short
+        own = sum(array.nbytes for array in arrays) / lane_state.period.size
         return Footprint(profiles.stored + own, profiles.counted)
 
     def periods(self, lane: int = 0) -> FloatArray:
@@ -113,7 +113,7 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
         """
         return self._seated(lane).period.copy()
 
-    def _begin(self, tracker: Tracker, lane: int) -> BoundsSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> BoundsState:
         num_pages = tracker.elapsed.size
         kept = self.histories, self.length, self.sketch_size
         profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
@@ -127,29 +127,29 @@ class DivergenceBounds(RefreshPolicy[BoundsSeat]):
             period = threshold / importance
         reference = np.where(tracker.alive, tracker.time - tracker.elapsed, np.nan)
         early = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
-        return BoundsSeat(
+        return BoundsState(
             tracker.episode, tracker.time, profiles, reference, period, threshold, early
         )
 
-    def _learn(self, seat: BoundsSeat, log: CrawlLog, tracker: Tracker) -> None:
-        pages = seat.profiles.learn(log)
+    def _learn(self, lane_state: BoundsState, log: CrawlLog, tracker: Tracker) -> None:
+        pages = lane_state.profiles.learn(log)
         times, elapsed = log.time[~log.probe], log.elapsed[~log.probe]
         importance = tracker.problem.importance
-        kept, threshold = seat.profiles.kept, seat.threshold
+        kept, threshold = lane_state.profiles.kept, lane_state.threshold
         reset_periods(
             *(pages, times, elapsed, kept, threshold, self.risk, importance),
-            *(seat.reference, seat.period, seat.cut_short),
+            *(lane_state.reference, lane_state.period, lane_state.cut_short),
         )
         if self.action_form != "refresh" and pages.size:
-            demand = float((1.0 / seat.period[tracker.alive]).sum())
+            demand = float((1.0 / lane_state.period[tracker.alive]).sum())
             if demand > 0.0:
                 strain = math.log(demand / tracker.problem.bandwidth)
-                share = GAIN * pages.size / seat.period.size
-                seat.threshold *= math.exp(share * min(max(strain, -1.0), 1.0))
+                share = GAIN * pages.size / lane_state.period.size
+                lane_state.threshold *= math.exp(share * min(max(strain, -1.0), 1.0))
 
-    def _urgency(self, seat: BoundsSeat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: BoundsState, tracker: Tracker, lane: int) -> Urgency:
         turns = first_turns(tracker) if self.stagger else 1.0
-        passed = tracker.elapsed / (turns * seat.period)
+        passed = tracker.elapsed / (turns * lane_state.period)
         nothing = np.zeros(passed.size)
         if self.action_form == "refresh":
             return Urgency(nothing, passed)

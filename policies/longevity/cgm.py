@@ -14,7 +14,7 @@ from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import flag
 from policies.estimators.change_rates import fit_change_rates, improved_rate
 from policies.estimators.divergence.counts import CrawlCounts, Footprint
-from policies.longevity.refreshing import RefreshPolicy, RefreshSeat, Urgency
+from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.curves import HolisticCurves
 
@@ -26,14 +26,14 @@ HIGHEST = 1e12
 
 
 @dataclass
-class CountingSeat(RefreshSeat):
+class CountingState(RefreshState):
     """One lane's episode: its crawls, and the change rate that follows for each page, (m,)."""
 
     counts: CrawlCounts
     rate: FloatArray
 
 
-class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
+class ChoGarciaMolina(RefreshPolicy[CountingState]):
     """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
 
     Change rates are estimated from whether refreshes found a change, and the utility is that of a
@@ -83,9 +83,9 @@ class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane; two counts and a time count as 12."""
-        seat = self._seated(lane)
-        stored = seat.counts.nbytes + seat.rate.nbytes
-        return Footprint(stored / seat.rate.size, 12.0)
+        lane_state = self._seated(lane)
+        stored = lane_state.counts.nbytes + lane_state.rate.nbytes
+        return Footprint(stored / lane_state.rate.size, 12.0)
 
     def change_rates(self, lane: int = 0) -> FloatArray:
         """Estimated change rates, (m,); 0 before the first refresh.
@@ -95,31 +95,31 @@ class ChoGarciaMolina(RefreshPolicy[CountingSeat]):
         """
         return self._seated(lane).rate.copy()
 
-    def _begin(self, tracker: Tracker, lane: int) -> CountingSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> CountingState:
         num_pages = tracker.elapsed.size
         counts = CrawlCounts(num_pages, histories=self.estimator == "mle")
-        return CountingSeat(tracker.episode, tracker.time, counts, np.zeros(num_pages))
+        return CountingState(tracker.episode, tracker.time, counts, np.zeros(num_pages))
 
-    def _learn(self, seat: CountingSeat, log: CrawlLog, tracker: Tracker) -> None:
-        pages = seat.counts.add(log)
+    def _learn(self, lane_state: CountingState, log: CrawlLog, tracker: Tracker) -> None:
+        pages = lane_state.counts.add(log)
         if pages.size == 0:
             return
         if self.estimator == "mle":
-            rates = fit_change_rates(*seat.counts.histories(pages), smoothing=0.0).change_rate
+            rates = fit_change_rates(*lane_state.counts.histories(pages), smoothing=0.0).change_rate
         else:
-            counts = seat.counts
+            counts = lane_state.counts
             rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
-        seat.rate[pages] = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
+        lane_state.rate[pages] = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
 
-    def _urgency(self, seat: CountingSeat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: CountingState, tracker: Tracker, lane: int) -> Urgency:
         wait = learning_period(
-            self.learning, 1 + seat.counts.crawls, tracker.problem, self.action_form
+            self.learning, 1 + lane_state.counts.crawls, tracker.problem, self.action_form
         )
         learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)
-        utility = HolisticCurves(seat.rate).utility(tracker.elapsed)
+        utility = HolisticCurves(lane_state.rate).utility(tracker.elapsed)
         worth = tracker.problem.importance * utility
         if self.warm_up is None:
-            return Urgency(worth, np.where(seat.counts.crawls < FEWEST, learning, 0.0))
+            return Urgency(worth, np.where(lane_state.counts.crawls < FEWEST, learning, 0.0))
         return Urgency(worth)

@@ -19,7 +19,7 @@ from policies.estimators.divergence.curve_fit import Shapes, fit_observations, s
 from policies.estimators.divergence.profiles import ChangeProfiles, HeldProfiles, combine
 from policies.longevity.refreshing import (
     RefreshPolicy,
-    RefreshSeat,
+    RefreshState,
     Urgency,
     fragment_core,
     longest_wait,
@@ -32,7 +32,7 @@ FEWEST = 4
 
 
 @dataclass
-class FittingSeat(RefreshSeat):
+class FittingState(RefreshState):
     """One lane's episode.
 
     ``items``, ``share`` and ``rate`` are the curve fitted to each page and ``fitted`` to how many
@@ -49,7 +49,7 @@ class FittingSeat(RefreshSeat):
     period: FloatArray
 
 
-class CurveFitting(RefreshPolicy[FittingSeat]):
+class CurveFitting(RefreshPolicy[FittingState]):
     """Refreshes a page when the curve that fits its change profiles has reached the threshold.
 
     After each refresh of a page its change profiles are combined, the closest curve of churn or
@@ -115,17 +115,24 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
         Raises:
             ValueError: nothing was decided in this lane yet.
         """
-        seat = self._seated(lane)
-        profiles = seat.profiles.footprint()
-        own = (seat.items, seat.share, seat.rate, seat.fitted, seat.crawls, seat.period)
-        stored = sum(array.nbytes for array in own) / seat.crawls.size
+        lane_state = self._seated(lane)
+        profiles = lane_state.profiles.footprint()
+        own = (
+            lane_state.items,
+            lane_state.share,
+            lane_state.rate,
+            lane_state.fitted,
+            lane_state.crawls,
+            lane_state.period,
+        )
+        stored = sum(array.nbytes for array in own) / lane_state.crawls.size
         return Footprint(profiles.stored + stored, profiles.counted)
 
-    def _begin(self, tracker: Tracker, lane: int) -> FittingSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> FittingState:
         num_pages = tracker.elapsed.size
         kept = self.histories, self.length, self.sketch_size
         profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
-        return FittingSeat(
+        return FittingState(
             tracker.episode,
             tracker.time,
             profiles,
@@ -137,16 +144,24 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
             np.full(num_pages, np.inf),
         )
 
-    def _learn(self, seat: FittingSeat, log: CrawlLog, tracker: Tracker) -> None:
-        pages = seat.profiles.learn(log)
-        np.add.at(seat.crawls, pages, 1)
-        curves = (seat.items, seat.share, seat.rate, seat.fitted, seat.period)
+    def _learn(self, lane_state: FittingState, log: CrawlLog, tracker: Tracker) -> None:
+        pages = lane_state.profiles.learn(log)
+        np.add.at(lane_state.crawls, pages, 1)
+        curves = (
+            lane_state.items,
+            lane_state.share,
+            lane_state.rate,
+            lane_state.fitted,
+            lane_state.period,
+        )
         threshold = 0.0 if self.threshold is None else self.threshold
         weights = tracker.problem.importance
-        fit_pages(pages, seat.profiles.kept, shapes(), threshold, weights, *curves)
+        fit_pages(pages, lane_state.profiles.kept, shapes(), threshold, weights, *curves)
 
-    def _urgency(self, seat: FittingSeat, tracker: Tracker, lane: int) -> Urgency:
-        learning = learning_period(self.learning, seat.crawls, tracker.problem, self.action_form)
+    def _urgency(self, lane_state: FittingState, tracker: Tracker, lane: int) -> Urgency:
+        learning = learning_period(
+            self.learning, lane_state.crawls, tracker.problem, self.action_form
+        )
         worth = np.zeros(tracker.elapsed.size)
         turns = first_turns(tracker) if self.stagger else np.ones(worth.size)
         if self.warm_up is not None and tracker.time <= self.warm_up:
@@ -154,8 +169,10 @@ class CurveFitting(RefreshPolicy[FittingSeat]):
         bound = learning if self.warm_up is None else math.inf
         wait = turns * longest_wait(bound, self._riskless(tracker))
         if self.threshold is not None and self.action_form == "refresh":
-            return Urgency(worth, tracker.elapsed / longest_wait(wait, turns * seat.period))
-        region_utilities(seat.items, seat.share, seat.rate, tracker.elapsed, worth)
+            return Urgency(worth, tracker.elapsed / longest_wait(wait, turns * lane_state.period))
+        region_utilities(
+            lane_state.items, lane_state.share, lane_state.rate, tracker.elapsed, worth
+        )
         return Urgency(tracker.problem.importance * worth, tracker.elapsed / wait)
 
     def _riskless(self, tracker: Tracker) -> FloatArray | float:

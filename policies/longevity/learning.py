@@ -12,20 +12,20 @@ from crawl_envs.types import CrawlLog, IntArray, Tracker
 from crawl_envs.types.arguments import whole
 from policies.estimators.divergence.counts import OBSERVATION_BYTES, Footprint
 from policies.estimators.divergence.posterior import DivergencePosterior
-from policies.longevity.refreshing import RefreshPolicy, RefreshSeat, Urgency, fragment_core
+from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
 
 TICKS = 8.0
 """Decisions in what is taken for a typical interval between crawls where there is no budget."""
 
 
 @dataclass
-class BeliefSeat(RefreshSeat):
+class BeliefState(RefreshState):
     """One lane's episode, with what is believed of its pages."""
 
     belief: DivergencePosterior
 
 
-class LearningLongevity(RefreshPolicy[BeliefSeat]):
+class LearningLongevity(RefreshPolicy[BeliefState]):
     r"""Refreshes a page by the utility that its crawls, its signals and the other pages suggest.
 
     No paper has this policy. It goes by eq. 4 of Olston and Pandey (2008), as their own do, but
@@ -74,7 +74,7 @@ class LearningLongevity(RefreshPolicy[BeliefSeat]):
         fragment_core(self.name, self.core)
         self.memory = whole("memory", memory, 1)
 
-    def _begin(self, tracker: Tracker, lane: int) -> BeliefSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> BeliefState:
         assert tracker.copies is not None
         problem = tracker.problem.pooled()
         of_budget = self.action_form != "refresh"
@@ -83,14 +83,14 @@ class LearningLongevity(RefreshPolicy[BeliefSeat]):
         belief = DivergencePosterior(problem.num_pages, interval, copies=copies, memory=self.memory)
         if problem.recall is not None and problem.false_signal_rate is not None:
             belief.tell_quality(problem.recall, problem.false_signal_rate)
-        return BeliefSeat(tracker.episode, math.nan, belief)
+        return BeliefState(tracker.episode, math.nan, belief)
 
-    def _learn(self, seat: BeliefSeat, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, lane_state: BeliefState, log: CrawlLog, tracker: Tracker) -> None:
         assert log.divergence is not None
         assert log.age is not None
         heard = summed(log.signals)
         for n in range(log.page.size):
-            seat.belief.learn(
+            lane_state.belief.learn(
                 int(log.page[n]),
                 float(log.elapsed[n]),
                 int(heard[n]),
@@ -98,10 +98,10 @@ class LearningLongevity(RefreshPolicy[BeliefSeat]):
                 log.divergence[n],
                 log.age[n],
             )
-        seat.belief.hear(summed(tracker.signals))
+        lane_state.belief.on_signal(summed(tracker.signals))
 
-    def _urgency(self, seat: BeliefSeat, tracker: Tracker, lane: int) -> Urgency:
-        return Urgency(tracker.problem.importance * seat.belief.utility(tracker.elapsed))
+    def _urgency(self, lane_state: BeliefState, tracker: Tracker, lane: int) -> Urgency:
+        return Urgency(tracker.problem.importance * lane_state.belief.utility(tracker.elapsed))
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Bytes of state per page in a lane."""

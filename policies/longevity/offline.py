@@ -24,20 +24,20 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import flag, quantity
 from crawl_envs.types.copies import TrueDivergence
-from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshSeat, Urgency
+from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshState, Urgency
 from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
 
 
 @dataclass
-class UniformSeat(RefreshSeat):
+class UniformState(RefreshState):
     """One lane's episode; ``wanted`` are the pages to refresh, ``lead`` a part of an interval."""
 
     wanted: BoolArray
     lead: FloatArray
 
 
-class UniformRefresh(RefreshPolicy[UniformSeat]):
+class UniformRefresh(RefreshPolicy[UniformState]):
     """Refreshes every page that is not static, all equally often, and static ones never.
 
     In the form ``refresh`` each of the n pages is refreshed every ``interval``, at the first
@@ -84,7 +84,7 @@ class UniformRefresh(RefreshPolicy[UniformSeat]):
                     f"{self.static.shape}"
                 )
 
-    def _begin(self, tracker: Tracker, lane: int) -> UniformSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> UniformState:
         num_pages = tracker.elapsed.size
         wanted = np.ones(num_pages, np.bool_)
         if self.static is not None:
@@ -97,24 +97,24 @@ class UniformRefresh(RefreshPolicy[UniformSeat]):
         if self.stagger and wanted.any():
             count = int(wanted.sum())
             lead[wanted] = 1.0 - np.arange(1, count + 1) / count
-        return UniformSeat(tracker.episode, tracker.time, wanted, lead)
+        return UniformState(tracker.episode, tracker.time, wanted, lead)
 
-    def _urgency(self, seat: UniformSeat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: UniformState, tracker: Tracker, lane: int) -> Urgency:
         if self.action_form != "refresh":
-            return Urgency(np.where(seat.wanted, tracker.elapsed, -1.0))
+            return Urgency(np.where(lane_state.wanted, tracker.elapsed, -1.0))
         crawled = np.maximum(tracker.time - tracker.elapsed, 0.0)
-        passed = self._moments(seat, tracker.time) > self._moments(seat, crawled)
-        return Urgency(np.zeros(passed.size), (seat.wanted & passed).astype(np.float64))
+        passed = self._moments(lane_state, tracker.time) > self._moments(lane_state, crawled)
+        return Urgency(np.zeros(passed.size), (lane_state.wanted & passed).astype(np.float64))
 
-    def _moments(self, seat: UniformSeat, time: Any) -> FloatArray:
+    def _moments(self, lane_state: UniformState, time: Any) -> FloatArray:
         """How many moments of each page have come by then, (m,)."""
         assert self.interval is not None
-        turns: FloatArray = np.floor(time / self.interval + seat.lead + ROUNDING)
+        turns: FloatArray = np.floor(time / self.interval + lane_state.lead + ROUNDING)
         return turns
 
 
 @dataclass
-class CurvesSeat(RefreshSeat):
+class CurvesState(RefreshState):
     """One lane's episode, with the curves of its pages; without any where the truth counts."""
 
     curves: DivergenceCurves | None
@@ -131,7 +131,7 @@ def check_curves(curves: Any) -> DivergenceCurves | None:
     return curves  # type: ignore[no-any-return]  # has what curves have
 
 
-class KnownCurves(RefreshPolicy[CurvesSeat]):
+class KnownCurves(RefreshPolicy[CurvesState]):
     """Refreshes pages by known divergence curves that depend on the time since the refresh alone.
 
     What the environment reveals gives the curves, or they are told. Recorded pages have no regions:
@@ -192,7 +192,7 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
             "with reveal='parameters'"
         )
 
-    def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> CurvesState:
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
             raise self._nothing_known(tracker.problem.change_rate is not None)
@@ -200,11 +200,11 @@ class KnownCurves(RefreshPolicy[CurvesSeat]):
             raise ValueError(
                 f"curves must be of {tracker.elapsed.size} pages, got {curves.num_pages}"
             )
-        return CurvesSeat(tracker.episode, tracker.time, curves)
+        return CurvesState(tracker.episode, tracker.time, curves)
 
-    def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
-        assert seat.curves is not None
-        return Urgency(tracker.problem.importance * seat.curves.utility(tracker.elapsed))
+    def _urgency(self, lane_state: CurvesState, tracker: Tracker, lane: int) -> Urgency:
+        assert lane_state.curves is not None
+        return Urgency(tracker.problem.importance * lane_state.curves.utility(tracker.elapsed))
 
 
 def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
@@ -253,7 +253,7 @@ def true_core(name: str, core: Any) -> TrueCore:
     return core  # type: ignore[no-any-return]  # has what is read of it
 
 
-class TruePolicy(RefreshPolicy[RefreshSeat]):
+class TruePolicy(RefreshPolicy[RefreshState]):
     """An oracle: it reads what truly happened since each page was refreshed.
 
     Args:
@@ -274,10 +274,10 @@ class TruePolicy(RefreshPolicy[RefreshSeat]):
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
         """Utility of a refresh of each page now, (m,)."""
 
-    def _begin(self, tracker: Tracker, lane: int) -> RefreshSeat:
-        return RefreshSeat(tracker.episode, tracker.time)
+    def _begin(self, tracker: Tracker, lane: int) -> RefreshState:
+        return RefreshState(tracker.episode, tracker.time)
 
-    def _urgency(self, seat: RefreshSeat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: RefreshState, tracker: Tracker, lane: int) -> Urgency:
         utility = self._utility(self.truth.true_divergence(lane), tracker.elapsed)
         return Urgency(tracker.problem.importance * utility)
 
@@ -344,15 +344,15 @@ class CurrentDivergence(KnownCurves):
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         return curves_of_regions(problem)
 
-    def _begin(self, tracker: Tracker, lane: int) -> CurvesSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> CurvesState:
         if self.truth is not None:
-            return CurvesSeat(tracker.episode, tracker.time, None)
+            return CurvesState(tracker.episode, tracker.time, None)
         return super()._begin(tracker, lane)
 
-    def _urgency(self, seat: CurvesSeat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: CurvesState, tracker: Tracker, lane: int) -> Urgency:
         if self.truth is not None:
             divergence = self.truth.true_divergence(lane).divergence
         else:
-            assert seat.curves is not None
-            divergence = seat.curves.divergence(tracker.elapsed)
+            assert lane_state.curves is not None
+            divergence = lane_state.curves.divergence(tracker.elapsed)
         return Urgency(tracker.problem.importance * divergence)

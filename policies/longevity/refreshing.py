@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 
 
 @dataclass
-class RefreshSeat:
+class RefreshState:
     """One lane's episode: up to when its crawls were taken in, and the decision at hand."""
 
     episode: int
@@ -35,7 +35,7 @@ class RefreshSeat:
     choice: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
 
 
-Seat = TypeVar("Seat", bound=RefreshSeat)
+EpisodeState = TypeVar("EpisodeState", bound=RefreshState)
 
 
 class Urgency(NamedTuple):
@@ -51,7 +51,7 @@ class Urgency(NamedTuple):
     overdue: FloatArray | None = None
 
 
-class RefreshPolicy(ActingPolicy[Seat], Generic[Seat]):
+class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
     """Refreshes pages by their worth.
 
     In the form ``refresh`` all existing pages are refreshed whose worth has reached ``threshold``,
@@ -85,10 +85,10 @@ class RefreshPolicy(ActingPolicy[Seat], Generic[Seat]):
         self.threshold = None if threshold is None else real("threshold", threshold, above=0.0)
 
     @abstractmethod
-    def _urgency(self, seat: Seat, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> Urgency:
         """How urgent each page is now."""
 
-    def _learn(self, seat: Seat, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
         """Take in the crawls of a step."""
 
     def footprint(self, lane: int = 0) -> Footprint:
@@ -100,37 +100,39 @@ class RefreshPolicy(ActingPolicy[Seat], Generic[Seat]):
         self._seated(lane)
         return Footprint(0.0, 0.0)
 
-    def _seated(self, lane: int) -> Seat:
-        if lane not in self._seats:
+    def _seated(self, lane: int) -> EpisodeState:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._seats[lane]
+        return self._lane_states[lane]
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._hear(self._seat(tracker, lane), log, tracker)
+        self._on_signal(self._lane_state(tracker, lane), log, tracker)
 
     def _follow(self, lane: int) -> None:
         assert self.core is not None
         self.observe(self.core.last_log(lane), lane)
 
-    def _hear(self, seat: Seat, log: CrawlLog, tracker: Tracker) -> None:
-        if seat.heard != tracker.time:
-            seat.heard = tracker.time
-            self._learn(seat, log, tracker)
+    def _on_signal(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
+        if lane_state.heard != tracker.time:
+            lane_state.heard = tracker.time
+            self._learn(lane_state, log, tracker)
 
-    def _choose(self, seat: Seat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        if seat.decided != tracker.time:
-            self._hear(seat, self.core.last_log(lane), tracker)
-            seat.decided = tracker.time
-            urgency = self._urgency(seat, tracker, lane)
+        if lane_state.decided != tracker.time:
+            self._on_signal(lane_state, self.core.last_log(lane), tracker)
+            lane_state.decided = tracker.time
+            urgency = self._urgency(lane_state, tracker, lane)
             if self.action_form == "refresh":
-                seat.choice = np.flatnonzero(self._due(urgency) & tracker.alive)
+                lane_state.choice = np.flatnonzero(self._due(urgency) & tracker.alive)
             else:
-                seat.choice = most_urgent(urgency, tracker.elapsed, tracker.alive, self._count)
-        return seat.choice
+                lane_state.choice = most_urgent(
+                    urgency, tracker.elapsed, tracker.alive, self._count
+                )
+        return lane_state.choice
 
     def _due(self, urgency: Urgency) -> BoolArray:
         due = np.zeros(urgency.worth.size, np.bool_)

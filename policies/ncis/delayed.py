@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray, Problem
-from crawl_envs.types.compiling import HEED, VALUE, compiled
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.types.delay import Delay
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables
@@ -102,8 +102,8 @@ def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signal
     return min(top, greedy_form(top, blind) + math.exp(-blind) * later)
 
 
-@compiled(HEED.signature)
-def delayed_ncis_heed(parameters: FloatArray, page: int, age: float, source: int) -> float:
+@compiled(SIGNAL_WEIGHT.signature)
+def delayed_ncis_weight(parameters: FloatArray, page: int, age: float, source: int) -> float:
     """The evidence of one signal, ln(gamma / (nu + lambda Delta (1 - G(age))))."""
     heard: float = parameters[page, HEARD]
     if heard == 0.0:
@@ -184,8 +184,12 @@ class GreedyNCISDelayed(GreedyNCIS):
         known = {name: getattr(pooled, name) for name in SIGNAL_MODEL}
         return delayed_ncis_value, delayed_ncis_table(**known, delay=delay)
 
-    def _heed(self, problem: Problem) -> Any:
-        return super()._heed(problem) if self._delay(problem).mean == 0.0 else delayed_ncis_heed
+    def _signal_weight(self, problem: Problem) -> Any:
+        return (
+            super()._signal_weight(problem)
+            if self._delay(problem).mean == 0.0
+            else delayed_ncis_weight
+        )
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         if self.delay is not None and self.delay.mean > 0.0:

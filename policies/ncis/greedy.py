@@ -157,8 +157,10 @@ class GreedyNCIS(SignalPolicy):
 
     needs = SIGNAL_MODEL
 
-    def _heed(self, problem: Problem) -> Any:
-        return source_kernels.source_evidence if _several(problem) else super()._heed(problem)
+    def _signal_weight(self, problem: Problem) -> Any:
+        return (
+            source_kernels.source_evidence if _several(problem) else super()._signal_weight(problem)
+        )
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         if _several(problem):

@@ -20,7 +20,7 @@ MEMORY = (math.inf, 30.0)
 
 
 @dataclass
-class LearningSeat:
+class LearningState:
     """One lane's episode: the learner, and the time of what it learned last.
 
     Of a bound policy that is the time of the decision, else that of the last crawl.
@@ -31,7 +31,7 @@ class LearningSeat:
     time: float = -math.inf
 
 
-class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
+class LearningGreedyNCIS(ActingPolicy[LearningState]):
     """GREEDY-NCIS on what it has learned itself; it is told the importance of pages, and no more.
 
     No paper has this policy. Of every page it keeps Gamma distributions of the rate of changes
@@ -114,18 +114,20 @@ class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
         """
         if self.core is not None:
             tracker = self.core.tracker(lane)
-            self._learn(self._seat(tracker, lane), log, tracker.time)
+            self._learn(self._lane_state(tracker, lane), log, tracker.time)
             return
-        seat = self._seats.get(lane)
-        if seat is None:
+        lane_state = self._lane_states.get(lane)
+        if lane_state is None:
             return
-        if log.page.size == 0 or log.time[0] <= seat.time:
-            seat.time = -math.inf
+        if log.page.size == 0 or log.time[0] <= lane_state.time:
+            lane_state.time = -math.inf
             if not self.keep:
-                before = seat.learner
-                seat.learner = self._learner(before.importance, before.num_sources, before.interval)
-        seat.learner.learn(log)
-        seat.time = float(log.time[-1]) if log.page.size else seat.time
+                before = lane_state.learner
+                lane_state.learner = self._learner(
+                    before.importance, before.num_sources, before.interval
+                )
+        lane_state.learner.learn(log)
+        lane_state.time = float(log.time[-1]) if log.page.size else lane_state.time
 
     def estimates(self, lane: int = 0) -> dict[str, FloatArray]:
         """What is believed of the pages of a lane now, by the words of the suite.
@@ -135,9 +137,9 @@ class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
         Raises:
             ValueError: nothing was decided in this lane yet.
         """
-        if lane not in self._seats:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        learner = self._seats[lane].learner
+        learner = self._lane_states[lane].learner
         typical = learner.beliefs[learner.best].typical(slice(None)).T
         s = learner.num_sources
         return {
@@ -146,14 +148,14 @@ class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
             "signal_rate": typical[1 + s :],
         }
 
-    def _begin(self, tracker: Tracker, lane: int) -> LearningSeat:
-        problem, before = tracker.problem, self._seats.get(lane)
+    def _begin(self, tracker: Tracker, lane: int) -> LearningState:
+        problem, before = tracker.problem, self._lane_states.get(lane)
         if self.keep and before is not None:
             before.learner.weigh(problem.importance)
-            return LearningSeat(tracker.episode, before.learner)
+            return LearningState(tracker.episode, before.learner)
         interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
         learner = self._learner(problem.importance, problem.num_sources, interval)
-        return LearningSeat(tracker.episode, learner)
+        return LearningState(tracker.episode, learner)
 
     def _learner(self, importance: FloatArray, num_sources: int, interval: float) -> Learner:
         num_pages = importance.size
@@ -162,18 +164,18 @@ class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
             raise ValueError(f"groups must be of {num_pages} pages, got {group.size}")
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
-    def _learn(self, seat: LearningSeat, log: CrawlLog, time: float) -> None:
-        if seat.time != time:
-            seat.learner.learn(log)
-            seat.time = time
+    def _learn(self, lane_state: LearningState, log: CrawlLog, time: float) -> None:
+        if lane_state.time != time:
+            lane_state.learner.learn(log)
+            lane_state.time = time
 
-    def _choose(self, seat: LearningSeat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, lane_state: LearningState, tracker: Tracker, lane: int) -> IntArray:
         assert self.core is not None
-        if seat.time != tracker.time:  # to read the log costs more than to look
-            self._learn(seat, self.core.last_log(lane), tracker.time)
-        counted = seat.learner.counted(tracker.signals)
-        sight = (tracker.elapsed, counted, tracker.alive)
-        return best_pages(seat.learner.index, sight, self.action_form, self.batch)
+        if lane_state.time != tracker.time:  # to read the log costs more than to look
+            self._learn(lane_state, self.core.last_log(lane), tracker.time)
+        counted = lane_state.learner.counted(tracker.signals)
+        page_state = (tracker.elapsed, counted, tracker.alive)
+        return best_pages(lane_state.learner.index, page_state, self.action_form, self.batch)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         def column(name: str) -> FloatArray:
@@ -183,16 +185,16 @@ class LearningGreedyNCIS(ActingPolicy[LearningSeat]):
         alive = np.ones(elapsed.size, dtype=np.bool_)
         if "alive" in self.features:
             alive = column("alive") > 0.5
-        seat = self._seats.get(lane)
-        if seat is None or seat.learner.importance.size != elapsed.size:
+        lane_state = self._lane_states.get(lane)
+        if lane_state is None or lane_state.learner.importance.size != elapsed.size:
             passed = elapsed[alive & (elapsed > 0.0)]
             slots = (passed.min() if passed.size else 1.0) / self.batch
             learner = self._learner(importance, len(self._sources), alive.sum() * slots)
-            seat = self._seats[lane] = LearningSeat(0, learner)
-        seat.learner.weigh(importance)
+            lane_state = self._lane_states[lane] = LearningState(0, learner)
+        lane_state.learner.weigh(importance)
         signals = np.rint(rows[:, self._sources].T).astype(np.int64)
-        sight = (elapsed, seat.learner.counted(signals), alive)
-        return best_pages(seat.learner.index, sight, self.action_form, self.batch)
+        page_state = (elapsed, lane_state.learner.counted(signals), alive)
+        return best_pages(lane_state.learner.index, page_state, self.action_form, self.batch)
 
 
 def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:

@@ -22,14 +22,14 @@ WHOLE = 1e-12
 
 
 @dataclass
-class ThresholdSeat:
+class ThresholdState:
     """One lane's episode, and its rules."""
 
     episode: int
     compiled: CompiledThresholds
 
 
-class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
+class ThresholdNCIS(CrawlPolicy[ThresholdState]):
     """pi(iota): crawl a page at the instant its effective elapsed time reaches its threshold.
 
     The thresholds are those of Theorem 1 (:func:`policies.solvers.ncis`), so that in the long run
@@ -68,9 +68,7 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
             raise ValueError(f"floor must be finite and >= 0, got {floor!r}")
         self.floor = float(floor)
 
-    def compile(
-        self, problem: Problem, slots: int, coins: np.random.Generator
-    ) -> CompiledThresholds:
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """The rules of ``problem``, one per step of its bandwidth; ``slots`` does not matter.
 
         Raises ValueError where the problem lacks parameters, and as :func:`policies.solvers.ncis`.
@@ -79,16 +77,16 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
         steps = ((0.0, problem.bandwidth), *problem.bandwidth_steps)
         return CompiledThresholds(
             rules=tuple(self._rule(problem, start, bandwidth) for start, bandwidth in steps),
-            coins=int(coins.integers(2**64, dtype=np.uint64)),
+            rng=int(rng.integers(2**64, dtype=np.uint64)),
         )
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> ThresholdRule:
         found = solvers.ncis(problem, bandwidth, floor=self.floor)
         return threshold_rule(problem, start, found)
 
-    def _sit(self, compiled: Compiled, tracker: Tracker) -> ThresholdSeat:
+    def _start(self, compiled: Compiled, tracker: Tracker) -> ThresholdState:
         assert isinstance(compiled, CompiledThresholds)
-        return ThresholdSeat(tracker.episode, compiled)
+        return ThresholdState(tracker.episode, compiled)
 
     def _check_form(self) -> None:
         """It can be bound to any environment, since it is not bound to act there."""
@@ -106,7 +104,7 @@ class ThresholdNCIS(CrawlPolicy[ThresholdSeat]):
             "and evaluate play it"
         )
 
-    def _choose(self, seat: ThresholdSeat, tracker: Tracker, lane: int) -> IntArray:
+    def _choose(self, lane_state: ThresholdState, tracker: Tracker, lane: int) -> IntArray:
         raise AssertionError("predict refuses")
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:

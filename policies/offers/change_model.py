@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray, Tracker
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferBook
+from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 
 MOMENT = ("one", "elapsed", "changed", "unchanged", "signals")
 """The features of the moment of a crawl."""
@@ -202,7 +202,7 @@ def known_features(tracker: Tracker, gap: float) -> FloatArray:
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
-def _history(book: OfferBook) -> list[FloatArray]:
+def _history(book: OfferFeatures) -> list[FloatArray]:
     columns = []
     for name in HISTORY_FEATURES:
         feature = np.asarray(getattr(book, name), np.float64)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import real
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
-from policies.base.bandwidths import epoch_regimes
+from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import PAGE_FORMS, ActingPolicy
 from policies.offers.change_model import ChangeModel
 from policies.offers.rates import RateSource, ShrunkClicks, answer, begun, rate_source
@@ -24,22 +24,22 @@ ROUNDING = 1e-9
 
 
 @dataclass
-class ContextSeat:
+class ContextState:
     """One lane's episode: its model, what the last crawls found, and the decision at hand."""
 
     episode: int
     model: ChangeModel
     source: RateSource | None
-    coins: np.random.Generator
+    rng: np.random.Generator
     changed: NDArray[np.int8]
     weights: FloatArray
-    book: OfferBook | None
+    book: OfferFeatures | None
     heard: float
     decided: float = math.nan
     choice: NDArray[Any] = field(default_factory=lambda: np.zeros(1, np.int64))
 
 
-class ContextualBandit(ActingPolicy[ContextSeat]):
+class ContextualBandit(ActingPolicy[ContextState]):
     """Crawls the pages whose crawls are worth the most, and some at random to go on learning.
 
     What Han et al. (2020), section 6.2, propose for later: no choice among strategies, but one
@@ -102,26 +102,26 @@ class ContextualBandit(ActingPolicy[ContextSeat]):
             ValueError: nothing was decided in this lane yet.
         """
         assert self.core is not None
-        if lane not in self._seats:
+        if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._chances(self._seats[lane], self.core.tracker(lane))
+        return self._chances(self._lane_states[lane], self.core.tracker(lane))
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
         """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._learn(self._seat(tracker, lane), log, tracker)
+        self._learn(self._lane_state(tracker, lane), log, tracker)
 
-    def _begin(self, tracker: Tracker, lane: int) -> ContextSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> ContextState:
         assert self.core is not None
         source = None if self.source is None else begun(self.source)
         if source is None and tracker.offers is not None:
             source = ShrunkClicks()
-        return ContextSeat(
+        return ContextState(
             tracker.episode,
             ChangeModel.at_start(tracker, self.learning_rate),
             source,
-            self.core.coins(lane).spawn(1)[0],
+            self.core.rng(lane).spawn(1)[0],
             tracker.changed.copy(),
             self._weights(source, tracker),
             tracker.offers,
@@ -134,68 +134,68 @@ class ContextualBandit(ActingPolicy[ContextSeat]):
         click = answer(source, tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
-    def _learn(self, seat: ContextSeat, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, lane_state: ContextState, log: CrawlLog, tracker: Tracker) -> None:
         """Take in the crawls of a step, once, with the context in which they were made."""
-        if seat.heard == tracker.time:
+        if lane_state.heard == tracker.time:
             return
-        seat.heard = tracker.time
+        lane_state.heard = tracker.time
         real_ones = ~log.probe
         signals = np.atleast_2d(log.signals).sum(axis=0)
-        seat.model.learn(
+        lane_state.model.learn(
             log.page[real_ones],
             log.elapsed[real_ones],
             signals[real_ones],
             log.changed[real_ones],
-            seat.changed,
+            lane_state.changed,
         )
-        seat.changed = tracker.changed.copy()
-        if tracker.offers is not seat.book:
-            seat.book = tracker.offers
-            seat.model.renew(tracker)
-            seat.weights = self._weights(seat.source, tracker)
+        lane_state.changed = tracker.changed.copy()
+        if tracker.offers is not lane_state.book:
+            lane_state.book = tracker.offers
+            lane_state.model.renew(tracker)
+            lane_state.weights = self._weights(lane_state.source, tracker)
 
-    def _choose(self, seat: ContextSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: ContextState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
-        if seat.decided == tracker.time:
-            return seat.choice
-        self._learn(seat, self.core.last_log(lane), tracker)
-        seat.decided = tracker.time
-        worth = self._chances(seat, tracker)
+        if lane_state.decided == tracker.time:
+            return lane_state.choice
+        self._learn(lane_state, self.core.last_log(lane), tracker)
+        lane_state.decided = tracker.time
+        worth = self._chances(lane_state, tracker)
         if self.aim == "freshness":
             worth = implied_value(worth, tracker.elapsed)
-        worth = np.where(tracker.alive, seat.weights * worth, -np.inf)
+        worth = np.where(tracker.alive, lane_state.weights * worth, -np.inf)
         if self.action_form == "rates":
-            seat.choice = self._rates(worth, seat, tracker)
+            lane_state.choice = self._rates(worth, lane_state, tracker)
         else:
-            seat.choice = self._pages(worth, self._count, seat.coins)
-        return seat.choice
+            lane_state.choice = self._pages(worth, self._count, lane_state.rng)
+        return lane_state.choice
 
-    def _chances(self, seat: ContextSeat, tracker: Tracker) -> FloatArray:
+    def _chances(self, lane_state: ContextState, tracker: Tracker) -> FloatArray:
         signals = np.atleast_2d(tracker.signals).sum(axis=0)
-        return seat.model.chances(tracker.elapsed, seat.changed, signals)
+        return lane_state.model.chances(tracker.elapsed, lane_state.changed, signals)
 
-    def _pages(self, worth: FloatArray, count: int, coins: np.random.Generator) -> IntArray:
+    def _pages(self, worth: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
         """So many existing pages, the best first and those drawn to explore last."""
         alive = np.flatnonzero(worth > -np.inf)
         count = min(count, alive.size)
         if count == 0:
             return np.zeros(1, np.int64)
-        explored = min(int(coins.binomial(count, self.exploration)), alive.size)
+        explored = min(int(rng.binomial(count, self.exploration)), alive.size)
         best = top_pages(worth, count - explored)
         if explored == 0:
             return best
         others = np.setdiff1d(alive, best, assume_unique=True)
-        return np.concatenate((best, coins.choice(others, explored, replace=False)))
+        return np.concatenate((best, rng.choice(others, explored, replace=False)))
 
-    def _rates(self, worth: FloatArray, seat: ContextSeat, tracker: Tracker) -> FloatArray:
+    def _rates(self, worth: FloatArray, lane_state: ContextState, tracker: Tracker) -> FloatArray:
         """The action of an epoch, (m,)."""
         assert self.core is not None
         epoch, problem = self.core.epoch, tracker.problem
-        starts, bandwidths = zip(*epoch_regimes(problem, epoch), strict=True)
+        starts, bandwidths = zip(*epoch_bandwidths(problem, epoch), strict=True)
         due = tracker.time + ROUNDING * epoch
         bandwidth = bandwidths[int(np.searchsorted(starts, due, side="right")) - 1]
         budget = bandwidth * epoch
-        pages = self._pages(worth, math.ceil(budget * (1.0 - ROUNDING)), seat.coins)
+        pages = self._pages(worth, math.ceil(budget * (1.0 - ROUNDING)), lane_state.rng)
         rates = np.zeros(problem.num_pages)
         rates[pages] = 1.0 / epoch
         if len(pages) > budget:  # the last one gets what is left

@@ -10,7 +10,7 @@ import numpy as np
 
 from crawl_envs.types import FloatArray, Tracker
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.offer_features import HISTORY_DAYS, OfferBook
+from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 
 
 class ShrunkClicks:
@@ -220,7 +220,7 @@ class _Said(NamedTuple):
 
     source: ref[RateSource]
     stamp: tuple[int, int]
-    by_book: dict[int, tuple[OfferBook, OfferRates]]
+    by_book: dict[int, tuple[OfferFeatures, OfferRates]]
 
 
 _SAID: dict[int, _Said] = {}
@@ -255,7 +255,9 @@ def answer(source: RateSource, tracker: Tracker) -> OfferRates:
     return said[id(book)][1]
 
 
-def _said_on(stamp: tuple[int, int], source: RateSource) -> dict[int, tuple[OfferBook, OfferRates]]:
+def _said_on(
+    stamp: tuple[int, int], source: RateSource
+) -> dict[int, tuple[OfferFeatures, OfferRates]]:
     """What the source said on a day of an episode, to be added to; other days are forgotten."""
     key, forget = id(source), _SAID.pop
     if key not in _SAID or _SAID[key].stamp != stamp:

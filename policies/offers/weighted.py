@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import page_arrays, quantity, real
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
-from policies.base.bandwidths import epoch_regimes
+from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import ActingPolicy
-from policies.base.signal_queue import answered_share
+from policies.base.signal_queue import response_share
 from policies.offers.rates import OfferRates, RateSource, answer, begun, rate_source, usual_source
 
 ROUNDING = 1e-9
@@ -80,7 +80,7 @@ def _fill(weights: FloatArray, bandwidth: float, highest: float, rates: FloatArr
 
 
 @dataclass
-class SourcedSeat:
+class SourcedState:
     """One lane's episode: where its rates come from, and what was made of them last.
 
     Attributes:
@@ -98,13 +98,13 @@ class SourcedSeat:
     source: RateSource
     starts: tuple[float, ...]
     bandwidths: tuple[float, ...]
-    book: OfferBook | None
+    book: OfferFeatures | None
     rates: OfferRates
     bandwidth: float
     action: FloatArray | None
 
 
-class SourcedPolicy(ActingPolicy[SourcedSeat]):
+class SourcedPolicy(ActingPolicy[SourcedState]):
     """Crawls at rates that follow from clicks, impressions and price changes as they are believed.
 
     It acts in the form ``rates``. Where pages are offers it asks the source once for every book,
@@ -142,33 +142,35 @@ class SourcedPolicy(ActingPolicy[SourcedSeat]):
             highest: largest rate of a page, > 0.
         """
 
-    def _begin(self, tracker: Tracker, lane: int) -> SourcedSeat:
+    def _begin(self, tracker: Tracker, lane: int) -> SourcedState:
         assert self.core is not None
-        starts, bandwidths = zip(*epoch_regimes(tracker.problem, self.core.epoch), strict=True)
+        starts, bandwidths = zip(*epoch_bandwidths(tracker.problem, self.core.epoch), strict=True)
         source = begun(self.source or usual_source(tracker))
         rates = answer(source, tracker)
-        return SourcedSeat(
+        return SourcedState(
             tracker.episode, source, starts, bandwidths, tracker.offers, rates, 0.0, None
         )
 
-    def _seat(self, tracker: Tracker, lane: int) -> SourcedSeat:
+    def _lane_state(self, tracker: Tracker, lane: int) -> SourcedState:
         """What is kept of a lane's episode, with the rates of the book as it is now."""
-        seat = super()._seat(tracker, lane)
-        if tracker.offers is not seat.book:
-            rates = answer(seat.source, tracker)
-            if rates is not seat.rates:
-                seat.rates, seat.action = rates, None
-            seat.book = tracker.offers
-        return seat
+        lane_state = super()._lane_state(tracker, lane)
+        if tracker.offers is not lane_state.book:
+            rates = answer(lane_state.source, tracker)
+            if rates is not lane_state.rates:
+                lane_state.rates, lane_state.action = rates, None
+            lane_state.book = tracker.offers
+        return lane_state
 
-    def _choose(self, seat: SourcedSeat, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _choose(self, lane_state: SourcedState, tracker: Tracker, lane: int) -> NDArray[Any]:
         """The action, planned anew where there is something new."""
         due = tracker.time + ROUNDING * self._epoch
-        bandwidth = seat.bandwidths[int(np.searchsorted(seat.starts, due, side="right")) - 1]
-        if seat.action is None or bandwidth != seat.bandwidth:
-            seat.action = self._plan(seat.rates, bandwidth, tracker)
-            seat.bandwidth = bandwidth
-        return seat.action
+        bandwidth = lane_state.bandwidths[
+            int(np.searchsorted(lane_state.starts, due, side="right")) - 1
+        ]
+        if lane_state.action is None or bandwidth != lane_state.bandwidth:
+            lane_state.action = self._plan(lane_state.rates, bandwidth, tracker)
+            lane_state.bandwidth = bandwidth
+        return lane_state.action
 
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:
         highest = bandwidth if tracker.offers is None else 1.0 / self._epoch
@@ -185,7 +187,7 @@ class SourcedPolicy(ActingPolicy[SourcedSeat]):
                 f"{self.name} needs change_rate where pages have complete observation; make the "
                 "environment with reveal='parameters'"
             )
-        return answered_share(rates, problem.change_rate)
+        return response_share(rates, problem.change_rate)
 
     @property
     def _epoch(self) -> float:

@@ -25,7 +25,7 @@ from policies.solvers.harmonic.approx import harmonic_approx
 from policies.solvers.harmonic.costs import binary_cost, harmonic_cost
 from policies.solvers.harmonic.lambdacrawl import harmonic
 from policies.solvers.harmonic.periodic import harmonic_periodic, harmonic_periodic_cost
-from policies.solvers.host_caps import polite
+from policies.solvers.host_caps import host_capped
 from policies.solvers.ncis.theorem1 import ncis
 
 __all__ = [
@@ -42,8 +42,8 @@ __all__ = [
     "harmonic_cost",
     "harmonic_periodic",
     "harmonic_periodic_cost",
+    "host_capped",
     "ncis",
     "periodic_freshness",
     "periods_at",
-    "polite",
 ]

@@ -57,14 +57,14 @@ class _Page(NamedTuple):
     worth: float
     epsilon: float
     ages: bool
-    heeds: bool
+    signal_weights: bool
 
     def place(self, slots: IntArray, signals: IntArray) -> IntArray:
         """The states of these slots and signals, as far as either makes a page staler."""
         aged = slots if self.ages else np.zeros_like(slots)
         last = len(self.first) - 2
         told = np.minimum(aged, last)
-        state = self.first[told] + (signals if self.heeds else 0)
+        state = self.first[told] + (signals if self.signal_weights else 0)
         outside = (state >= self.first[told + 1]) | (aged > last)
         return np.asarray(np.where(outside, len(self.fresh) - 1, state))
 
@@ -201,7 +201,7 @@ def _page(
         * (-math.expm1(-change_rate * slot) / (change_rate * slot) if change_rate else 1.0),
         epsilon=math.exp(-reach) if per_slot + per_signal > 0.0 else 0.0,
         ages=per_slot > 0.0,
-        heeds=per_signal > 0.0,
+        signal_weights=per_signal > 0.0,
     )
     arrived = np.arange(len(page.chance))
     after = page.place(slots[:, None] + 1, signals[:, None] + arrived)

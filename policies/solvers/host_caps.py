@@ -16,8 +16,8 @@ from policies.solvers.allocation import Allocation, normalised
 from policies.solvers.binary.periodic import binary_periodic
 from policies.solvers.binary.poisson import binary_poisson
 from policies.solvers.harmonic.lambdacrawl import harmonic
+from policies.solvers.harmonic.page_totals import page_mask
 from policies.solvers.harmonic.periodic import harmonic_periodic
-from policies.solvers.harmonic.survey import page_mask
 
 Solver = Callable[..., Allocation]
 
@@ -30,7 +30,7 @@ SLACK = 1e-9
 """Crawls of a host beyond its cap, as a share of it, that count as rounding."""
 
 
-def polite(
+def host_capped(
     solver: Solver,
     importance: ArrayLike,
     change_rate: ArrayLike,

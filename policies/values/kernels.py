@@ -20,7 +20,6 @@ from policies.values.series import (
     EVIDENCE,
     FIRST,
     GAMMA,
-    HEEDED,
     LARGEST,
     LENGTH_BETA,
     LENGTH_GAMMA,
@@ -39,6 +38,7 @@ from policies.values.series import (
     SWITCH,
     TERMS,
     TOP,
+    WEIGHTED,
     deep,
     deep_count,
     first_term,
@@ -77,7 +77,7 @@ def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: f
 def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """V_GREEDY_CIS (section 5.1), in the reading that the table was made for."""
     top: float = parameters[page, TOP]
-    if signals >= parameters[page, HEEDED]:
+    if signals >= parameters[page, WEIGHTED]:
         return top
     y = parameters[page, ALPHA] * elapsed
     x = parameters[page, GAMMA] * elapsed

@@ -35,7 +35,7 @@ ALPHA = 1  # alpha, the rate of changes that send no signal (GREEDY: Delta)
 GAMMA = 2  # gamma, the rate of signals
 RATIO = 3  # r = alpha / gamma
 FIRST = 4  # mu / (alpha + gamma), the limit of the first summand
-HEEDED = 5  # GREEDY-CIS: the number of signals that make the value TOP
+WEIGHTED = 5  # GREEDY-CIS: the number of signals that make the value TOP
 EVIDENCE = 5  # NCIS: alpha beta = ln(gamma / nu), what a signal adds to y
 SPACING = 6  # gamma beta, what a signal adds to x
 LOG_GROWTH = 7  # ln(1 + r)

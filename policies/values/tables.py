@@ -231,7 +231,7 @@ def greedy_cis_plus_table(
     precision = np.where(gamma > 0.0, _over(lam * delta, gamma), 1.0)
     high = (precision > precision_above) & (lam > recall_above)
     table = _cis(mu, delta, np.where(high, lam, 0.0), np.where(high, nu, 0.0), reading)
-    table[:, value_terms.HEEDED] = np.where(high, 1.0, NEVER)
+    table[:, value_terms.WEIGHTED] = np.where(high, 1.0, NEVER)
     return table
 
 

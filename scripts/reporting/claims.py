@@ -84,14 +84,14 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
 
 def verdict_of(verdicts: Sequence[Verdict]) -> str:
     """Return one word for the verdicts of a claim's tests."""
-    answers = [verdict.holds for verdict in verdicts]
-    if not answers:
+    responses = [verdict.holds for verdict in verdicts]
+    if not responses:
         return UNTESTED
-    if all(answer == "yes" for answer in answers):
+    if all(answer == "yes" for answer in responses):
         return HOLDS
-    if "no" not in answers:
+    if "no" not in responses:
         return OPEN
-    return PARTLY if "yes" in answers else FAILS
+    return PARTLY if "yes" in responses else FAILS
 
 
 def write_claims(

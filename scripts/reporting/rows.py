@@ -29,7 +29,7 @@ from crawl_envs.types import FloatArray
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 
 
-def write_made(path: Path, module: str, seconds: float, **more: Any) -> None:
+def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
     """Write the command (of a module), date, wall time, machine and versions as JSON."""
     made = {
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),

@@ -3,7 +3,7 @@
 ``CrawlLongevity-v0`` takes turns with ``CrawlNCIS-v0`` on pages that are updated and crawled as
 often (drawn as ``quality``, 0.1 crawls per page and day, 60 days, random pages are crawled). Times
 are processor time on one core; a lane's bytes are those of all arrays of its state. Written are
-``cost.csv``, ``made.json`` and ``cost.png``.
+``cost.csv``, ``provenance.json`` and ``cost.png``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 from scripts.timing.fragment_costs import (
     CELLS,
@@ -61,7 +61,9 @@ def main(quick: Quick = False, out: Out = None) -> None:
     about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load_at_start}
     with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
         write_csv(folder / "cost.csv", COLUMNS, [(*cost[:-1], *cost.spread) for cost in found])
-        write_made(folder / "made.json", "scripts.timing.longevity_scale", seconds, **about)
+        write_provenance(
+            folder / "provenance.json", "scripts.timing.longevity_scale", seconds, **about
+        )
         draw(found, folder / "cost.png")
         show(found)
         typer.echo(f"-> {folder}")

@@ -4,7 +4,7 @@ That is the size of Han et al. 2020, section 4, here without an environment: the
 day by day, and nothing is kept but what the tracker holds. Every policy has a process of
 its own, which tells its time part by part and the most memory it ever had. Beside it stand the
 time of ``env.step`` at the size of the paper's tables here, and of predictions for one day.
-Written are ``scale.csv`` and ``made.json``.
+Written are ``scale.csv`` and ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from agents.predictors import TASKS, load, names
 from crawl_envs.instances.market import market
 from crawl_envs.sim.streams import roots
 from crawl_envs.types import FloatArray
-from crawl_envs.types.offer_features import OfferBook
-from crawl_envs.worlds.offers.features import book_of
-from crawl_envs.worlds.offers.lane import OfferRoom
+from crawl_envs.types.offer_features import OfferFeatures
+from crawl_envs.worlds.offers.features import features_of
+from crawl_envs.worlds.offers.lane import OfferLane
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from policies.offers.lambdacrawl import discrete_rates
 from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_made
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 
 OUT, QUICK_OUT = Path("results/offers/scale"), Path("runs/offers/scale")
@@ -76,20 +76,20 @@ class Clock:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def uniform_rates(book: OfferBook, bandwidth: float) -> FloatArray:
+def uniform_rates(book: OfferFeatures, bandwidth: float) -> FloatArray:
     """Equal rates."""
     m = book.clicks_30.size
     return np.full(m, bandwidth / m)
 
 
-def history_rates(book: OfferBook, bandwidth: float) -> FloatArray:
+def history_rates(book: OfferFeatures, bandwidth: float) -> FloatArray:
     """Rates of LambdaCrawl by the averages of the last 30 days."""
     change = np.minimum(book.change_frequency.astype(np.float64), 1.0)
     clicks = book.clicks_30.astype(np.float64)
     return discrete_rates(clicks, change, bandwidth, float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY)
 
 
-STRATEGIES: dict[str, Callable[[OfferBook, float], FloatArray]] = {
+STRATEGIES: dict[str, Callable[[OfferFeatures, float], FloatArray]] = {
     UNIFORM: uniform_rates,
     LAMBDA: history_rates,
 }
@@ -101,7 +101,7 @@ def played(strategy: str, offers: int, days: int) -> list[Figure]:
     with clock.part("market"):
         drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
     with clock.part("history, first day and book"):
-        room = OfferRoom(drawn, roots(0), 0, "log")
+        room = OfferLane(drawn, roots(0), 0, "log")
     for _ in range(days):
         with clock.part("solve"):
             rates = STRATEGIES[strategy](room.book, CRAWLS_PER_OFFER * offers)
@@ -124,12 +124,12 @@ def played(strategy: str, offers: int, days: int) -> list[Figure]:
     ]
 
 
-def book_seconds(drawn: Market, room: OfferRoom) -> float:
+def book_seconds(drawn: Market, room: OfferLane) -> float:
     """How long it takes to write the book of a day, from a copy of what is known."""
     state = room.get_state()["state"]
     counts = (state.clicks, state.views, state.changes)
     start = time.perf_counter()
-    book_of(drawn.metadata, room.book.day, room.book.day_of_week, counts, state.last_change)
+    features_of(drawn.metadata, room.book.day, room.book.day_of_week, counts, state.last_change)
     return time.perf_counter() - start
 
 
@@ -143,7 +143,7 @@ def predicted(name: str, offers: int) -> list[Figure]:
     """Predict all that happens to offers on one day; the time of each task."""
     told = partial(Figure, f"{ONE_DAY}, {name}", offers, 1)
     drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
-    book = OfferRoom(drawn, roots(0), 0, "log").book
+    book = OfferLane(drawn, roots(0), 0, "log").book
     predictors, clock = load(name), Clock()
     for task in TASKS:
         with clock.part(task):
@@ -181,7 +181,7 @@ def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
         BrokenProcessPool: it was killed.
     """
     context = multiprocessing.get_context("spawn")
-    answers, end = context.Pipe(duplex=False)
+    responses, end = context.Pipe(duplex=False)
     process = context.Process(target=answer, args=(task, end), daemon=True)
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
     try:
@@ -190,7 +190,7 @@ def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
         signal.signal(signal.SIGINT, heard)
     try:
         end.close()
-        figures: list[Figure] | Exception = answers.recv()
+        figures: list[Figure] | Exception = responses.recv()
     except EOFError:
         raise BrokenProcessPool("a process ended without an answer") from None
     finally:
@@ -254,7 +254,9 @@ def main(quick: Quick = False, out: Out = None) -> None:
     about = {"cores": os.cpu_count(), "load_at_start": load_at_start}
     with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
         write_csv(folder / "scale.csv", Figure._fields, figures)
-        write_made(folder / "made.json", "scripts.timing.offers_scale", seconds, **about)
+        write_provenance(
+            folder / "provenance.json", "scripts.timing.offers_scale", seconds, **about
+        )
         show(figures)
         typer.echo(f"-> {folder}")
 

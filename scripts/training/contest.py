@@ -172,7 +172,7 @@ def _choose(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     core: Any = env.unwrapped
     policy = factory(env)
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
-        policy.compile(core.problem, core.num_slots(), core.coins())
+        policy.compile(core.problem, core.num_slots(), core.rng())
         return
     observation, _ = env.reset(seed=FIRST_SEED)
     policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)

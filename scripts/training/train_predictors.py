@@ -34,7 +34,7 @@ from agents.predictors.examples import (
     split_days,
 )
 from agents.predictors.predictor import Predictor
-from agents.predictors.saving import MADE, write_made
+from agents.predictors.saving import MADE, write_provenance
 from crawl_envs.instances.market import market
 from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.offers.log import record
@@ -215,7 +215,7 @@ def train_all(
 ) -> None:
     """Train, measure and save; the predictors from both kinds of features are kept.
 
-    The folder gets ``auc.csv`` and one file per task, written as they come, and ``made.json`` at
+    The folder gets ``auc.csv`` and one file per task, written as they come, and ``provenance.json`` at
     the end; ``rows`` gets what is in the table, so far.
 
     Raises:
@@ -243,7 +243,7 @@ def train_all(
     given |= {"per_day": per_day, "share_by_clicks": share}
     seconds = time.perf_counter() - start
     told = account(tables, predictor.settings, rows)
-    write_made(out, {**given, **told, "seconds": round(seconds, 1)})
+    write_provenance(out, {**given, **told, "seconds": round(seconds, 1)})
 
 
 def stopped(folder: Path, rows: list[Row]) -> str:

@@ -365,7 +365,7 @@ def test_a_step_before_the_first_reset():
     env = gym.make(NCIS, **SMALL).unwrapped
     complains(lambda: env.step(0), "reset")
     complains(lambda: env.instance, "reset")
-    complains(lambda: env.coins(), "reset")
+    complains(lambda: env.rng(), "reset")
     lanes = gym.make_vec(NCIS, num_envs=2, **SMALL).unwrapped
     complains(lambda: lanes.step(np.zeros(2, np.int64)), "reset")
     complains(lambda: lanes.instances, "reset")
@@ -432,7 +432,7 @@ def test_a_reset_that_fails_changes_nothing(case, resample):
             assert np.array_equal(mine[0], yours[0])
             assert mine[1:] == yours[1:]
         assert envs[0].ledger() == envs[1].ledger()
-        assert np.array_equal(envs[0].coins().random(3), envs[1].coins().random(3))
+        assert np.array_equal(envs[0].rng().random(3), envs[1].rng().random(3))
         envs[0].reset()
         envs[1].reset()
         assert np.array_equal(envs[0].instance.importance, envs[1].instance.importance)

@@ -50,18 +50,18 @@ def test_bandwidths_and_action_forms_meet_the_same_events(delay, form):
     fast.reset(seed=3)
     signals = [[], []]
 
-    def hear(which, env):
+    def on_signal(which, env):
         log = env.last_log()
         signals[which] += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
 
-    hear(0, slow)
-    hear(1, fast)
+    on_signal(0, slow)
+    on_signal(1, fast)
     for _ in range(slow.num_slots() - 1):
         slow.step(0)
-        hear(0, slow)
+        on_signal(0, slow)
         while fast.tracker().time < slow.tracker().time:
             fast.step(fast.action_space.sample())
-            hear(1, fast)
+            on_signal(1, fast)
         mine, yours = slow.ledger(), fast.ledger()
         for name in ("time", "requests", "changes", "signals"):
             assert getattr(mine, name) == getattr(yours, name)

@@ -87,7 +87,7 @@ class NaiveLearner:
         told = sum(self.believed(page, ("tells", c)) * n for c, n in self.heard(page).items())
         return self.believed(page, "silent") * elapsed + told
 
-    def strikes(self, page, elapsed):
+    def expected_changes(self, page, elapsed):
         total = self.believed(page, "silent") * elapsed
         for channel, weight in self.heard(page).items():
             if weight > 0.0:
@@ -110,10 +110,10 @@ class NaiveLearner:
 
     def score(self, page, now, elapsed):
         fresh = math.exp(-self.evidence(page, elapsed))
-        value = 1.0 - (1.0 + self.strikes(page, elapsed)) * fresh
+        value = 1.0 - (1.0 + self.expected_changes(page, elapsed)) * fresh
         return self.importance[page] / self.change_rate(page, now) * value
 
-    def meet(self, page, alive):
+    def on_birth_or_death(self, page, alive):
         self.forget(page)
         self.pages[page]["exists"] = alive
 
@@ -183,15 +183,15 @@ class NaiveLearner:
         row["exposure"][kind] = max(0.0, rate - own["rate"][kind])
         row["count"][kind] = max(0.0, mean * self.rate(page, kind) - own["shape"][kind])
 
-    def hear(self, signals):
+    def on_signal(self, signals):
         """Signals (page, time, source), in order of time."""
         instants = {}
         for page, time, source in signals:
             instants.setdefault(time, []).append((page, source))
         for time, told in instants.items():
-            self.hear_together(time, told)
+            self.on_signals_together(time, told)
 
-    def hear_together(self, time, told):
+    def on_signals_together(self, time, told):
         size = [0] * len(self.groups)
         for page, row in enumerate(self.pages):
             size[self.group[page]] += row["exists"]
@@ -247,12 +247,12 @@ class NaiveLearner:
                 self.groups[g]["shape"][kind] = shape
                 self.groups[g]["rate"][kind] = shape / mean
 
-    def rehearse(self, history):
+    def replay_history(self, history):
         """Crawl every page just before, and again just after, whatever is heard of it."""
         alive = [bool(exists) for exists in history.alive]
         last = [0.0] * self.m
         for page in range(self.m):
-            self.meet(page, alive[page])
+            self.on_birth_or_death(page, alive[page])
         events = zip(history.time.tolist(), history.page, history.kind, strict=True)
         instants = {}
         for time, page, kind in events:
@@ -264,21 +264,21 @@ class NaiveLearner:
             for page, kind in found:
                 if kind == BIRTH:
                     alive[page], last[page] = True, now
-                    self.meet(page, True)
+                    self.on_birth_or_death(page, True)
             for page, kind in found:
                 if alive[page] and kind >= CHANGE and last[page] < now:
                     self.learn(page, now - last[page], False)
                     last[page] = now
                     if page in changed and page not in signalled:
                         self.pages[page]["count"]["silent"] += 1.0
-            self.hear(told)
+            self.on_signal(told)
             for page, kind in found:
                 if alive[page] and page in signalled:
                     signalled.remove(page)
                     self.learn(page, 0.0, page in changed)
                 if kind == DEATH:
                     alive[page] = False
-                    self.meet(page, False)
+                    self.on_birth_or_death(page, False)
         for page in range(self.m):
             self.forget(page)
         for row in self.groups:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crawl_envs.instances.misspecified import bursts, deploys, rhythms, shifts
+from crawl_envs.instances.misspecified.corrupted import Corrupted
 from crawl_envs.instances.misspecified.late import Late
-from crawl_envs.instances.misspecified.misled import Misled
 
 REQUEST, CHANGE, SIGNAL, BOTH = range(4)
 
@@ -125,7 +125,7 @@ CHANGES = {
     rhythms.Periodic: periodic,
     shifts.Shifting: shifting,
     Late: plain,
-    Misled: plain,
+    Corrupted: plain,
 }
 
 
@@ -152,7 +152,7 @@ def tape(told, rng, horizon):
     if isinstance(law, deploys.Deploys):
         sent = deployed(told, rng, horizon)
     else:
-        truth = law if isinstance(law, Misled) else told
+        truth = law if isinstance(law, Corrupted) else told
         changes = CHANGES[type(law)](told, rng, horizon)
         sent = with_signals(rng, changes, truth.recall, truth.false_signal_rate, horizon)
     events = travelled(rng, sent, law.delay(told), horizon)

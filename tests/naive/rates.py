@@ -19,9 +19,9 @@ class World(naive.World):
     """One lane that stands at time 0; as its twin, it is told rates and not pages."""
 
     def __init__(self, instance, events, *, seed, episode=0, epoch=1.0, bucket=math.inf, **more):
-        self.coins = naive.Stream(naive.roots(seed)[2], episode)
+        self.rng = naive.Stream(naive.roots(seed)[2], episode)
         self.epoch = epoch
-        self.hazard = self.coins.exponential(1.0)
+        self.hazard = self.rng.exponential(1.0)
         self.total, self.due = 0.0, math.inf
         self.bucket = self.tokens = bucket
         self.filled_at, self.refill = 0.0, 0.0
@@ -50,8 +50,8 @@ class World(naive.World):
                 break
             if self.due <= event[0]:
                 self.pass_time(self.due)
-                self.crawl_if_allowed(table.draw(self.coins))
-                self.due += self.coins.exponential(1.0) / self.total
+                self.crawl_if_allowed(table.draw(self.rng))
+                self.due += self.rng.exponential(1.0) / self.total
             else:
                 self.play_event(*event, chances)
         self.pass_time(until)
@@ -76,7 +76,7 @@ class World(naive.World):
         self.played += 1
         chance = float(chances[number])
         heard = page.alive and naive.SIGNAL <= kind < naive.BIRTH
-        if heard and chance > 0.0 and self.coins.uniform() <= chance:
+        if heard and chance > 0.0 and self.rng.uniform() <= chance:
             self.crawl_if_allowed(number)
 
     def crawl_if_allowed(self, number):

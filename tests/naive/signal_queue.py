@@ -8,7 +8,7 @@ from math import floor
 ROUNDING = Fraction(1, 10**9)
 
 
-class NaiveAnswers:
+class NaiveResponses:
     """What is crawled next, after signals that are heard one by one."""
 
     def __init__(self, pages, answered=None):
@@ -18,7 +18,7 @@ class NaiveAnswers:
         self.queue = []
         self.turn = 0
 
-    def hear(self, page):
+    def on_signal(self, page):
         if self.share:
             self.account[page] += self.share[page]
             if page not in self.queue and self.account[page] >= 1 - ROUNDING:

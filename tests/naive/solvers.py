@@ -92,9 +92,9 @@ def mixed(importance, change_rate, bandwidth, complete_mask, unobserved=incomple
 
     def split(share):
         rates = unobserved(importance[hidden], change_rate[hidden], bandwidth - share)
-        coins = complete(importance[told], change_rate[told], share)
+        rng = complete(importance[told], change_rate[told], share)
         cost = harmonic_cost(importance[hidden], change_rate[hidden], rates)
-        return rates, coins, cost - importance[told] @ np.log(np.maximum(coins, 1e-300))
+        return rates, rng, cost - importance[told] @ np.log(np.maximum(rng, 1e-300))
 
     most = min(bandwidth, change_rate[told].sum())
     best = golden(lambda share: split(share)[2], 1e-9 * most, most * (1.0 - 1e-9), steps)

@@ -24,13 +24,13 @@ class Page:
 class World:
     """Plays rules of (start, threshold, later_threshold, later_share, signal_weight, timed)."""
 
-    def __init__(self, instance, events, rules, *, coins=0, alive=None):
+    def __init__(self, instance, events, rules, *, rng=0, alive=None):
         self.weights = [float(weight) for weight in instance.importance]
         alive = alive or [True] * len(self.weights)
         self.pages = [Page(there, len(rules[0].signal_weight)) for there in alive]
         self.targets = [math.inf] * len(self.pages)
         self.events, self.rules = list(events), list(rules)
-        self.coins = naive.Stream(coins, 0)
+        self.rng = naive.Stream(rng, 0)
         self.time = self.fresh_time = self.alive_time = 0.0
         self.crawls = []  # (page, time, elapsed, changed)
         self.requests = self.hits = self.changes = self.signals = 0
@@ -47,7 +47,7 @@ class World:
     def choose_target(self, rule, number):
         self.targets[number] = float(rule.threshold[number])
         share = float(rule.later_share[number])
-        if share > 0.0 and self.coins.uniform() <= share:
+        if share > 0.0 and self.rng.uniform() <= share:
             self.targets[number] = float(rule.later_threshold[number])
 
     def due(self, rule, number):

@@ -145,7 +145,7 @@ class ReplayCore:
     def last_log(self, lane=0):
         return self.lanes[lane].log
 
-    def coins(self, lane=0):
+    def rng(self, lane=0):
         return np.random.default_rng([self.lanes[lane].seed, self.lanes[lane].episode])
 
     def declare(self, change_rate, lane=0):

@@ -45,7 +45,7 @@ class SmallWorld:
         self.declared, self.crawls = None, np.zeros(m, np.int64)
         self._log = self._logged([], 0.0)
 
-    def coins(self, lane=0):
+    def rng(self, lane=0):
         return self._coins
 
     def num_slots(self, lane=0):

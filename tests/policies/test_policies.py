@@ -17,7 +17,7 @@ from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex, CompiledSequence
 from policies import solvers
 from policies.base import index, schedules
-from tests.naive.signal_queue import NaiveAnswers
+from tests.naive.signal_queue import NaiveResponses
 from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLane, random_lane, run
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
@@ -173,15 +173,15 @@ def compiled_run(policy, core, steps):
     """What the compiled form chooses: the same kernel and table, outside of ``predict``."""
     core.reset()
     lane = core.lanes[0]
-    compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.coins())
+    compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.rng())
     if isinstance(compiled, CompiledSequence):
-        answers = NaiveAnswers(*compiled)
+        responses = NaiveResponses(*compiled)
     for _ in range(steps):
         known = lane.tracker()
         if isinstance(compiled, CompiledSequence):
             for page in lane.log.signal_page:
-                answers.hear(page)
-            page = answers.crawl()
+                responses.on_signal(page)
+            page = responses.crawl()
         else:
             page = index.best_page(
                 compiled.value, compiled.parameters, known.elapsed, known.signals * 1.0, known.alive
@@ -215,10 +215,10 @@ def test_best_page_in_plain_python():
         compiled = policies.RoundRobin(features=("elapsed",))._index(
             Instance(np.ones(9), 1.0, bandwidth=1.0).problem()
         )
-        sight = (*compiled, elapsed, np.zeros(9), alive)
+        page_state = (*compiled, elapsed, np.zeros(9), alive)
         values = np.where(alive, elapsed, -np.inf)
-        np.testing.assert_array_equal(index.page_values(*sight), values)
-        assert index.best_page(*sight) == (np.argmax(values) if alive.any() else 0)
+        np.testing.assert_array_equal(index.page_values(*page_state), values)
+        assert index.best_page(*page_state) == (np.argmax(values) if alive.any() else 0)
 
 
 # Episodes and lanes

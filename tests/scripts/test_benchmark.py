@@ -41,7 +41,7 @@ def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
     assert about["settings"]["noisy"]["labels"]["GreedyNCISApprox:terms=2"] == (
         "make('GreedyNCISApprox', terms=2)"
     )
-    assert json.loads((tmp_path / "made.json").read_text())["versions"]["numba"]
+    assert json.loads((tmp_path / "provenance.json").read_text())["versions"]["numba"]
     assert "not over seeds" in " ".join(result.output.split())
 
 

@@ -46,7 +46,7 @@ def test_an_agent_is_evaluated_where_it_was_trained(folder, tmp_path):
     result = done(run(folder, "CrawlNCIS-v0", *FEW, out=tmp_path))
     assert "mine" in result.stdout
     assert "num_pages=4" in result.stdout
-    assert set(SAME) | {"made.json"} == {path.name for path in tmp_path.iterdir()}
+    assert set(SAME) | {"provenance.json"} == {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "standings.png").read_bytes().startswith(b"\x89PNG")
     found = standings_in(tmp_path)
     assert {"mine", "RandomCrawl", "RoundRobin", "GreedyNCIS", "LearningGreedyNCIS"} <= set(found)

@@ -72,12 +72,12 @@ def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
     folder = tmp_path / "fig6"
     assert sorted(path.name for path in folder.iterdir()) == [
         "accuracy.png",
-        "made.json",
+        "provenance.json",
         "rows.parquet",
         "summary.csv",
         "verdicts.csv",
     ]
-    made = json.loads((folder / "made.json").read_text())
+    made = json.loads((folder / "provenance.json").read_text())
     assert made["rows"] == len(read_rows(folder / "rows.parquet")[0])
     assert made["wall_seconds"] > 0.0
     again = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
@@ -122,7 +122,7 @@ def test_several_are_scored_anew_without_simulation(
     kept = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     assert {path.name for path in kept} >= {"claims.md", "limit.png", "verdicts.csv"}
     for path in kept:
-        if path.name not in ("rows.parquet", "made.json"):
+        if path.name not in ("rows.parquet", "provenance.json"):
             path.unlink()
     monkeypatch.setattr(Measurement, "play", None)
     monkeypatch.setattr(Setting, "play", None)

@@ -50,14 +50,14 @@ def test_a_run_from_end_to_end(tmp_path):
         assert name in result.stdout
     assert "best analytic" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == [
-        *("config.json", "curve.csv", "curve.png", "made.json", "model.zip"),
+        *("config.json", "curve.csv", "curve.png", "provenance.json", "model.zip"),
         *("rivals.parquet", "rows.csv", "standings.csv", "standings.png"),
     ]
     assert (out / "curve.png").read_bytes().startswith(PNG)
     assert (out / "standings.png").read_bytes().startswith(PNG)
     config = json.loads((out / "config.json").read_text())
     assert config["env_args"] == {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
-    assert config["gamma"] == json.loads((out / "made.json").read_text())["used"]["gamma"]
+    assert config["gamma"] == json.loads((out / "provenance.json").read_text())["used"]["gamma"]
     assert agents.load(out).arguments.lanes == 4
 
     refused(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "holds an agent already")

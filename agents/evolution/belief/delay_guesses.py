@@ -34,7 +34,7 @@ TRUSTED = 4.0
 
 
 @compiled()
-def heed_as_told(row: FloatArray, first: int, age: float, cycle: float) -> None:
+def weight_at_face_value(row: FloatArray, first: int, age: float, cycle: float) -> None:
     """Take note of a signal at an age, for every guess of the delay."""
     for guess in range(GUESSES):
         share = row[first + PRECISION]
@@ -45,7 +45,7 @@ def heed_as_told(row: FloatArray, first: int, age: float, cycle: float) -> None:
 
 
 @compiled()
-def read_as_told(
+def read_at_face_value(
     row: FloatArray, first: int, alpha: float, elapsed: float, cycle: float, guess: int
 ) -> tuple[float, float]:
     """Return x and B of a page by a guess of the delay; ``alpha`` is told."""
@@ -76,7 +76,7 @@ def weigh_guesses(
     """Weigh the guesses by what a crawl found; ``believed`` is the belief's x."""
     best = 0
     for guess in range(GUESSES):
-        x, _ = read_as_told(row, first, alpha, elapsed, shared[CYCLE], guess)
+        x, _ = read_at_face_value(row, first, alpha, elapsed, shared[CYCLE], guess)
         shared[LIKELY + guess] += log_chance(x, changed)
         if shared[LIKELY + guess] > shared[LIKELY + best]:
             best = guess

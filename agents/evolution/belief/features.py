@@ -55,7 +55,7 @@ class Belief(NamedTuple):
     """What :func:`policies.ncis.belief.kernels.read_page` says of a page: x, B, and its rate."""
 
     x: float
-    strikes: float
+    expected_changes: float
     rate: float
 
 
@@ -80,7 +80,7 @@ def write_believed(
     pace = 1.0 / cycle
     features[0, number] = math.exp(-belief.x)
     features[1, number] = share(belief.x)
-    features[2, number] = share(belief.strikes)
+    features[2, number] = share(belief.expected_changes)
     features[3, number] = share(belief.rate * cycle)
     features[4, number] = share(elapsed * pace)
     features[5, number] = row[first + IMPORTANCE]
@@ -130,7 +130,7 @@ def write_unheeding(
     features: FloatArray, number: int, belief: Belief, elapsed: float, soon: float
 ) -> None:
     """Write the last two inputs HEARD; ``soon`` is the calibration that the second goes by."""
-    value = 1.0 - (1.0 + belief.strikes) * math.exp(-belief.x)
+    value = 1.0 - (1.0 + belief.expected_changes) * math.exp(-belief.x)
     changes = belief.rate * elapsed
     unheeding = 1.0 - (1.0 + changes) * math.exp(-changes)
     ratio = math.log((LEAST_VALUE + unheeding) / (LEAST_VALUE + value))
@@ -170,12 +170,12 @@ def write_timed(
 
 
 @compiled()
-def write_told(
+def write_at_face_value(
     features: FloatArray, number: int, belief: Belief, told: Belief, trust: float
 ) -> None:
     """Write the inputs TOLD; ``told`` is what a page is by the best guess of the delay."""
-    value = 1.0 - (1.0 + belief.strikes) * math.exp(-belief.x)
-    other = 1.0 - (1.0 + told.strikes) * math.exp(-told.x)
+    value = 1.0 - (1.0 + belief.expected_changes) * math.exp(-belief.x)
+    other = 1.0 - (1.0 + told.expected_changes) * math.exp(-told.x)
     ratio = math.log((LEAST_VALUE + other) / (LEAST_VALUE + value) * belief.rate / told.rate)
     ratio = min(max(ratio, -LARGEST_RATIO), LARGEST_RATIO)
     features[FROM_TOLD, number] = ratio

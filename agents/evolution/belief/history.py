@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from agents.evolution.belief.delay_guesses import heed_as_told
+from agents.evolution.belief.delay_guesses import weight_at_face_value
 from agents.evolution.belief.layout import (
     CALIBRATION,
     CHANGE_AT,
@@ -84,7 +84,7 @@ def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
 def heard_one(row: FloatArray, first: int, time: float, cycle: float, day: float) -> None:
     """Take note of a signal of a page alone."""
     age = max(time - row[first + CRAWLED_AT], 0.0)
-    heed_as_told(row, first, age, cycle)
+    weight_at_face_value(row, first, age, cycle)
     if row[first + COUNTED] == 0.0:
         row[first + FIRST] = age
     row[first + COUNTED] += 1.0

@@ -6,7 +6,15 @@ Time is measured in cycles T = m / R. Most inputs are of the form y / (1 + y), y
 from __future__ import annotations
 
 BELIEVED = (
-    *("fresh", "evidence", "strikes", "change_rate", "elapsed", "importance", "last_found"),
+    *(
+        "fresh",
+        "evidence",
+        "expected_changes",
+        "change_rate",
+        "elapsed",
+        "importance",
+        "last_found",
+    ),
     *("surprise", "since_found", "crawls", "episode", "renewed", "regular"),
 )
 """What is believed of the page, and what its crawls found.

@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from agents.evolution.belief.delay_guesses import read_as_told, weigh_guesses
+from agents.evolution.belief.delay_guesses import read_at_face_value, weigh_guesses
 from agents.evolution.belief.features import (
     FROM_SHARED,
     Belief,
     hour_of,
+    write_at_face_value,
     write_believed,
     write_heard,
     write_shared,
     write_timed,
-    write_told,
     write_unheeding,
 )
 from agents.evolution.belief.history import (
@@ -44,7 +44,7 @@ from agents.evolution.belief.layout import (
 )
 from agents.evolution.network import Weights, forward
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import HEAR, LEARN, MEET, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.hazards import evidence_of
 from policies.ncis.belief.layout import EVENTS, FLOOR, RING, Places, places
@@ -55,13 +55,13 @@ NUM_INPUTS = len(INPUTS)
 LARGEST_LOG_FACTOR = math.log(3.0)
 """L: factors are exp(L tanh(g / L)), in (1/3, 3), with g the network's output."""
 
-believed_meet, believed_learn = belief.meet, belief.learn
-believed_hear, read_page = belief.hear, belief.read_page
+belief_on_birth_or_death, belief_learn = belief.on_birth_or_death, belief.learn
+belief_on_signal, read_page = belief.on_signal, belief.read_page
 signals_since = belief.write_heard
 
 
-@compiled(MEET.signature)
-def meet(
+@compiled(ON_BIRTH_OR_DEATH.signature)
+def on_birth_or_death(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -72,7 +72,7 @@ def meet(
     alive: bool,
 ) -> None:
     """A page is born, fresh, or dies."""
-    believed_meet(pages, groups, events, shared, group, page, time, alive)
+    belief_on_birth_or_death(pages, groups, events, shared, group, page, time, alive)
     begin(pages[page], places(shared).page_width, time, shared[DAY])
 
 
@@ -100,13 +100,13 @@ def learn(
     calibrate(shared, kind, expected, changed)
     learn_group(own, at, expected, changed)
     learn_history(row, at.page_width, shared, time, elapsed, expected, changed)
-    believed_learn(
+    belief_learn(
         pages, groups, events, shared, group, page, time, elapsed, signals, changed
     )  # fmt: skip
 
 
-@compiled(HEAR.signature)
-def hear(
+@compiled(ON_SIGNAL.signature)
+def on_signal(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -118,7 +118,7 @@ def hear(
 ) -> None:
     """Take in the signals of a step."""
     at = places(shared)
-    believed_hear(pages, groups, events, shared, group, page, time, source)
+    belief_on_signal(pages, groups, events, shared, group, page, time, source)
     for k in range(page.shape[0]):
         row, alone = pages[page[k]], 0.0
         for channel in range(at.own):
@@ -189,13 +189,21 @@ def value_all(
         if alive[number]:
             row = pages[number]
             if at.channels == at.own:
-                x, strikes, rate = read_alone(row, elapsed[number], *columns, shared[FLOOR])
+                x, expected_changes, rate = read_alone(
+                    row, elapsed[number], *columns, shared[FLOOR]
+                )
             else:
                 own = groups[group[number]]
-                x, strikes, rate = read_page(row, own, shared, at, now, elapsed[number], heard)
-            value = 1.0 - (1.0 + strikes) * math.exp(-x)
+                x, expected_changes, rate = read_page(
+                    row, own, shared, at, now, elapsed[number], heard
+                )
+            value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
             scores[number] = row[at.importance] / rate * value
-            believed[0, number], believed[1, number], believed[2, number] = x, strikes, rate
+            believed[0, number], believed[1, number], believed[2, number] = (
+                x,
+                expected_changes,
+                rate,
+            )
 
 
 @compiled()
@@ -210,14 +218,14 @@ def read_alone(
 ) -> tuple[float, float, float]:
     """Return what :func:`policies.ncis.belief.kernels.read_page` does, quickly, without groups."""
     x = row[believed] * elapsed
-    strikes = x
+    expected_changes = x
     for channel in range(channels):
         number = row[heard + channel]
         if number > 0.0:
             evidence = row[believed + 1 + channel] * number
             x += evidence
-            strikes += number * -math.expm1(-evidence / number)
-    return x, strikes, row[rate] + floor
+            expected_changes += number * -math.expm1(-evidence / number)
+    return x, expected_changes, row[rate] + floor
 
 
 @compiled()
@@ -261,8 +269,8 @@ def describe(
         together = broadcast_since(row, own, at)
         write_heard(features, k, row, first, shared, now, alone, usual, together)
         write_unheeding(features, k, told, since, shared[CALIBRATION + SOON])
-        as_told = believed_as_told(row, at, shared, since)
-        write_told(features, k, told, as_told, shared[TRUST])
+        as_told = belief_at_face_value(row, at, shared, since)
+        write_at_face_value(features, k, told, as_told, shared[TRUST])
         features[FROM_SHARED, k] = own[at.group_width + GROUP_SURPRISE]
         if together:
             event = newest_broadcast(own, events, at)
@@ -273,11 +281,11 @@ def describe(
 
 
 @compiled()
-def believed_as_told(row: FloatArray, at: Places, shared: FloatArray, elapsed: float) -> Belief:
+def belief_at_face_value(row: FloatArray, at: Places, shared: FloatArray, elapsed: float) -> Belief:
     """Return what a page is if what is told is true, by the likeliest guess of the delay."""
     first, alpha, guess = at.page_width, row[at.scale], int(shared[BEST])
-    x, strikes = read_as_told(row, first, alpha, elapsed, shared[CYCLE], guess)
-    return Belief(x, strikes, alpha + row[first + HEARD_RATE] + shared[FLOOR])
+    x, expected_changes = read_at_face_value(row, first, alpha, elapsed, shared[CYCLE], guess)
+    return Belief(x, expected_changes, alpha + row[first + HEARD_RATE] + shared[FLOOR])
 
 
 @compiled()

@@ -44,13 +44,13 @@ class CorrectedBelief(BeliefNCIS):
         super().__init__(env, **belief)
         self.index = index
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledLearner:
-        """The learner that knows no more than ``problem``; ``slots`` and ``coins`` do not matter.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
+        """The learner that knows no more than ``problem``; ``slots`` and ``rng`` do not matter.
 
         Raises:
             ValueError: the history is of other pages or sources.
         """
-        functions = kernels.meet, kernels.learn, kernels.hear, kernels.score
+        functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, self.first_memory(problem))
 
     def first_memory(self, problem: Problem) -> Memory:

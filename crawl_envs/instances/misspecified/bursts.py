@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Stressed, ToldDelay
+from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
 from crawl_envs.instances.misspecified.occurrences import Occurrences, in_pieces, signalled
 from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
 
@@ -24,7 +24,7 @@ BURST_FACTOR = (1.0 - (1.0 - BURST_SHARE) * QUIET_FACTOR) / BURST_SHARE
 
 
 @dataclass(frozen=True)
-class Bursty(ToldDelay):
+class Bursty(RevealedDelay):
     """Changes of a two-state modulated Poisson process per page, each in its steady state.
 
     Spells in a burst and out of it are exponential, of means BURST_LENGTH and
@@ -73,6 +73,6 @@ def spells(
     return ends[page, spell], end, page, burst[page, spell % number.size]
 
 
-def bursty(pages: Instance, rng: np.random.Generator) -> Stressed:
+def bursty(pages: Instance, rng: np.random.Generator) -> Misspecified:
     """Let the pages change in bursts; the rates and the quality of signals that are told hold."""
-    return Stressed(pages, Bursty())
+    return Misspecified(pages, Bursty())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.instances.misspecified.hosts import hosts_of
-from crawl_envs.instances.misspecified.instance import Stressed, ToldDelay
+from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, blocks
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, SIGNAL
 from crawl_envs.types import FloatArray, Instance, IntArray
@@ -26,7 +26,7 @@ they are one in two units of time on average, as elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
-class Deploys(ToldDelay):
+class Deploys(RevealedDelay):
     """Deploys come to hosts as Poisson processes, and pages change besides.
 
     A deploy sends a signal of every page of its host, all at one instant, and changes each of them
@@ -58,7 +58,7 @@ class Deploys(ToldDelay):
         )
 
 
-def deploys(pages: Instance, rng: np.random.Generator) -> Stressed:
+def deploys(pages: Instance, rng: np.random.Generator) -> Misspecified:
     """Put the pages on hosts, and draw how often these deploy.
 
     What is told are the long-run rates that a model of independent signals would fit, page by
@@ -71,7 +71,7 @@ def deploys(pages: Instance, rng: np.random.Generator) -> Stressed:
     deploy_rate = rng.uniform(*DEPLOY_RANGE, int(host[-1]) + 1)
     often = deploy_rate[host]
     change_rate = own_rate + SHARE_MEAN * often
-    return Stressed(
+    return Misspecified(
         pages,
         Deploys(host, own_rate, deploy_rate),
         change_rate=change_rate,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.instances.misspecified.occurrences import Occurrences, tape_of
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import quantity
@@ -26,7 +26,7 @@ class Law(Protocol):
         """Return how long signals really travel."""
 
 
-class ToldDelay:
+class RevealedDelay:
     """The part of a law whose signals travel as the tracker is told."""
 
     def delay(self, told: Instance) -> Delay:
@@ -35,7 +35,7 @@ class ToldDelay:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Stressed(OwnLaw):
+class Misspecified(CustomEvents):
     """An instance with a law of its own, which no tracker is told.
 
     What belongs to :class:`crawl_envs.types.Instance` are *beliefs*: what a tracker is told where

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Stressed
+from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, signalled
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import quantity
@@ -45,7 +45,7 @@ class Late:
         return Delay("exponential", self.delay_mean)
 
 
-def late(pages: Instance, rng: np.random.Generator) -> Stressed:
+def late(pages: Instance, rng: np.random.Generator) -> Misspecified:
     """Draw a mean delay, log-uniform over MEAN_RANGE; all else that is told is true.
 
     Raises:
@@ -54,4 +54,4 @@ def late(pages: Instance, rng: np.random.Generator) -> Stressed:
     if pages.delay.kind != "none":
         raise ValueError(f"delay must be None for 'late', whose delay is hidden, got {pages.delay}")
     least, most = map(math.log, MEAN_RANGE)
-    return Stressed(pages, Late(math.exp(rng.uniform(least, most))))
+    return Misspecified(pages, Late(math.exp(rng.uniform(least, most))))

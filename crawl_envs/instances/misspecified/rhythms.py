@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Stressed, ToldDelay
+from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
 from crawl_envs.instances.misspecified.occurrences import Occurrences, in_pieces, signalled
 from crawl_envs.types import FloatArray, Instance, IntArray
 
@@ -20,7 +20,7 @@ WINDOW = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic(ToldDelay):
+class Periodic(RevealedDelay):
     """Changes by renewals that are nearly regular, or only at certain hours.
 
     Pages with a shape k change after gaps Gamma(k, 1 / (k Delta)), from the steady state: time 0
@@ -99,11 +99,11 @@ def in_windows(
     return time, piece // days.size
 
 
-def periodic(pages: Instance, rng: np.random.Generator) -> Stressed:
+def periodic(pages: Instance, rng: np.random.Generator) -> Misspecified:
     """Draw shapes and hours; the rates and the quality of signals that are told hold.
 
     Half of the pages, rounded down, have hours, and the others shapes from U(SHAPE_RANGE).
     """
     hourly = rng.permutation(pages.num_pages) < pages.num_pages // 2
     shape = np.where(hourly, 0.0, rng.uniform(*SHAPE_RANGE, pages.num_pages))
-    return Stressed(pages, Periodic(shape, rng.random(pages.num_pages)))
+    return Misspecified(pages, Periodic(shape, rng.random(pages.num_pages)))

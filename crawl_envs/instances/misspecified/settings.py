@@ -16,9 +16,9 @@ import numpy as np
 
 from crawl_envs.instances.misspecified.bursts import bursty
 from crawl_envs.instances.misspecified.cold import cold
+from crawl_envs.instances.misspecified.corrupted import CORRUPTION, check_share, corrupted
 from crawl_envs.instances.misspecified.deploys import deploys
 from crawl_envs.instances.misspecified.late import late
-from crawl_envs.instances.misspecified.misled import CORRUPTION, check_share, misled
 from crawl_envs.instances.misspecified.rhythms import periodic
 from crawl_envs.instances.misspecified.shifts import shifting
 from crawl_envs.instances.synthetic import Synthetic
@@ -34,7 +34,7 @@ WORLDS: Mapping[str, Teller] = MappingProxyType(
         "periodic": periodic,
         "deploys": deploys,
         "shifting": shifting,
-        "misled": misled,
+        "corrupted": corrupted,
         "cold": cold,
     }
 )
@@ -62,7 +62,7 @@ STRESS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # True at first, so that trusting it is right for a while.
         "shifting habits": _setting("shifting"),
         # The lie is the point.
-        "wrong signal quality": _setting("misled"),
+        "wrong signal quality": _setting("corrupted"),
     }
 )
 """Settings to compare policies in: names, and arguments of ``gym.make("CrawlNCIS-v0", ...)``."""
@@ -78,7 +78,7 @@ class Stress:
         bandwidth: crawls per unit time, > 0.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
         delay: how long signals travel, which is told; None for ``late``.
-        corruption: of ``misled``: the share of noise in what is told, in [0, 1].
+        corruption: of ``corrupted``: the share of noise in what is told, in [0, 1].
 
     Raises:
         ValueError: an argument outside its range, or one that the named instance does not have.
@@ -100,7 +100,7 @@ class Stress:
                 f"delay must be None for instance 'late', whose own is hidden, got {self.delay!r}"
             )
         if self.corruption is not None:
-            if self.name != "misled":
+            if self.name != "corrupted":
                 raise ValueError(
                     f"corruption must be None for instance {self.name!r}, got {self.corruption!r}"
                 )
@@ -113,6 +113,6 @@ class Stress:
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance: what is told of it and, hidden, the law that is played."""
         pages = self._pages()(rng)
-        if self.name == "misled":
-            return misled(pages, rng, CORRUPTION if self.corruption is None else self.corruption)
+        if self.name == "corrupted":
+            return corrupted(pages, rng, CORRUPTION if self.corruption is None else self.corruption)
         return WORLDS[self.name](pages, rng)

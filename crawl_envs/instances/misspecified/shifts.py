@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.instances.misspecified.hosts import hosts_of
-from crawl_envs.instances.misspecified.instance import Stressed, ToldDelay
+from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
 from crawl_envs.instances.misspecified.occurrences import (
     Occurrences,
     arrivals,
@@ -24,7 +24,7 @@ of 20."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shifting(ToldDelay):
+class Shifting(RevealedDelay):
     """Pages follow habits: rates of changes that are redrawn from U(0, 1) at Poisson times.
 
     At time 0 a habit is what is told of its pages; t later it is expected to be
@@ -75,7 +75,7 @@ def spans(
     return start, end, habit, rate
 
 
-def shifting(pages: Instance, rng: np.random.Generator) -> Stressed:
+def shifting(pages: Instance, rng: np.random.Generator) -> Misspecified:
     """Give pages their habits: those of half of the hosts share one, the others have their own.
 
     Which hosts, rounded up, is drawn. A shared habit begins as that of the host's first page. What
@@ -87,4 +87,6 @@ def shifting(pages: Instance, rng: np.random.Generator) -> Stressed:
     together = rng.permutation(hosts) < (hosts + 1) // 2
     named = np.where(together[host], pages.num_pages + host, np.arange(pages.num_pages))
     _, first, habit = np.unique(named, return_index=True, return_inverse=True)
-    return Stressed(pages, Shifting(habit), change_rate=pages.change_rate[first[habit]], group=host)
+    return Misspecified(
+        pages, Shifting(habit), change_rate=pages.change_rate[first[habit]], group=host
+    )

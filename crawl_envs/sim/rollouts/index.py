@@ -19,8 +19,8 @@ from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiled_policies import ANSWER_DUE
-from crawl_envs.types.compiling import HEED, VALUE, compiled
+from crawl_envs.types.compiled_policies import RESPONSE_DUE
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 
 GUARD = 1.0 - 1e-12
 """Candidates may fall short of the bound by rounding."""
@@ -57,7 +57,7 @@ INDEX_SIGNATURE = types.boolean(
     types.int64[:, ::1],
     VALUE,
     types.float64[:, ::1],
-    HEED,
+    SIGNAL_WEIGHT,
     types.float64,
     _REAL,
     types.NamedTuple((_WHOLE, _WHOLE, _WHOLE, _REAL), Search),  # type: ignore[no-untyped-call]
@@ -65,7 +65,7 @@ INDEX_SIGNATURE = types.boolean(
 )
 
 
-@compiled(HEED.signature)
+@compiled(SIGNAL_WEIGHT.signature)
 def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> float:
     """Count every signal as 1."""
     return 1.0
@@ -146,7 +146,11 @@ def fitting_epoch(epoch: int, count: int, num_pages: int) -> int:
 
 @compiled()
 def count_signals(
-    state: State, parameters: FloatArray, heed: Any, delay_window: float, counted: FloatArray
+    state: State,
+    parameters: FloatArray,
+    signal_weight: Any,
+    delay_window: float,
+    counted: FloatArray,
 ) -> None:
     """Count the signals of the last slot, but for those that came too soon after a crawl.
 
@@ -163,7 +167,7 @@ def count_signals(
         entry = log[0, position]
         age = entry.time - last_crawl[0, entry.page]
         if age > delay_window or (age == 0.0 and delay_window == 0.0):
-            counted[entry.page] += heed(parameters, entry.page, age, entry.source)
+            counted[entry.page] += signal_weight(parameters, entry.page, age, entry.source)
 
 
 @compiled()
@@ -195,7 +199,7 @@ def roll_index(
     table: IntArray,
     value: Any,
     parameters: FloatArray,
-    heed: Any,
+    signal_weight: Any,
     delay_window: float,
     counted: FloatArray,
     search: Search,
@@ -218,7 +222,7 @@ def roll_index(
             if not complete:
                 break
             close_slots(state)
-            count_signals(state, parameters, heed, delay_window, counted)
+            count_signals(state, parameters, signal_weight, delay_window, counted)
         if record.slot > crawls.shape[0]:
             return True
         if slots == 0 or record.reshaped:
@@ -250,7 +254,7 @@ def roll_index(
     return False
 
 
-class Answers(NamedTuple):
+class Responses(NamedTuple):
     """The signals that a sequence answers, and how far it was followed, in lane 0.
 
     Attributes:
@@ -270,39 +274,39 @@ HEAD, WAITING, NEXT = range(3)
 
 
 @compiled()
-def hear_signal(answers: Answers, page: int) -> None:
+def queue_response(responses: Responses, page: int) -> None:
     """Add a signal to its page's account; where that brings it to 1, the page joins the queue."""
-    account, queue, mark = answers.account, answers.queue, answers.mark
-    due = account[page] >= ANSWER_DUE
-    account[page] += answers.share[page]
-    if not due and account[page] >= ANSWER_DUE:
+    account, queue, mark = responses.account, responses.queue, responses.mark
+    due = account[page] >= RESPONSE_DUE
+    account[page] += responses.share[page]
+    if not due and account[page] >= RESPONSE_DUE:
         queue[(mark[HEAD] + mark[WAITING]) % queue.shape[0]] = page
         mark[WAITING] += 1
 
 
 @compiled()
-def next_answer(answers: Answers) -> int:
+def next_response(responses: Responses) -> int:
     """Take the first page off the queue; of its account, only what is below 1 stays."""
-    account, mark = answers.account, answers.mark
-    page: int = answers.queue[mark[HEAD]]
-    mark[HEAD] = (mark[HEAD] + 1) % answers.queue.shape[0]
+    account, mark = responses.account, responses.mark
+    page: int = responses.queue[mark[HEAD]]
+    mark[HEAD] = (mark[HEAD] + 1) % responses.queue.shape[0]
     mark[WAITING] -= 1
-    while account[page] >= ANSWER_DUE:
+    while account[page] >= RESPONSE_DUE:
         account[page] -= 1.0
     return page
 
 
 @compiled()
-def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: IntArray) -> bool:
+def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls: IntArray) -> bool:
     """Play lane 0 to the end of ``crawls``, (slots,), which receives the page of each slot.
 
-    Pages wait in the queue of ``answers`` for slots, and ``pages`` are crawled in turn in those
+    Pages wait in the queue of ``responses`` for slots, and ``pages`` are crawled in turn in those
     that are left; see :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
     :func:`roll_index`.
     """
     state = state_at(table)
     record, log = state.lanes[0], state.signal_log
-    mark, answering = answers.mark, answers.share.shape[0] > 0
+    mark, answering = responses.mark, responses.share.shape[0] > 0
     one, left = np.ones(1, np.int64), AT_ONCE
     while left > 0:
         if record.busy:
@@ -312,11 +316,11 @@ def roll_sequence(table: IntArray, pages: IntArray, answers: Answers, crawls: In
             close_slots(state)
             if answering:
                 for position in range(record.logged):
-                    hear_signal(answers, log[0, position].page)
+                    queue_response(responses, log[0, position].page)
         if record.slot > crawls.shape[0]:
             return True
         if mark[WAITING] > 0:
-            page = next_answer(answers)
+            page = next_response(responses)
         else:
             page = pages[mark[NEXT]]
             mark[NEXT] += 1

@@ -18,13 +18,13 @@ from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import AGE_ROUNDING
-from crawl_envs.types.compiling import HEAR, LEARN, MEET, MEMORY, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, MEMORY, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 
 LEARNER_SIGNATURE = types.boolean(
     types.int64[:, ::1],
-    MEET,
+    ON_BIRTH_OR_DEATH,
     LEARN,
-    HEAR,
+    ON_SIGNAL,
     SCORE,
     *MEMORY,
     types.float64[::1],
@@ -86,9 +86,9 @@ def read_signals(state: State, page: IntArray, time: FloatArray, source: IntArra
 @compiled(LEARNER_SIGNATURE)
 def roll_learner(
     table: IntArray,
-    meet: Any,
+    on_birth_or_death: Any,
     learn: Any,
-    hear: Any,
+    on_signal: Any,
     score: Any,
     pages: FloatArray,
     groups: FloatArray,
@@ -132,11 +132,11 @@ def roll_learner(
         if record.reshaped:
             for page in changed_pages(elapsed, alive, record.time, since, known):
                 start = record.time - elapsed[page]
-                meet(pages, groups, events, shared, group, page, start, alive[page])
+                on_birth_or_death(pages, groups, events, shared, group, page, start, alive[page])
         heard = record.logged
         signal = np.empty(heard, np.int64), np.empty(heard), np.empty(heard, np.int64)
         read_signals(state, *signal)
-        hear(pages, groups, events, shared, group, *signal)
+        on_signal(pages, groups, events, shared, group, *signal)
         score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
         page_of_lane[0, 0] = largest(scores, alive)
         crawls[record.slot - 1] = page_of_lane[0, 0]

@@ -10,19 +10,19 @@ import numpy as np
 
 from crawl_envs.sim.advance import DONE, PAUSED, restart
 from crawl_envs.sim.clock import clock_rows, slot_times
-from crawl_envs.sim.heap import empty_agenda
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.heap import empty_heap
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.rollouts.index import (
-    Answers,
+    Responses,
     count_alike,
     new_search,
     roll_index,
     roll_sequence,
 )
 from crawl_envs.sim.rollouts.learner import roll_learner
-from crawl_envs.sim.rollouts.rates import begin_rates, rewind_coins, roll_rates
-from crawl_envs.sim.rollouts.thresholds import begin_rule, coins_of, roll_thresholds
+from crawl_envs.sim.rollouts.rates import begin_rates, rewind_rng, roll_rates
+from crawl_envs.sim.rollouts.thresholds import begin_rule, rng_of, roll_thresholds
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -125,12 +125,12 @@ class Episode:
             tape=self.tape,
         )
         world.set_instance(0, instance)
-        if self.tape is None and isinstance(instance, OwnLaw):
+        if self.tape is None and isinstance(instance, CustomEvents):
             world.set_tape(0, instance.draw_tape(generator(root.tape, 0), self.horizon))
-        world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.coins
+        world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.rng
         restart(world.state, 0)
         if at_random:
-            rewind_coins(world.state, 0)
+            rewind_rng(world.state, 0)
         return world
 
 
@@ -174,16 +174,20 @@ def _roll_slots(
             world.grow_logs()
         return crawls
     if isinstance(form, CompiledIndex):
-        roll, value, heed = ready(roll_index), ready(form.value), ready(form.heed or count_alike)
+        roll, value, signal_weight = (
+            ready(roll_index),
+            ready(form.value),
+            ready(form.signal_weight or count_alike),
+        )
         counted, search = np.zeros(world.num_pages), new_search(world.num_pages)
-        told = (form.parameters, heed, form.delay_window)
+        told = (form.parameters, signal_weight, form.delay_window)
         while not roll(world.table, value, *told, counted, search, crawls):
             world.grow_logs()
     else:
         share = np.zeros(0) if form.answered is None else form.answered
         empty = np.zeros(share.shape), np.zeros(share.shape, np.int64), np.zeros(3, np.int64)
-        answers = Answers(share, *empty)
-        while not roll_sequence(world.table, form.pages, answers, crawls):
+        responses = Responses(share, *empty)
+        while not roll_sequence(world.table, form.pages, responses, crawls):
             world.grow_logs()
     return crawls
 
@@ -192,13 +196,13 @@ def _roll_thresholds(
     world: World, form: CompiledThresholds, horizon: float
 ) -> tuple[IntArray, FloatArray]:
     """Play rules of thresholds up to the horizon; returns the page and the time of each crawl."""
-    agenda, target = empty_agenda(world.num_pages), np.zeros(world.num_pages)
-    coins, made = coins_of(np.uint64(form.coins)), Made()
+    heap, target = empty_heap(world.num_pages), np.zeros(world.num_pages)
+    rng, made = rng_of(np.uint64(form.rng)), Made()
     for rule, end in _spans(form.rules, horizon):
-        begin_rule(world.table, rule, target, agenda, coins)
+        begin_rule(world.table, rule, target, heap, rng)
         status = PAUSED
         while status != DONE:
-            status = roll_thresholds(world.table, rule, target, agenda, coins, end)
+            status = roll_thresholds(world.table, rule, target, heap, rng, end)
             made.take(world, status)
     return made.crawls()
 

@@ -16,9 +16,9 @@ from crawl_envs.sim.advance import (
     DONE,
     PAUSED,
     UNFINISHED,
+    apply_next_event,
     close_slots,
     crawl_now,
-    let_happen,
     next_event_time,
     open_slot,
     pass_time,
@@ -36,16 +36,16 @@ TOKEN_ROUNDING = 1e-9
 @compiled(forceinline=True)
 def toss(state: State, lane: int) -> float:
     """Return a number in (0, 1] from the lane's stream of coins."""
-    uniform, stream = next_uniform(loaded(state.coins[lane]))
-    store(stream, state.coins[lane])
+    uniform, stream = next_uniform(loaded(state.rng[lane]))
+    store(stream, state.rng[lane])
     return float(uniform)
 
 
 @compiled()
-def rewind_coins(state: State, lane: int) -> None:
+def rewind_rng(state: State, lane: int) -> None:
     """Put the lane's coins at the start of its episode: nothing is crawled, the bucket is full."""
     record = state.lanes[lane]
-    store(stream_of(record.coin_root, record.episode), state.coins[lane])
+    store(stream_of(record.coin_root, record.episode), state.rng[lane])
     record.crawl_rate, record.crawl_due = 0.0, math.inf
     record.hazard = -math.log(toss(state, lane))
     record.tokens, record.token_time = record.bucket, 0.0
@@ -101,15 +101,15 @@ def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
         left -= 1
         if due <= event_time:
             pass_time(record, due)
-            stream = loaded(state.coins[lane])
+            stream = loaded(state.rng[lane])
             code, stream = draw_code(stream, state.crawl_alias[lane], 0)
-            store(stream, state.coins[lane])
+            store(stream, state.rng[lane])
             crawl_if_allowed(state, lane, code >> KIND_BITS)
             record.crawl_due = due - math.log(toss(state, lane)) / record.crawl_rate
             continue
         if record.logged == state.signal_log.shape[1]:
             return UNFINISHED, left
-        code, kind = let_happen(state, lane)
+        code, kind = apply_next_event(state, lane)
         number = code >> KIND_BITS
         answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
         if answerable and toss(state, lane) <= state.chances[lane, number]:

@@ -20,14 +20,14 @@ from crawl_envs.sim.advance import (
     DONE,
     PAUSED,
     UNFINISHED,
+    apply_next_event,
     close_slots,
     crawl_now,
-    let_happen,
     next_event_time,
     open_slot,
     pass_time,
 )
-from crawl_envs.sim.heap import Agenda, first_due, set_due
+from crawl_envs.sim.heap import IndexedHeap, first_due, set_due
 from crawl_envs.sim.state import State, pointer_to, state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
 from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL
@@ -37,7 +37,7 @@ from crawl_envs.types.compiling import compiled
 
 
 @compiled()
-def coins_of(seed: np.uint64) -> UintArray:
+def rng_of(seed: np.uint64) -> UintArray:
     """Return a stream of coins, as an array of four words."""
     words = np.empty(4, np.uint64)
     store(stream_of(seed, np.uint64(0)), words)
@@ -45,15 +45,15 @@ def coins_of(seed: np.uint64) -> UintArray:
 
 
 @compiled(forceinline=True)
-def draw_target(rule: ThresholdRule, target: FloatArray, page: int, coins: UintArray) -> None:
+def draw_target(rule: ThresholdRule, target: FloatArray, page: int, rng: UintArray) -> None:
     """Set the threshold that ends the cycle of a page that starts; a coin only where there are two.
 
-    ``coins`` are the four words of a stream.
+    ``rng`` are the four words of a stream.
     """
     target[page] = rule.threshold[page]
     if rule.later_share[page] > 0.0:
-        uniform, stream = next_uniform(loaded(coins))
-        store(stream, coins)
+        uniform, stream = next_uniform(loaded(rng))
+        store(stream, rng)
         if uniform <= rule.later_share[page]:
             target[page] = rule.later_threshold[page]
 
@@ -92,16 +92,16 @@ def start_cycles(
     lane: int,
     rule: ThresholdRule,
     target: FloatArray,
-    agenda: Agenda,
-    coins: UintArray,
+    heap: IndexedHeap,
+    rng: UintArray,
 ) -> None:
     """Put all pages on the agenda by a rule that holds from now on; ``target`` (m,) is filled."""
     for page in range(target.shape[0]):
-        draw_target(rule, target, page, coins)
+        draw_target(rule, target, page, rng)
         due = math.inf
         if state.pages[lane, page].alive:
             due = due_time(state, lane, rule, target[page], page)
-        set_due(agenda, page, due)
+        set_due(heap, page, due)
 
 
 @compiled(forceinline=True)
@@ -110,20 +110,20 @@ def play_event(
     lane: int,
     rule: ThresholdRule,
     target: FloatArray,
-    agenda: Agenda,
-    coins: UintArray,
+    heap: IndexedHeap,
+    rng: UintArray,
 ) -> None:
     """Let the next event of the tape happen, and put its page anew on the agenda."""
-    code, kind = let_happen(state, lane)
+    code, kind = apply_next_event(state, lane)
     number = code >> KIND_BITS
     if kind >= BIRTH:
         due = math.inf
         if state.pages[lane, number].alive:
-            draw_target(rule, target, number, coins)
+            draw_target(rule, target, number, rng)
             due = due_time(state, lane, rule, target[number], number)
-        set_due(agenda, number, due)
+        set_due(heap, number, due)
     elif kind >= SIGNAL:
-        set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+        set_due(heap, number, due_time(state, lane, rule, target[number], number))
 
 
 @compiled()
@@ -132,8 +132,8 @@ def play_thresholds(
     lane: int,
     rule: ThresholdRule,
     target: FloatArray,
-    agenda: Agenda,
-    coins: UintArray,
+    heap: IndexedHeap,
+    rng: UintArray,
     left: int,
 ) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
@@ -143,7 +143,7 @@ def play_thresholds(
     """
     record = state.lanes[lane]
     while True:
-        due, event_time = first_due(agenda), next_event_time(state, lane)
+        due, event_time = first_due(heap), next_event_time(state, lane)
         if min(due, event_time) >= record.target:
             pass_time(record, record.target)
             record.busy = False
@@ -155,14 +155,14 @@ def play_thresholds(
             if record.slot_crawls == state.crawl_log.shape[1]:
                 return UNFINISHED
             pass_time(record, due)
-            number = agenda.heap[0]
+            number = heap.pages[0]
             crawl_now(state, lane, number)
-            draw_target(rule, target, number, coins)
-            set_due(agenda, number, due_time(state, lane, rule, target[number], number))
+            draw_target(rule, target, number, rng)
+            set_due(heap, number, due_time(state, lane, rule, target[number], number))
         else:
             if record.logged == state.signal_log.shape[1]:
                 return UNFINISHED
-            play_event(state, lane, rule, target, agenda, coins)
+            play_event(state, lane, rule, target, heap, rng)
 
 
 @compiled(forceinline=True)
@@ -185,24 +185,24 @@ def borrowed_rule(rule: ThresholdRule) -> ThresholdRule:
 
 
 @compiled(forceinline=True)
-def borrowed_agenda(agenda: Agenda) -> Agenda:
+def borrowed_heap(heap: IndexedHeap) -> IndexedHeap:
     """Return an agenda of borrowed arrays."""
-    return Agenda(
-        borrowed(agenda.due, np.float64),
-        borrowed(agenda.heap, np.int64),
-        borrowed(agenda.place, np.int64),
-        borrowed(agenda.size, np.int64),
+    return IndexedHeap(
+        borrowed(heap.due, np.float64),
+        borrowed(heap.pages, np.int64),
+        borrowed(heap.place, np.int64),
+        borrowed(heap.size, np.int64),
     )
 
 
 @compiled()
 def begin_rule(
-    table: IntArray, rule: ThresholdRule, target: FloatArray, agenda: Agenda, coins: UintArray
+    table: IntArray, rule: ThresholdRule, target: FloatArray, heap: IndexedHeap, rng: UintArray
 ) -> None:
     """Let lane 0 follow a rule from now on."""
     state = state_at(table)
     state.lanes[0].busy = False
-    start_cycles(state, 0, rule, target, agenda, coins)
+    start_cycles(state, 0, rule, target, heap, rng)
 
 
 @compiled()
@@ -210,8 +210,8 @@ def roll_thresholds(
     table: IntArray,
     rule: ThresholdRule,
     target: FloatArray,
-    agenda: Agenda,
-    coins: UintArray,
+    heap: IndexedHeap,
+    rng: UintArray,
     until: float,
 ) -> int:
     """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
@@ -223,9 +223,7 @@ def roll_thresholds(
     record, held = state.lanes[0], borrowed(target, np.float64)
     if not record.busy:
         open_slot(record, until)
-    status = play_thresholds(
-        state, 0, borrowed_rule(rule), held, borrowed_agenda(agenda), coins, AT_ONCE
-    )
+    status = play_thresholds(state, 0, borrowed_rule(rule), held, borrowed_heap(heap), rng, AT_ONCE)
     if status != PAUSED:
         close_slots(state)
         record.busy = False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.sim.clock import clock_rows, slot_time
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.workload import check_events
@@ -133,7 +133,7 @@ class FragmentLanes(Lanes):
         super()._set_instance(lane, instance)
         self._fragments.set_importance(lane, instance.importance)
 
-    def _draw_tape(self, lane: int, instance: OwnLaw, rng: np.random.Generator) -> Tape:
+    def _draw_tape(self, lane: int, instance: CustomEvents, rng: np.random.Generator) -> Tape:
         """Draw what happens and what pages say, up to the end of the slot past the horizon."""
         if self.tape is not None or not isinstance(instance, FragmentLaw):
             return super()._draw_tape(lane, instance, rng)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_uniform, stream_of
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
@@ -21,7 +21,7 @@ from crawl_envs.types.regions import Regions
 from crawl_envs.worlds.fragments.contents import Contents
 
 
-class FragmentLaw(OwnLaw):
+class FragmentLaw(CustomEvents):
     """An instance whose pages have fragments."""
 
     @abstractmethod

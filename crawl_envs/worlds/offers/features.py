@@ -11,7 +11,7 @@ from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     NO_CHANGE,
     DailyArray,
-    OfferBook,
+    OfferFeatures,
     OfferMetadata,
 )
 
@@ -32,13 +32,13 @@ def daily_means(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> list[
     return means
 
 
-def book_of(
+def features_of(
     metadata: OfferMetadata,
     day: int,
     day_of_week: int,
     counts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     last_change: DailyArray,
-) -> OfferBook:
+) -> OfferFeatures:
     """Return the book of a day.
 
     Args:
@@ -59,4 +59,4 @@ def book_of(
     ]
     for array in features:
         array.setflags(write=False)
-    return OfferBook(metadata, day, day_of_week, *features)
+    return OfferFeatures(metadata, day, day_of_week, *features)

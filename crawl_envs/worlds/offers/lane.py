@@ -9,8 +9,8 @@ import numpy as np
 
 from crawl_envs.sim.streams import Roots
 from crawl_envs.types import CrawlLog, IntArray, OfferLedger, Problem, Tracker
-from crawl_envs.types.offer_features import OfferBook
-from crawl_envs.worlds.offers.features import book_of
+from crawl_envs.types.offer_features import OfferFeatures
+from crawl_envs.worlds.offers.features import features_of
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market, copied
 from crawl_envs.worlds.offers.market import begun, day_of_week, draw_day
 from crawl_envs.worlds.offers.tracking import (
@@ -29,7 +29,7 @@ OfferObjective: TypeAlias = Literal["clicks", "offers"]
 PriceHistory: TypeAlias = Literal["log", "crawled"]
 
 
-class OfferRoom:
+class OfferLane:
     """A market that goes on day by day, and a tracker of it.
 
     Args:
@@ -53,7 +53,7 @@ class OfferRoom:
         prices = self._state.price.copy()
         events = draw_day(market.law, self._state, 0)
         self.world = OfferWorld(
-            prices, self._state.changes, self._state.last_change, lane_roots.coins, episode
+            prices, self._state.changes, self._state.last_change, lane_roots.rng, episode
         )
         self.world.enter(events)
         self.book = self.first_book = self._new_book()
@@ -71,14 +71,14 @@ class OfferRoom:
         """Whether now is the beginning of a day."""
         return self.world.step % STEPS_PER_DAY == 0
 
-    def _new_book(self) -> OfferBook:
+    def _new_book(self) -> OfferFeatures:
         state, tracking, day = self._state, self.world.tracking, self.world.day
         logged = self.price_history == "log"
         changes = state.changes if logged else tracking.found
         latest = state.last_change if logged else tracking.last_found
         counts = (state.clicks, state.views, changes)
         market = self.market
-        return book_of(market.metadata, day, day_of_week(market.law, day), counts, latest)
+        return features_of(market.metadata, day, day_of_week(market.law, day), counts, latest)
 
     def tracker(self, problem: Problem, episode: int) -> Tracker:
         """Return what is known now, as fresh arrays; the book is read-only."""
@@ -145,7 +145,7 @@ class OfferRoom:
         }
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> OfferRoom:
+    def of(cls, state: dict[str, Any]) -> OfferLane:
         """Return the room of a state that :meth:`get_state` returned."""
         room = cls.__new__(cls)
         room.market, room.price_history = state["market"], state["price_history"]

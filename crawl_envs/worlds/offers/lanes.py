@@ -27,9 +27,9 @@ from crawl_envs.types import (
     Tracker,
 )
 from crawl_envs.types.arguments import per_page, whole
-from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferBook
+from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
 from crawl_envs.worlds.lanes import Episodes, InstanceGenerator
-from crawl_envs.worlds.offers.lane import OfferObjective, OfferRoom, PriceHistory
+from crawl_envs.worlds.offers.lane import OfferLane, OfferObjective, PriceHistory
 from crawl_envs.worlds.offers.law import DayEvents, Market
 from crawl_envs.worlds.offers.world import EPOCH, OfferDay
 from crawl_envs.worlds.pages.rate_lanes import Overspend, within_budget
@@ -114,7 +114,7 @@ class OfferLanes(Episodes):
         )
         self._numbers = np.zeros(num_lanes, np.int64)
         self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
-        self._rooms: list[OfferRoom | None] = [None] * num_lanes
+        self._rooms: list[OfferLane | None] = [None] * num_lanes
         self._shown = np.zeros((num_lanes, len(self.features), num_pages), np.float32)
         self._outcomes = np.zeros((NUM_OUTCOMES + 2, num_lanes))
 
@@ -160,7 +160,7 @@ class OfferLanes(Episodes):
             lane_roots, market = cast(Roots, self._roots[lane]), cast(Market, self.instance(lane))
             episode, before = self._episode(lane), self._rooms[lane]
             self._finished[lane] = () if before is None else tuple(before.world.days)
-            self._rooms[lane] = OfferRoom(market, lane_roots, episode, self.price_history)
+            self._rooms[lane] = OfferLane(market, lane_roots, episode, self.price_history)
             self._show_day(lane)
 
     def _rest_ended(self) -> None:
@@ -222,7 +222,7 @@ class OfferLanes(Episodes):
     def _show_day(self, lane: int) -> None:
         """Write all that is observed in a lane."""
         known = self.tracker(lane)
-        book = cast(OfferBook, known.offers)
+        book = cast(OfferFeatures, known.offers)
         columns = {
             "importance": known.problem.importance,
             "change_rate": known.problem.change_rate,
@@ -272,7 +272,7 @@ class OfferLanes(Episodes):
     def _of(self, lane: int) -> int:
         return whole("lane", lane, 0, self.num_lanes - 1)
 
-    def _room(self, lane: int) -> OfferRoom:
+    def _room(self, lane: int) -> OfferLane:
         room = self._rooms[self._of(lane)]
         if room is None:
             raise ResetNeeded("call reset first: there is no market yet")
@@ -338,7 +338,7 @@ class OfferLanes(Episodes):
             raise ValueError(
                 f"state must be of {self.num_lanes} lanes of {self.num_pages} offers like these"
             )
-        self._rooms = [None if room is None else OfferRoom.of(room) for room in state["rooms"]]
+        self._rooms = [None if room is None else OfferLane.of(room) for room in state["rooms"]]
         self._shown = state["shown"].copy()
 
 

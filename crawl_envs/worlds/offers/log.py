@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from crawl_envs.sim.streams import roots
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.offer_features import HISTORY_DAYS, OfferBook
-from crawl_envs.worlds.offers.features import book_of
+from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
+from crawl_envs.worlds.offers.features import features_of
 from crawl_envs.worlds.offers.law import (
     RING,
     STEPS_PER_DAY,
@@ -56,7 +56,7 @@ def begin(log: MarketLog, seed: int) -> OfferWorld:
     """
     if len(log.events) != log.num_days:
         raise ValueError("log must be recorded with keep_events=True")
-    root = roots(whole("seed", seed, 0)).coins
+    root = roots(whole("seed", seed, 0)).rng
     return OfferWorld(log.prices, log.history_ring(), log.last_change[0], root, 0)
 
 
@@ -128,7 +128,7 @@ class MarketLog:
         """Number of offers, m."""
         return self.market.num_pages
 
-    def book(self, day: int, tracking: OfferTracking | None = None) -> OfferBook:
+    def book(self, day: int, tracking: OfferTracking | None = None) -> OfferFeatures:
         """Return the book of a day in [0, D), of what was logged before the day began.
 
         With ``tracking``, which stands on that day, price changes are those that its crawls found.
@@ -139,7 +139,7 @@ class MarketLog:
             changes, latest = tracking.found, tracking.last_found
         counts = (self.clicks, self.impressions, changes)
         weekday = day_of_week(self.market.law, day)
-        return book_of(self.market.metadata, day, weekday, counts, latest)
+        return features_of(self.market.metadata, day, weekday, counts, latest)
 
     def history_ring(self) -> NDArray[np.uint8]:
         """Return the price changes per day of the history, (RING, m); day d in row d % RING."""

@@ -212,23 +212,23 @@ def systematic(chances: FloatArray, scale: float, offset: float, chosen: IntArra
 
 
 @compiled()
-def choose_at_random(coins: UintArray, rates: FloatArray) -> IntArray:
+def choose_at_random(rng: UintArray, rates: FloatArray) -> IntArray:
     """Toss a coin for which offers a step crawls at rates per day, (m,); see :func:`systematic`."""
     total, scale = 0.0, 1.0 / STEPS_PER_DAY
     for offer in range(rates.size):
         total += min(scale * rates[offer], 1.0)
-    offset, stream = next_uniform(loaded(coins))
-    store(stream, coins)
+    offset, stream = next_uniform(loaded(rng))
+    store(stream, rng)
     chosen = np.empty(int(total) + 2, np.int64)
     return chosen[: systematic(rates, scale, offset, chosen)]
 
 
 @compiled()
 def play_day(
-    tracking: OfferTracking, events: DayEvents, day: int, rates: FloatArray, coins: UintArray
+    tracking: OfferTracking, events: DayEvents, day: int, rates: FloatArray, rng: UintArray
 ) -> None:
     """Play a day in whose every step offers are crawled at random at the same rates per day."""
     for step in range(STEPS_PER_DAY):
-        chosen = choose_at_random(coins, rates)
+        chosen = choose_at_random(rng, rates)
         elapsed, found = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
         play_step(tracking, events, day, step, chosen, elapsed, found)

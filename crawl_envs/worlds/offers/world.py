@@ -92,7 +92,7 @@ class OfferWorld:
             last crawl, and whether another price was found.
     """
 
-    _ARRAYS = ("coins", "chosen", "elapsed", "found", "_before")
+    _ARRAYS = ("rng", "chosen", "elapsed", "found", "_before")
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class OfferWorld:
         episode: int,
     ) -> None:
         self.tracking: OfferTracking = new_tracking(prices, changes, latest)
-        self.coins = np.zeros(4, np.uint64)
-        rewind(self.coins, np.uint64(root), np.uint64(episode))
+        self.rng = np.zeros(4, np.uint64)
+        rewind(self.rng, np.uint64(root), np.uint64(episode))
         self.step = 0
         self.days: list[OfferDay] = []
         self.chosen: IntArray = np.empty(0, np.int64)
@@ -137,7 +137,7 @@ class OfferWorld:
 
     def choose(self, rates: FloatArray) -> IntArray:
         """Toss coins for a step: which offers to crawl at ``rates`` per day, (m,)."""
-        return choose_at_random(self.coins, rates)
+        return choose_at_random(self.rng, rates)
 
     def play(self, chosen: IntArray) -> StepOutcome:
         """Play a step; the day's last one ends it, and the next is to be entered then."""
@@ -166,7 +166,7 @@ class OfferWorld:
 
     def play_at(self, rates: FloatArray) -> None:
         """Play a whole day at rates per day, (m,), as twelve steps would; no crawls are kept."""
-        play_day(self.tracking, self.events, self.day, rates, self.coins)
+        play_day(self.tracking, self.events, self.day, rates, self.rng)
         self.step += STEPS_PER_DAY
         self._end_day()
 

@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.clock import clock_rows, slots_until
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.penalties import Penalty, penalty_increments
 from crawl_envs.sim.state import CRAWLS, HITS, REQUESTS
 from crawl_envs.sim.streams import Roots, generator
@@ -152,7 +152,7 @@ class Lanes(Episodes):
     def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
         record = self._world.state.lanes[lane]
         record["root"], record["episode"] = lane_roots.tape, episode
-        record["coin_root"] = lane_roots.coins
+        record["coin_root"] = lane_roots.rng
 
     def _set_instance(self, lane: int, instance: Instance) -> None:
         self._world.set_instance(lane, instance)
@@ -161,13 +161,13 @@ class Lanes(Episodes):
     def _restart_worlds(self, chosen: BoolArray) -> None:
         for lane in map(int, np.flatnonzero(chosen)):
             instance, lane_roots = self._instances[lane], self._roots[lane]
-            if isinstance(instance, OwnLaw) and lane_roots is not None:
+            if isinstance(instance, CustomEvents) and lane_roots is not None:
                 rng = generator(lane_roots.tape, self._episode(lane))
                 self._world.set_tape(lane, self._draw_tape(lane, instance, rng))
         if restart_lanes(self._world.table, chosen) == UNFINISHED:
             self._resume()
 
-    def _draw_tape(self, lane: int, instance: OwnLaw, rng: np.random.Generator) -> Tape:
+    def _draw_tape(self, lane: int, instance: CustomEvents, rng: np.random.Generator) -> Tape:
         """Draw the events of a lane's next episode."""
         return instance.draw_tape(rng, self.horizon)
 

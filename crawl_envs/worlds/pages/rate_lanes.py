@@ -256,10 +256,10 @@ class EpochLanes(Lanes):
         if step_rates(self._world.table, rates, chances, budgets) == UNFINISHED:
             self._resume(resume_rates)
         self._world.outcomes[DECLARED][:] = declared
-        self._hear()
+        self._on_signal()
         return self._world.outcomes
 
-    def _hear(self) -> None:
+    def _on_signal(self) -> None:
         """Count the signals of the last epoch, where the tracker is not told change rates."""
         if self.reveal == "parameters":
             return

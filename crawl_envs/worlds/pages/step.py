@@ -18,7 +18,7 @@ from crawl_envs.sim.advance import (
     restart,
 )
 from crawl_envs.sim.clock import slot_time
-from crawl_envs.sim.rollouts.rates import play_rates, rewind_coins, set_rates
+from crawl_envs.sim.rollouts.rates import play_rates, rewind_rng, set_rates
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.spaces.observations import write_observations
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -66,7 +66,7 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
         if chosen[lane]:
             restart(state, lane)
             if state.crawl_alias.shape[1] > 0:
-                rewind_coins(state, lane)
+                rewind_rng(state, lane)
     return play(state)
 
 

@@ -175,7 +175,7 @@ class DivergencePosterior:
             )
         self._pool()
 
-    def hear(self, signals: IntArray) -> None:
+    def on_signal(self, signals: IntArray) -> None:
         """Take in how many signals came since the last crawl of each page, (m,)."""
         new = signals != self._heard
         if not new.any():

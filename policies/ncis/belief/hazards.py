@@ -59,7 +59,7 @@ def evidence_of(page: FloatArray, at: Places, elapsed: float, heard: FloatArray)
 
 
 @compiled()
-def strikes_of(
+def expected_changes_of(
     page: FloatArray, at: Places, elapsed: float, heard: FloatArray, count: float
 ) -> float:
     """Return how many times a page was expected to change by what has gathered since its crawl.

@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import HEAR, LEARN, MEET, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 from policies.ncis.belief.broadcasts import broadcast, class_of, heard_since, judge
-from policies.ncis.belief.hazards import evidence_of, learn_page, strikes_of
+from policies.ncis.belief.hazards import evidence_of, expected_changes_of, learn_page
 from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, INSTANT, PACE_MEMORY, Places, places
 from policies.ncis.belief.pooling import pool, renew_all
 
-EVIDENCE, STRIKES, RATE = range(3)
+EVIDENCE, EXPECTED_CHANGES, RATE = range(3)
 
 
 @compiled()
@@ -36,9 +36,11 @@ def read_pages(
     for number in range(elapsed.shape[0]):
         if alive[number]:
             page, own = pages[number], groups[group[number]]
-            x, strikes, rate = read_page(page, own, shared, at, now, elapsed[number], heard)
+            x, expected_changes, rate = read_page(
+                page, own, shared, at, now, elapsed[number], heard
+            )
             found[EVIDENCE, number] = x
-            found[STRIKES, number] = strikes
+            found[EXPECTED_CHANGES, number] = expected_changes
             found[RATE, number] = rate
     return found
 
@@ -73,8 +75,8 @@ def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntA
     renew_all(pages, groups, group, places(shared))
 
 
-@compiled(MEET.signature)
-def meet(
+@compiled(ON_BIRTH_OR_DEATH.signature)
+def on_birth_or_death(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -122,8 +124,8 @@ def learn(
         pool(pages, groups, group, at)
 
 
-@compiled(HEAR.signature)
-def hear(
+@compiled(ON_SIGNAL.signature)
+def on_signal(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -143,7 +145,7 @@ def hear(
             for k in range(start, end):
                 pages[page[k], at.heard + source[k]] += 1.0
         else:
-            hear_together(
+            on_signals_together(
                 pages, groups, events, shared, group,
                 page[start:end], source[start:end], time[start],
             )  # fmt: skip
@@ -175,7 +177,7 @@ def together(own: FloatArray, at: Places, source: int) -> bool:
 
 
 @compiled()
-def hear_together(
+def on_signals_together(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -232,13 +234,15 @@ def read_page(
     """
     write_heard(page, own, at, heard)
     x = evidence_of(page, at, elapsed, heard)
-    strikes = strikes_of(page, at, elapsed, heard, own[at.broadcasts] - page[at.before])
+    expected_changes = expected_changes_of(
+        page, at, elapsed, heard, own[at.broadcasts] - page[at.before]
+    )
     rate = page[at.rate] + shared[FLOOR]
     if at.channels > at.own:
         fade = math.exp(-(now - own[at.paced]) / shared[PACE_MEMORY]) / shared[PACE_MEMORY]
         for source in range(at.sources):
             rate += own[at.pace + source] * fade * page[at.told + source]
-    return x, strikes, rate
+    return x, expected_changes, rate
 
 
 @compiled(SCORE.signature)
@@ -265,6 +269,8 @@ def score(
         scores[number] = 0.0
         if alive[number]:
             page, own = pages[number], groups[group[number]]
-            x, strikes, rate = read_page(page, own, shared, at, now, elapsed[number], heard)
-            value = 1.0 - (1.0 + strikes) * math.exp(-x)
+            x, expected_changes, rate = read_page(
+                page, own, shared, at, now, elapsed[number], heard
+            )
+            value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
             scores[number] = page[at.importance] / rate * value

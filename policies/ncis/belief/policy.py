@@ -13,9 +13,9 @@ from policies.base.compiled_learner import CompiledLearnerPolicy
 from policies.ncis.belief import kernels, layout
 from policies.ncis.belief import kernels as reading
 from policies.ncis.belief.layout import Places
-from policies.ncis.belief.warm_start import History, rehearse
+from policies.ncis.belief.warm_start import History, replay_history
 
-FIRST_SHAPE, TOLD_SHAPE = 1.0, 5.0
+FIRST_SHAPE, REVEALED_SHAPE = 1.0, 5.0
 """Shapes of the first shared distributions: how far pages are thought to be from their scales."""
 FIRST_EVIDENCE = 1.0
 """What a signal is thought to tell where nothing is said: a change in about two cases of three."""
@@ -100,24 +100,24 @@ class BeliefNCIS(CompiledLearnerPolicy):
     def beliefs(self, lane: int = 0) -> dict[str, FloatArray]:
         """What is believed of the pages of a lane at the decision at hand, (m,) each.
 
-        ``evidence``: x, a page is fresh with probability exp(-x); ``strikes``: how often it was
+        ``evidence``: x, a page is fresh with probability exp(-x); ``expected_changes``: how often it was
         expected to change since its last crawl; ``change_rate``: changes per unit of time, with
         caution. All are 0 where a page does not exist.
         """
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        seat = self._up_to_date(tracker, lane)
-        sight = tracker.time, tracker.elapsed, tracker.alive
-        found = reading.read_pages(*seat.learner.memory, *sight)
-        return dict(zip(("evidence", "strikes", "change_rate"), found, strict=True))
+        lane_state = self._up_to_date(tracker, lane)
+        page_state = tracker.time, tracker.elapsed, tracker.alive
+        found = reading.read_pages(*lane_state.learner.memory, *page_state)
+        return dict(zip(("evidence", "expected_changes", "change_rate"), found, strict=True))
 
-    def compile(self, problem: Problem, slots: int, coins: np.random.Generator) -> CompiledLearner:
-        """The learner that knows no more than ``problem``; ``slots`` and ``coins`` do not matter.
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
+        """The learner that knows no more than ``problem``; ``slots`` and ``rng`` do not matter.
 
         Raises:
             ValueError: the history is of other pages or sources.
         """
-        functions = kernels.meet, kernels.learn, kernels.hear, kernels.score
+        functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, self.first_memory(problem))
 
     def first_memory(self, problem: Problem) -> Memory:
@@ -133,7 +133,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         known = self._taught is not None and np.array_equal(self._taught.group, blank.group)
         if not known or asked != self._asked:
             self.history.check(problem)
-            rehearse(blank, self.history)
+            replay_history(blank, self.history)
             self._taught, self._asked = blank, asked
         assert self._taught is not None
         memory = copied(self._taught)
@@ -149,12 +149,12 @@ class BeliefNCIS(CompiledLearnerPolicy):
         at, num_pages = places_of(problem), problem.num_pages
         group = group_of(problem)
         told = problem.change_rate is not None and self.history is None
-        scales = told_scales(problem, at) if told else first_scales(problem, at)
+        scales = revealed_scales(problem, at) if told else first_scales(problem, at)
         pages = np.zeros((num_pages, at.page_width))
         pages[:, at.scale : at.scale + at.kinds] = scales
         pages[:, at.importance], pages[:, at.exists] = problem.importance, 1.0
         groups = np.zeros((int(group.max()) + 1, at.group_width))
-        groups[:, : 2 * at.kinds] = TOLD_SHAPE if told else FIRST_SHAPE
+        groups[:, : 2 * at.kinds] = REVEALED_SHAPE if told else FIRST_SHAPE
         groups[:, at.size] = np.bincount(group)
         events = np.zeros((layout.EVENTS + layout.CLASSES, layout.EVENT_WIDTH))
         memory = Memory(pages, groups, events, self._shared(problem), group)
@@ -208,7 +208,7 @@ def first_scales(problem: Problem, at: Places) -> FloatArray:
     return scales
 
 
-def told_scales(problem: Problem, at: Places) -> FloatArray:
+def revealed_scales(problem: Problem, at: Places) -> FloatArray:
     """Scales where parameters are told, (m, D): alpha, ln(gamma / nu) and gamma, within limits."""
     assert problem.change_rate is not None
     recall, false = (

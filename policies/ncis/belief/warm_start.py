@@ -20,7 +20,7 @@ from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import compiled
 from policies.ncis.belief.hazards import renew_page
-from policies.ncis.belief.kernels import forget, hear, learn, meet
+from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal
 from policies.ncis.belief.layout import places
 
 BIRTH, DEATH, CHANGE, SIGNAL = range(4)
@@ -106,9 +106,9 @@ def _check_range(name: str, values: IntArray, most: int | None) -> None:
         raise ValueError(f"history {name} must be {bound}, got {values.min()} to {values.max()}")
 
 
-def rehearse(memory: Memory, history: History) -> None:
+def replay_history(memory: Memory, history: History) -> None:
     """Take in a history; then every page is fresh, and time begins at 0."""
-    _rehearse(
+    _replay_history(
         *memory, history.time, history.page, history.kind, history.alive.copy(), history.duration
     )
 
@@ -143,7 +143,7 @@ def crawl_pages(
 
 
 @compiled()
-def _rehearse(
+def _replay_history(
     pages: FloatArray,
     groups: FloatArray,
     events: FloatArray,
@@ -160,7 +160,7 @@ def _rehearse(
     signalled = np.zeros(alive.shape, np.bool_)
     signals, start = np.zeros(at.sources), 0
     for number in range(alive.shape[0]):
-        meet(*memory, number, 0.0, alive[number])
+        on_birth_or_death(*memory, number, 0.0, alive[number])
     while start < time.shape[0]:
         end = start
         while end < time.shape[0] and time[end] == time[start]:
@@ -170,14 +170,14 @@ def _rehearse(
         for k in range(start, end):
             if kind[k] == BIRTH:
                 alive[page[k]], last[page[k]] = True, now
-                meet(*memory, page[k], now, True)
+                on_birth_or_death(*memory, page[k], now, True)
             changed[page[k]] |= kind[k] == CHANGE
             signalled[page[k]] |= kind[k] >= SIGNAL
         happened = page[start:end], kind[start:end], now
         crawl_pages(*memory, *happened, alive, last, changed, signalled)
         heard = page[start:end][told]
         sources = kind[start:end][told] - SIGNAL
-        hear(*memory, heard, np.full(heard.shape, now), sources)
+        on_signal(*memory, heard, np.full(heard.shape, now), sources)
         for k in range(start, end):
             number = page[k]
             if alive[number] and signalled[number]:
@@ -185,7 +185,7 @@ def _rehearse(
             changed[number], signalled[number] = False, False
             if kind[k] == DEATH:
                 alive[number] = False
-                meet(*memory, number, now, False)
+                on_birth_or_death(*memory, number, now, False)
         start = end
     for number in range(alive.shape[0]):
         forget(pages[number], groups[group[number]], at)

@@ -12,7 +12,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import page_arrays, real
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic.survey import BLOCK
+from policies.solvers.harmonic.page_totals import BLOCK
 
 TOLERANCE = 1e-13
 MAX_ITERATIONS = 500

@@ -12,7 +12,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import quantity, real
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic.survey import BLOCK, survey
+from policies.solvers.harmonic.page_totals import BLOCK, page_totals
 
 TOLERANCE = 1e-13
 MAX_ITERATIONS = 500
@@ -55,7 +55,7 @@ def binary_poisson(
     floor = real("floor", floor, least=0.0)
     if floor > 1.0:
         raise ValueError(f"floor must lie in [0, 1], a share of the uniform rate, got {floor!r}")
-    pages = survey(importance, change_rate, None)
+    pages = page_totals(importance, change_rate, None)
     least = floor * (bandwidth / len(pages.importance))
     rates = np.full(len(pages.importance), least)
     multiplier, iterations, converged = 0.0, 0, True

@@ -11,7 +11,7 @@ from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
 from policies.solvers.harmonic.costs import harmonic_sum
 from policies.solvers.harmonic.lambdacrawl import crawl_probabilities, harmonic, power_below
-from policies.solvers.harmonic.survey import Survey, survey
+from policies.solvers.harmonic.page_totals import PageTotals, page_totals
 from policies.solvers.multiplier import root
 
 FAST = 1e300
@@ -46,7 +46,7 @@ def harmonic_approx(
         split like the rest.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = survey(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete)
     weight, change, mask = pages[:3]
     weight_scale = power_below(pages.largest)
     total = _sum_unobserved(weight, mask, weight_scale)
@@ -71,7 +71,7 @@ def harmonic_approx(
 
 
 def _spend(
-    pages: Survey, bandwidth: float, shares: float, rates: FloatArray
+    pages: PageTotals, bandwidth: float, shares: float, rates: FloatArray
 ) -> tuple[float, int, bool]:
     """Fill in the rates; returns the multiplier by importance of the unobserved, passes, success.
 

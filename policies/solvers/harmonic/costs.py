@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import page_arrays
 from crawl_envs.types.compiling import compiled
-from policies.solvers.harmonic.survey import page_mask
+from policies.solvers.harmonic.page_totals import page_mask
 
 BLOCK = 1024
 """Numbers that are worked on in turn: few enough for the buffers to stay close to the core."""
@@ -156,7 +156,7 @@ def _cost(
     probabilities: ArrayLike | None,
     complete: ArrayLike | None,
 ) -> float:
-    weight, change, crawls, coins = page_arrays(
+    weight, change, crawls, rng = page_arrays(
         importance=importance,
         change_rate=change_rate,
         rates=rates,
@@ -164,9 +164,9 @@ def _cost(
     )
     mask = page_mask(complete, len(weight))
     if probabilities is not None and mask.any():
-        if coins.max() > 1.0:
-            raise ValueError(f"probabilities must lie in [0, 1], got {coins.max()}")
-        crawls = np.where(mask, coins * change, crawls)
+        if rng.max() > 1.0:
+            raise ValueError(f"probabilities must lie in [0, 1], got {rng.max()}")
+        crawls = np.where(mask, rng * change, crawls)
     if penalty == "harmonic":
         return harmonic_sum(weight, change, crawls, mask)
     return _binary_sum(weight, change, crawls, mask)

@@ -13,7 +13,7 @@ from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
 from policies.solvers.harmonic.costs import BLOCK, BUFFERS, block_cost
-from policies.solvers.harmonic.survey import Survey, survey
+from policies.solvers.harmonic.page_totals import PageTotals, page_totals
 from policies.solvers.multiplier import Root, root
 
 FAR = 1e-70
@@ -79,7 +79,7 @@ def harmonic(
             not boolean, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = survey(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
     multiplier, objective, iterations, met = 0.0, 0.0, 0, True
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
@@ -99,7 +99,7 @@ def harmonic(
     )
 
 
-def crawl_probabilities(pages: Survey, rates: FloatArray) -> FloatArray:
+def crawl_probabilities(pages: PageTotals, rates: FloatArray) -> FloatArray:
     """Probabilities of pages with complete observation, 0 elsewhere, shape (m,)."""
     return _probabilities(pages.change_rate, rates, pages.complete)
 
@@ -119,7 +119,9 @@ def unscaled(at: float, scales: Scales) -> float:
         return math.inf
 
 
-def _search(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> tuple[Root, float]:
+def _search(
+    pages: PageTotals, budget: float, scales: Scales, rates: FloatArray
+) -> tuple[Root, float]:
     """Fill in rates that spend the scaled budget; returns where, and what they cost."""
     none = np.empty(0)
     fast = pages.least * scales.rate > FAR and pages.fastest * scales.rate < 1.0 / FAR
@@ -135,14 +137,14 @@ def _search(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> 
     return found, cost
 
 
-def _start(pages: Survey, budget: float, scales: Scales) -> float:
+def _start(pages: PageTotals, budget: float, scales: Scales) -> float:
     """A first guess of 1/lambda, scaled: from a sample of many pages, else a lower bound."""
     count = len(pages.importance)
     if count > SAMPLED_ABOVE:
         step = count // SAMPLE
         some = [np.ascontiguousarray(column[::step]) for column in pages[:3]]
         share = budget * len(some[0]) / count
-        part = survey(*some) if some[0].any() else None
+        part = page_totals(*some) if some[0].any() else None
         if part is not None and (part.unobserved > 0 or part.signalled * scales.rate > share):
             return _search(part, share, scales, np.empty(len(some[0])))[0].at
     return budget / float(_sum(pages.importance, scales.importance))

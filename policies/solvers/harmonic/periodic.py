@@ -13,7 +13,7 @@ from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
 from policies.solvers.harmonic.interval import harmonic_interval
 from policies.solvers.harmonic.lambdacrawl import Scales, power_below, unscaled
-from policies.solvers.harmonic.survey import Survey, page_mask, survey
+from policies.solvers.harmonic.page_totals import PageTotals, page_mask, page_totals
 from policies.solvers.multiplier import Root, root
 
 WHOLE = 1e-11
@@ -67,7 +67,7 @@ def harmonic_periodic(
         multiplier of that sum.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = survey(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
     multiplier, iterations, met = 0.0, 0, True
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
@@ -114,7 +114,7 @@ def harmonic_periodic_cost(
     return _cost(weight, change, crawls, page_mask(complete, len(weight)))
 
 
-def _spend(pages: Survey, budget: float, scales: Scales, rates: FloatArray) -> Root:
+def _spend(pages: PageTotals, budget: float, scales: Scales, rates: FloatArray) -> Root:
     """Fill in rates that spend the scaled budget."""
     none = np.empty(0)
 
@@ -173,7 +173,7 @@ def _pass(
     return total, slope
 
 
-def _numbers(pages: Survey, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Numbers of signals, inf without complete observation or crawls, and their probabilities.
 
     Rates within rounding of a whole number of signals are put to it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import HEED, VALUE, compiled
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from policies.values.kernels import greedy_ncis_value
 from policies.values.series import ALPHA, SATURATED, TOP
 from policies.values.sources.lattice import lattice_length, lattice_share
@@ -28,7 +28,7 @@ FAR_SLOPE, FAR_BEND, FAR_OFFSET = 21, 22, 23
 EVIDENCES = 24  # b_s for each source
 
 
-@compiled(HEED.signature)
+@compiled(SIGNAL_WEIGHT.signature)
 def source_evidence(parameters: FloatArray, page: int, age: float, source: int) -> float:
     """b_s = ln(gamma_s / nu_s): what a signal of ``source`` adds to the level, at any age."""
     evidence: float = parameters[page, EVIDENCES + source]

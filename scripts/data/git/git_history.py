@@ -167,9 +167,9 @@ def blob_reader(repository: Repository) -> Iterator[BlobReader]:
 class BlobReader:
     """Reads blobs through one running git."""
 
-    def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
+    def __init__(self, requests: IO[bytes], responses: IO[bytes]) -> None:
         self._requests = requests
-        self._answers = answers
+        self._responses = responses
 
     def read(self, blob: str, limit: int) -> bytes:
         """Return the first ``limit`` bytes of a blob.
@@ -179,15 +179,15 @@ class BlobReader:
         """
         self._requests.write(f"{blob}\n".encode())
         self._requests.flush()
-        answer = self._answers.readline().split()
+        answer = self._responses.readline().split()
         if len(answer) != 3:
             raise ValueError(f"blob {blob} is missing; is the repository a partial clone?")
         left = int(answer[2])
-        kept = self._answers.read(min(left, limit))
+        kept = self._responses.read(min(left, limit))
         left -= len(kept)
         while left:
-            left -= len(self._answers.read(min(left, READ_BYTES)))
-        self._answers.read(1)
+            left -= len(self._responses.read(min(left, READ_BYTES)))
+        self._responses.read(1)
         return kept
 
 

@@ -86,7 +86,7 @@ def kept(
     make = partial(made, knob=THRESHOLDS[kind], kind=kept_of.kind, given=kept_of.given)
     found, policy = ledgers(env, make, seed)
     footprint = policy.footprint()
-    profiles = seat_of(policy).profiles.kept
+    profiles = lane_state_of(policy).profiles.kept
     held = ~np.isnan(profiles.base)
     observations = profiles.filled[held]
     late = between(found, TICKS // 2, TICKS, num_pages)
@@ -102,9 +102,9 @@ def kept(
     }
 
 
-def seat_of(policy: CurveFitting) -> Any:
+def lane_state_of(policy: CurveFitting) -> Any:
     """What a policy knows in its first lane."""
-    return policy._seats[0]
+    return policy._lane_states[0]
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

@@ -25,7 +25,7 @@ LABELS = {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyN
 SOURCE = "section 6.6, figure 7"
 EVERYWHERE = ("m=100", "m=300")
 
-MISLED = "rate change, recall > 0.5, precision < 0.5"
+CORRUPTED_SIGNALS = "rate change, recall > 0.5, precision < 0.5"
 UNSIGNALLED = f"rate change, recall < {LOW}"
 LINE = f"correlation with BASELINE's rates, recall < {LOW}"
 LARGEST = {
@@ -69,8 +69,10 @@ CLAIMS = (
         "False signals boost its rates without need; GREEDY-NCIS handles them.",
         SOURCE,
         (
-            Trend("GREEDY-CIS", "above", "GREEDY-NCIS", EVERYWHERE, SOURCE, metric=MISLED),
-            Range("GREEDY-CIS", 0.1, np.inf, EVERYWHERE, SOURCE, MISLED),
+            Trend(
+                "GREEDY-CIS", "above", "GREEDY-NCIS", EVERYWHERE, SOURCE, metric=CORRUPTED_SIGNALS
+            ),
+            Range("GREEDY-CIS", 0.1, np.inf, EVERYWHERE, SOURCE, CORRUPTED_SIGNALS),
         ),
         note="Told by pages of recall above 0.5 most of whose signals are false. With 100 pages "
         "there are crawls enough that false signals cost other pages little.",
@@ -97,9 +99,9 @@ def statistics(
 ) -> dict[str, float]:
     """Return what the claims speak of."""
     few = pages["recall"] < LOW
-    misled = (pages["recall"] > 0.5) & mostly_false(pages)
+    corrupted = (pages["recall"] > 0.5) & mostly_false(pages)
     return {
-        MISLED: page_rates.rate_change(rates, optimal, misled),
+        CORRUPTED_SIGNALS: page_rates.rate_change(rates, optimal, corrupted),
         UNSIGNALLED: page_rates.rate_change(rates, optimal, few),
         LINE: float(np.corrcoef(rates[few], optimal[few])[0, 1]),
     }

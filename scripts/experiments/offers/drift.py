@@ -32,7 +32,7 @@ from scripts.experiments.offers.setup.runs import (
     counted,
     crawl_rates,
     log_of,
-    of_book,
+    of_features,
 )
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
@@ -150,7 +150,7 @@ def daily(run: Run, source: str, kind: str, budget: float) -> DailyRates:
     log, history = log_of(run), HistoryRates()
 
     def from_own_crawls(day: int, world: OfferWorld) -> FloatArray:
-        told = of_book(history, log.book(day, world.tracking))
+        told = of_features(history, log.book(day, world.tracking))
         return crawl_rates(kind, told, budget * run.num_offers)
 
     return from_own_crawls
@@ -173,11 +173,11 @@ def played(
     else:
         kinds, gamma, reward = CHOICES[label]
         arms = [daily(run, source, kind, budget) for kind in kinds]
-        bandit, coins = (
+        bandit, rng = (
             Exp3Bandit(len(kinds), gamma=gamma),
             np.random.default_rng((seed, len(kinds))),
         )
-        chooser = BanditChooser(bandit, weights_of(run, source), coins, reward)
+        chooser = BanditChooser(bandit, weights_of(run, source), rng, reward)
         accounts = list(play_arms(log, arms, chooser, seed))
     found = counted(run, accounts)
     return {CLICK: float(np.nanmean(found.click)), OFFER: float(found.offer.mean())}

@@ -64,7 +64,7 @@ class Twin:
                     self.signals += [(page, time) for page in told]
         self.belief.observe(log)
         self.now = tracker.time
-        self.seat = self.belief._up_to_date(tracker, 0)
+        self.lane_state = self.belief._up_to_date(tracker, 0)
         self.elapsed = tracker.elapsed
         pages = range(self.problem.num_pages)
         self.before = [(1.0 - math.exp(-self.read(i)[0]), self.kind(i)) for i in pages]
@@ -73,7 +73,7 @@ class Twin:
         ]
 
     def read(self, page: int):
-        memory = self.seat.learner.memory
+        memory = self.lane_state.learner.memory
         at = places_of(self.problem)
         heard = np.empty(at.channels)
         row, own = memory.pages[page], memory.groups[memory.group[page]]
@@ -105,17 +105,17 @@ class Twin:
 
     def inputs(self, page: int) -> list[float]:
         """The inputs of a page, in order."""
-        x, strikes, rate, heard, row, own, at = self.read(page)
+        x, expected_changes, rate, heard, row, own, at = self.read(page)
         mine = [crawl for crawl in self.crawls if crawl.page == page]
         return [
-            *self._believed(page, mine, x, strikes, rate),
+            *self._believed(page, mine, x, expected_changes, rate),
             *self._heard(page, mine, heard, row, at),
             *self._shared(page, x, heard, row, own, at),
             *self._timed(page, mine),
-            *self._told(page, x, strikes, rate),
+            *self._told(page, x, expected_changes, rate),
         ]
 
-    def _believed(self, page, mine, x, strikes, rate):
+    def _believed(self, page, mine, x, expected_changes, rate):
         surprise = sum(
             0.35 * 0.65 ** (len(mine) - 1 - k) * (crawl.changed - crawl.expected)
             for k, crawl in enumerate(mine)
@@ -131,7 +131,7 @@ class Twin:
         return [
             math.exp(-x),
             x / (1.0 + x),
-            strikes / (1.0 + strikes),
+            expected_changes / (1.0 + expected_changes),
             share(rate * self.cycle),
             share(self.elapsed[page] / self.cycle),
             share(weight),
@@ -158,11 +158,11 @@ class Twin:
         late = pace / (1.0 + (self.now - of_page[-1]) / self.cycle) if of_page else 0.0
         usual = sum(row[at.believed + 1 + at.channels + c] for c in range(at.own)) * self.cycle
         evidence = sum(row[at.believed + 1 + c] * heard[c] for c in range(at.own))
-        x, strikes, rate, *_ = self.read(page)
+        x, expected_changes, rate, *_ = self.read(page)
         changes = rate * self.elapsed[page]
         alone, value = (
             1.0 - (1.0 + count) * math.exp(-hazard)
-            for count, hazard in ((changes, changes), (strikes, x))
+            for count, hazard in ((changes, changes), (expected_changes, x))
         )
         unheeding = math.log((0.02 + alone) / (0.02 + value))
         echo = 0.0
@@ -198,7 +198,7 @@ class Twin:
         told = [0.0, 0.0, 0.0]
         if self.told_together(page):
             number = int(own[at.listed + (int(own[at.broadcasts]) - 1) % layout.RING])
-            event = self.seat.learner.memory.events[number % layout.EVENTS]
+            event = self.lane_state.learner.memory.events[number % layout.EVENTS]
             evidence = sum(row[at.believed + 1 + c] * heard[c] for c in range(at.own, at.channels))
             told = [
                 share(evidence),
@@ -235,7 +235,7 @@ class Twin:
 
     def model(self, page: int):
         """What is told of a page: alpha, lambda Delta, and the precision."""
-        row, at = self.seat.learner.memory.pages[page], places_of(self.problem)
+        row, at = self.lane_state.learner.memory.pages[page], places_of(self.problem)
         precision = 1.0 - math.exp(-row[at.scale + 1])
         return row[at.scale], row[at.scale + 1 + at.channels] * precision, precision
 
@@ -251,16 +251,16 @@ class Twin:
         x = sum(-math.log(1.0 - share) for share in shares)
         return alpha * elapsed + late + x, alpha * elapsed + late + sum(shares)
 
-    def _told(self, page, x, strikes, rate):
+    def _told(self, page, x, expected_changes, rate):
         chances = []  # by guess, the belief last
         for guess in range(6):
             chance = [abs(1.0 - c.changed - p[guess]) for c, p in self.told()]
             chances.append(sum(math.log(0.001 + 0.999 * each) for each in chance))
         best = int(np.argmax(chances[:5]))
         alpha, heard_rate, _ = self.model(page)
-        other_x, other_strikes = self.as_told(page, MEANS[best])
-        value = 1.0 - (1.0 + strikes) * math.exp(-x)
-        other = 1.0 - (1.0 + other_strikes) * math.exp(-other_x)
+        other_x, other_expected_changes = self.as_told(page, MEANS[best])
+        value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
+        other = 1.0 - (1.0 + other_expected_changes) * math.exp(-other_x)
         floor = 0.05 / self.cycle
         ratio = (0.02 + other) / (0.02 + value) * rate / (alpha + heard_rate + floor)
         ratio = min(max(math.log(ratio), -2.5), 2.5)

@@ -47,13 +47,13 @@ def zero_index(hidden: int = 4) -> StoredIndex:
     )
 
 
-def seat_of(policy):
+def lane_state_of(policy):
     return policy._up_to_date(policy.core.tracker(), 0)
 
 
 def inputs_of(policy):
     """The inputs of all pages at the decision at hand, (K, m), and their values."""
-    memory, tracker = seat_of(policy).learner.memory, policy.core.tracker()
+    memory, tracker = lane_state_of(policy).learner.memory, policy.core.tracker()
     count = tracker.elapsed.size
     values, believed = np.empty(count), np.empty((3, count))
     features = np.zeros((len(INPUTS), count))
@@ -146,7 +146,7 @@ def test_reading_a_page_without_groups_is_reading_any_page():
     observation, _ = env.reset(seed=1)
     for _ in range(60):
         observation, *_ = env.step(policy.predict(observation)[0])
-    memory, tracker = seat_of(policy).learner.memory, policy.core.tracker()
+    memory, tracker = lane_state_of(policy).learner.memory, policy.core.tracker()
     at, floor = places_of(policy.core.problem), memory.shared[4]
     heard = np.empty(at.channels)
     columns = at.channels, at.believed, at.heard, at.rate

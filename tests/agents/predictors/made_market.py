@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.types.offer_features import HISTORY_DAYS, NO_CHANGE, OfferBook, OfferMetadata
+from crawl_envs.types.offer_features import HISTORY_DAYS, NO_CHANGE, OfferFeatures, OfferMetadata
 
 MERCHANTS = 12
 
@@ -36,14 +36,14 @@ class MadeLog:
     def num_pages(self) -> int:
         return self.changes.shape[1]
 
-    def book(self, day: int) -> OfferBook:
+    def book(self, day: int) -> OfferFeatures:
         def mean(counts: np.ndarray, days: int) -> np.ndarray:
             return (counts[max(0, day - days) : day].sum(axis=0) / days).astype(np.float32)
 
         since = np.full(self.num_pages, NO_CHANGE, np.float32)
         for back in range(min(day, HISTORY_DAYS), 0, -1):
             since[self.changes[day - back] > 0] = back
-        return OfferBook(
+        return OfferFeatures(
             self.metadata,
             day,
             day % 7,

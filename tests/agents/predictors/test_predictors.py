@@ -101,10 +101,10 @@ def test_a_book_is_predicted_as_its_examples_are(log, tables, three):
     day = int(test.day[0])
     rows = test.day == day
     for predictor in three.values():
-        of_book = predictor.predict(log.book(day))
-        assert of_book.shape == (1500,)
-        assert of_book.dtype == np.float64
-        np.testing.assert_allclose(of_book, predictor.probabilities(test)[rows], rtol=1e-5)
+        of_features = predictor.predict(log.book(day))
+        assert of_features.shape == (1500,)
+        assert of_features.dtype == np.float64
+        np.testing.assert_allclose(of_features, predictor.probabilities(test)[rows], rtol=1e-5)
 
 
 @pytest.mark.parametrize("model", predictors.MODELS)
@@ -178,13 +178,13 @@ def test_rates_are_computed_once_per_book(log, three, monkeypatch):
     source = PredictedRates(three)
     lanes = [log.book(70), log.book(70)]
     for _ in range(3):
-        answers = [source(SimpleNamespace(offers=book)) for book in lanes]
+        responses = [source(SimpleNamespace(offers=book)) for book in lanes]
     assert len(calls) == 6
-    assert answers[0] is not answers[1]
-    assert answers[0] is source(SimpleNamespace(offers=lanes[0]))
+    assert responses[0] is not responses[1]
+    assert responses[0] is source(SimpleNamespace(offers=lanes[0]))
     tomorrow = source(SimpleNamespace(offers=log.book(71)))
     assert len(calls) == 9
-    assert (tomorrow.click != answers[0].click).any()
+    assert (tomorrow.click != responses[0].click).any()
     assert len(source._kept) == 1
 
 

@@ -200,7 +200,7 @@ def test_what_is_no_path_is_named():
 def test_folders_that_do_not_fit_are_named(files, tmp_path):
     for task in predictors.TASKS:
         load_changed(files, tmp_path / f"{task}.npz", "trees", header={"task": task})
-    (tmp_path / "made.json").write_text("[]")
+    (tmp_path / "provenance.json").write_text("[]")
     with pytest.raises(ValueError, match=r"made\.json is damaged: it must hold values by name"):
         saving.made(tmp_path)
     assert list(predictors.load(tmp_path)) == list(predictors.TASKS)

@@ -18,7 +18,7 @@ from crawl_envs.sim.state import CRAWLS, FRESHNESS, NUM_OUTCOMES
 from crawl_envs.spaces.actions import TopScores
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import CrawlLog, Ledger, Tracker
-from crawl_envs.types.offer_features import OfferBook, OfferMetadata
+from crawl_envs.types.offer_features import OfferFeatures, OfferMetadata
 from crawl_envs.worlds.lanes import Episodes
 from tests.environments import assert_same
 
@@ -156,7 +156,7 @@ class DiceLanes(Episodes):
             changed=world["changed"][lane].copy(),
             alive=ones.astype(np.bool_),
             probed=np.full(self.num_pages, -1, np.int8),
-            offers=OfferBook(metadata, 3, 3, *history),
+            offers=OfferFeatures(metadata, 3, 3, *history),
         )
 
     def last_log(self, lane: int) -> CrawlLog:
@@ -287,7 +287,7 @@ class Steps:
 
     taken = 0
 
-    def compile(self, problem, num_slots, coins):
+    def compile(self, problem, num_slots, rng):
         raise AssertionError("not to be compiled")
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):

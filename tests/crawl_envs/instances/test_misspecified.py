@@ -14,10 +14,10 @@ from crawl_envs.checks import check_crawl_env, check_policy
 from crawl_envs.evaluation import simulate
 from crawl_envs.families.ncis import CrawlNCIS
 from crawl_envs.instances.misspecified import bursts, rhythms
-from crawl_envs.instances.misspecified.instance import Stressed
-from crawl_envs.instances.misspecified.misled import Misled
+from crawl_envs.instances.misspecified.corrupted import Corrupted
+from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.settings import STRESS, WORLDS, Stress
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from tests.environments import actions_of, assert_same, assert_same_future, play
 from tests.naive import misspecified as naive_stress
 
@@ -112,7 +112,7 @@ def test_pages_are_those_of_noisy(name):
     assert np.array_equal(told.importance, noisy.importance)
     if name != "shifting":
         assert np.array_equal(told.change_rate, noisy.change_rate)
-    truth = told.law if name == "misled" else told
+    truth = told.law if name == "corrupted" else told
     assert np.array_equal(truth.recall, noisy.recall)
     assert np.array_equal(truth.false_signal_rate, noisy.false_signal_rate)
     assert told.delay.kind == "none"
@@ -121,7 +121,7 @@ def test_pages_are_those_of_noisy(name):
 @pytest.mark.parametrize("name", LAWS)
 def test_what_is_told_says_nothing_of_the_law(name):
     told = drawn(name, 40)
-    assert isinstance(told, OwnLaw)
+    assert isinstance(told, CustomEvents)
     assert not hasattr(told.problem(), "law")
     hosted = name in ("deploys", "shifting")
     assert (told.problem("importance").group is not None) == hosted
@@ -137,7 +137,7 @@ def test_zero_rates_change_never():
     still = Instance(1.0, [0.0, 0.5, 0.0, 0.5], bandwidth=1.0)
     laws = [bursts.Bursty(), rhythms.Periodic(np.array([30.0, 30, 0, 0]), np.full(4, 0.5))]
     for law in laws:
-        code = tape_of(Stressed(still, law), horizon=50.0).code
+        code = tape_of(Misspecified(still, law), horizon=50.0).code
         changed = np.bincount(code[code & 1 == 1] // 64, minlength=4)
         assert np.array_equal(changed > 0, still.change_rate > 0.0)
 
@@ -236,7 +236,7 @@ def test_a_rollout_plays_the_law():
 
 
 def test_an_episode_may_pass_without_any_event():
-    quiet = Stressed(Instance([0.0, 0.0], 0.0, bandwidth=10.0), bursts.Bursty())
+    quiet = Misspecified(Instance([0.0, 0.0], 0.0, bandwidth=10.0), bursts.Bursty())
     env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=10.0, horizon=2.0).unwrapped
     env.reset(seed=0, options={"instance": quiet})
     play(env, actions_of(env, 25))
@@ -251,9 +251,9 @@ def test_an_episode_may_pass_without_any_event():
     ("arguments", "message"),
     [
         ({"name": "late", "delay": DELAYS["constant"]}, "delay must be None for instance 'late'"),
-        ({"name": "misled", "corruption": 1.1}, "corruption must lie in .0, 1., got 1.1"),
-        ({"name": "misled", "corruption": float("nan")}, "corruption must lie in"),
-        ({"name": "misled", "corruption": "all"}, "corruption must lie in"),
+        ({"name": "corrupted", "corruption": 1.1}, "corruption must lie in .0, 1., got 1.1"),
+        ({"name": "corrupted", "corruption": float("nan")}, "corruption must lie in"),
+        ({"name": "corrupted", "corruption": "all"}, "corruption must lie in"),
         ({"name": "bursty", "corruption": 0.1}, "corruption must be None for instance 'bursty'"),
         ({"name": "noisy", "corruption": 0.1}, "corruption must be None for instance 'noisy'"),
         ({"name": "bursty", "num_sources": 2}, "num_sources of instance 'bursty'"),
@@ -282,7 +282,7 @@ def test_bad_horizons(horizon):
 def test_bad_parts_of_a_stressed_instance():
     two = instances.make("sources", num_pages=3)
     with pytest.raises(ValueError, match="told must have 1 source of signals, got 2"):
-        Stressed(two, bursts.Bursty())
+        Misspecified(two, bursts.Bursty())
     told = instances.make("noisy", num_pages=3)
     with pytest.raises(ValueError, match="recall"):
-        Stressed(told, Misled(told.recall, told.false_signal_rate), recall=[0.1, 0.2])
+        Misspecified(told, Corrupted(told.recall, told.false_signal_rate), recall=[0.1, 0.2])

@@ -10,7 +10,7 @@ from scipy import stats
 
 from crawl_envs import Instance, instances
 from crawl_envs.instances.misspecified import bursts, deploys, rhythms, shifts
-from crawl_envs.instances.misspecified.instance import Stressed
+from crawl_envs.instances.misspecified.instance import Misspecified
 from tests.crawl_envs.instances.misspecified_worlds import (
     BOTH,
     CHANGE,
@@ -25,7 +25,7 @@ from tests.crawl_envs.instances.misspecified_worlds import (
 # What is told against the long run
 
 
-@pytest.mark.parametrize("name", ["late", "bursty", "periodic", "deploys", "misled"])
+@pytest.mark.parametrize("name", ["late", "bursty", "periodic", "deploys", "corrupted"])
 @pytest.mark.parametrize("until", [1.0, 8.0])
 def test_change_rates_that_are_told_are_true_from_the_start(name, until):
     told = drawn(name)
@@ -91,7 +91,7 @@ def test_spells_cover_the_time_and_are_exponential(spells, wanted):
 def test_counts_of_bursty_changes_are_spread_as_derived():
     horizon, rate = 6.0, 0.7
     told = Instance(0.0, np.full(20_000, rate), bandwidth=1.0)
-    seen = counts(Stressed(told, bursts.Bursty()), horizon, 1, (CHANGE,))[0]
+    seen = counts(Misspecified(told, bursts.Bursty()), horizon, 1, (CHANGE,))[0]
     variance = 0.1 * 0.9 * ((9.1 - 0.1) * rate) ** 2
     forget = 1.0 / (1.0 * 0.9)
     expected = rate * horizon + 2.0 * variance * (

@@ -10,8 +10,8 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.instances.misspecified import cold, late
-from crawl_envs.instances.misspecified.instance import Stressed
-from crawl_envs.instances.misspecified.misled import misjudged
+from crawl_envs.instances.misspecified.corrupted import misjudged
+from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.occurrences import travel_times
 from crawl_envs.types.delay import Delay
 from tests.crawl_envs.instances.misspecified_worlds import (
@@ -30,7 +30,7 @@ from tests.crawl_envs.instances.misspecified_worlds import (
 @pytest.mark.parametrize("mean", [0.05, 0.5])
 def test_signals_travel_exponential_times(mean):
     pages = Instance(0.0, np.full(20_000, 0.02), 1.0, bandwidth=1.0)
-    world = Stressed(pages, late.Late(mean))
+    world = Misspecified(pages, late.Late(mean))
     tape = world.draw_tape(np.random.default_rng(0), 30.0)
     kind, page = tape.code & 63, tape.code // 64
     changes, signals = (np.bincount(page[kind == k], minlength=20_000) for k in (CHANGE, SIGNAL))
@@ -47,7 +47,7 @@ def test_signals_travel_exponential_times(mean):
 
 def test_false_signals_travel_too():
     pages = Instance(0.0, 0.0, 0.0, np.full(4000, 2.0), bandwidth=1.0)
-    seen = counts(Stressed(pages, late.Late(1.5)), 4.0, 1, (SIGNAL,))[0]
+    seen = counts(Misspecified(pages, late.Late(1.5)), 4.0, 1, (SIGNAL,))[0]
     # those that are sent at s arrive by 4 with the chance 1 - exp(-(4 - s) / 1.5)
     assert_means(seen[:, None], 2.0 * (4.0 - 1.5 * (1.0 - math.exp(-4.0 / 1.5))))
 
@@ -78,12 +78,12 @@ def test_told_delays_are_drawn_as_they_are_told(delay, values, chances):
         assert abs(share - chance) <= 4.0 * math.sqrt(chance * (1.0 - chance) / 5000)
 
 
-# misled
+# corrupted
 
 
 def test_what_is_told_of_signals_is_half_noise():
-    truth, told = drawn("noisy", 2000), drawn("misled", 2000)
-    whole = drawn("misled", 2000, corruption=1.0)
+    truth, told = drawn("noisy", 2000), drawn("corrupted", 2000)
+    whole = drawn("corrupted", 2000, corruption=1.0)
     for name in ("precision", "recall"):
         right, wrong, noise = (getattr(each, name) for each in (truth, told, whole))
         np.testing.assert_allclose(wrong, 0.5 * right + 0.5 * noise, rtol=1e-9)
@@ -92,7 +92,7 @@ def test_what_is_told_of_signals_is_half_noise():
 
 
 def test_signals_are_those_of_the_truth_and_not_of_what_is_told():
-    truth, told = drawn("noisy"), drawn("misled")
+    truth, told = drawn("noisy"), drawn("corrupted")
     for kind, rate in (
         (BOTH, lambda each: each.recall * each.change_rate),
         (SIGNAL, lambda each: each.false_signal_rate),
@@ -104,13 +104,13 @@ def test_signals_are_those_of_the_truth_and_not_of_what_is_told():
 
 
 def test_no_corruption_tells_the_truth():
-    truth, told = drawn("noisy"), drawn("misled", corruption=0.0)
+    truth, told = drawn("noisy"), drawn("corrupted", corruption=0.0)
     np.testing.assert_allclose(told.recall, truth.recall, rtol=1e-12)
     np.testing.assert_allclose(told.false_signal_rate, truth.false_signal_rate, rtol=1e-6)
 
 
 def test_the_noise_is_the_same_for_every_corruption():
-    quarter, half = (drawn("misled", corruption=share) for share in (0.25, 0.5))
+    quarter, half = (drawn("corrupted", corruption=share) for share in (0.25, 0.5))
     truth = drawn("noisy")
     np.testing.assert_allclose(half.recall - truth.recall, 2.0 * (quarter.recall - truth.recall))
 

@@ -9,13 +9,13 @@ import pytest
 import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import play, simulate
-from crawl_envs.sim.law import OwnLaw
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 
 
-class Clockwork(OwnLaw):
+class Clockwork(CustomEvents):
     """Every page changes at whole times; signals are a little late, requests come at halves."""
 
     def draw_tape(self, rng, horizon):

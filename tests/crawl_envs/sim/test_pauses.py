@@ -11,9 +11,9 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
-from crawl_envs.sim.heap import empty_agenda
-from crawl_envs.sim.rollouts.rates import play_rates, rewind_coins, set_rates
-from crawl_envs.sim.rollouts.thresholds import coins_of, play_thresholds, start_cycles
+from crawl_envs.sim.heap import empty_heap
+from crawl_envs.sim.rollouts.rates import play_rates, rewind_rng, set_rates
+from crawl_envs.sim.rollouts.thresholds import play_thresholds, rng_of, start_cycles
 from crawl_envs.sim.state import REQUESTS
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule
@@ -64,7 +64,7 @@ def test_random_crawls_a_few_at_a_time(at_once):
     made = []
     for most in (AT_ONCE, at_once):
         one = world(at_random=True)
-        rewind_coins(one.state, 0)
+        rewind_rng(one.state, 0)
         set_rates(one.state, 0, np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 1.0]))
         status, calls = PAUSED, 0
         while status == PAUSED:
@@ -86,12 +86,12 @@ def test_thresholds_a_few_at_a_time(at_once):
     )  # fmt: skip
     made = []
     for most in (AT_ONCE, at_once):
-        one, agenda, target = world(), empty_agenda(3), np.zeros(3)
-        coins = coins_of(np.uint64(4))
-        start_cycles(one.state, 0, rule, target, agenda, coins)
+        one, heap, target = world(), empty_heap(3), np.zeros(3)
+        rng = rng_of(np.uint64(4))
+        start_cycles(one.state, 0, rule, target, heap, rng)
         status, calls = PAUSED, 0
         while status == PAUSED:
-            status = play_thresholds(one.state, 0, rule, target, agenda, coins, most)
+            status = play_thresholds(one.state, 0, rule, target, heap, rng, most)
             calls += 1
         assert status == DONE
         made.append((one, calls))

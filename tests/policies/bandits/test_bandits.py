@@ -80,9 +80,9 @@ def test_equals_its_twin_draw_for_draw(pair, kind, num_arms):
 def test_the_bold_bandit_is_sure_of_gaps():
     twin = NaiveExp3PlusPlus(2, 0.3, 0.2)
     bandit = Exp3PlusPlusBandit(2, alpha=0.3, beta=0.2)
-    coins = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(4000):
-        arm, chances = bandit.draw(coins.random()), bandit.probabilities()
+        arm, chances = bandit.draw(rng.random()), bandit.probabilities()
         bandit.update(arm, 1.0 - arm)
         twin.update(arm, 1.0 - arm, chances[arm])
     gap = twin.gaps()[1]
@@ -121,9 +121,9 @@ def test_compiled_play_is_what_calls_make(make):
 @EVERY_BANDIT
 def test_nothing_overflows_and_the_best_arm_is_found(make):
     bandit = make(3)
-    coins = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     means = np.array([0.1, 0.9, 0.1])
-    arms = bandit.play_bernoulli(means, coins.random((300_000, 2)))
+    arms = bandit.play_bernoulli(means, rng.random((300_000, 2)))
     chances = bandit.probabilities()
     assert np.all(np.isfinite(chances))
     assert np.all(chances >= 0.0)

@@ -25,7 +25,7 @@ def test_the_bound_of_each_form():
         env.reset(seed=3)
         policy = Exp3(env)
         policy.predict(env.reset(seed=3)[0])
-        return policy._seats[0].rewards.bound, env.unwrapped.tracker().problem
+        return policy._lane_states[0].rewards.bound, env.unwrapped.tracker().problem
 
     for form, crawls in (("page", 1), ("scores", 2), ("refresh", 6)):
         found, problem = bound(place("CrawlNCIS-v0", form))
@@ -49,14 +49,14 @@ def test_exp3_is_algorithm_1(form, reward):
     observation, _ = env.reset(seed=5)
     core = env.unwrapped
     alone = [make(env) for make in PAIR.values()]
-    twin, coins = NaiveExp3(2, 0.3), core.coins(0).spawn(1)[0]
+    twin, rng = NaiveExp3(2, 0.3), core.rng(0).spawn(1)[0]
     importance = core.problem.importance
     bound = np.sort(importance)[-core.batch :].sum() / importance.sum()
     arms, rewards = [], []
     over = False
     while not over:
         chances = twin.probabilities()
-        arm = naive_draw(chances, coins.random())
+        arm = naive_draw(chances, rng.random())
         wanted = [each.predict(observation)[0] for each in alone][arm]
         action, _ = policy.predict(observation)
         assert np.array_equal(action, wanted)
@@ -211,7 +211,7 @@ def test_arms_hear_of_every_step_whoever_acts():
     for [page] in crawled:
         other.predict(rows)
         rows, *_ = env.step(page)
-    mine, theirs = nutch._seats[0].revisits, other._seats[0].revisits
+    mine, theirs = nutch._lane_states[0].revisits, other._lane_states[0].revisits
     assert np.array_equal(mine.due, theirs.due)
     assert np.array_equal(mine.interval, theirs.interval)
 
@@ -250,7 +250,7 @@ class Only(ActingPolicy):
 
     def _begin(self, tracker, lane): ...
 
-    def _choose(self, seat, tracker, lane): ...
+    def _choose(self, lane_state, tracker, lane): ...
 
     def _read(self, rows, lane): ...
 

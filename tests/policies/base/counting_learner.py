@@ -3,14 +3,14 @@
 import numpy as np
 
 from crawl_envs.types.compiled_policies import CompiledLearner, Memory
-from crawl_envs.types.compiling import HEAR, LEARN, MEET, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 from policies.base.compiled_learner import CompiledLearnerPolicy
 
 FOUND, HEARD, BORN, DIED, LAST = range(5)
 
 
-@compiled(MEET.signature)
-def meet(pages, groups, events, shared, group, page, time, alive):
+@compiled(ON_BIRTH_OR_DEATH.signature)
+def on_birth_or_death(pages, groups, events, shared, group, page, time, alive):
     pages[BORN if alive else DIED, page] += 1.0 + 0.01 * time
     pages[FOUND, page] = 0.0
     groups[group[page], 0] += 1.0
@@ -24,8 +24,8 @@ def learn(pages, groups, events, shared, group, page, time, elapsed, signals, ch
     groups[group[page], 1] += changed
 
 
-@compiled(HEAR.signature)
-def hear(pages, groups, events, shared, group, page, time, source):
+@compiled(ON_SIGNAL.signature)
+def on_signal(pages, groups, events, shared, group, page, time, source):
     for k in range(page.size):
         pages[HEARD, page[k]] += 1.0 + source[k]
         pages[LAST, page[k]] = time[k]
@@ -44,10 +44,10 @@ def score(pages, groups, events, shared, group, now, elapsed, alive, scores):
 class CountingLearner(CompiledLearnerPolicy):
     """Crawls by what it has counted."""
 
-    def compile(self, problem, slots, coins):
+    def compile(self, problem, slots, rng):
         m = problem.num_pages
         group = np.zeros(m, np.int64) if problem.group is None else problem.group.copy()
         memory = Memory(
             np.zeros((5, m)), np.zeros((group.max() + 1, 2)), np.zeros((1, 8)), np.zeros(2), group
         )
-        return CompiledLearner(meet, learn, hear, score, memory)
+        return CompiledLearner(on_birth_or_death, learn, on_signal, score, memory)

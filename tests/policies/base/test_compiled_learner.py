@@ -42,7 +42,7 @@ def test_both_are_told_the_same(name):
     observation, _ = env.reset(seed=6)
     core = env.unwrapped
     policy = CountingLearner(env)
-    form = policy.compile(core.problem, 0, core.coins())
+    form = policy.compile(core.problem, 0, core.rng())
     over, crawls = False, 0
     while not over:
         action, _ = policy.predict(observation)
@@ -51,7 +51,7 @@ def test_both_are_told_the_same(name):
         crawls += 1
     lanes = core.lanes
     play_form(Episode(core.instance, lanes.horizon, 6, lanes.tape), form, crawls)
-    told = policy._seats[0].learner.memory
+    told = policy._lane_states[0].learner.memory
     for own, other in zip(told, form.memory, strict=True):
         np.testing.assert_array_equal(own, other)
     assert told.pages[:3].any()
@@ -71,7 +71,7 @@ def test_one_that_joins_late_hears_what_is_known():
         observation, *_ = env.step(0)
     policy = CountingLearner(env)
     policy.predict(observation)
-    heard = policy._seats[0].learner.memory.pages[1]
+    heard = policy._lane_states[0].learner.memory.pages[1]
     np.testing.assert_array_equal(heard, env.unwrapped.tracker().signals)
     assert heard[1:].any()
 
@@ -96,8 +96,8 @@ def test_a_lane_that_takes_on_a_state_begins_anew(name):
         action, expected = policy.predict(observation)[0], other.predict(observation)[0]
         assert action == expected
         if k == 0:
-            assert policy._seats[0].time == core.tracker().time
-        own, others = (each._seats[0].learner.memory for each in (policy, other))
+            assert policy._lane_states[0].time == core.tracker().time
+        own, others = (each._lane_states[0].learner.memory for each in (policy, other))
         for one, another in zip(own, others, strict=True):
             np.testing.assert_array_equal(one, another)
         if k in (0, 10):  # nothing is taken in twice
@@ -113,13 +113,13 @@ def test_one_that_joins_at_a_state_hears_what_is_known_there():
         if k == 30:
             state, signals, elapsed = core.get_state(), *known(core)
         observation, *_ = env.step(policy.predict(observation)[0])
-    assert policy._seats[0].learner.memory.shared[0] > 0.0  # it has learned from crawls
+    assert policy._lane_states[0].learner.memory.shared[0] > 0.0  # it has learned from crawls
     core.set_state(state)
     policy.scores()
-    seat = policy._seats[0]
-    np.testing.assert_array_equal(seat.learner.memory.pages[1], signals)
-    np.testing.assert_array_equal(seat.since, core.tracker().time - elapsed)
-    assert seat.learner.memory.shared[0] == 0.0
+    lane_state = policy._lane_states[0]
+    np.testing.assert_array_equal(lane_state.learner.memory.pages[1], signals)
+    np.testing.assert_array_equal(lane_state.since, core.tracker().time - elapsed)
+    assert lane_state.learner.memory.shared[0] == 0.0
     assert signals.any()
 
 
@@ -141,7 +141,7 @@ def test_one_that_joins_after_a_slot_without_crawls_hears_what_is_known():
     assert core.last_log().signal_page.size < core.tracker().signals.sum()
     policy = CountingLearner(env)
     policy.scores()
-    memory = policy._seats[0].learner.memory
+    memory = policy._lane_states[0].learner.memory
     np.testing.assert_array_equal(memory.pages[1], core.tracker().signals)
     assert not memory.pages[2].any()  # no page is taken for a new one
 

@@ -111,7 +111,7 @@ def test_reference_accuracies(case):
     ],
 )
 def test_bad_input(draw, rates, slots, message):
-    more = {"coins": np.random.default_rng(0)} if draw is schedules.random else {}
+    more = {"rng": np.random.default_rng(0)} if draw is schedules.random else {}
     with pytest.raises(ValueError, match=message):
         draw(rates, slots, **more)
 

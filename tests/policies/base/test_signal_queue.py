@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policies.base.signal_queue import AnswerQueue, answered_share
-from tests.naive.signal_queue import NaiveAnswers
+from policies.base.signal_queue import ResponseQueue, response_share
+from tests.naive.signal_queue import NaiveResponses
 
 NOBODY = -1
 
@@ -15,13 +15,13 @@ NOBODY = -1
 def test_the_queue_against_exact_sums(seed):
     rng = np.random.default_rng(seed)
     share = rng.choice([0.0, 0.1, 1.0 / 3.0, 0.5, 0.7, 1.0], 8)
-    queue, twin = AnswerQueue(share), NaiveAnswers([NOBODY], share)
+    queue, twin = ResponseQueue(share), NaiveResponses([NOBODY], share)
     longest = 0
     for _ in range(600):
         pages = rng.integers(8, size=rng.integers(5))
-        queue.hear(pages)
+        queue.on_signal(pages)
         for page in pages:
-            twin.hear(page)
+            twin.on_signal(page)
         longest = max(longest, len(queue))
         assert len(queue) == len(twin.queue)
         assert (queue.take() if queue else NOBODY) == twin.crawl()
@@ -30,10 +30,10 @@ def test_the_queue_against_exact_sums(seed):
 
 
 def test_a_share_that_changes_leaves_accounts_and_queue():
-    queue = AnswerQueue(np.array([1.0, 0.6]))
-    queue.hear(np.array([1, 0]))
+    queue = ResponseQueue(np.array([1.0, 0.6]))
+    queue.on_signal(np.array([1, 0]))
     queue.share = np.array([0.0, 0.5])
-    queue.hear(np.array([0, 1]))
+    queue.on_signal(np.array([0, 1]))
     assert [queue.take(), queue.take()] == [0, 1]
     assert queue.account == pytest.approx([0.0, 0.1])
     with pytest.raises(IndexError):
@@ -42,4 +42,4 @@ def test_a_share_that_changes_leaves_accounts_and_queue():
 
 def test_shares_make_as_many_crawls_as_rates():
     rates, change_rate = np.array([1.0, 3.0, 0.0, 2.0, 0.5]), np.array([4.0, 2.0, 1.0, 2.0, 0.0])
-    assert answered_share(rates, change_rate).tolist() == [0.25, 1.0, 0.0, 1.0, 1.0]
+    assert response_share(rates, change_rate).tolist() == [0.25, 1.0, 0.0, 1.0, 1.0]

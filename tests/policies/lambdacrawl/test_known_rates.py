@@ -16,10 +16,10 @@ from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import schedules
-from policies.base.bandwidths import epoch_regimes
+from policies.base.bandwidths import epoch_bandwidths
 from tests.naive import schedules as naive_schedules
 from tests.naive.harmonic import periodic_bound, played_cost
-from tests.naive.signal_queue import NaiveAnswers
+from tests.naive.signal_queue import NaiveResponses
 from tests.policies.replay import CHANGE, ReplayCore, ReplayLane, random_lane, run
 
 HARMONIC = "CrawlHarmonic-v0"
@@ -29,7 +29,7 @@ EVERY_ONE = pytest.mark.parametrize("name", OWN)
 GOLDEN = Instance([1.0, 2.0, 4.0, 1.0], [0.1, 0.5, 2.0, 5.0], bandwidth=1.0)
 
 
-def coins():
+def rng():
     return np.random.default_rng(0)
 
 
@@ -95,7 +95,7 @@ def test_actions_spend_the_budget(name):
 def test_without_an_environment_only_lambdacrawl_heeds_signals(name):
     instance = mixed()
     policy = policies.make(name, action_form="rates")
-    (rule,) = policy.compile(instance.problem(), 0, coins()).rules
+    (rule,) = policy.compile(instance.problem(), 0, rng()).rules
     assert rule.start == 0.0
     if name in ("LambdaCrawl", "LambdaCrawlApprox"):
         assert not rule.rates[instance.complete].any()
@@ -127,10 +127,10 @@ def test_every_epoch_has_its_mean_bandwidth(epoch):
 
 def test_regimes_of_epochs_are_exact():
     problem = Instance(1.0, 1.0, bandwidth=1.0, bandwidth_steps=[(2.0, 3.0), (2.5, 5.0)]).problem()
-    assert epoch_regimes(problem, None) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0)]
-    assert epoch_regimes(problem, 1.0) == [(0.0, 1.0), (2.0, 4.0), (3.0, 5.0)]
-    assert epoch_regimes(problem, 0.5) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0), (3.0, 5.0)]
-    assert epoch_regimes(problem, 4.0) == [(0.0, (2.0 + 1.5 + 7.5) / 4.0), (4.0, 5.0)]
+    assert epoch_bandwidths(problem, None) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0)]
+    assert epoch_bandwidths(problem, 1.0) == [(0.0, 1.0), (2.0, 4.0), (3.0, 5.0)]
+    assert epoch_bandwidths(problem, 0.5) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0), (3.0, 5.0)]
+    assert epoch_bandwidths(problem, 4.0) == [(0.0, (2.0 + 1.5 + 7.5) / 4.0), (4.0, 5.0)]
 
 
 def test_hidden_change_rates_are_missed_only_where_shares_need_them():
@@ -167,7 +167,7 @@ def test_without_signals_counts_stay_within_one_of_their_share(name, schedule):
     instance = Instance(*np.random.default_rng(3).random((2, 30)), bandwidth=6.0)
     core = ReplayCore(ReplayLane(instance, (), 500.0))
     policy = policies.make(name, core, schedule=schedule)
-    compiled = policy.compile(instance.problem(), 3000, coins())
+    compiled = policy.compile(instance.problem(), 3000, rng())
     assert compiled.answered is None or not compiled.answered.any()
     rates = policy.rates(instance.problem(), 6.0)
     assert naive_schedules.discrepancy(rates, compiled.pages) < 1.0
@@ -185,7 +185,7 @@ def test_share_of_answered_signals(complete):
     lane = random_lane(100, 4, bandwidth=20.0, horizon=100.0, complete=complete)
     core = ReplayCore(lane)
     policy = policies.LambdaCrawl(core)
-    form = policy.compile(lane.instance.problem(), 2000, coins())
+    form = policy.compile(lane.instance.problem(), 2000, rng())
     assert isinstance(form, CompiledSequence)
     share, told = form.answered, lane.instance.complete
     assert np.all((share > 0.0) == told)
@@ -229,16 +229,16 @@ def test_signals_are_answered_first_come_first_served(form):
     batch = 2 if form == "scores" else 1
     core = ReplayCore(ReplayLane(instance, events, 20.0), action_form=form, batch=batch)
     policy = policies.LambdaCrawl(core)
-    compiled = policy.compile(instance.problem(), 20, coins())
+    compiled = policy.compile(instance.problem(), 20, rng())
     share = compiled.answered
     assert 0.5 < share[0] == share[1] == share[2] < 0.75
     crawled = run(policy, core, 5)[0]
-    twin = NaiveAnswers(*compiled)
+    twin = NaiveResponses(*compiled)
     expected = []
     for before, now in pairwise([0.0, *(1.0 + batch * np.arange(5))]):
         for time, page in told:
             if before <= time < now:
-                twin.hear(page)
+                twin.on_signal(page)
         expected += [twin.crawl() for _ in range(batch)]
     assert crawled == expected
     assert {0, 1, 2} < set(crawled)
@@ -253,11 +253,11 @@ def test_compiled_steps_and_twin_crawl_alike(name, complete):
     env = gymnasium.make(HARMONIC, num_pages=15, bandwidth=5.0, horizon=30.0, action="page")
     policy = policies.make(name, env)
     observation, _ = env.reset(seed=2, options={"instance": instance})
-    form = policy.compile(instance.problem(), 150, env.unwrapped.coins())
-    twin, stepped, expected, over = NaiveAnswers(*form), [], [], False
+    form = policy.compile(instance.problem(), 150, env.unwrapped.rng())
+    twin, stepped, expected, over = NaiveResponses(*form), [], [], False
     while not over:
         for page in env.unwrapped.last_log().signal_page:
-            twin.hear(page)
+            twin.on_signal(page)
         expected.append(twin.crawl())
         action, _ = policy.predict(observation)
         stepped.append(int(action))
@@ -290,12 +290,12 @@ def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
     steps = [(100.0, 8.0), (200.0, 0.5)]
     plain = Instance([1.0] * 3, [0.1, 1.0, 4.0], bandwidth=0.5, bandwidth_steps=steps)
     policy = policies.LambdaCrawl(ReplayCore(ReplayLane(plain)))
-    pages = policy.compile(plain.problem(), 900, coins()).pages
+    pages = policy.compile(plain.problem(), 900, rng()).pages
     for part, bandwidth in ((pages[:50], 0.5), (pages[50:850], 8.0), (pages[850:], 0.5)):
         rates = policy.rates(plain.problem(), bandwidth)
         np.testing.assert_array_equal(part, schedules.low_discrepancy(rates, len(part)))
     told = Instance([1.0] * 3, [0.1, 1.0, 4.0], [0, 1, 1], bandwidth=0.5, bandwidth_steps=steps)
-    form = policy.compile(told.problem(), 900, coins())
+    form = policy.compile(told.problem(), 900, rng())
     found = solvers.harmonic([1.0] * 3, [0.1, 1.0, 4.0], 3.0, complete=told.complete)
     np.testing.assert_allclose(form.answered, found.probabilities, rtol=1e-9)
 
@@ -310,13 +310,13 @@ def test_hosts_are_crawled_within_their_bandwidth(name):
     caps = np.array([0.5, np.inf, 1.0, 20.0])
     core = ReplayCore(ReplayLane(instance), action_form="rates")
     free = policies.make(name, core).rates(instance.problem(), 8.0)
-    polite = policies.make(name, core, host=host, host_bandwidth=caps)
-    rates = polite.rates(instance.problem(), 8.0)
+    host_capped = policies.make(name, core, host=host, host_bandwidth=caps)
+    rates = host_capped.rates(instance.problem(), 8.0)
     spent = np.bincount(host, rates)
     np.testing.assert_allclose(spent[[0, 2]], caps[[0, 2]], rtol=1e-9)
     assert rates.sum() == pytest.approx(8.0, rel=1e-9)
     assert np.all(np.bincount(host, free)[[0, 2]] > caps[[0, 2]])
-    (action,), _ = polite.predict(core.reset())
+    (action,), _ = host_capped.predict(core.reset())
     if name == "LambdaCrawl":
         spent = np.where(instance.complete, action * instance.change_rate, action)
         np.testing.assert_allclose(spent, rates, rtol=1e-9)
@@ -388,7 +388,7 @@ def test_random_crawls_cost_what_the_formulas_say():
     instance = mixed(num_pages=60, bandwidth=12.0, seed=2)
     for name in ("LambdaCrawl", "BinaryLambdaCrawl"):
         policy = policies.make(name, action_form="rates", **({"floor": 0.4} if "B" in name else {}))
-        (rule,) = policy.compile(instance.problem(), 0, coins()).rules
+        (rule,) = policy.compile(instance.problem(), 0, rng()).rules
         told, rates = rule.chances > 0.0, rule.rates
         expected = -np.sum(
             instance.importance

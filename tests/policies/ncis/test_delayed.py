@@ -21,12 +21,12 @@ from crawl_envs.types import Instance
 from crawl_envs.types.compiling import ready
 from crawl_envs.types.delay import Delay
 from policies import values
-from policies.base.index import heeded
+from policies.base.index import weighted_signals
 from policies.ncis.delayed import (
     GreedyNCISDelayed,
-    delayed_ncis_heed,
     delayed_ncis_table,
     delayed_ncis_value,
+    delayed_ncis_weight,
 )
 
 PAGE = {"importance": 0.8, "change_rate": 0.6, "recall": 0.7, "false_signal_rate": 0.3}
@@ -55,14 +55,14 @@ def value_of(page, delay, elapsed, evidence):
     return ready(delayed_ncis_value)(table_of(page, delay), 0, elapsed, evidence)
 
 
-def heed_of(page, delay, age):
-    return ready(delayed_ncis_heed)(table_of(page, delay), 0, age, 0)
+def signal_weight_of(page, delay, age):
+    return ready(delayed_ncis_weight)(table_of(page, delay), 0, age, 0)
 
 
-def heed_each(table, ages):
+def signal_weight_each(table, ages):
     """What signals of these ages count, shape (n,)."""
     zeros = np.zeros(ages.size, np.int64)
-    return ready(heeded)(ready(delayed_ncis_heed), table, zeros, ages, zeros)
+    return ready(weighted_signals)(ready(delayed_ncis_weight), table, zeros, ages, zeros)
 
 
 def naive_late(delay, age):
@@ -123,8 +123,10 @@ def test_what_a_signal_counts(name, delay):
                 continue
             left = false + heard * late
             expected = mp.log((heard + false) / left) if left > 0 else mp.inf
-        assert heed_of(page, delay, age) == pytest.approx(float(expected), rel=1e-9, abs=1e-300)
-    assert heed_of(page, delay, math.inf) == heed_of(page, Delay(), 0.0)
+        assert signal_weight_of(page, delay, age) == pytest.approx(
+            float(expected), rel=1e-9, abs=1e-300
+        )
+    assert signal_weight_of(page, delay, math.inf) == signal_weight_of(page, Delay(), 0.0)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -133,7 +135,7 @@ def test_value_is_the_integral_of_the_cycle_length(name, mean):
     page, delay = PAGES[name], Delay("constant", mean)
     blind = page["change_rate"] * mean
     for y in (0.003, 0.2, 0.44, 0.9, 2.3, 6.0):
-        each = heed_of(page, delay, math.inf)
+        each = signal_weight_of(page, delay, math.inf)
         inner = [blind, *(blind + k * each for k in range(1, 40) if 0.0 < each < math.inf)]
         knots = [0.0, *(knot for knot in inner if knot < y), y]
         total = sum(
@@ -162,7 +164,7 @@ def test_a_delay_that_vanishes_leaves_greedy_ncis(name, signals):
     page = PAGES[name]
     for kind in ("constant", "exponential", "poisson"):
         delay = Delay(kind, 1e-11, 1e-12)
-        each = heed_of(page, delay, 0.5)
+        each = signal_weight_of(page, delay, 0.5)
         for elapsed in (0.01, 0.7, 3.0, 20.0):
             value = value_of(page, delay, elapsed, each * signals if signals else 0.0)
             prompt = values.greedy_ncis_observed(elapsed, signals, **page)
@@ -176,7 +178,7 @@ def test_a_delay_beyond_every_cycle_leaves_greedy(name):
         value = value_of(page, Delay("constant", 1e6), elapsed, 0.0)
         known = {"importance": page["importance"], "change_rate": page["change_rate"]}
         assert value == pytest.approx(float(values.greedy(elapsed, **known)), rel=1e-12)
-    assert heed_of(page, Delay("exponential", 1e12), 5.0) == pytest.approx(0.0, abs=1e-11)
+    assert signal_weight_of(page, Delay("exponential", 1e12), 5.0) == pytest.approx(0.0, abs=1e-11)
 
 
 @given(
@@ -203,14 +205,18 @@ def test_values_do_not_fall(change_rate, recall, false_rate, kind, mean, times, 
     assert 0.0 <= first <= value(table, 0, late, little) * (1.0 + 1e-12)
     assert first <= value(table, 0, early, much) * (1.0 + 1e-12)
     assert value(table, 0, late, math.inf) == pytest.approx(1.0 / change_rate, rel=1e-12)
-    assert 0.0 <= heed_of(page, delay, early) <= heed_of(page, delay, late) * (1.0 + 1e-11)
+    assert (
+        0.0
+        <= signal_weight_of(page, delay, early)
+        <= signal_weight_of(page, delay, late) * (1.0 + 1e-11)
+    )
 
 
 def test_pages_that_never_change_are_worth_nothing():
     for name in PAGES:
         page = {**PAGES[name], "change_rate": 0.0}
         assert value_of(page, DELAYS[0], 7.0, 0.0) == 0.0
-        assert heed_of(page, DELAYS[0], 7.0) == 0.0
+        assert signal_weight_of(page, DELAYS[0], 7.0) == 0.0
 
 
 # Simulated pages
@@ -246,14 +252,14 @@ def test_a_page_is_fresh_as_often_as_the_evidence_says(delay, elapsed):
     seen = [history(rng, PAGE, delay, elapsed) for _ in range(count)]
     fresh = np.array([change > elapsed for _, change in seen])
     base = naive_evidence(PAGE, delay, elapsed, ())
-    each = [heed_each(table, ages).sum() for ages, _ in seen]
+    each = [signal_weight_each(table, ages).sum() for ages, _ in seen]
     predicted = np.exp(-base - np.array(each))
     number = np.array([ages.size for ages, _ in seen])
     late = np.array([bool(np.any(ages > 0.5 * elapsed)) for ages, _ in seen])
     for group in (number >= 0, number == 0, number == 1, number >= 2, late, ~late & (number > 0)):
         error = (fresh - predicted)[group]
         assert abs(error.mean()) <= Z * error.std(ddof=1) / math.sqrt(group.sum())
-    with_all = np.exp(-base - number * heed_of(PAGE, delay, math.inf))
+    with_all = np.exp(-base - number * signal_weight_of(PAGE, delay, math.inf))
     wrong = (fresh - with_all)[number > 0]
     assert wrong.mean() > 2 * Z * wrong.std(ddof=1) / math.sqrt(wrong.size)
 
@@ -271,7 +277,7 @@ def cycle(rng, page, delay, table, threshold):
     end = threshold / unheard
     ages, change = history(rng, page, delay, end)
     evidence, until = 0.0, 0.0
-    counts = [*heed_each(table, ages), math.inf]
+    counts = [*signal_weight_each(table, ages), math.inf]
     for age, each in zip([*ages, end], counts, strict=True):
         if aged(age) + evidence >= threshold:
             until = optimize.brentq(lambda x: aged(x) + evidence - threshold, until, age)  # noqa: B023
@@ -411,7 +417,9 @@ def test_several_sources_are_taken_for_one():
         Instance(mu, delta, recall.sum(0), 2 * false, **given).problem(), 0, rng
     )
     np.testing.assert_allclose(two.parameters, one.parameters, rtol=1e-12)
-    assert one.heed(one.parameters, 3, 0.7, 0) == two.heed(one.parameters, 3, 0.7, 1)
+    assert one.signal_weight(one.parameters, 3, 0.7, 0) == two.signal_weight(
+        one.parameters, 3, 0.7, 1
+    )
 
 
 # Bad input

@@ -18,7 +18,7 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Instance
-from crawl_envs.types.compiling import HEED, VALUE, compiled
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.worlds.pages.lanes import Lanes
 from policies.base.index import SignalPolicy
 from tests.policies.replay import SIGNAL, ReplayCore, random_lane
@@ -30,12 +30,12 @@ def urgency(parameters, page, elapsed, signals):
     return parameters[page, 0] * (elapsed + signals)
 
 
-@compiled(HEED.signature)
+@compiled(SIGNAL_WEIGHT.signature)
 def by_age(parameters, page, age, source):
     return 3.0 if math.isinf(age) else 3.0 * age / (age + parameters[page, 1])
 
 
-class AgeHeeding(SignalPolicy):
+class AgeWeighting(SignalPolicy):
     """A signal counts up to 3, the more the longer after a crawl it comes."""
 
     needs = ("importance", "change_rate")
@@ -43,7 +43,7 @@ class AgeHeeding(SignalPolicy):
     def _index(self, problem):
         return urgency, np.column_stack([problem.importance, problem.change_rate])
 
-    def _heed(self, problem):
+    def _signal_weight(self, problem):
         return by_age
 
 
@@ -63,9 +63,9 @@ def test_steps_and_rollouts_heed_alike(instance, window):
     arguments = {"num_pages": 40, "bandwidth": 20.0, "instance": instance}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
     env.reset(seed=2)
-    pages = stepped(env, AgeHeeding(env, delay_window=window), seed=2)
+    pages = stepped(env, AgeWeighting(env, delay_window=window), seed=2)
     drawn = instances.make(instance, num_pages=40, bandwidth=20.0, seed=2)
-    rollout = simulate(drawn, AgeHeeding(env, delay_window=window), 12.0, seed=2)
+    rollout = simulate(drawn, AgeWeighting(env, delay_window=window), 12.0, seed=2)
     np.testing.assert_array_equal(rollout.crawls, pages)
     assert rollout.ledger == env.unwrapped.ledger()
 
@@ -82,15 +82,15 @@ def test_steps_and_rollouts_heed_alike_where_pages_are_reborn(seed):
     lanes = Lanes(1, Always(drawn), action_form("page", 6), horizon=30.0, tape=tape)
     env = CrawlEnv(lanes, Objective())
     env.reset(seed=0)
-    pages = stepped(env, AgeHeeding(env), seed=0)
-    rollout = simulate(drawn, AgeHeeding(env), 30.0, tape=tape)
+    pages = stepped(env, AgeWeighting(env), seed=0)
+    rollout = simulate(drawn, AgeWeighting(env), 30.0, tape=tape)
     np.testing.assert_array_equal(rollout.crawls, pages)
 
 
 def test_signals_count_by_their_age_from_the_definition():
     lane = random_lane(5, 8, horizon=10.0)
     core = ReplayCore(lane)
-    policy = AgeHeeding(core)
+    policy = AgeWeighting(core)
     observation = core.reset()
     signals = [(time, page) for time, kind, page in lane.events if kind == SIGNAL]
     importance, scale = lane.instance.importance, lane.instance.change_rate
@@ -114,8 +114,8 @@ def test_age_is_unknown_to_who_joins_or_sees_only_columns():
     known = lane.tracker()
     expected = np.argmax(lane.instance.importance * (known.elapsed + 3.0 * known.signals))
     assert known.signals.sum() > 0
-    assert AgeHeeding(core).predict(observation)[0][0] == expected
-    unbound = AgeHeeding(features=core.features)
+    assert AgeWeighting(core).predict(observation)[0][0] == expected
+    unbound = AgeWeighting(features=core.features)
     assert unbound.predict(observation)[0][0] == expected
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.types import Problem, Tracker
-from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferBook, OfferMetadata
+from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures, OfferMetadata
 
 
-def book_of(day, clicks, impressions=1.0, changes=0.1):
+def features_of(day, clicks, impressions=1.0, changes=0.1):
     """A book whose averages over 30 days are the given ones, and all else 7."""
     num_pages = len(clicks)
     columns = {name: np.full(num_pages, 7.0, np.float32) for name in HISTORY_FEATURES[1:]}
@@ -16,7 +16,7 @@ def book_of(day, clicks, impressions=1.0, changes=0.1):
     for name, values in given.items():
         columns[name] = np.broadcast_to(np.asarray(values, np.float32), (num_pages,))
     numbers = np.zeros(num_pages, np.int32)
-    return OfferBook(OfferMetadata(*[numbers] * 6), day=day, day_of_week=day % 7, **columns)
+    return OfferFeatures(OfferMetadata(*[numbers] * 6), day=day, day_of_week=day % 7, **columns)
 
 
 class OfferLane:
@@ -76,7 +76,7 @@ class OfferCore:
     def num_slots(self, lane=0):
         return 10_000
 
-    def coins(self, lane=0):
+    def rng(self, lane=0):
         return np.random.default_rng(lane)
 
     def tracker(self, lane=0):

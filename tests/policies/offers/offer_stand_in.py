@@ -6,12 +6,12 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.types import CrawlLog, Problem, Tracker
-from crawl_envs.types.offer_features import OfferBook, OfferMetadata
+from crawl_envs.types.offer_features import OfferFeatures, OfferMetadata
 
 EPOCH = 1.0 / 12.0
 
 
-def book_of(num_pages, day=0, **given):
+def features_of(num_pages, day=0, **given):
     """A book of nothing but zeros, except for what is given; metadata by name as well."""
     fields = {name: given.pop(name, 0) for name in OfferMetadata._fields}
     metadata = OfferMetadata(
@@ -21,12 +21,12 @@ def book_of(num_pages, day=0, **given):
         }
     )
     rest = {}
-    for name in OfferBook._fields[3:]:
+    for name in OfferFeatures._fields[3:]:
         default = 31.0 if name == "days_since_change" else 0.0
         value = given.pop(name, default)
         rest[name] = np.broadcast_to(value, num_pages).astype(np.float32)
     assert not given
-    return OfferBook(metadata, day, day % 7, **rest)
+    return OfferFeatures(metadata, day, day % 7, **rest)
 
 
 class OfferStandIn:
@@ -56,12 +56,12 @@ class OfferStandIn:
     def reset(self):
         self.episode += 1
         m = self.problem.num_pages
-        self.rng = np.random.default_rng([self.seed, 1])
+        self.random = np.random.default_rng([self.seed, 1])
         self.luck = np.random.default_rng([self.seed, 2])
         self.steps = 0
         self.stale, self.last = np.zeros(m, np.bool_), np.zeros(m, np.int64)
         self.found = np.full(m, -1, np.int8)
-        self.book = book_of(m, **self.known)
+        self.book = features_of(m, **self.known)
         self.fresh, self.log = [], self._logged(np.zeros(0, np.int64))
         return self.observation
 
@@ -69,7 +69,7 @@ class OfferStandIn:
     def observation(self):
         return np.zeros((self.problem.num_pages, 3), np.float32)
 
-    def coins(self, lane=0):
+    def rng(self, lane=0):
         return np.random.default_rng([self.seed, 3, self.episode])
 
     def num_slots(self, lane=0):
@@ -96,7 +96,7 @@ class OfferStandIn:
         return self.log
 
     def step(self, action):
-        self.stale |= self.rng.random(self.stale.size) < self.chance
+        self.stale |= self.random.random(self.stale.size) < self.chance
         self.steps += 1
         if self.action_form == "rates":
             sums = np.cumsum(np.minimum(np.asarray(action) * EPOCH, 1.0))
@@ -109,7 +109,7 @@ class OfferStandIn:
         self.stale[pages], self.last[pages] = False, self.steps
         self.fresh.append(self.importance @ ~self.stale / self.importance.sum())
         if self.steps % 12 == 0:
-            self.book = book_of(self.stale.size, day=self.steps // 12, **self.known)
+            self.book = features_of(self.stale.size, day=self.steps // 12, **self.known)
         return self.observation
 
     def _logged(self, pages):

@@ -13,7 +13,7 @@ from crawl_envs.types import Instance
 from policies import solvers
 from policies.offers.lambdacrawl import change_within, discrete_rates
 from policies.offers.rates import HistoryRates, OfferRates
-from tests.policies.offers.offer_core import OfferCore, OfferLane, book_of
+from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 
 NAME = "DiscreteLambdaCrawl"
@@ -22,7 +22,7 @@ EITHER = pytest.mark.parametrize("granularity", ["step", "day"])
 
 def offers(count=2, seed=0, num_pages=8):
     rng = np.random.default_rng(seed)
-    return [book_of(day, *rng.random((3, num_pages))) for day in range(count)]
+    return [features_of(day, *rng.random((3, num_pages))) for day in range(count)]
 
 
 def action_of(core, **arguments):
@@ -68,7 +68,7 @@ def started(core):
 
 def test_table_2_by_hand():
     click, change = np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.4, 0.6])
-    core = OfferCore(OfferLane([book_of(0, [1.0] * 3)]), bandwidth=1.0)
+    core = OfferCore(OfferLane([features_of(0, [1.0] * 3)]), bandwidth=1.0)
     source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
     root = (np.sqrt(click * change) / (1 - change)).sum() / (1.0 + (change / (1 - change)).sum())
     rates = (np.sqrt(click * change) / root - change) / (1 - change)
@@ -107,7 +107,7 @@ def test_actions_follow_the_book_of_the_day(granularity):
 def test_no_other_strategy_is_fresher_where_rates_are_true():
     rng = np.random.default_rng(3)
     click, change = rng.pareto(1.2, 300), rng.beta(0.3, 2.0, 300)
-    core = OfferCore(OfferLane([book_of(0, np.ones(300))]), bandwidth=60.0)
+    core = OfferCore(OfferLane([features_of(0, np.ones(300))]), bandwidth=60.0)
     source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
     found = {}
     for name, arguments in {
@@ -134,7 +134,7 @@ def test_without_anything_to_gain_rates_are_equal(granularity, nothing):
         click = np.zeros(4) if nothing == "click" else click
         change = np.zeros(4) if nothing == "change" else change
     source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
-    core = OfferCore(OfferLane([book_of(0, np.ones(4))]), bandwidth=2.0)
+    core = OfferCore(OfferLane([features_of(0, np.ones(4))]), bandwidth=2.0)
     np.testing.assert_array_equal(action_of(core, rates=source, granularity=granularity), [0.5] * 4)
 
 
@@ -142,7 +142,7 @@ def test_without_anything_to_gain_rates_are_equal(granularity, nothing):
 def test_offers_that_always_change(granularity):
     click, change = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.5, 1.0])
     source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
-    core = OfferCore(OfferLane([book_of(0, np.ones(3))]), bandwidth=0.4)
+    core = OfferCore(OfferLane([features_of(0, np.ones(3))]), bandwidth=0.4)
     action = action_of(core, rates=source, granularity=granularity)
     assert np.isfinite(action).all()
     assert action.sum() == pytest.approx(0.4, rel=1e-9)

@@ -20,13 +20,13 @@ from policies.offers.rates import (
     answer,
     usual_source,
 )
-from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, book_of
+from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 
 
 def days(count, seed=0):
     rng = np.random.default_rng(seed)
-    return [book_of(day, *rng.random((2, 4)), rng.random(4) * 1.5) for day in range(count)]
+    return [features_of(day, *rng.random((2, 4)), rng.random(4) * 1.5) for day in range(count)]
 
 
 def started(*lanes):
@@ -47,7 +47,7 @@ def revealed_tracker(reveal="parameters"):
 
 
 def test_history_is_that_of_thirty_days():
-    book = book_of(0, [0.0, 1.0, 2.5], [3.0, 0.5, 0.0], [0.0, 0.25, 4.0])
+    book = features_of(0, [0.0, 1.0, 2.5], [3.0, 0.5, 0.0], [0.0, 0.25, 4.0])
     found = HistoryRates()(started(OfferLane([book])).tracker())
     np.testing.assert_array_equal(found.click, [0.0, 1.0, 2.5])
     np.testing.assert_array_equal(found.impression, [3.0, 0.5, 0.0])

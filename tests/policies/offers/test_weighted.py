@@ -14,7 +14,7 @@ from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies.offers.rates import HistoryRates, OfferRates
 from policies.offers.weighted import proportional_rates
-from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, book_of
+from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 
 COLUMNS = {
@@ -119,7 +119,7 @@ def test_bad_input(arguments, message):
 
 def offers(count=3, seed=0, num_pages=6):
     rng = np.random.default_rng(seed)
-    return [book_of(day, *rng.random((3, num_pages))) for day in range(count)]
+    return [features_of(day, *rng.random((3, num_pages))) for day in range(count)]
 
 
 @EVERY_ONE
@@ -142,7 +142,7 @@ def test_actions_follow_the_book_of_the_day(name):
 
 @EVERY_ONE
 def test_no_offer_is_crawled_more_than_once_a_step(name):
-    book = book_of(0, *[[1.0, 1e-3, 0.0, 1e-3]] * 3)
+    book = features_of(0, *[[1.0, 1e-3, 0.0, 1e-3]] * 3)
     core = OfferCore(OfferLane([book]), bandwidth=14.0)
     (action,), _ = policies.make(name, core).predict(core.reset())
     np.testing.assert_allclose(action, [12.0, 1.0, 0.0, 1.0], rtol=1e-12)

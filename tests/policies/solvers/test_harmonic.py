@@ -148,14 +148,14 @@ def test_twin_of_algorithm_3(solver, bandwidth):
     importance, change_rate, complete = random_pages(4, 12)
     found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
     unobserved = naive_solvers.incomplete if solver == "harmonic" else naive_solvers.proportional
-    rates, coins, cost = naive_solvers.mixed(
+    rates, rng, cost = naive_solvers.mixed(
         importance, change_rate, bandwidth, complete, unobserved, steps=60
     )
     assert found.objective <= cost * (1.0 + 1e-12)
     assert found.objective == pytest.approx(cost, rel=1e-7)
     # golden sections tell their place to the root of rounding only
     np.testing.assert_allclose(found.rates[~complete], rates, rtol=1e-5)
-    np.testing.assert_allclose(found.probabilities[complete], coins, rtol=1e-5)
+    np.testing.assert_allclose(found.probabilities[complete], rng, rtol=1e-5)
 
 
 def test_against_a_general_optimiser():
@@ -426,8 +426,8 @@ def test_costs_by_hand():
     assert solvers.binary_cost(importance, change_rate, rates, None, complete) == pytest.approx(
         2.0 / 1.5 + 3.0 * 0.75, rel=1e-15
     )
-    coins = [0.0, 0.5]
-    assert solvers.harmonic_cost(importance, change_rate, rates, coins, complete) == pytest.approx(
+    rng = [0.0, 0.5]
+    assert solvers.harmonic_cost(importance, change_rate, rates, rng, complete) == pytest.approx(
         2.0 * math.log(3.0) + 3.0 * math.log(2.0), rel=1e-15
     )
     assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == math.inf

@@ -37,7 +37,7 @@ def test_against_a_general_optimiser(solver, seed):
     bandwidth = 2.0
     observed = solver == "harmonic"
     arguments = {"complete": complete} if observed else {}
-    found = solvers.polite(
+    found = solvers.host_capped(
         getattr(solvers, solver), importance, change_rate, bandwidth, host, caps, **arguments
     )
 
@@ -72,11 +72,11 @@ def test_words_are_no_numbers(name, at):
     arguments = [solvers.harmonic, [1.0], [1.0], 1.0, [0], 1.0]
     arguments[at] = "x"
     with pytest.raises(ValueError, match=f"{name} must be a number or .* numbers, got <U1 'x'"):
-        solvers.polite(*arguments)
+        solvers.host_capped(*arguments)
 
 
 def test_success_is_a_plain_truth_value():
-    capped = solvers.polite(solvers.harmonic, [1.0, 2.0], 1.0, 1.0, [0, 1], [0.1, np.inf])
+    capped = solvers.host_capped(solvers.harmonic, [1.0, 2.0], 1.0, 1.0, [0, 1], [0.1, np.inf])
     assert capped.converged is True
     assert type(capped.multiplier) is float
 
@@ -100,7 +100,9 @@ def test_optimality_conditions(pages, caps, budget, solver):
         10.0 ** np.array(caps),
         10**budget,
     )
-    found = solvers.polite(getattr(solvers, solver), importance, change_rate, bandwidth, host, caps)
+    found = solvers.host_capped(
+        getattr(solvers, solver), importance, change_rate, bandwidth, host, caps
+    )
     assert found.converged
     rates = found.rates
     spent = np.bincount(host, weights=rates, minlength=HOSTS)
@@ -127,7 +129,7 @@ def test_caps_that_do_not_bind(solver):
     arguments = {"complete": complete} if solver.startswith("harmonic") else {}
     solve = getattr(solvers, solver)
     plain = solve(importance, change_rate, 2.0, **arguments)
-    found = solvers.polite(solve, importance, change_rate, 2.0, host, np.inf, **arguments)
+    found = solvers.host_capped(solve, importance, change_rate, 2.0, host, np.inf, **arguments)
     for name in ("rates", "probabilities", "thresholds", "signals"):
         expected = getattr(plain, name)
         if expected is None:
@@ -146,12 +148,12 @@ def test_objective_and_multipliers_are_those_of_the_whole(solver):
     solve, step = getattr(solvers, solver), 1e-6
 
     def value(bandwidth, limits):
-        return solvers.polite(
+        return solvers.host_capped(
             solve, importance, change_rate, bandwidth, host, limits, **arguments
         ).objective
 
     caps = np.array([0.3, 10.0, 10.0])
-    found = solvers.polite(solve, importance, change_rate, 2.0, host, caps, **arguments)
+    found = solvers.host_capped(solve, importance, change_rate, 2.0, host, caps, **arguments)
     sign = -1.0 if solver.startswith("harmonic") else 1.0
     cost = COSTS[solver](
         importance, change_rate, found.rates, *((None, complete) if arguments else ())
@@ -173,7 +175,7 @@ def test_objective_and_multipliers_are_those_of_the_whole(solver):
 
 def test_caps_below_the_bandwidth_leave_some_of_it():
     importance, change_rate, host, _, _ = random_pages(2)
-    found = solvers.polite(solvers.harmonic, importance, change_rate, 9.0, host, 0.5)
+    found = solvers.host_capped(solvers.harmonic, importance, change_rate, 9.0, host, 0.5)
     np.testing.assert_allclose(np.bincount(host, weights=found.rates), 0.5, rtol=1e-9)
     assert found.multiplier == 0.0
     assert found.converged
@@ -187,7 +189,7 @@ def test_floor_holds_for_all_pages():
     importance, change_rate, host, _, _ = random_pages(5)
     caps = np.array([0.45, 5.0, 5.0])
     floor = 0.4
-    found = solvers.polite(
+    found = solvers.host_capped(
         solvers.binary_poisson, importance, change_rate, 2.0, host, caps, floor=floor
     )
     least = floor * 2.0 / 9
@@ -198,11 +200,13 @@ def test_floor_holds_for_all_pages():
     np.testing.assert_allclose(gain[above], price[above], rtol=1e-8)
     assert np.all(gain[~above] <= price[~above] * (1.0 + 1e-9))
     with pytest.raises(ValueError, match="host_bandwidth must allow the floor of"):
-        solvers.polite(solvers.binary_poisson, importance, change_rate, 2.0, host, 0.1, floor=floor)
+        solvers.host_capped(
+            solvers.binary_poisson, importance, change_rate, 2.0, host, 0.1, floor=floor
+        )
 
 
 def test_hosts_without_pages_or_importance():
-    found = solvers.polite(
+    found = solvers.host_capped(
         solvers.harmonic_periodic,
         [1.0, 1.0, 0.0, 2.0],
         [1.0, 2.0, 1.0, 3.0],
@@ -244,4 +248,4 @@ def test_bad_input(changed, message):
         "host_bandwidth": [1.0, 1.0, 1.0],
     }
     with pytest.raises(ValueError, match=message):
-        solvers.polite(**{**given_arguments, **changed})
+        solvers.host_capped(**{**given_arguments, **changed})

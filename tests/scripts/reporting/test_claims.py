@@ -44,8 +44,8 @@ def rows() -> list[Row]:
         (["no", "open"], "does not hold"),
     ],
 )
-def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
-    verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
+def test_one_word_for_a_claim(responses: list[str], word: str) -> None:
+    verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in responses]
     assert claims.verdict_of(verdicts) == word
 
 

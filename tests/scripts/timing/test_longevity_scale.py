@@ -69,6 +69,6 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (rows[0]["variant"], rows[0]["median"], rows[0]["high"]) == (NCIS, "2.0", "3.0")
     assert (
         "scripts.timing.longevity_scale"
-        in json.loads((tmp_path / "made.json").read_text())["command"]
+        in json.loads((tmp_path / "provenance.json").read_text())["command"]
     )
     assert (tmp_path / "cost.png").stat().st_size > 10_000

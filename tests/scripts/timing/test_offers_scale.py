@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from agents.predictors import TASKS
 from crawl_envs.instances.market import market
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.log import play_rates, record
 from scripts.timing import offers_scale
 from scripts.timing.offers_scale import Figure
@@ -62,7 +62,7 @@ def test_predictions_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     class Predictor:
-        def predict(self, book: OfferBook) -> None:
+        def predict(self, book: OfferFeatures) -> None:
             asked.append((book.day, book.clicks_30.size))
 
     monkeypatch.setattr(offers_scale, "load", lambda name: dict.fromkeys(TASKS, Predictor()))
@@ -88,7 +88,8 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "unit": "s",
     }
     assert (
-        "scripts.timing.offers_scale" in json.loads((tmp_path / "made.json").read_text())["command"]
+        "scripts.timing.offers_scale"
+        in json.loads((tmp_path / "provenance.json").read_text())["command"]
     )
 
 
@@ -169,10 +170,10 @@ def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
     [
         ("measure", "stopped; nothing was written", []),
         ("check_folder", "stopped; nothing was written", []),
-        ("write_made", "stopped while writing; {} may lack files of this run", ["scale.csv"]),
+        ("write_provenance", "stopped while writing; {} may lack files of this run", ["scale.csv"]),
         (
             *("show", "stopped while writing; {} may lack files of this run"),
-            ["made.json", "scale.csv"],
+            ["provenance.json", "scale.csv"],
         ),
     ],
 )

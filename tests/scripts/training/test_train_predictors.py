@@ -44,7 +44,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
         "auc.csv",
         "click.npz",
         "impression.npz",
-        "made.json",
+        "provenance.json",
         "price.npz",
     ]
     with (out / "auc.csv").open(encoding="utf-8") as file:
@@ -52,7 +52,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     pairs = [(task, features) for task in TASKS for features in FEATURES]
     assert [(row["task"], row["features"]) for row in rows] == pairs
     assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
-    made = json.loads((out / "made.json").read_text())
+    made = json.loads((out / "provenance.json").read_text())
     assert made["offers"] == 400
     assert made["examples"]["test"] == 7 * 400
     book = record(market(300, seed=5), 3, 5).book(2)
@@ -80,7 +80,7 @@ def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
     result = run(*arguments, "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert result.output.strip().endswith(f"error: {message}")
-    assert not (tmp_path / "out" / "made.json").exists()
+    assert not (tmp_path / "out" / "provenance.json").exists()
 
 
 def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
@@ -122,7 +122,7 @@ def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatc
     done = run("--quick", "--model", "trees", "--out", out)
     assert done.exit_code == 130
     assert done.output.splitlines()[-1] == (
-        f"stopped after 4 of 9 predictors; {out} holds auc.csv, price.npz, but no made.json"
+        f"stopped after 4 of 9 predictors; {out} holds auc.csv, price.npz, but no provenance.json"
     )
     assert sorted(path.name for path in out.iterdir()) == ["auc.csv", "price.npz"]
     assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4

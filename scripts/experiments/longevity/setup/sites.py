@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.families.longevity import FragmentReader
+from crawl_envs.families.longevity import FragmentAccess
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces.fragments import window_contents, window_tape
 from crawl_envs.instances.traces.instance import Recorded
@@ -34,7 +34,7 @@ SNAPSHOTS = 2.0
 """Days between the versions that divergence curves are measured on."""
 
 
-class RecordedPages(FragmentReader, CrawlEnv):
+class RecordedPages(FragmentAccess, CrawlEnv):
     """An environment of recorded pages, as ``CrawlLongevity-v0`` on a trace."""
 
 

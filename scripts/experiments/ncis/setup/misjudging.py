@@ -6,14 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.misled import misjudged
+from crawl_envs.instances.misspecified.corrupted import misjudged
 from crawl_envs.types import Problem
 
 
 def corrupted(problem: Problem, share: float, seed: int) -> Problem:
     """Return the problem with noise mixed into precision and recall (NCIS paper, section 6.7).
 
-    Change rates stay as they are; see :func:`crawl_envs.instances.misspecified.misled.misjudged`.
+    Change rates stay as they are; see :func:`crawl_envs.instances.misspecified.corrupted.misjudged`.
 
     Args:
         problem: one that reveals its parameters, of a single source of signals.

@@ -4,7 +4,7 @@ Three shares of offers (section 4.1.1) and nine AUCs (Table 4) are compared with
 there, predictors learn from the days from August 1 to the end of the year, are chosen by the nine
 days after it and tested on the 91 after those. They learn on other offers of the same world than
 they are tested on, so that none is known by its brand and merchant together, which tells little
-among the paper's 1.3 million offers. Written are ``market.csv``, ``made.json`` and ``market.png``.
+among the paper's 1.3 million offers. Written are ``market.csv``, ``provenance.json`` and ``market.png``.
 Nothing is searched: try another shape with ``--set``.
 """
 
@@ -31,7 +31,7 @@ from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
 from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, replacing, write_csv, write_made
+from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
 from scripts.reporting.tables import console
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
@@ -263,8 +263,8 @@ def main(
     seconds = time.perf_counter() - start
     with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
         write(folder, figures)
-        made = folder / "made.json"
-        write_made(
+        made = folder / "provenance.json"
+        write_provenance(
             made,
             "scripts.experiments.offers.setup.fit_market",
             seconds,

@@ -21,7 +21,7 @@ import numpy as np
 from agents.predictors.predicted_rates import PredictedRates
 from crawl_envs.instances.market import market
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.offer_features import OfferBook
+from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY
 from crawl_envs.worlds.offers.log import (
     ArmChooser,
@@ -162,7 +162,7 @@ def predictors() -> RateSource:
     return PredictedRates(PREDICTOR)
 
 
-def of_book(source: RateSource, book: OfferBook) -> OfferRates:
+def of_features(source: RateSource, book: OfferFeatures) -> OfferRates:
     """Return what a source that reads the book alone says of a day."""
     asked: Any = SimpleNamespace(offers=book)
     return source(asked)
@@ -183,7 +183,7 @@ def beliefs(run: Run, source: str) -> OfferRates:
     kept = OfferRates(*(np.empty(shape, np.float32) for _ in OfferRates._fields))
     asked: RateSource = predictors() if source == PREDICTED else HistoryRates()
     for day in range(run.num_days):
-        told = true_rates(log, day) if source == TRUTH else of_book(asked, log.book(day))
+        told = true_rates(log, day) if source == TRUTH else of_features(asked, log.book(day))
         for rows, array in zip(kept, told, strict=True):
             rows[day] = array
     return kept
@@ -246,7 +246,7 @@ def strategy(run: Run, label: str, budget: float) -> DailyRates:
     log, history = log_of(run), HistoryRates()
 
     def from_own_crawls(day: int, world: OfferWorld) -> FloatArray:
-        told = of_book(history, log.book(day, world.tracking))
+        told = of_features(history, log.book(day, world.tracking))
         return crawl_rates(kind, told, budget * run.num_offers)
 
     return from_own_crawls
@@ -258,7 +258,7 @@ class BanditChooser:
     Args:
         bandit: as many arms as there are strategies.
         weights: of the offers by day, (num_days, m).
-        coins: for the choice of arms.
+        rng: for the choice of arms.
         reward: ``literal`` or ``gain``, the latter with OFFER_GAIN_BOUND.
 
     Attributes:
@@ -271,12 +271,12 @@ class BanditChooser:
         self,
         bandit: Bandit,
         weights: FloatArray,
-        coins: np.random.Generator,
+        rng: np.random.Generator,
         reward: str = "literal",
     ) -> None:
         if reward not in ("literal", "gain"):
             raise ValueError(f"reward must be literal or gain, got {reward!r}")
-        self.bandit, self.weights, self.coins, self.reward = bandit, weights, coins, reward
+        self.bandit, self.weights, self.rng, self.reward = bandit, weights, rng, reward
         self.arms: list[int] = []
         self.chances: list[FloatArray] = []
         self.rewards: list[float] = []
@@ -284,7 +284,7 @@ class BanditChooser:
     def choose(self) -> int:
         """Draw the arm of the step that follows."""
         self.chances.append(self.bandit.probabilities())
-        self.arms.append(self.bandit.draw(self.coins.random()))
+        self.arms.append(self.bandit.draw(self.rng.random()))
         return self.arms[-1]
 
     def learn(self, chosen: IntArray, found: BoolArray) -> None:
@@ -307,9 +307,9 @@ class BanditChooser:
 def chooser(run: Run, label: str) -> BanditChooser:
     """Return the chooser of a label of CHOICES."""
     choice = CHOICES[label]
-    coins = np.random.default_rng((run.seed, len(choice.arms)))
+    rng = np.random.default_rng((run.seed, len(choice.arms)))
     weights = beliefs(run, PREDICTED).click
-    return BanditChooser(choice.bandit(len(choice.arms)), weights, coins, choice.reward)
+    return BanditChooser(choice.bandit(len(choice.arms)), weights, rng, choice.reward)
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, ArmChooser | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from policies.ncis.belief import History
-from policies.ncis.belief import warm_start as rehearsal
+from policies.ncis.belief import warm_start as warm_start
 
 
 def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
@@ -29,11 +29,11 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     """
     window = trace.window(start, end, signals)
     page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
-    kind = rehearsal.SIGNAL + (code - SIGNAL) // 2
+    kind = warm_start.SIGNAL + (code - SIGNAL) // 2
     for recorded, learned in (
-        (BIRTH, rehearsal.BIRTH),
-        (DEATH, rehearsal.DEATH),
-        (CHANGE, rehearsal.CHANGE),
+        (BIRTH, warm_start.BIRTH),
+        (DEATH, warm_start.DEATH),
+        (CHANGE, warm_start.CHANGE),
     ):
         kind[code == recorded] = learned
     return History(window.time, page, kind, window.alive, window.duration)

@@ -48,7 +48,7 @@ class Steady:
         started = [action for start, action in self.plan(tracker.problem) if start <= tracker.time]
         return started[-1], state
 
-    def compile(self, problem, slots, coins):
+    def compile(self, problem, slots, rng):
         rules = []
         for start, action in self.plan(problem):
             complete = problem.complete
@@ -171,7 +171,7 @@ def test_interference_shows():
 
 def one_rule(problem, rates, chances):
     class Told(Steady):
-        def compile(self, problem, slots, coins):
+        def compile(self, problem, slots, rng):
             return CompiledRates((RateRule(0.0, rates, chances),))
 
     return Told
@@ -233,7 +233,7 @@ def test_rules_that_nobody_can_follow(case):
 class Turns(Steady):
     """Pages in turn, which is no policy of rates."""
 
-    def compile(self, problem, slots, coins):
+    def compile(self, problem, slots, rng):
         return CompiledSequence(np.arange(problem.num_pages))
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawl_envs import Instance
 from crawl_envs.instances import make
-from crawl_envs.sim.heap import empty_agenda, first_due, set_due
+from crawl_envs.sim.heap import empty_heap, first_due, set_due
 from crawl_envs.sim.rollouts.play import Episode, play_form
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
@@ -63,9 +63,9 @@ def words_of(events):
 
 
 def assert_same_play(instance, rules, events, horizon, *, tape=None, alive=None):
-    form = CompiledThresholds(tuple(rules), coins=2**63 + 5)
+    form = CompiledThresholds(tuple(rules), rng=2**63 + 5)
     rollout = play_form(Episode(instance, horizon, SEED, tape), form, 1)
-    twin = naive_thresholds.World(instance, events, rules, coins=form.coins, alive=alive)
+    twin = naive_thresholds.World(instance, events, rules, rng=form.rng, alive=alive)
     twin.play(horizon)
     made = list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True))
     assert made == [(page, time) for page, time, _, _ in twin.crawls]
@@ -132,7 +132,7 @@ def played(rule, horizon=4.5, instance=None, **lists):
     """Times and pages of the crawls of a rule on a tape written by hand."""
     instance = instance or still(rule.threshold.size)
     tape = Tape.of_events(instance.num_pages, **lists)
-    form = CompiledThresholds((rule,), coins=0)
+    form = CompiledThresholds((rule,), rng=0)
     rollout = play_form(Episode(instance, horizon, 0, tape), form, 1)
     return list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
 
@@ -164,7 +164,7 @@ def test_a_page_of_infinite_threshold_is_never_crawled_however_sure_its_signals(
 
 def test_the_crawl_at_the_time_of_an_event_comes_before_it():
     rule = rule_of([1.0], 0.0)
-    form = CompiledThresholds((rule,), coins=0)
+    form = CompiledThresholds((rule,), rng=0)
     tape = Tape.of_events(1, changes=([1.0], [0]), requests=([1.0, 1.5], [0, 0]))
     rollout = play_form(Episode(still(1), 1.75, 0, tape), form, 1)
     assert rollout.times.tolist() == [1.0]
@@ -191,7 +191,7 @@ def test_delays_only_put_signals_off():
     prompt = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED)
     late = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED, delay=Delay("constant", 0.5))
     rule = rule_of(np.ones(5), 1.0, timed=False)
-    form = CompiledThresholds((rule,), coins=0)
+    form = CompiledThresholds((rule,), rng=0)
     first, second = (
         play_form(Episode(one, horizon, SEED, None), form, 1)
         for one, horizon in ((prompt, 20.0), (late, 20.5))
@@ -204,7 +204,7 @@ def test_delays_only_put_signals_off():
 def test_the_coin_of_two_thresholds_is_fair():
     """A page due after 1 or 3: the share of long cycles is binomial."""
     rule = rule_of([1.0], 0.0, later=[3.0], share=0.3)
-    form = CompiledThresholds((rule,), coins=12)
+    form = CompiledThresholds((rule,), rng=12)
     rollout = play_form(Episode(still(1), 40_000.0, 0, Tape.of_events(1)), form, 1)
     gaps = np.diff(rollout.times, prepend=0.0)
     assert set(gaps.round(9)) == {1.0, 3.0}
@@ -216,18 +216,18 @@ def test_the_coin_of_two_thresholds_is_fair():
 @given(st.data())
 def test_the_agenda_knows_who_is_due_first(data):
     """Against the minimum of a list, after every change of a time; few times, so that many tie."""
-    agenda, due = empty_agenda(7), [np.inf] * 7
+    heap, due = empty_heap(7), [np.inf] * 7
     times = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, np.inf])
     for page, time in data.draw(st.lists(st.tuples(st.integers(0, 6), times), max_size=60)):
-        set_due(agenda, page, time)
+        set_due(heap, page, time)
         due[page] = time
-        assert first_due(agenda) == min(due)
+        assert first_due(heap) == min(due)
         waiting = [page for page in range(7) if due[page] < np.inf]
-        assert sorted(agenda.heap[: agenda.size[0]].tolist()) == waiting
+        assert sorted(heap.pages[: heap.size[0]].tolist()) == waiting
         if waiting:
-            assert agenda.heap[0] == min((due[page], page) for page in waiting)[1]
-        for place, page in enumerate(agenda.heap[: agenda.size[0]]):
-            assert agenda.place[page] == place
+            assert heap.pages[0] == min((due[page], page) for page in waiting)[1]
+        for place, page in enumerate(heap.pages[: heap.size[0]]):
+            assert heap.place[page] == place
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from crawl_envs.sim.streams import roots
 from crawl_envs.types.offer_features import HISTORY_FEATURES, NO_CHANGE
-from crawl_envs.worlds.offers.features import book_of, daily_means
+from crawl_envs.worlds.offers.features import daily_means, features_of
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY
 from crawl_envs.worlds.offers.log import record
 from crawl_envs.worlds.offers.market import begun, day_of_week, draw_day
@@ -37,7 +37,9 @@ def features(book):
 def book_now(market, state, day):
     """The book of the state's latest day, made of what the state keeps."""
     counts = (state.clicks, state.views, state.changes)
-    return book_of(market.metadata, day, day_of_week(market.law, day), counts, state.last_change)
+    return features_of(
+        market.metadata, day, day_of_week(market.law, day), counts, state.last_change
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,7 +166,7 @@ def test_days_since_the_latest_change_that_was_seen_in_30_days(latest, since):
     """Beyond them a change is neither counted in the frequency nor remembered."""
     market = small_market(num_offers=1)
     none = np.zeros((RING, 1), np.uint8)
-    book = book_of(market.metadata, 100, 0, (none,) * 3, np.array([latest], np.float32))
+    book = features_of(market.metadata, 100, 0, (none,) * 3, np.array([latest], np.float32))
     assert book.days_since_change.tolist() == pytest.approx([since], rel=1e-4)
     if since == NO_CHANGE:
         assert book.days_since_change.tolist() == [NO_CHANGE]

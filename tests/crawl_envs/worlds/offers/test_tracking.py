@@ -39,7 +39,7 @@ EXACT = 2.0**-10
 """Sums of multiples of this are not rounded."""
 
 
-def coins_of(root):
+def rng_of(root):
     return np.array(naive.Stream(root, 0).state, np.uint64)
 
 
@@ -109,11 +109,11 @@ class Pair:
 def test_tracking_is_the_twins(kind, rates):
     """Also the coins: which offers are crawled."""
     pair = Pair(market_of(kind, SEED).law)
-    rng, coins, stream = np.random.default_rng(SEED), coins_of(3), naive.Stream(3, 0)
+    rng, choice_rng, stream = np.random.default_rng(SEED), rng_of(3), naive.Stream(3, 0)
     for day in range(DAYS):
         wanted = rng.uniform(*RATES[rates], len(pair.twin.true))
         for step in range(STEPS_PER_DAY):
-            chosen = choose_at_random(coins, wanted).tolist()
+            chosen = choose_at_random(choice_rng, wanted).tolist()
             chances = [min((1.0 / STEPS_PER_DAY) * rate, 1.0) for rate in wanted.tolist()]
             assert chosen == naive_market.systematic(chances, stream.uniform())
             pair.play_step(step, chosen)
@@ -139,13 +139,13 @@ def test_the_markets_put_tracking_to_the_test():
 def test_a_day_at_once_is_its_twelve_steps(rates):
     law = market_of("ordinary", SEED).law
     steps, at_once = Pair(law), Pair(law)
-    rng, coins, other = np.random.default_rng(2), coins_of(1), coins_of(1)
+    rng, choice_rng, other = np.random.default_rng(2), rng_of(1), rng_of(1)
     for day in range(5):
         wanted = rng.uniform(*RATES[rates], len(steps.twin.true))
         for step in range(STEPS_PER_DAY):
-            steps.play_step(step, choose_at_random(coins, wanted).tolist())
+            steps.play_step(step, choose_at_random(choice_rng, wanted).tolist())
         play_day(at_once.tracking, at_once.events, day, wanted, other)
-        assert coins.tolist() == other.tolist()
+        assert choice_rng.tolist() == other.tolist()
         for one, two in zip(steps.tracking, at_once.tracking, strict=True):
             np.testing.assert_array_equal(one, two)
         steps.go_on()
@@ -252,9 +252,9 @@ def test_sure_offers_are_chosen_and_impossible_ones_not_however_sums_are_rounded
 def test_coins_give_the_chances():
     """At 3 per day, of 12 steps; 4 standard deviations of the numbers of 6000 samples."""
     rates = np.array([3.0, 0.6, 12.0, 0.0, 8.0, 30.0])
-    coins, counts, samples = coins_of(8), np.zeros(6), 6000
+    choice_rng, counts, samples = rng_of(8), np.zeros(6), 6000
     for _ in range(samples):
-        counts[choose_at_random(coins, rates)] += 1
+        counts[choose_at_random(choice_rng, rates)] += 1
     chances = np.minimum(rates / 12, 1.0)
     error = np.sqrt(samples * chances * (1.0 - chances))
     assert (np.abs(counts - samples * chances) <= 4.0 * error).all()

@@ -31,7 +31,7 @@ def crawled(regions, interval, crawls, seed, memory=24, recall=0.0, false_rate=0
             lost = (regions.size * missed).sum(axis=1)
             divergence[:, copy] = 2.0 * lost / (n + lost)
             age[:, copy] = now[-1] - now[-2 - copy]
-        belief.hear(signals)
+        belief.on_signal(signals)
         for page in range(m):
             changed = bool(new[page].any())
             belief.learn(
@@ -98,14 +98,14 @@ def test_the_quality_of_signals_is_learned():
     elapsed = np.full(20, 8.0)
     for belief, least, most in ((good, 3.0, np.inf), (noise, 0.0, 2.0)):
         silent = belief.utility(elapsed).mean()
-        belief.hear(np.ones(20, np.int64))
+        belief.on_signal(np.ones(20, np.int64))
         assert least <= belief.utility(elapsed).mean() / silent <= most
 
 
 def test_quality_is_not_learned_where_it_is_told():
     belief = DivergencePosterior(2, 1.0, copies=0, memory=4)
     belief.tell_quality([0.5, 0.0], [0.1, 0.2])
-    belief.hear(np.array([1, 0]))
+    belief.on_signal(np.array([1, 0]))
     belief.learn(0, 1.0, 1, True, np.zeros(0), np.zeros(0))
     assert belief.recall.tolist() == [0.5, 0.0]
 

@@ -154,10 +154,10 @@ def test_a_binary_page_has_the_value_of_a_belief_about_it(belief):
     rate, recall, false_rate, ages = belief.rates[8], 0.7, 0.1, belief.ages[8:28]
     sure = recall * rate / (recall * rate + false_rate)
     for signals in (0, 1, 3):
-        strikes = (1.0 - recall) * rate * ages + signals * sure
+        expected_changes = (1.0 - recall) * rate * ages + signals * sure
         kept = np.exp(-(1.0 - recall) * rate * ages) * (1.0 - sure) ** signals
         found = curve_of(belief, one_cell(belief, 8, 0, 0), signals, recall, false_rate, ages)
-        np.testing.assert_allclose(found, (1.0 - (1.0 + strikes) * kept) / rate, rtol=0.02)
+        np.testing.assert_allclose(found, (1.0 - (1.0 + expected_changes) * kept) / rate, rtol=0.02)
     one = curve_of(belief, one_cell(belief, 8, 0, 0), 1, 1.0, 0.0, ages)
     exact = greedy_ncis(
         np.full(ages.size, np.inf), importance=1.0, change_rate=rate, recall=1.0,
@@ -187,8 +187,8 @@ def test_utility_is_the_sum_over_the_path(belief):
             area += sure * divergence(end, signals)
             signals += 1
         now = end
-    strikes = (1.0 - recall) * rate * 4.0 + 2 * sure
-    expected = (strikes * divergence(4.0, 2) - area) / rate
+    expected_changes = (1.0 - recall) * rate * 4.0 + 2 * sure
+    expected = (expected_changes * divergence(4.0, 2) - area) / rate
     found = curve_of(belief, one_cell(belief, row, 1, 2), 2, recall, false_rate, np.array([4.0]))
     assert found[0] == pytest.approx(expected, rel=0.01)
 

@@ -44,18 +44,20 @@ class Learner:
         self.policy = policy_of(**arguments)
         form = self.policy.compile(problem, 0, np.random.default_rng(0))
         self.memory = form.memory
-        self._meet, self._learn, self._hear, self._score = map(ready, form[:4])
+        self._on_birth_or_death, self._learn, self._on_signal, self._score = map(ready, form[:4])
         self.at = belief.places_of(problem)
 
-    def meet(self, page, alive, time=0.0):
-        self._meet(*self.memory, page, time, alive)
+    def on_birth_or_death(self, page, alive, time=0.0):
+        self._on_birth_or_death(*self.memory, page, time, alive)
 
     def learn(self, page, elapsed, changed, time=0.0):
         self._learn(*self.memory, page, time, elapsed, np.zeros(self.at.sources), changed)
 
-    def hear(self, signals):
+    def on_signal(self, signals):
         page, time, source = zip(*signals, strict=True) if signals else NONE
-        self._hear(*self.memory, np.array(page, int), np.array(time, float), np.array(source, int))
+        self._on_signal(
+            *self.memory, np.array(page, int), np.array(time, float), np.array(source, int)
+        )
 
     def scores(self, now, elapsed, alive):
         found = np.zeros(len(elapsed))
@@ -67,7 +69,7 @@ def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
     """The slow twin of the learner of a problem."""
     told = problem.change_rate is not None
     at = belief.places_of(problem)
-    scales = belief.told_scales(problem, at) if told else belief.first_scales(problem, at)
+    scales = belief.revealed_scales(problem, at) if told else belief.first_scales(problem, at)
     memory = belief.FORGETTING * problem.num_pages / problem.bandwidth if memory is None else memory
     return NaiveLearner(
         problem.importance.tolist(),
@@ -75,7 +77,7 @@ def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
         problem.num_sources,
         problem.bandwidth,
         scales.tolist(),
-        belief.TOLD_SHAPE if told else belief.FIRST_SHAPE,
+        belief.REVEALED_SHAPE if told else belief.FIRST_SHAPE,
         memory,
         memory if pace_memory is None else pace_memory,
     )

@@ -43,7 +43,7 @@ def test_classes(touched, size):
 )
 def test_most_pages_of_a_group(count, expected):
     found = learner()
-    found.hear(everyone(FIRST[:count], 1.0))
+    found.on_signal(everyone(FIRST[:count], 1.0))
     last = 1.0 if expected == "broadcast" else 0.0
     assert [told(found, page)[2] for page in FIRST] == [last] * len(FIRST)
     assert [told(found, page)[0] for page in FIRST[:count]] == [1.0 - last] * count
@@ -53,43 +53,43 @@ def test_most_pages_of_a_group(count, expected):
 def test_pages_that_died_do_not_count_and_those_reborn_do():
     found = learner()
     for page in FIRST[3:]:
-        found.meet(page, False)
-        found.meet(page, False)  # once is enough
-    found.hear(everyone(FIRST[:2], 1.0))
+        found.on_birth_or_death(page, False)
+        found.on_birth_or_death(page, False)  # once is enough
+    found.on_signal(everyone(FIRST[:2], 1.0))
     assert told(found, FIRST[0]) == [0.0, 0.0, 1.0]
     for page in FIRST[3:5]:
-        found.meet(page, True)
+        found.on_birth_or_death(page, True)
     assert told(found, FIRST[3]) == [0.0, 0.0, 0.0]  # it was not there
-    found.hear(everyone(FIRST[:2], 2.0))
+    found.on_signal(everyone(FIRST[:2], 2.0))
     assert told(found, FIRST[0]) == [1.0, 0.0, 1.0]
-    found.hear(everyone(FIRST[:3], 3.0))
+    found.on_signal(everyone(FIRST[:3], 3.0))
     assert told(found, FIRST[3]) == [0.0, 0.0, 1.0]
 
 
 def test_one_signal_is_no_broadcast_even_to_a_group_of_one():
     found = learner()
-    found.meet(THIRD[0], False)
-    found.hear([(THIRD[1], 1.0, 0)])
-    found.hear([(THIRD[1], 2.0, 0), (FIRST[0], 2.0, 0)])
+    found.on_birth_or_death(THIRD[0], False)
+    found.on_signal([(THIRD[1], 1.0, 0)])
+    found.on_signal([(THIRD[1], 2.0, 0), (FIRST[0], 2.0, 0)])
     assert told(found, THIRD[1]) == [2.0, 0.0, 0.0]
 
 
 def test_signals_at_different_instants_are_not_together():
     found = learner()
-    found.hear([(page, 1.0 + 1e-9 * page, 0) for page in FIRST])
+    found.on_signal([(page, 1.0 + 1e-9 * page, 0) for page in FIRST])
     assert [told(found, page) for page in FIRST] == [[1.0, 0.0, 0.0]] * len(FIRST)
 
 
 def test_a_page_told_of_by_itself_is_excused():
     found = learner(2)
-    found.hear([(FIRST[0], 1.0, 1), *everyone(FIRST, 1.0), (SECOND[0], 1.0, 1)])
+    found.on_signal([(FIRST[0], 1.0, 1), *everyone(FIRST, 1.0), (SECOND[0], 1.0, 1)])
     # alone by source, beside a broadcast by source, broadcasts by source
     assert told(found, FIRST[0]) == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     assert told(found, FIRST[1]) == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     assert told(found, SECOND[0]) == [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
     event = found.memory.events[0]
     assert event[layout.CLASS] == broadcasts.class_of(2, True)
-    found.hear(everyone(FIRST, 2.0))
+    found.on_signal(everyone(FIRST, 2.0))
     assert told(found, FIRST[0]) == [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
     assert found.memory.events[1, layout.CLASS] == broadcasts.class_of(1, False)
     found.learn(FIRST[0], 1.0, True)
@@ -99,7 +99,7 @@ def test_a_page_told_of_by_itself_is_excused():
 def test_weight_is_that_of_what_its_pages_were_found_to_do():
     found = learner()
     at, page = found.at, FIRST[0]
-    found.hear(everyone(FIRST, 1.0))
+    found.on_signal(everyone(FIRST, 1.0))
     event = found.memory.events[0]
     tells = found.memory.pages[0, at.believed + 1 + at.own]
     silent = found.memory.pages[0, at.believed]
@@ -118,10 +118,10 @@ def test_weight_is_that_of_what_its_pages_were_found_to_do():
     expected = tells + tells / (1.0 + tells)
     assert among[layout.CLASS_FOUND] == pytest.approx(blamed)
     assert among[layout.CLASS_EXPECTED] == pytest.approx(expected)
-    found.hear(everyone(SECOND, 2.0))
+    found.on_signal(everyone(SECOND, 2.0))
     base = (CLASS_PRIOR + blamed) / (CLASS_PRIOR + expected)
     assert found.memory.events[1, layout.BASE] == pytest.approx(base)
-    found.hear([*everyone(SECOND, 3.0), *everyone(FIRST, 3.0)])
+    found.on_signal([*everyone(SECOND, 3.0), *everyone(FIRST, 3.0)])
     assert found.memory.events[2, layout.BASE] == 1.0  # of another class
 
 
@@ -130,7 +130,7 @@ def test_pages_of_a_broadcast_that_does_something_come_first():
     by_finding = {}
     for finding in (False, True):
         found = learner()
-        found.hear([*everyone(FIRST, 1.0), *everyone(SECOND, 1.5)])
+        found.on_signal([*everyone(FIRST, 1.0), *everyone(SECOND, 1.5)])
         for page in FIRST[:3]:
             found.learn(page, 0.01, finding)
         by_finding[finding] = found.scores(2.0, np.full(PAGES, 2.0), np.ones(PAGES, bool))
@@ -142,7 +142,7 @@ def test_pages_of_a_broadcast_that_does_something_come_first():
 def test_what_broadcasts_weighed_of_late_fades():
     found, slow = learner(), naive_of(instance().problem("importance"), FOREVER, 2.0)
     for each in (found, slow):
-        each.hear([*everyone(FIRST, 1.0), *everyone(FIRST, 1.5), *everyone(SECOND, 3.0)])
+        each.on_signal([*everyone(FIRST, 1.0), *everyone(FIRST, 1.5), *everyone(SECOND, 3.0)])
         for page in FIRST:
             each.learn(page, 1.0, False)
     elapsed = np.full(PAGES, 0.5)
@@ -159,7 +159,7 @@ def test_beyond_the_ring_broadcasts_weigh_as_the_average():
     for number in range(count):
         page, changed = int(rng.choice(FIRST[1:])), bool(rng.random() < 0.5)
         for each in (found, slow):
-            each.hear(everyone(FIRST, float(number)))
+            each.on_signal(everyone(FIRST, float(number)))
             each.learn(page, 0.1, changed)
     weights = [item["weight"] for item in slow.groups[0]["broadcasts"]]
     assert max(weights) > 1.5 * min(weights)
@@ -184,8 +184,8 @@ def test_beyond_the_ring_broadcasts_weigh_as_the_average():
 def test_an_event_that_was_forgotten_learns_nothing(others, kept):
     """A crawl that lies before very many broadcasts to other groups."""
     found = learner()
-    found.hear(everyone(FIRST, 1.0))
-    found.hear([signal for k in range(others) for signal in everyone(THIRD, 2.0 + k)])
+    found.on_signal(everyone(FIRST, 1.0))
+    found.on_signal([signal for k in range(others) for signal in everyone(THIRD, 2.0 + k)])
     assert found.memory.shared[layout.EVENT] == others + 1
     events = found.memory.events.copy()
     found.learn(FIRST[0], 1.0, False)

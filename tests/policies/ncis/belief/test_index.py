@@ -47,7 +47,7 @@ def test_where_all_is_signalled_it_is_greedy_ncis(grouped):
     truth = instance(grouped=grouped, recall=1.0)
     learner = certain(truth, kind0=0.0, **({"kind5": 0.0} if grouped else {}))
     counts = np.arange(PAGES)
-    learner.hear(
+    learner.on_signal(
         [(k, 0.1 + 0.01 * k + 1e-4 * n, 0) for k in range(PAGES) for n in range(counts[k])]
     )
     elapsed = np.linspace(0.2, 3.0, PAGES)
@@ -66,7 +66,7 @@ def test_two_sources_of_equal_precision_are_one():
                    false_signal_rate=shares * 0.8)  # fmt: skip
     one = instance(1, False, change_rate=rate, recall=1.0, false_signal_rate=0.8)
     learner = certain(two, kind0=0.0)
-    learner.hear([(k, 0.1 * n, n % 2) for n in range(4) for k in range(n, PAGES)])
+    learner.on_signal([(k, 0.1 * n, n % 2) for n in range(4) for k in range(n, PAGES)])
     counts = np.minimum(np.arange(PAGES) + 1, 4)
     elapsed = np.ones(PAGES)
     expected = greedy_ncis(one, elapsed, counts)
@@ -78,7 +78,7 @@ def test_one_who_is_certain_learns_nothing():
     learner, fresh = certain(truth), certain(truth)
     rng = np.random.default_rng(4)
     for page in rng.integers(0, PAGES, 400):
-        learner.hear([(int(page), 0.1, 0)])
+        learner.on_signal([(int(page), 0.1, 0)])
         learner.learn(int(page), float(rng.exponential()), bool(rng.random() < 0.7))
     elapsed = np.linspace(0.1, 2.0, PAGES)
     found, expected = (each.scores(2.0, elapsed, ALIVE) for each in (learner, fresh))

@@ -5,7 +5,7 @@ import pytest
 
 from policies.ncis.belief import kernels as reading
 from policies.ncis.belief import layout
-from policies.ncis.belief.warm_start import rehearse
+from policies.ncis.belief.warm_start import replay_history
 from tests.policies.ncis.belief.logs import (
     BANDWIDTH,
     GROUP,
@@ -34,10 +34,10 @@ def play_both(problem, rng, crawls, mortal=True, **memories):
             alive[page] = not alive[page]
             last[page] = now
             for learner in (fast, slow):
-                learner.meet(page, bool(alive[page]))
+                learner.on_birth_or_death(page, bool(alive[page]))
         signals = signals_between(rng, before, now, alive, group, problem.num_sources)
         for learner in (fast, slow):
-            learner.hear(signals)
+            learner.on_signal(signals)
         elapsed = np.where(alive, now - last, 0.0)
         expected = [slow.score(k, now, elapsed[k]) if alive[k] else 0.0 for k in range(PAGES)]
         np.testing.assert_allclose(
@@ -46,7 +46,7 @@ def play_both(problem, rng, crawls, mortal=True, **memories):
     found = reading.read_pages(*fast.memory, now, elapsed, alive)
     living = np.flatnonzero(alive)
     for page in living:
-        own = slow.evidence(page, elapsed[page]), slow.strikes(page, elapsed[page])
+        own = slow.evidence(page, elapsed[page]), slow.expected_changes(page, elapsed[page])
         expected = *own, slow.change_rate(page, now)
         np.testing.assert_allclose(found[:, page], expected, rtol=1e-9)
     np.testing.assert_array_equal(found[:, ~alive], 0.0)
@@ -82,8 +82,8 @@ def test_rehearsal_is_that_of_the_twin(grouped, seed):
     history = random_history(np.random.default_rng(seed))
     fast = Learner(problem, memory=10.0, pace_memory=3.0)
     slow = naive_of(problem, 10.0, 3.0)
-    rehearse(fast.memory, history)
-    slow.rehearse(history)
+    replay_history(fast.memory, history)
+    slow.replay_history(history)
     assert fast.memory.shared[layout.CRAWLS] == slow.crawls > 100
     assert {0, 1, 2, 3, 4} == {*history.kind.tolist()}
     for now in (0.3, 2.0):

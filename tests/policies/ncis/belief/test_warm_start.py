@@ -10,7 +10,7 @@ import pytest
 
 from policies import BeliefNCIS
 from policies.ncis.belief import layout
-from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL, History, rehearse
+from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL, History, replay_history
 from tests.policies.ncis.belief.logs import GROUP, PAGES, Learner, instance, random_history
 
 FOREVER = 1e12
@@ -23,11 +23,11 @@ def history_of(events, duration, alive=True, pages=PAGES):
     return History(np.array(time, float), np.array(page), np.array(kind), living, duration)
 
 
-def rehearsed(history, sources=1, grouped=False, **arguments):
+def warm_started(history, sources=1, grouped=False, **arguments):
     learner = Learner(
         instance(sources, grouped).problem("importance"), **({"memory": FOREVER} | arguments)
     )
-    rehearse(learner.memory, history)
+    replay_history(learner.memory, history)
     return learner
 
 
@@ -49,7 +49,7 @@ def homogeneous(share, signals=60):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_evidence_is_that_of_the_share_found(share):
-    learner = rehearsed(homogeneous(share, 300))
+    learner = warm_started(homogeneous(share, 300))
     np.testing.assert_allclose(believed(learner, 1), -math.log(1.0 - share), rtol=0.03)
     np.testing.assert_allclose(believed(learner, 2), 1.0, rtol=0.06)  # a signal a day
 
@@ -59,7 +59,7 @@ def test_changes_that_are_all_told_of_leave_little_for_the_rest():
     told, untold = homogeneous(0.5), homogeneous(0.5)
     events = list(zip(untold.time, untold.page, untold.kind, strict=True))
     untold = history_of(events + silent, untold.duration)
-    told, untold = (believed(rehearsed(history), 0) for history in (told, untold))
+    told, untold = (believed(warm_started(history), 0) for history in (told, untold))
     assert told.max() < 0.002
     np.testing.assert_allclose(untold, 0.2, rtol=0.15)
 
@@ -73,7 +73,7 @@ def test_changes_that_come_at_their_own_times_teach_their_rate(rate):
         for page in range(PAGES)
         for time in rng.uniform(0.0, duration, rng.poisson(rate * duration))
     ]
-    learned = believed(rehearsed(history_of(events, duration)), 0)
+    learned = believed(warm_started(history_of(events, duration)), 0)
     np.testing.assert_allclose(learned, rate, rtol=0.15)
     np.testing.assert_allclose(learned.mean(), rate, rtol=0.05)
 
@@ -86,7 +86,7 @@ def test_share_of_a_broadcast_that_changes_its_pages():
             events.append((1.0 + number, page, SIGNAL))
             if rng.random() < 0.25:
                 events.append((1.0 + number, page, CHANGE))
-    learner = rehearsed(history_of(events, 125.0), grouped=True)
+    learner = warm_started(history_of(events, 125.0), grouped=True)
     found = believed(learner, 1 + learner.at.own)[GROUP == 0]
     event = learner.memory.events[:120, layout.BASE]
     assert found.mean() * event[60:].mean() == pytest.approx(-math.log(0.75), rel=0.1)
@@ -99,29 +99,29 @@ def test_changes_and_signals_of_one_instant_in_any_order():
         [events[1], events[0], events[2], events[3]],
         [events[2], events[1], events[0], events[3]],
     ]
-    found = [rehearsed(history_of(order, 3.0), 2).memory.pages for order in orders]
+    found = [warm_started(history_of(order, 3.0), 2).memory.pages for order in orders]
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-12)
 
 
 def test_a_page_signalled_twice_at_one_instant_is_crawled_once():
-    once = rehearsed(history_of([(1.0, 0, SIGNAL)], 3.0), 2)
-    twice = rehearsed(history_of([(1.0, 0, SIGNAL), (1.0, 0, SIGNAL + 1)], 3.0), 2)
+    once = warm_started(history_of([(1.0, 0, SIGNAL)], 3.0), 2)
+    twice = warm_started(history_of([(1.0, 0, SIGNAL), (1.0, 0, SIGNAL + 1)], 3.0), 2)
     assert once.memory.shared[layout.CRAWLS] == twice.memory.shared[layout.CRAWLS]
 
 
 def test_time_before_birth_and_after_death_tells_nothing():
     life = [(10.0, 0, BIRTH), (12.0, 0, SIGNAL), (13.0, 0, DEATH)]
-    late = rehearsed(history_of(life, 30.0, np.arange(PAGES) > 0))
+    late = warm_started(history_of(life, 30.0, np.arange(PAGES) > 0))
     soon = [(1.0, 0, BIRTH), (3.0, 0, SIGNAL), (4.0, 0, DEATH)]
-    early = rehearsed(history_of(soon, 30.0, np.arange(PAGES) > 0))
+    early = warm_started(history_of(soon, 30.0, np.arange(PAGES) > 0))
     np.testing.assert_allclose(late.memory.pages[0], early.memory.pages[0], rtol=1e-12)
     assert late.memory.pages[0, late.at.exists] == 0.0
 
 
 def test_afterwards_every_page_is_fresh_and_time_begins_at_0():
     history = random_history(np.random.default_rng(5), duration=50.0)
-    learner = rehearsed(history, 2, grouped=True, pace_memory=3.0)
+    learner = warm_started(history, 2, grouped=True, pace_memory=3.0)
     at, memory = learner.at, learner.memory
     np.testing.assert_array_equal(memory.pages[:, at.heard : at.before], 0.0)
     np.testing.assert_array_equal(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from policies.ncis.belief import warm_start as rehearsal
+from policies.ncis.belief import warm_start as warm_start
 from scripts.experiments.agents import real
 from scripts.experiments.real.setup import budget_charts
 from scripts.experiments.real.setup import charts as site_charts
@@ -28,14 +28,14 @@ def test_history_of_the_days_before(tmp_path: Path) -> None:
     trace = tiny_trace(tmp_path)
     history = past(trace, 0.0, 8.0, "both")
     found = list(zip(history.time, history.page, history.kind, strict=True))
-    directory, mention = rehearsal.SIGNAL, rehearsal.SIGNAL + 1
+    directory, mention = warm_start.SIGNAL, warm_start.SIGNAL + 1
     expected = [
-        *[(1.0, 0, rehearsal.CHANGE), (1.0, 0, directory), (1.0, 1, directory), (1.0, 0, mention)],
-        *[(2.0, 3, rehearsal.BIRTH), (2.0, 2, directory)],
-        *[(3.0, 0, rehearsal.CHANGE), (3.0, 0, directory), (3.0, 1, directory)],
-        *[(4.0, 4, rehearsal.BIRTH), (4.0, 0, directory), (4.0, 1, directory)],
-        *[(5.0, 2, rehearsal.CHANGE), (5.0, 2, directory), (5.0, 3, directory), (5.0, 2, mention)],
-        *[(6.0, 0, directory), (6.0, 4, directory), (6.0, 1, rehearsal.DEATH)],
+        *[(1.0, 0, warm_start.CHANGE), (1.0, 0, directory), (1.0, 1, directory), (1.0, 0, mention)],
+        *[(2.0, 3, warm_start.BIRTH), (2.0, 2, directory)],
+        *[(3.0, 0, warm_start.CHANGE), (3.0, 0, directory), (3.0, 1, directory)],
+        *[(4.0, 4, warm_start.BIRTH), (4.0, 0, directory), (4.0, 1, directory)],
+        *[(5.0, 2, warm_start.CHANGE), (5.0, 2, directory), (5.0, 3, directory), (5.0, 2, mention)],
+        *[(6.0, 0, directory), (6.0, 4, directory), (6.0, 1, warm_start.DEATH)],
         (7.5, 2, mention),
     ]
     assert found == expected
@@ -43,9 +43,9 @@ def test_history_of_the_days_before(tmp_path: Path) -> None:
     assert history.duration == 8.0
     later = past(trace, 4.5, 8.0, "mentions")
     assert list(zip(later.time, later.page, later.kind, strict=True)) == [
-        (0.5, 2, rehearsal.CHANGE),
+        (0.5, 2, warm_start.CHANGE),
         (0.5, 2, directory),
-        (1.5, 1, rehearsal.DEATH),
+        (1.5, 1, warm_start.DEATH),
         (3.0, 2, directory),
     ]
 

@@ -36,7 +36,7 @@ def test_quick_run(tmp_path, monkeypatch):
     for row in rows:
         off = abs(float(row["measured"]) - float(row["paper"]))
         assert row["near"] == str(off <= float(row["band"]))
-    made = json.loads((tmp_path / "made.json").read_text("utf-8"))
+    made = json.loads((tmp_path / "provenance.json").read_text("utf-8"))
     assert made["shape"]["click_share"] == 0.2
     assert (made["seed"], made["train_seed"]) == (0, 3)
     assert (tmp_path / "market.png").read_bytes().startswith(b"\x89PNG")
@@ -110,7 +110,7 @@ def interrupted(*arguments, **named):
         ("auc", "stopped; nothing was written", []),
         ("draw", "stopped while writing; {} may lack files of this run", ["market.csv"]),
         (
-            *("write_made", "stopped while writing; {} may lack files of this run"),
+            *("write_provenance", "stopped while writing; {} may lack files of this run"),
             ["market.csv", "market.png"],
         ),
     ],

@@ -186,7 +186,7 @@ def test_bandits_are_episodes_of_the_environment(label: str) -> None:
         first_day=offer_runs.FIRST_DAY,
     )
     rows, _ = env.reset(seed=run.seed)
-    coins = env.unwrapped.coins(0).spawn(1)[0]
+    rng = env.unwrapped.rng(0).spawn(1)[0]
     five = ("Uniform", "ChangeWeighted", "ClickWeighted", "ImpressionWeighted", "DiscreteLambda")
     acting = crawl_policies.Exp3(
         env,
@@ -210,7 +210,7 @@ def test_bandits_are_episodes_of_the_environment(label: str) -> None:
     history = acting.history()
 
     weights = offer_runs.beliefs(run, offer_runs.PREDICTED).click
-    choosing = BanditChooser(choice.bandit(5), weights, coins, choice.reward)
+    choosing = BanditChooser(choice.bandit(5), weights, rng, choice.reward)
     arms = [offer_runs.strategy(run, arm, budget) for arm in choice.arms]
     days = list(offer_runs.play_arms(offer_runs.log_of(run), arms, choosing, run.seed))
     assert choosing.arms == history.arm.tolist()

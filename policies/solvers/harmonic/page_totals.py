@@ -18,7 +18,7 @@ BLOCK = 4096
 """Pages that are summed before they are added: sums of sums lose less to rounding."""
 
 
-class Survey(NamedTuple):
+class PageTotals(NamedTuple):
     """Pages, and what they are in sum.
 
     ``importance``, ``change_rate`` and ``complete`` (every change is signalled) have shape (m,) and
@@ -38,7 +38,9 @@ class Survey(NamedTuple):
     unobserved: int
 
 
-def survey(importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | None) -> Survey:
+def page_totals(
+    importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | None
+) -> PageTotals:
     """Read what describes pages; scalars hold for every page, and None for no page.
 
     Raises:
@@ -49,13 +51,13 @@ def survey(importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | 
     if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
-    sound, ends, signalled, unobserved = _survey(weight, change, mask)
+    sound, ends, signalled, unobserved = _page_totals(weight, change, mask)
     least, smallest, largest, fastest = ends.view(np.float64).tolist()
     if not sound or smallest < SMALLEST or max(largest, fastest) > LARGEST:
         page_arrays(importance=weight, change_rate=change)  # tells which, or knows -0
     if not largest > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return Survey(weight, change, mask, least, largest, fastest, signalled, unobserved)
+    return PageTotals(weight, change, mask, least, largest, fastest, signalled, unobserved)
 
 
 def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
@@ -84,10 +86,10 @@ def _plain(column: FloatArray) -> bool:
 
 
 @compiled()
-def _survey(
+def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[bool, IntArray, float, int]:
-    """Whether all is finite and >= 0 (but not -0), and the figures of :class:`Survey`.
+    """Whether all is finite and >= 0 (but not -0), and the figures of :class:`PageTotals`.
 
     Least, least above 0, largest and fastest are given by their bits.
     """

@@ -1,4 +1,4 @@
-"""``misled``: what is told of the quality of signals is wrong."""
+"""``corrupted``: what is told of the quality of signals is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Stressed, ToldDelay
+from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, signalled
 from crawl_envs.types import FloatArray, Instance
 
@@ -64,7 +64,7 @@ def misjudged(
 
 
 @dataclass(frozen=True, eq=False)
-class Misled(ToldDelay):
+class Corrupted(RevealedDelay):
     """Poisson changes as told; signals of another recall, and false ones at another rate.
 
     Args:
@@ -81,7 +81,9 @@ class Misled(ToldDelay):
         return signalled(rng, changes, self.recall, self.false_signal_rate, horizon)
 
 
-def misled(pages: Instance, rng: np.random.Generator, corruption: float = CORRUPTION) -> Stressed:
+def corrupted(
+    pages: Instance, rng: np.random.Generator, corruption: float = CORRUPTION
+) -> Misspecified:
     """Let the pages be as they are, and tell :func:`misjudged` ones; change rates are told right.
 
     Args:
@@ -96,5 +98,5 @@ def misled(pages: Instance, rng: np.random.Generator, corruption: float = CORRUP
     recall, false = misjudged(
         pages.change_rate, pages.recall, pages.false_signal_rate, corruption, noise
     )
-    law = Misled(pages.recall, pages.false_signal_rate)
-    return Stressed(pages, law, recall=recall, false_signal_rate=false)
+    law = Corrupted(pages.recall, pages.false_signal_rate)
+    return Misspecified(pages, law, recall=recall, false_signal_rate=false)
