@@ -1,4 +1,4 @@
-"""Environments in which a tracker decides which page to crawl next.
+"""Gymnasium environments for web re-crawling under a budget.
 
 Importing the package registers its environments with Gymnasium::
 
@@ -21,7 +21,7 @@ FAMILIES = {
     "CrawlOffers-v0": "crawl_envs.families.offers:CrawlOffers",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
-"""Registered ids and the class of each; the vector environment's name ends in Vector."""
+"""Registered ids and their classes; vector environments have the suffix Vector."""
 
 
 def register_envs() -> None:

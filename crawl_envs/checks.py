@@ -1,6 +1,6 @@
-"""The suite's own contract as checks to call on one's own environments and policies.
+"""Checks of the suite's contract for custom environments and policies.
 
-Each check raises AssertionError with a sentence that says what was expected and what was seen.
+A failed check raises AssertionError with the expected and the actual result.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from crawl_envs.worlds.pages.lanes import Lanes
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50
 WORLD_METRICS = ("time", "requests", "changes", "signals", "alive_time")
-"""What a ledger counts that no action can influence."""
+"""Fields of a ledger that do not depend on actions."""
 
 
 def expect(condition: bool, message: str) -> None:
-    """Raise AssertionError with the message unless the condition holds."""
+    """Raise AssertionError with the message unless the condition is true."""
     if not condition:
         raise AssertionError(message)
 
 
 def _walk(env: gymnasium.Env[Any, Any], seed: int, action_seed: int) -> tuple[Ledger, list[float]]:
-    """Take up to STEPS random actions after a seeded reset; returns the ledger and rewards."""
+    """Take up to STEPS random actions after a seeded reset; return the ledger and rewards."""
     observation, _ = env.reset(seed=seed)
     env.action_space.seed(action_seed)
     rewards = []
@@ -55,7 +55,7 @@ def _walk(env: gymnasium.Env[Any, Any], seed: int, action_seed: int) -> tuple[Le
 
 
 def check_tape(make: Maker, seed: int = 0) -> None:
-    """Check that actions do not influence events, and that a seed decides everything."""
+    """Check that events do not depend on actions, and that episodes are reproducible."""
     first, rewards = _walk(make(), seed, action_seed=1)
     again, rewards_again = _walk(make(), seed, action_seed=1)
     expect(first == again, f"the same seed and actions must give the same ledger: {first}, {again}")
@@ -69,18 +69,18 @@ def check_tape(make: Maker, seed: int = 0) -> None:
 
 
 def _known(tracker: Tracker, feature: str) -> Any:
-    """Return what a tracker knows under a column's name, or that without the number of a source."""
-    book = tracker.offers
+    """Return the tracker's data for a column, named with or without the number of a source."""
+    offers = tracker.offers
     places = (
         *(tracker, tracker.problem, tracker.copies),
-        *(book, None if book is None else book.metadata),
+        *(offers, None if offers is None else offers.metadata),
     )
     for name, source in ((feature, None), without_source(feature)):
         for place in places:
             known = getattr(place, name, None)
             if known is not None:
                 return known if source is None else known[source]
-    raise AssertionError(f"column {feature} must be something that the tracker knows")
+    raise AssertionError(f"column {feature} must be in the tracker")
 
 
 def check_tracker(make: Maker, seed: int = 0) -> None:
@@ -95,7 +95,7 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
         for column, feature in enumerate(core.features):
             highest = box.high[:, column]
             known = np.minimum(_known(tracker, feature), highest)
-            known = np.nan_to_num(known, nan=NO_BASE)  # what there is not
+            known = np.nan_to_num(known, nan=NO_BASE)
             expect(
                 bool(np.allclose(observation[:, column], known, rtol=1e-6)),
                 f"column {feature} must be what the tracker knows",
@@ -106,7 +106,7 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
 
 
 def check_state(make: Maker, seed: int = 0) -> None:
-    """Check that a state that was taken can be gone back to, in mid-episode."""
+    """Check that ``set_state`` restores a state in mid-episode."""
     env = make()
     env.reset(seed=seed)
     core: Any = env.unwrapped
@@ -122,24 +122,22 @@ def check_state(make: Maker, seed: int = 0) -> None:
     core.set_state(state)
     for action, (observation, reward, *_) in zip(actions[1:], first, strict=False):
         observation_again, reward_again, *_ = env.step(action)
-        expect(
-            bool(np.array_equal(observation, observation_again)), "set_state must bring back all"
-        )
-        expect(reward == reward_again, "set_state must bring back all rewards")
+        expect(bool(np.array_equal(observation, observation_again)), "set_state must restore all")
+        expect(reward == reward_again, "set_state must restore all rewards")
 
 
 def check_crawl_env(make: Maker, *, render: bool = False) -> None:
-    """Run all checks of an environment: Gymnasium's and the suite's.
+    """Run all checks of an environment, Gymnasium's and the suite's.
 
     Args:
-        make: a function that returns a fresh environment.
-        render: whether to check rendering too.
+        make: function that returns a new environment.
+        render: whether to check rendering.
 
     Raises:
-        AssertionError: what was expected, and what was seen.
+        AssertionError: a check failed.
     """
     with warnings.catch_warnings():
-        # Rates have a unit, so their space is not the normalised one that is recommended.
+        # Rates have a unit, so their space is not normalised.
         warnings.filterwarnings("ignore", message=".*symmetric and normalized space")
         check_env(make().unwrapped, skip_render_check=not render)
     check_tape(make)
@@ -148,15 +146,15 @@ def check_crawl_env(make: Maker, *, render: bool = False) -> None:
 
 
 def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
-    """Check a policy: valid actions for one and for a batch, the same twice, compiled as stepped.
+    """Check a policy: valid actions, single and batched; reproducibility; equal compiled rollouts.
 
     Args:
-        factory: a function of an environment that returns a policy for it.
-        make: a function that returns a fresh environment.
-        seed: of the episode.
+        factory: function of an environment that returns a policy.
+        make: function that returns a new environment.
+        seed: seed of the episode.
 
     Raises:
-        AssertionError: what was expected, and what was seen.
+        AssertionError: a check failed.
     """
     env = make()
     runs = []

@@ -1,8 +1,8 @@
-"""Policies compared on the same events.
+"""Comparison of policies on the same events.
 
-:func:`simulate` plays a policy in compiled code, crawl for crawl as the ``step()`` loop would;
-:func:`evaluate` yields flat rows for many policies and seeds; :func:`summarize` makes intervals
-of them, paired by seed.
+:func:`simulate` runs a policy in compiled code, with the same crawls as the ``step()`` loop;
+:func:`evaluate` yields flat rows for policies and seeds; :func:`summarize` computes intervals,
+paired by seed.
 """
 
 from __future__ import annotations
@@ -56,31 +56,31 @@ def simulate(
     penalty: Penalty | None = None,
     requests: bool = True,
 ) -> Rollout:
-    """Play an episode in compiled code.
+    """Run an episode in compiled code.
 
-    A policy that chooses a page per slot crawls as ``step()`` does in an environment with
-    ``action="page"`` after ``reset(seed=seed, options={"instance": instance})``. One of thresholds
-    (:class:`crawl_envs.types.compiled_policies.CompiledThresholds`) crawls whenever a page is due, on the
-    same events, and its ledger ends exactly at the horizon; so does that of one of rates
-    (:class:`crawl_envs.types.compiled_policies.CompiledRates`), which crawls as ``step()`` does with
-    ``action="rates"``, where neither the budget nor a bucket of tokens interferes.
+    Policies with one page per slot crawl as in ``step()`` of an environment with ``action="page"``
+    after ``reset(seed=seed, options={"instance": instance})``. On the same events, threshold
+    policies (:class:`crawl_envs.types.compiled_policies.CompiledThresholds`) crawl pages when due,
+    and rate policies (:class:`crawl_envs.types.compiled_policies.CompiledRates`) crawl as in
+    ``step()`` with ``action="rates"`` if neither the budget nor a token bucket limits them; the
+    ledgers of both end exactly at the horizon.
 
     Args:
-        instance: the truth; the policy is told its parameters.
-        policy: one that has a compiled form.
+        instance: true parameters, all revealed to the policy.
+        policy: a policy with a compiled form.
         horizon: length of the episode in the instance's unit, at least one slot.
-        seed: decides the events and the policy's coins.
-        tape: given events in place of drawn ones.
-        penalty: what changes that no crawl has found cost: ``harmonic``, ``binary`` or a table
-            C(0), C(1), .. (:func:`crawl_envs.sim.penalties.penalty_increments`), for
-            ``rollout.ledger.cost``; None counts nothing.
-        requests: whether requests are played; ``CrawlHarmonic-v0`` plays none.
+        seed: seed of the events and of the policy.
+        tape: events in place of random ones.
+        penalty: cost of undetected changes for ``rollout.ledger.cost``: ``harmonic``, ``binary`` or
+            a table C(0), C(1), .. (:func:`crawl_envs.sim.penalties.penalty_increments`); None
+            counts no penalty.
+        requests: whether there are requests; ``CrawlHarmonic-v0`` has none.
 
     Raises:
-        ValueError: a market, whose rates are not constant (play it in ``CrawlOffers-v0``), a
-            horizon shorter than one slot, more events or crawls than an episode may have, a tape of
-            another number of pages, one with births and deaths for a policy that plans its crawls
-            beforehand, or thresholds that no page can keep to.
+        ValueError: a market, whose rates are not constant (use ``CrawlOffers-v0``), a horizon
+            shorter than one slot, more events or crawls than an episode may have, a tape of another
+            number of pages, a tape with births and deaths for a fixed sequence of crawls, or
+            infeasible thresholds.
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance must be an Instance, got {instance!r}")
@@ -111,7 +111,7 @@ def simulate(
 
 
 def _check_crawls(instance: Instance, slots: int) -> None:
-    """Raise ValueError where compiled code would make more crawls than can be kept."""
+    """Raise ValueError if a compiled rollout would have more than MOST_CRAWLS crawls."""
     if slots > MOST_CRAWLS:
         raise ValueError(
             f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an episode that compiled code "
@@ -120,7 +120,7 @@ def _check_crawls(instance: Instance, slots: int) -> None:
 
 
 class Row(NamedTuple):
-    """One number: a metric of a policy on a seed, in a setting of an environment."""
+    """Value of a metric of a policy on a seed, in a setting of an environment."""
 
     id: str
     setting: str
@@ -144,22 +144,21 @@ def evaluate(
     compiled: bool = True,
     **arguments: Any,
 ) -> Iterator[Row]:
-    """Yield the metrics of every policy on every seed; all meet the same events.
+    """Yield the metrics of every policy on every seed; events depend on the seed only.
 
-    A metric is NaN where there is nothing to measure it by: ``accuracy`` where nobody asked for a
-    page or clicked on an offer, ``offer_freshness``, which is measured at midnights, where the
-    horizon is shorter than a day.
+    Undefined metrics are NaN: ``accuracy`` without requests or clicks, and ``offer_freshness``,
+    which is measured at midnight, for horizons shorter than a day.
 
     Args:
-        id: a registered environment.
-        policies: for each label, a function of an environment that returns a policy for it.
+        id: id of a registered environment.
+        policies: policy factories, functions of an environment, by label.
         seeds: integers >= 0.
-        setting: a name for the arguments, for the rows.
-        bounds: for each label, a function of an instance that returns a freshness; its rows
-            stand beside those of the policies.
-        compiled: play policies that have a compiled form in compiled code, which is faster and
-            gives the same crawls.
-        **arguments: of ``gymnasium.make``.
+        setting: name of the arguments in the rows.
+        bounds: functions of an instance that return a freshness, by label; each yields rows like
+            a policy.
+        compiled: whether to run policies with a compiled form in compiled code, which is faster
+            and gives the same crawls.
+        **arguments: arguments of ``gymnasium.make``.
     """
     for seed in seeds:
         env = gymnasium.make(id, **arguments)
@@ -179,16 +178,16 @@ def evaluate(
 def play(
     env: gymnasium.Env[Any, Any], policy: Policy, seed: int, *, compiled: bool = True
 ) -> Ledger:
-    """Play the first episode of a seed and return its ledger.
+    """Run the first episode of a seed and return its ledger.
 
     Args:
-        env: a single crawl environment, in which the seed's instance is set.
-        policy: bound to it; what it has to ``observe`` it is given after every step.
-        seed: decides the events.
-        compiled: play a policy that has a compiled form in compiled code. What has only
-            thresholds has no actions that choose pages, and is compiled in any case. Only worlds
-            of :class:`crawl_envs.worlds.pages.lanes.Lanes` without fragments are: in others every policy takes
-            steps.
+        env: a single crawl environment with the seed's instance.
+        policy: policy of ``env``; its ``observe``, if any, is called with the log of every step.
+        seed: seed of the events.
+        compiled: whether to run a policy with a compiled form in compiled code. Threshold policies
+            have no page actions, and always run compiled. Only worlds of
+            :class:`crawl_envs.worlds.pages.lanes.Lanes` without fragments have compiled rollouts;
+            in others policies run in steps.
     """
     core: Any = env.unwrapped
     if (
@@ -217,7 +216,7 @@ def play(
 
 
 def _episode(core: Any, seed: int) -> Episode:
-    """Return the first episode of a seed of an environment in which its instance is set."""
+    """Return the first episode of a seed of an environment with the seed's instance."""
     lanes: Lanes = core.lanes
     horizon = lanes.horizon
     if lanes.form.name == "rates":
@@ -226,7 +225,7 @@ def _episode(core: Any, seed: int) -> Episode:
 
 
 def _playable(form: Compiled, lanes: Lanes) -> bool:
-    """Return whether compiled code plays a form as the steps of an environment would."""
+    """Return whether a compiled rollout of the form equals the steps of the environment."""
     if isinstance(form, CompiledRates):
         return isinstance(lanes, EpochLanes) and lanes.keeps_to(form)
     mortal = lanes.tape is not None and lanes.tape.mortal
@@ -234,10 +233,10 @@ def _playable(form: Compiled, lanes: Lanes) -> bool:
 
 
 class Summary(NamedTuple):
-    """A metric of a policy over seeds, with half-widths of 95% Student intervals.
+    """Mean of a metric of a policy over seeds, with half-widths of 95% Student intervals.
 
-    ``difference`` is the mean over seeds of the difference to the reference policy on the same
-    seed, NaN without one.
+    ``difference`` is the mean difference to the reference policy, paired by seed; NaN without a
+    reference.
     """
 
     setting: str
@@ -261,12 +260,12 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
 
 
 def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) -> list[Summary]:
-    """Summarize a metric per setting and policy, in the order in which they first appear.
+    """Summarize a metric per setting and policy, in the order of first appearance.
 
     Args:
-        rows: of :func:`evaluate`.
-        metric: which metric.
-        reference: the policy or bound to which paired differences are taken.
+        rows: rows of :func:`evaluate`.
+        metric: name of the metric.
+        reference: policy or bound for paired differences.
     """
     values: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:

@@ -1,1 +1,1 @@
-"""Command lines that join environments, policies and agents."""
+"""Commands that combine environments, policies and agents."""

@@ -1,8 +1,8 @@
-"""Benchmark: policies on the same events in several settings; tables, rows and pictures.
+"""Compare policies on the same events in several settings.
 
-Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. Pages with
-fragments (quality, random) are played in CrawlLongevity-v0 and judged by the divergence of copies,
-of which less is better.
+Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. The settings
+with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by the divergence of
+the copies (lower is better).
 """
 
 from __future__ import annotations
@@ -41,49 +41,53 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 Settings = Annotated[
     str | None,
     typer.Option(
-        help=f"Of {', '.join(choices())}; with commas.", show_default=f"{SETTINGS}; none by --trace"
+        help=f"Comma-separated list of {', '.join(choices())}.",
+        show_default=f"{SETTINGS}; none with --trace",
     ),
 ]
 Policies = Annotated[
     str | None,
-    typer.Option(help="Name or Name:key=value; with commas.", show_default="those that differ"),
+    typer.Option(
+        help="Comma-separated list of Name or Name:key=value.",
+        show_default="those that behave differently in the setting",
+    ),
 ]
-Seeds = Annotated[int | None, typer.Option(help="Seeds.", show_default=f"{SEEDS}")]
-Pages = Annotated[int, typer.Option(help="Pages of a synthetic setting.")]
+Seeds = Annotated[int | None, typer.Option(help="Number of seeds.", show_default=f"{SEEDS}")]
+Pages = Annotated[int, typer.Option(help="Number of pages of a synthetic setting.")]
 Bandwidth = Annotated[
     float | None,
     typer.Option(
-        help="Its crawls per unit of time.",
-        show_default=f"{BANDWIDTH:g}; {CRAWLS_PER_PAGE:g} per page of {' and '.join(LAWS)}",
+        help="Crawls per unit time of a synthetic setting.",
+        show_default=f"{BANDWIDTH:g}; {CRAWLS_PER_PAGE:g} per page for {' and '.join(LAWS)}",
     ),
 ]
 Horizon = Annotated[
-    float | None, typer.Option(help="Its length in units of time.", show_default=f"{HORIZON:g}")
+    float | None,
+    typer.Option(help="Length of a synthetic setting, in time units.", show_default=f"{HORIZON:g}"),
 ]
 TraceFolder = Annotated[
-    str | None, typer.Option("--trace", help="Folder of a recorded trace with fitted parameters.")
+    str | None,
+    typer.Option("--trace", help="Add a recorded trace: a folder with fitted parameters."),
 ]
-Signals = Annotated[
-    str, typer.Option(help="Signals used on traces: directory, mentions, both or none.")
-]
+Signals = Annotated[str, typer.Option(help="Signals of traces: directory, mentions, both or none.")]
 DaysPerCrawl = Annotated[
-    float, typer.Option(help="On traces, days between crawls of a page if all get as many.")
+    float, typer.Option(help="Budget on traces: mean days between two crawls of a page.")
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Few seeds, short episodes: to see that it works.")
+    bool, typer.Option("--quick", help="Few seeds and short episodes, as a smoke test.")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder of results.", show_default=f"{OUT}; {QUICK_OUT} if --quick"),
+    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep rows that are there, and add to them.")
+    bool, typer.Option("--resume", help="Keep existing rows and add the missing ones.")
 ]
 
 
 def check_numbers(**named: float) -> None:
-    """Raise ValueError unless whole numbers are >= 1, and others positive and finite."""
+    """Raise ValueError unless integers are >= 1 and other numbers positive and finite."""
     for name, value in named.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, int) and value < 1:
@@ -93,17 +97,17 @@ def check_numbers(**named: float) -> None:
 
 
 def words(text: str | None) -> list[str]:
-    """Split at commas."""
+    """Return the comma-separated words of a text."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def comparisons(
     names: Sequence[str], trace: str | None, specs: Sequence[str], sizes: Sizes
 ) -> list[Comparison]:
-    """What is compared in the named settings, and in a trace of one's own.
+    """Return the comparisons of the named settings and of the user's own trace.
 
     Raises:
-        ValueError: an unknown setting or policy, or one that its environment objects to.
+        ValueError: an unknown setting or policy, or one that its environment rejects.
     """
     for name in names:
         if name not in choices():
@@ -116,7 +120,7 @@ def comparisons(
     ]
     taken = [item.setting.name for item in chosen]
     if len(set(taken)) < len(taken):
-        raise ValueError(f"--trace {trace} is named {taken[-1]!r}, as another setting is")
+        raise ValueError(f"--trace {trace} has the name of another setting: {taken[-1]!r}")
     for item in chosen:
         item.setting.check()
     return chosen
@@ -157,7 +161,7 @@ def main(
         store = Store(folder / "rows.parquet", "benchmark", played)
         store.load(keep=resume)
         check_kept(played, count, store)
-    with plain_interrupt(f"stopped; {folder} keeps what was done, to go on with by --resume"):
+    with plain_interrupt(f"stopped; {folder} has the rows so far; continue with --resume"):
         run(played, count, store, processes, console)
     report(compared, store, folder, console)
     write_provenance(
@@ -167,7 +171,7 @@ def main(
 
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
-    """Print a table and draw a picture of each setting; write rows and summary as CSV."""
+    """Print a table and write a picture of each setting; write rows and summary as CSV."""
     from scripts.reporting.charts import policies_as_dots
 
     records = []

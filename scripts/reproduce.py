@@ -1,7 +1,7 @@
-"""Reproduce figures of a paper: simulate, summarise, draw, and judge what was expected of them.
+"""Reproduce figures of a paper: simulate, summarise, draw, and check what was expected.
 
-Rows are kept as they come: the same command goes on where it was stopped. ``--fresh`` starts anew.
-After each figure the page of the paper's claims is written anew, from all rows that are there.
+Rows are saved as they arrive: the same command resumes an interrupted run; ``--fresh`` starts over.
+After each figure, claims.md of the paper is rewritten from all rows that exist.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.experiment import (
     expected_of,
     judged,
+    paper_and_figure,
     pictures_of,
     repetitions_of,
     settings_of,
@@ -39,30 +40,30 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 Figures = Annotated[
     list[str],
     typer.Argument(
-        help=f"Of {', '.join(experiments.names())}; fig6 will do. "
-        f"{', '.join(experiments.papers())}: all of that paper's."
+        help=f"Any of {', '.join(experiments.names())}, or short as fig6; or "
+        f"{', '.join(experiments.papers())}: all figures of that paper."
     ),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Few pages, short episodes: to see that it works.")
+    bool, typer.Option("--quick", help="Few pages and short episodes, as a smoke test.")
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option(help="Seeds of each policy and setting.", show_default="the experiment's own"),
+    typer.Option(help="Seeds per policy and setting.", show_default="set by the experiment"),
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder of results.", show_default="results/PAPER; runs/PAPER if --quick"),
+    typer.Option(help="Output folder.", show_default="results/PAPER; runs/PAPER with --quick"),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Simulate anew what is there already.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard existing rows and start over.")]
 Score = Annotated[
-    bool, typer.Option("--score", help="Judge and draw the rows that are there; simulate nothing.")
+    bool, typer.Option("--score", help="Check and draw the existing rows, without simulation.")
 ]
 
 
 class Job(NamedTuple):
-    """An experiment and how it is played; ``folder`` receives its files."""
+    """An experiment, the options of its run, and the ``folder`` of its files."""
 
     experiment: ModuleType
     folder: Path
@@ -72,17 +73,17 @@ class Job(NamedTuple):
 
 
 def chosen(names: Sequence[str]) -> list[ModuleType]:
-    """Return the experiments of these names, each once; a paper's name stands for all its own.
+    """Return the experiments of these names, each once; a paper's name means all of its figures.
 
     Raises:
         ValueError: an unknown name.
     """
-    found: dict[str, ModuleType] = {}
+    selected: dict[str, ModuleType] = {}
     for name in names:
         of_it = experiments.of_paper(name) if name in experiments.papers() else ()
         for experiment in of_it or (experiments.find(name),):
-            found[experiment.__name__] = experiment
-    return list(found.values())
+            selected[experiment.__name__] = experiment
+    return list(selected.values())
 
 
 @app.command(help=__doc__)
@@ -103,10 +104,10 @@ def main(
             if value is not None and value < 1:
                 raise ValueError(f"--{name} must be >= 1, got {value}")
         if fresh and score:
-            raise ValueError("--fresh simulates and --score does not: give one of them")
+            raise ValueError("--fresh and --score exclude each other")
         jobs = []
         for experiment in chosen(figures):
-            paper, figure = experiments.paper_and_figure(experiment)
+            paper, figure = paper_and_figure(experiment)
             folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
             check_folder(folder)
             count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
@@ -116,7 +117,7 @@ def main(
 
 
 def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
-    """Play what is missing of an experiment, unless it is only scored, and report."""
+    """Simulate the missing rows of an experiment (not with ``score``), and report."""
     experiment, folder = job.experiment, job.folder
     with plain_errors():
         settings = settings_of(experiment, job.quick)
@@ -129,21 +130,19 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
         if not score:
             check_kept(settings, job.repetitions, store)
     if not score:
-        with plain_interrupt(f"stopped; {folder} keeps what was done: the same command goes on"):
+        with plain_interrupt(f"stopped; {folder} has the rows so far; the same command resumes"):
             played = run(settings, job.repetitions, store, job.workers, console)
         if played:
             made = {"workers": job.workers, "rows": len(store.rows)}
             write_provenance(folder / "provenance.json", "scripts.reproduce", store.seconds, **made)
         else:
-            console.print(
-                "All rows were there, and one per label was checked; --fresh starts anew."
-            )
+            console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if store.rows:
         report(experiment, store.rows, folder, console, quick=job.quick)
     else:
         console.print("There are no rows to score.")
     with plain_errors():
-        paper, _ = experiments.paper_and_figure(experiment)
+        paper, _ = paper_and_figure(experiment)
         page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
     console.print(f"-> {page}")
 
@@ -151,7 +150,7 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
 def report(
     experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, verdicts and pictures, and print what of the expected holds."""
+    """Write summary, verdicts and pictures; print which expectations hold."""
     rows = with_derived(experiment, kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     references = [
@@ -169,7 +168,7 @@ def report(
     write_csv(folder / "verdicts.csv", Verdict._fields, [*parts[0], *parts[1]])
     console.print()
     if parts[0]:
-        console.print(tables.trend_table(parts[0], "Expected, and measured"))
+        console.print(tables.trend_table(parts[0], "Expected and measured"))
     if parts[1]:
         console.print(tables.level_table(parts[1], "Means +/- 95%"))
     console.print(f"\n-> {folder}")

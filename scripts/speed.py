@@ -1,8 +1,8 @@
-"""Measure how fast the suite is, against others, in one run on one core.
+"""Measure the speed of the suite against other implementations, in one run on one core.
 
-Ratios and not seconds are compared with their floors, since machines differ; see
-:mod:`scripts.timing.turns` for how they are taken. Written are ``speed.csv`` (ratios, speeds and
-the parts of a step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``.
+Thresholds are for ratios and not for seconds, since machines differ; see
+:mod:`scripts.timing.turns` for the method. Writes ``speed.csv`` (ratios, speeds and the parts of a
+step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rich.table import Table
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
-from scripts.timing.contests import (
+from scripts.timing.comparisons import (
     COLD_START_LIMIT,
-    CONTESTS,
+    COMPARISONS,
     INSTANCE,
     PARTS,
-    Contest,
+    Comparison,
     Parts,
     cold_start,
 )
 from scripts.timing.growth import Bar, Cost, cells, costs, draw
-from scripts.timing.solver_contests import solver_contests
+from scripts.timing.solver_comparisons import solver_comparisons
 from scripts.timing.turns import Spread, pin, spread, take_turns
 
 OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
@@ -41,10 +41,10 @@ QUICK_TURNS, QUICK_SPELL, QUICK_STARTS = 9, 0.01, 2
 
 
 class Figure(NamedTuple):
-    """A measured number: what of, median and quartiles, and the bound that it should keep.
+    """A measured number with quartiles, and its bound if any.
 
-    ``kind`` is ``ratio``, ``speed``, ``part`` or ``start``; a ratio must reach its bound, and a
-    start, in seconds, must stay below it. ``group`` is the contest, or what a part is part of.
+    ``kind`` is ``ratio``, ``speed``, ``part`` or ``start``; a ratio must reach its bound, a start
+    time in seconds must stay below it. ``group`` is the comparison, or the whole of a part.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class Figure(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``pass``, ``fail``, or nothing where there is no bound."""
+        """``pass``, ``fail``, or empty without a bound."""
         if self.bound is None:
             return ""
         median = self.spread.median
@@ -65,32 +65,32 @@ class Figure(NamedTuple):
         return "pass" if kept else "fail"
 
 
-def turns_of(contest: Contest, turns: int) -> int:
+def turns_of(comparison: Comparison, turns: int) -> int:
     """Return how many turns of a contest are taken where ``turns`` are asked for."""
-    return turns if contest.most_turns is None else min(turns, contest.most_turns)
+    return turns if comparison.most_turns is None else min(turns, comparison.most_turns)
 
 
-def measured_contest(
-    contest: Contest, turns: int, spell: float, tick: Callable[[], None]
+def measure_comparison(
+    comparison: Comparison, turns: int, spell: float, tick: Callable[[], None]
 ) -> Iterator[Figure]:
     """Run a contest; yield its ratios, then its speeds."""
     taken = []
-    for turn in take_turns(contest.tasks(), turns_of(contest, turns), spell):
+    for turn in take_turns(comparison.tasks(), turns_of(comparison, turns), spell):
         taken.append(turn)
         tick()
     seconds = {name: np.array([turn[name] for turn in taken]) for name in taken[0]}
-    for task, rival, floor in contest.comparisons:
-        ratio = spread(seconds[rival] / seconds[task])
-        yield Figure("ratio", contest.name, task, rival, "times as fast", ratio, floor)
+    for task, baseline, floor in comparison.ratios:
+        ratio = spread(seconds[baseline] / seconds[task])
+        yield Figure("ratio", comparison.name, task, baseline, "times as fast", ratio, floor)
     for name, each in seconds.items():
-        speed = spread(contest.amount / each)
-        yield Figure("speed", contest.name, name, "", f"{contest.unit}/s", speed)
+        speed = spread(comparison.amount / each)
+        yield Figure("speed", comparison.name, name, "", f"{comparison.unit}/s", speed)
 
 
-def measured_parts(
+def measure_parts(
     parts: Parts, turns: int, spell: float, tick: Callable[[], None]
 ) -> Iterator[Figure]:
-    """Yield the parts of a step: differences between ever larger parts of it."""
+    """Yield the parts of a step: differences between increasingly large parts of it."""
     taken = []
     for turn in take_turns(parts.tasks(), turns, spell):
         taken.append(turn)
@@ -100,11 +100,10 @@ def measured_parts(
         yield Figure("part", parts.name, name, "", "s", spread(difference))
 
 
-def measured_starts(starts: int, tick: Callable[[], None]) -> Iterator[Figure]:
-    """Yield the times of a cold start, after one that fills the cache of compiled kernels.
+def measure_starts(starts: int, tick: Callable[[], None]) -> Iterator[Figure]:
+    """Yield the times of a cold start, after one start that fills the cache of compiled kernels.
 
-    The wall time is what a person waits for, and grows with what else the machine does; the
-    processor time does not.
+    The wall time includes waiting for other processes of the machine; the processor time does not.
     """
     cold_start()
     taken = []
@@ -118,17 +117,17 @@ def measured_starts(starts: int, tick: Callable[[], None]) -> Iterator[Figure]:
 
 
 def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], int | None]:
-    """Measure everything, with a progress bar; return also the core it ran on.
+    """Measure everything, with a progress bar; also return the core.
 
-    Starts come first, since processes started later would be kept on the pinned core.
+    Starts come first, since processes started later would inherit the pinned core.
     """
     turns, spell, starts = (
         (QUICK_TURNS, QUICK_SPELL, QUICK_STARTS) if quick else (TURNS, SPELL, STARTS)
     )
-    contests = (*CONTESTS, *solver_contests(quick))
-    rounds = sum(turns_of(contest, turns) for contest in contests)
+    comparisons = (*COMPARISONS, *solver_comparisons(quick))
+    rounds = sum(turns_of(comparison, turns) for comparison in comparisons)
     total = rounds + turns * len(PARTS) + starts + len(cells(quick))
-    # Drawn between the spells, and not by a thread of its own within them.
+    # The bar is drawn between the measurements, not by a thread during them.
     with Progress(console=terminal, auto_refresh=False) as progress:
         bar = progress.add_task("timing", total=total)
 
@@ -136,13 +135,13 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
             progress.advance(bar)
             progress.refresh()
 
-        started = list(measured_starts(starts, tick))
+        started = list(measure_starts(starts, tick))
         core = pin()
         figures = []
-        for contest in contests:
-            figures += measured_contest(contest, turns, spell, tick)
+        for comparison in comparisons:
+            figures += measure_comparison(comparison, turns, spell, tick)
         for parts in PARTS:
-            figures += measured_parts(parts, turns, spell, tick)
+            figures += measure_parts(parts, turns, spell, tick)
         grown = []
         for cost in costs(quick, spell):
             grown.append(cost)
@@ -151,7 +150,7 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
 
 
 def spelled(value: float) -> str:
-    """Spell a value with a prefix that suits it."""
+    """Format a value with an SI prefix."""
     for scale, prefix in ((1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")):
         if abs(value) >= scale:
             return f"{value / scale:.3g} {prefix}"
@@ -159,11 +158,11 @@ def spelled(value: float) -> str:
 
 
 def show(figures: list[Figure], terminal: Console) -> None:
-    """Print two tables: what has a rival or a bound, and the rest."""
+    """Print two tables: figures with a baseline or a bound, and the rest."""
     verdicts = Table(title="Speed on one core: medians and quartiles")
     for name in ("", "against", "measured", "quartiles", "floor", ""):
         verdicts.add_column(name)
-    plain = Table(title="Speeds, and where the time goes")
+    plain = Table(title="Speeds, and the parts of a step")
     for name in ("", "median", "quartiles"):
         plain.add_column(name)
     groups: dict[int, str] = {}
@@ -226,16 +225,16 @@ def write(folder: Path, figures: list[Figure], grown: list[Cost]) -> None:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Quick = Annotated[bool, typer.Option("--quick", help="Short spells, few turns: rougher figures.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer and shorter measurements.")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder of results.", show_default=f"{OUT}; {QUICK_OUT} if --quick"),
+    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
 ]
 
 
 @app.command(help=__doc__)
 def main(quick: Quick = False, out: Out = None) -> None:
-    """Measure, write and show."""
+    """Measure, write and print."""
     folder = out or (QUICK_OUT if quick else OUT)
     with plain_errors():
         check_folder(folder)

@@ -1,15 +1,15 @@
 """Train an agent and compare it with the analytic policies on the same events.
 
-ALGORITHM is one of Stable-Baselines3's (ppo, a2c, dqn, sac, and with sb3-contrib maskableppo and
-recurrentppo), "clone", which learns to do what an analytic policy does, or "es", which evolves an
-index from reward alone. Hyperparameters are those that are recommended for the environment, then
-those of --hyperparameters, then options. A clone can be trained further by reward: ppo --start
+ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
+with sb3-contrib), "clone" (imitate an analytic policy), or "es" (evolve an index from reward
+alone). Hyperparameters are the recommended ones of the environment, overridden by
+--hyperparameters, overridden by options. A clone can be trained further by reward: ppo --start
 FOLDER, with the network of the clone. Before training, the analytic policies that can act in the
-environment are played once, so that the progress bar can show the level to reach; they are kept in
-OUT. Another form of action is an argument of the environment: --env-arg action=scores.
+environment are evaluated once and saved in OUT; the progress bar shows the best of them. Other
+action forms are an argument of the environment: --env-arg action=scores.
 
-OUT gets the agent, its config.json and curve, standings.csv (its mean rewards beside the others'),
-rows.csv (the same seed by seed), two pictures, and provenance.json.
+OUT receives the agent, its config.json and learning curve, ranking.csv (mean rewards of all
+policies), rows.csv (rewards per seed), two pictures, and provenance.json.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ from crawl_envs.evaluation import Row
 from scripts.reporting import tables
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
+from scripts.training.baselines import (
+    REWARD,
+    SIMPLE,
+    baseline_rows,
+    best_baseline,
+    best_first,
+    lane_rows,
+    without_duplicates,
+)
 from scripts.training.jobs import Builder, Job
 from scripts.training.options import (
     at_least,
@@ -37,154 +46,143 @@ from scripts.training.options import (
     one_line_errors,
     read_instance,
 )
-from scripts.training.pictures import draw_curve, draw_standings
-from scripts.training.recipes import KINDS, Wanted, job_of
-from scripts.training.rivals import (
-    REWARD,
-    SIMPLE,
-    beside,
-    best_first,
-    lane_rows,
-    rival_rows,
-    that_differ,
-)
-from scripts.training.standings import (
+from scripts.training.pictures import draw_curve, draw_ranking
+from scripts.training.ranking import (
     COLUMNS,
     ONE_HISTORY,
     TRACE,
-    Standing,
+    RankedPolicy,
     note_of,
-    standings,
+    rank_policies,
     table_of,
 )
+from scripts.training.recipes import KINDS, Request, job_of
 
 SHOWN = 4
-"""The best analytic policies that are in the table beside the simple ones."""
+"""Number of analytic policies in the table, besides the simple ones."""
 
 
 def agent_rows(build: Builder, job: Job, episodes: int) -> list[Row]:
-    """Play an agent on the seeds of the comparison: its best actions, then drawn ones.
+    """Evaluate an agent on the seeds of the comparison: its best actions, then sampled ones.
 
-    The seeds are not those that it was trained on, but a recorded trace is the same for all seeds:
-    there, and with a pinned instance, this is how it does on what it was trained on.
+    The seeds differ from those of the training. A recorded trace, however, is the same for all
+    seeds: there, and with a pinned instance, this is performance on the training data.
     """
-    rows = lane_rows(job.label, build, job.where, episodes)
-    if job.draws:
-        rows += lane_rows(f"{job.label}, drawn", build, job.where, episodes, deterministic=False)
+    rows = lane_rows(job.label, build, job.environment, episodes)
+    if job.samples_actions:
+        rows += lane_rows(
+            f"{job.label}, drawn", build, job.environment, episodes, deterministic=False
+        )
     return rows
 
 
 def compared(
     own: Sequence[Row], others: Sequence[Row], job: Job
-) -> tuple[list[Standing], str | None]:
-    """Return how the agent, the simple policies and the best others stand, and who is best.
+) -> tuple[list[RankedPolicy], str | None]:
+    """Return the ranking of the agent, the simple and the best policies, and the best of them.
 
-    Oracles, which play where they are named, stand there too and are never the best.
+    Oracles, evaluated only if named, are ranked but never the best.
     """
-    ranked = that_differ(others, best_first(others))
+    ranked = without_duplicates(others, best_first(others))
     oracles = [row.policy for row in others if is_oracle(row.policy)]
     kept = {*SIMPLE, *ranked[:SHOWN], *oracles}
     rows = [*own, *(row for row in others if row.policy in kept)]
     best = ranked[0] if ranked else None
-    return standings(rows, REWARD, job.label, best), best
+    return rank_policies(rows, REWARD, job.label, best), best
 
 
-def measured(where: TrainArguments) -> str:
-    """Say what the mean reward per step of an environment is."""
-    penalised = where.env_id == "CrawlHarmonic-v0"
-    paid = where.env_args.get("reward") or ("penalty" if penalised else "freshness")
-    if where.env_id == OF_FRAGMENTS and where.env_args.get("objective") != "holistic":
-        paid = "fragments"
+def measured(arguments: TrainArguments) -> str:
+    """Describe the mean reward per step of an environment."""
+    penalised = arguments.env_id == "CrawlHarmonic-v0"
+    reward = arguments.env_args.get("reward") or ("penalty" if penalised else "freshness")
+    if arguments.env_id == OF_FRAGMENTS and arguments.env_args.get("objective") != "holistic":
+        reward = "fragments"
     unit = {
-        "freshness": " (share of importance that is fresh)",
+        "freshness": " (importance-weighted freshness)",
         "requests": " (fresh requests)",
         "penalty": " (minus the mean penalty)",
         "fragments": " (1 minus the mean divergence)",
     }
-    return f"mean reward per step{unit.get(paid, '')}"
+    return f"mean reward per step{unit.get(reward, '')}"
 
 
 def report(job: Job, own: list[Row], others: list[Row], out: Path, episodes: int) -> None:
-    """Write and draw how the agent stands, and print it."""
-    found, best = compared(own, others, job)
-    title = f"{job.label} in {job.where.env_id}, seed {job.where.seed}"
+    """Write, draw and print the ranking."""
+    ranking, best = compared(own, others, job)
+    title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
     write_csv(out / "rows.csv", Row._fields, [*own, *others])
-    write_csv(out / "standings.csv", COLUMNS, found)
-    axis, course = measured(job.where), job.course(out)
-    if course is not None:
-        levels = [item for item in found if item.policy in (best, *SIMPLE)]
-        draw_curve(out / "curve.png", course, levels, agent=job.label, title=title, measured=axis)
-    draw_standings(out / "standings.png", found, agent=job.label, title=title, measured=axis)
+    write_csv(out / "ranking.csv", COLUMNS, ranking)
+    axis, curve = measured(job.environment), job.curve(out)
+    if curve is not None:
+        levels = [item for item in ranking if item.policy in (best, *SIMPLE)]
+        draw_curve(out / "curve.png", curve, levels, agent=job.label, title=title, measured=axis)
+    draw_ranking(out / "ranking.png", ranking, agent=job.label, title=title, measured=axis)
     console = tables.console()
-    console.print(table_of(found, job.label, "mean reward", note_of(found, best)))
-    if job.where.env_id == TRACE:
+    console.print(table_of(ranking, job.label, "mean reward", note_of(ranking, best)))
+    if job.environment.env_id == TRACE:
         console.print(ONE_HISTORY)
     note = f"{axis}; seeds from {FIRST_SEED} on -> {out}"
     console.print(note, soft_wrap=True)
 
 
 def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: list[str]) -> None:
-    """Find the level to reach, train, or go on training; then compare, draw and print.
+    """Evaluate the baselines, train or resume training, then compare, draw and print.
 
     Raises:
-        ValueError: arguments that do not fit together, fewer than one episode.
+        ValueError: incompatible arguments, fewer than one episode.
         OSError: ``out`` cannot be written.
     """
     at_least(1, episodes=episodes)
     policy_factories(specs)
     job.check(out, resume=resume)
     check_folder(out)
-    begun = time.perf_counter()
-    others = rival_rows(job.where, episodes, out, specs)
-    build = job.run(out, resume=resume, beside=beside(others))
+    started = time.perf_counter()
+    others = baseline_rows(job.environment, episodes, out, specs)
+    build = job.run(out, resume=resume, beside=best_baseline(others))
     with Console(stderr=True).status("comparing with the analytic policies"):
         own = agent_rows(build, job, episodes)
     report(job, own, others, out, episodes)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     write_provenance(out / "provenance.json", "scripts.train", seconds, used=job.used())
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Algorithm = Annotated[str, typer.Argument(help=f"Of {', '.join(KINDS)}.")]
-EnvId = Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Folder for all that is written.", show_default="runs/ALGORITHM-ENV"),
-]
+Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")]
+EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
+Out = Annotated[Path | None, typer.Option(help="Output folder.", show_default="runs/ALGORITHM-ENV")]
 EnvArg = Annotated[
     list[str] | None,
-    typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
+    typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
 ]
 InstanceFile = Annotated[
-    Path | None,
-    typer.Option(help="JSON file with the arguments of the one Instance to train on."),
+    Path | None, typer.Option(help="JSON file with the arguments of a fixed Instance to train on.")
 ]
 Hyperparameters = Annotated[
     Path | None,
-    typer.Option(help="YAML file of one's own, in the format of RL-Zoo; scripts.tune writes one."),
+    typer.Option(help="YAML file in the format of RL-Zoo, such as scripts.tune writes."),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Any other hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
-        "generations=500 or sigma=0.05 of es, rounds=4 of a clone; any number of times.",
+        help="Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
+        "generations=500 or sigma=0.05 of es, rounds=4 of clone; can be repeated.",
     ),
 ]
-RECOMMENDED = "as recommended"
+RECOMMENDED = "the recommended value"
 Steps = Annotated[
     int | None,
-    typer.Option(help="Steps in all lanes, rounded up to rollouts.", show_default=RECOMMENDED),
+    typer.Option(help="Steps over all lanes, rounded up to rollouts.", show_default=RECOMMENDED),
 ]
 Lanes = Annotated[
-    int | None, typer.Option(help="Lanes that step together.", show_default=RECOMMENDED)
+    int | None, typer.Option(help="Number of parallel lanes.", show_default=RECOMMENDED)
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of network and episodes.", show_default="0")]
 Network = Annotated[
     str | None,
     typer.Option(
-        help="pages (one scorer for all pages, of any number), mlp, or plain (unscaled).",
+        help="pages (one scorer shared by any number of pages), mlp, or plain (unscaled mlp).",
         show_default="pages",
     ),
 ]
@@ -194,22 +192,22 @@ LearningRate = Annotated[
 ]
 Gamma = Annotated[float | None, typer.Option(help="Discount per step.", show_default=RECOMMENDED)]
 Start = Annotated[
-    str | None, typer.Option(help="Folder of an agent of the same network to start from.")
+    str | None, typer.Option(help="Folder of an agent with the same network, to start from.")
 ]
 Teacher = Annotated[
     str | None, typer.Option(help="Policy to clone; clone only.", show_default="GreedyNCIS")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes; es only.", show_default="1")]
-Episodes = Annotated[int, typer.Option(help="Seeds of the comparison.")]
+Episodes = Annotated[int, typer.Option(help="Number of seeds of the comparison.")]
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Policies to compare with, Name or Name:key=value, with commas, beside the simple "
-        "ones; the best of them is the level to reach.",
-        show_default="all that can act in the environment, but oracles",
+        help="Policies to compare with, besides the simple ones: comma-separated list of Name or "
+        "Name:key=value.",
+        show_default="all that can act in the environment, without oracles",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
 
 
 @app.command(help=__doc__)
@@ -235,7 +233,7 @@ def main(
     policies: Policies = None,
     resume: Resume = False,
 ) -> None:
-    """Train, compare, draw; say what is wrong in one line."""
+    """Train, compare and draw; report bad input in one line."""
     folder = out or default_folder(algorithm, env_id)
     options = {
         "steps": steps,
@@ -249,9 +247,9 @@ def main(
         "teacher": teacher,
         "workers": workers,
     }
-    stopped = f"stopped; go on with the same command and --resume: {folder}"
+    stopped = f"stopped; continue with the same command and --resume: {folder}"
     with one_line_errors(folder, stopped):
-        wanted = Wanted(
+        request = Request(
             algorithm,
             env_id,
             named_values(env_arg or []),
@@ -261,7 +259,7 @@ def main(
             hyperparameters,
         )
         specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
-        train_and_compare(job_of(wanted), folder, episodes, resume, specs)
+        train_and_compare(job_of(request), folder, episodes, resume, specs)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Tune an algorithm: search for hyperparameters by trials, and write the best for scripts.train.
+"""Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
-A trial trains for --steps steps (es: generations) in four stages. After each it is measured by its
-mean reward on validation seeds, which are neither those of training nor those of comparisons, and
-given up if it is below the median of earlier trials. Trials are kept in a SQLite file as they end,
-so that a search that was stopped goes on as if it had not been; Optuna draws their settings
-(pip install 'crawl-envs[tune]').
+A trial trains for --steps steps (es: generations) in four stages. After each stage, the mean reward
+on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the
+trial is pruned if it is below the median of earlier trials. Trials are saved in a SQLite file as
+they end, so that a resumed search gives the same trials as an uninterrupted one. Optuna must be
+installed (pip install 'crawl-envs[tune]').
 
-OUT gets best.yml (in the format of RL-Zoo, for scripts.train --hyperparameters OUT/best.yml),
+OUT receives best.yml (in the format of RL-Zoo, for scripts.train --hyperparameters OUT/best.yml),
 trials.csv, trials.png, and study.db unless --storage names another file.
 """
 
@@ -36,21 +36,21 @@ from scripts.training.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tunin
 
 BEST, TRIALS, PICTURE, DATABASE = "best.yml", "trials.csv", "trials.png", "study.db"
 SHOWN = 10
-"""Trials in the table."""
+"""Number of trials in the table."""
 
 
 def write_best(path: Path, tuning: Tuning, trials: list[Ended]) -> None:
-    """Write the settings of the best trial, if one was played to its end."""
+    """Write the hyperparameters of the best complete trial, if any."""
     import yaml  # type: ignore[import-untyped]  # it ships no types
 
     best = best_of(trials)
     if best is None:
         return
-    entry = entry_of(tuning.algorithm, tuning.env_id, best.found, tuning.steps, STAGES)
-    told = ", ".join(f"{name}={value}" for name, value in tuning.env_args.items())
+    entry = entry_of(tuning.algorithm, tuning.env_id, best.parameters, tuning.steps, STAGES)
+    given = ", ".join(f"{name}={value}" for name, value in tuning.env_args.items())
     text = (
         f"# {tuning.algorithm}, best of {len(trials)} trials of {tuning.steps} steps"
-        f"{f' with {told}' if told else ''}:\n"
+        f"{f' with {given}' if given else ''}:\n"
         f"# mean reward {best.value:.6f} over {tuning.episodes} validation seeds.\n"
         + yaml.safe_dump({tuning.env_id: entry}, sort_keys=False, width=1000)
     )
@@ -59,28 +59,28 @@ def write_best(path: Path, tuning: Tuning, trials: list[Ended]) -> None:
 
 
 def write_trials(path: Path, trials: Sequence[Ended]) -> None:
-    """Write a line per trial."""
-    names = list(dict.fromkeys(name for trial in trials for name in trial.found))
+    """Write one line per trial."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.parameters))
     write_csv(
         path,
         ["trial", "mean_reward", "stages", *names],
         [
-            [trial.number, trial.value, trial.stages, *map(trial.found.get, names)]
+            [trial.number, trial.value, trial.stages, *map(trial.parameters.get, names)]
             for trial in trials
         ],
     )
 
 
 def table_of(trials: Sequence[Ended]) -> Table:
-    """Return the table of the best trials, those that were given up last."""
-    names = list(dict.fromkeys(name for trial in trials for name in trial.found))
+    """Return the table of the best trials, pruned ones last."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.parameters))
     ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:SHOWN]
     table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
     for name in ("trial", "mean reward", *names):
         table.add_column(name, justify="right")
     for place, trial in enumerate(ranked):
-        given_up = "" if trial.whole else f" (given up after {trial.stages} of {STAGES})"
-        values = [_short(trial.found.get(name)) for name in names]
+        given_up = "" if trial.whole else f" (pruned after {trial.stages} of {STAGES})"
+        values = [_short(trial.parameters.get(name)) for name in names]
         style = "bold" if place == 0 and trial.whole else ""
         table.add_row(str(trial.number), f"{trial.value:.4f}{given_up}", *values, style=style)
     return table
@@ -91,7 +91,7 @@ def _short(value: Any) -> str:
 
 
 def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
-    """Play trials, writing after each; then draw and print."""
+    """Run trials, writing the results after each; then draw and print."""
     ended = study.ended()
     with _progress() as bar:
         task = bar.add_task("trials", total=trials, completed=len(ended), best="-")
@@ -110,7 +110,7 @@ def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
     note = f"mean reward per step over {tuning.episodes} seeds from {VALIDATION_SEED} on -> {out}"
     console.print(note, soft_wrap=True)
     if best_of(ended) is None:
-        console.print(f"no trial was played to its end, so there is no {BEST}")
+        console.print(f"no trial was completed, so there is no {BEST}")
 
 
 def _progress() -> Progress:
@@ -126,26 +126,26 @@ def _progress() -> Progress:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Algorithm = Annotated[str, typer.Argument(help=f"Of {', '.join(TUNED)}.")]
-EnvId = Annotated[str, typer.Argument(help="Id of the environment, CrawlNCIS-v0 say.")]
+Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(TUNED)}.")]
+EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
 EnvArg = Annotated[
     list[str] | None,
-    typer.Option(help="Argument of the environment, num_pages=20 say; any number of times."),
+    typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
 ]
 InstanceFile = Annotated[
-    Path | None, typer.Option(help="JSON file with the arguments of the one Instance to train on.")
+    Path | None, typer.Option(help="JSON file with the arguments of a fixed Instance to train on.")
 ]
-Trials = Annotated[int, typer.Option(help="Trials in all, those of an earlier run included.")]
-Steps = Annotated[int, typer.Option(help="Steps of a trial, over all lanes; es: generations.")]
-Episodes = Annotated[int, typer.Option(help="Validation seeds.")]
-Seed = Annotated[int, typer.Option(help="Seed of the search, and of every trial's training.")]
+Trials = Annotated[int, typer.Option(help="Total number of trials, with those of earlier runs.")]
+Steps = Annotated[int, typer.Option(help="Steps of a trial over all lanes; es: generations.")]
+Episodes = Annotated[int, typer.Option(help="Number of validation seeds.")]
+Seed = Annotated[int, typer.Option(help="Seed of the search and of the training of each trial.")]
 Storage = Annotated[
     Path | None, typer.Option(help="SQLite file of the trials.", show_default=f"OUT/{DATABASE}")
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Folder of results.", show_default="runs/tune-ALGORITHM-ENV")
+    Path | None, typer.Option(help="Output folder.", show_default="runs/tune-ALGORITHM-ENV")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the trials in the file.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue with the trials in the file.")]
 
 
 @app.command(help=__doc__)
@@ -162,11 +162,11 @@ def main(
     out: Out = None,
     resume: Resume = False,
 ) -> None:
-    """Search, write, draw; say what is wrong in one line."""
+    """Search, write and draw; report bad input in one line."""
     folder = out or default_folder("tune", algorithm, env_id)
     file = storage or folder / DATABASE
     stopped = (
-        f"stopped; {file} keeps the trials that ended; go on with the same command and --resume"
+        f"stopped; {file} has the finished trials; continue with the same command and --resume"
     )
     with one_line_errors(folder, stopped):
         at_least(1, trials=trials)

@@ -21,7 +21,7 @@ from tests.exact_optimum import (
     expected_mean,
     expected_mean_of_random,
     mean_of_cycle,
-    paid,
+    reward_of,
 )
 
 STALE = Pages((10.0, 3.0, 1.0), (2.0, 1.0, 6.0), 3.0)
@@ -30,12 +30,12 @@ TWO = Pages((3.0, 1.0), (1.0, 4.0), 1.5)
 SLOTS = 60
 
 
-def in_turn(elapsed, found):
+def in_turn(elapsed, changed):
     return elapsed.argmax(1)
 
 
 def greedy(pages: Pages):
-    def choose(elapsed, found):
+    def choose(elapsed, changed):
         importance, change_rate = (np.tile(row, (len(elapsed), 1)) for row in pages[:2])
         time = elapsed / pages.bandwidth
         return values.greedy(time, importance=importance, change_rate=change_rate).argmax(1)
@@ -44,18 +44,18 @@ def greedy(pages: Pages):
 
 
 def always(pages_of):
-    return lambda elapsed, found: np.array([pages_of(tuple(row)) for row in elapsed.tolist()])
+    return lambda elapsed, changed: np.array([pages_of(tuple(row)) for row in elapsed.tolist()])
 
 
-def test_a_slot_pays_the_mean_chance_of_being_fresh():
+def test_slot_reward_is_the_mean_freshness():
     def fresh(time, page):
-        begun = 0.0 if page == 1 else (2, 5, 3)[page] / STALE.bandwidth
-        return math.exp(-STALE.change_rate[page] * (begun + time))
+        elapsed = 0.0 if page == 1 else (2, 5, 3)[page] / STALE.bandwidth
+        return math.exp(-STALE.change_rate[page] * (elapsed + time))
 
     slot = 1.0 / STALE.bandwidth
     shares = [quad(fresh, 0.0, slot, (page,))[0] / slot for page in range(3)]
     expected = np.average(shares, weights=STALE.importance)
-    assert paid(STALE, (2, 5, 3), 1) == pytest.approx(expected, rel=1e-12)
+    assert reward_of(STALE, (2, 5, 3), 1) == pytest.approx(expected, rel=1e-12)
     assert after((2, 5, 3), 1) == (3, 1, 4)
 
 
@@ -64,7 +64,7 @@ def test_the_best_episode_is_the_best_of_all_sequences(pages):
     def mean_of(sequence):
         state, total = pages.start(), 0.0
         for page in sequence:
-            total += paid(pages, state, page)
+            total += reward_of(pages, state, page)
             state = after(state, page)
         return total / len(sequence)
 
@@ -78,10 +78,10 @@ def test_no_cycle_beats_the_best_of_endless_play(pages, tight):
     cycles = itertools.chain.from_iterable(
         itertools.product(range(len(pages.importance)), repeat=length) for length in range(1, 7)
     )
-    found = max(mean_of_cycle(pages, cycle) for cycle in cycles)
-    assert found <= best.high + 1e-9
+    result = max(mean_of_cycle(pages, cycle) for cycle in cycles)
+    assert result <= best.high + 1e-9
     if tight:  # its cycle is short enough to be among them
-        assert found == pytest.approx(best.low, abs=1e-7)
+        assert result == pytest.approx(best.low, abs=1e-7)
     # Episodes begin fresh, so their best is better, the less so the longer they are.
     excess = [best_of_episode(pages, slots) - best.high for slots in (10, 20, 40)]
     assert excess[0] > excess[1] > excess[2] > 0.0
@@ -113,7 +113,7 @@ def test_expectations_are_those_of_simulated_episodes(name):
     instance = Instance(pages.importance, pages.change_rate, bandwidth=pages.bandwidth)
     policy = policies.make(name, features=("elapsed", "importance", "change_rate"))
     # The simulation counts from time 0, when all is fresh, and one slot less at the end.
-    found = np.array(
+    means = np.array(
         [simulate(instance, policy, SLOTS / pages.bandwidth, seed).freshness for seed in range(400)]
     )
     first = sum(
@@ -121,17 +121,17 @@ def test_expectations_are_those_of_simulated_episodes(name):
         for weight, rate in zip(pages.importance, pages.change_rate, strict=True)
     ) / sum(pages.importance)
     expected = (first + (SLOTS - 1) * expected_mean(pages, choose, SLOTS - 1)) / SLOTS
-    assert abs(found.mean() - expected) < 4.0 * found.std(ddof=1) / math.sqrt(len(found))
+    assert abs(means.mean() - expected) < 4.0 * means.std(ddof=1) / math.sqrt(len(means))
 
 
-def test_what_crawls_find_may_be_looked_at():
+def test_policies_may_use_crawl_results():
     """A policy that stays while its page changes: by hand for two slots."""
     pages = Pages((1.0, 1.0), (2.0, 3.0), 1.0)
 
-    def choose(elapsed, found):
-        return np.where(found[:, 0] == 1, 0, np.where(found[:, 0] == 0, 1, 0))
+    def choose(elapsed, changed):
+        return np.where(changed[:, 0] == 1, 0, np.where(changed[:, 0] == 0, 1, 0))
 
-    changed = -math.expm1(-2.0)
-    second = changed * paid(pages, (1, 2), 0) + (1.0 - changed) * paid(pages, (1, 2), 1)
-    expected = (paid(pages, (1, 1), 0) + second) / 2.0
+    share = -math.expm1(-2.0)
+    second = share * reward_of(pages, (1, 2), 0) + (1.0 - share) * reward_of(pages, (1, 2), 1)
+    expected = (reward_of(pages, (1, 1), 0) + second) / 2.0
     assert expected_mean(pages, choose, 2) == pytest.approx(expected, rel=1e-12)

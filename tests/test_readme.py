@@ -40,6 +40,6 @@ def test_every_environment_and_policy_is_named():
         assert f"`{name}" in README, name
 
 
-@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m (scripts\.\w+)", README))))
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m (scripts[.\w]+)", README))))
 def test_commands_exist(module):
     assert (ROOT / (module.replace(".", "/") + ".py")).is_file()

@@ -1,4 +1,4 @@
-"""What tests of the simulator build: exact instances, pinned generators, environments of a tape."""
+"""Builders for tests of the simulator: instances, fixed generators, environments of a tape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRAIN = 1024.0
 
 
 def rounded(instance: Instance) -> Instance:
-    """The instance with ten binary digits per parameter, so that no sum of rates is rounded."""
+    """Return the instance with parameters rounded to 10 bits, so that sums of rates are exact."""
     names = ("importance", "change_rate", "recall", "false_signal_rate")
     return Instance(
         *(np.round(getattr(instance, name) * GRAIN) / GRAIN for name in names),
@@ -31,7 +31,7 @@ def rounded(instance: Instance) -> Instance:
 
 
 def unrequested(instance: Instance) -> Instance:
-    """The instance whose pages nobody requests: its events are those without requests."""
+    """Return the instance without requests."""
     return Instance(
         np.zeros(instance.num_pages),
         instance.change_rate,

@@ -1,1 +1,4 @@
-"""Agents that imitate an analytic policy."""
+"""Agents that imitate an analytic policy.
+
+Public module: train.
+"""

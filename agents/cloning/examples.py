@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Examples:
-    """Observations (n, m, F), the teacher's actions (n, ...) and what followed (n,)."""
+    """Observations (n, m, F), the teacher's actions (n, ...) and discounted returns (n,)."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]] = []
@@ -22,16 +22,16 @@ class Examples:
         return self._starts[-1]
 
     def add(
-        self, observations: NDArray[Any], actions: NDArray[Any], worth: NDArray[np.float32]
+        self, observations: NDArray[Any], actions: NDArray[Any], returns: NDArray[np.float32]
     ) -> None:
-        """Take in some more, as they come, without a copy."""
-        self._parts.append((observations, actions, worth))
-        self._starts.append(self._starts[-1] + len(worth))
+        """Append examples, without a copy."""
+        self._parts.append((observations, actions, returns))
+        self._starts.append(self._starts[-1] + len(returns))
 
     def draw(
         self, rng: np.random.Generator, count: int
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Draw some with replacement, all alike."""
+        """Draw ``count`` examples uniformly with replacement."""
         rows = np.sort(rng.integers(len(self), size=count))
         cuts = np.searchsorted(rows, self._starts)
         drawn = [
@@ -40,13 +40,13 @@ class Examples:
                 self._parts, self._starts, cuts[:-1], cuts[1:], strict=False
             )
         ]
-        observations, actions, worth = (
+        observations, actions, returns = (
             torch.from_numpy(np.concatenate(column)) for column in zip(*drawn, strict=True)
         )
-        return observations, actions, worth
+        return observations, actions, returns
 
     def save(self, path: Path) -> None:
-        """Replace a file of them at once.
+        """Write all examples to a file atomically.
 
         Raises:
             OSError: it cannot be written.
@@ -59,7 +59,7 @@ class Examples:
 
     @classmethod
     def load(cls, path: Path, parts: int) -> Examples:
-        """Return the first ``parts`` additions of those in a file.
+        """Return the first ``parts`` additions in a file.
 
         Raises:
             ValueError: there is no such file, or it is damaged or foreign.

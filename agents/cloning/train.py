@@ -1,10 +1,10 @@
-"""Cloning: a network learns to do what an analytic policy does, before it learns from reward.
+"""Cloning: a network learns to imitate an analytic policy, before it learns from reward.
 
 The network maximises the logarithm of the probability of the teacher's actions: cross-entropy for
 a page, Plackett and Luce's likelihood for the top pages in order. In the first round the teacher
-plays; then, with ``own_states``, the student plays and the teacher says what it would have done
-there (DAgger: Ross, Gordon and Bagnell 2011), since a clone that errs meets states that its teacher
-never does. All that was seen is kept, and learned from together.
+plays; then, with ``own_states``, the student plays and the teacher labels its states (DAgger: Ross,
+Gordon and Bagnell 2011), since a clone that errs reaches states that its teacher never does. All
+rounds' examples are learned from together.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from crawl_envs.types import Policy
 CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
 LAST_RATE = 0.02
-"""The step size falls in a line to this share of it."""
+"""The step size falls linearly to this share of it."""
 VALUE_WEIGHT = 5.0
 """Weight of the critic's squared error, in units of rewards per step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloneArguments:
-    """How to clone; all are plain values, as JSON has them.
+    """Arguments of cloning; all are plain values, as JSON has them.
 
     Raises:
         ValueError: a value outside its range.
@@ -52,10 +52,10 @@ class CloneArguments:
     teacher: str = "GreedyNCIS"
     """Name of a policy, as :func:`policies.make` knows it."""
     rounds: int = 8
-    """Episodes per lane; each is followed by a bout of learning."""
+    """Episodes per lane; each is followed by learning."""
     every: int = 4
-    """One decision in so many is learned from. Where the student plays, the teacher is asked at
-    those only; one that must see every decision (with a delay window, say) needs 1."""
+    """Decisions per example. Where the student plays, the teacher is asked at examples only; a
+    teacher that must see every decision (with a delay window, say) needs 1."""
     updates: int = 800
     """Steps of the optimiser per round."""
     minibatch: int = 256
@@ -63,7 +63,7 @@ class CloneArguments:
     own_states: bool = True
     """From the second round on, the student plays and the teacher labels."""
     critic: bool = True
-    """Teach the critic what followed."""
+    """Train the critic on the returns."""
 
     def __post_init__(self) -> None:
         if self.teacher not in policies.names():
@@ -89,9 +89,9 @@ class CloneArguments:
 
 
 class Round(NamedTuple):
-    """What a round was like.
+    """Measurements of a round.
 
-    ``agreement`` is the share of decisions, met in this round for the first time, in which the
+    ``agreement`` is the share of this round's examples, before learning from them, in which the
     student's best action was the teacher's; ``loss`` the mean of the last tenth of the updates,
     ``mean_reward`` per step that of the player, ``seconds`` of wall time since the run began.
     """
@@ -105,7 +105,7 @@ class Round(NamedTuple):
 
 def clone(
     arguments: TrainArguments,
-    told: CloneArguments,
+    clone_arguments: CloneArguments,
     out: str | Path,
     *,
     build: Callable[[Any], Policy] | None = None,
@@ -115,16 +115,16 @@ def clone(
     """Clone a policy, and write the clone to a folder that ``TrainArguments.start`` can name.
 
     The folder gets ``model.zip`` and ``config.json`` as from a training run, ``clone.json`` and
-    ``rounds.csv``. All is saved after every round, with the decisions seen so far; a run that
-    resumes gives the same weights as one that was never stopped.
+    ``rounds.csv``. All is saved after every round, with the examples so far; a resumed run gives
+    the same weights as an uninterrupted one.
 
     Args:
-        arguments: the environment, algorithm and network; ``steps`` and ``rollout`` do not matter.
-            The algorithm must be one with an actor and a critic: a2c, maskableppo or ppo.
-        told: whom to clone, and how.
+        arguments: the environment, algorithm and network; ``steps`` and ``rollout`` are not used.
+            The algorithm must have an actor and a critic: a2c, maskableppo or ppo.
+        clone_arguments: the teacher, and how to clone it.
         out: the folder, made if need be.
-        build: makes the teacher from its environment, instead of by ``told.teacher``.
-        resume: go on with the run in ``out``, if it has saved a model.
+        build: makes the teacher from its environment, instead of by ``clone_arguments.teacher``.
+        resume: resume the run in ``out``, if it has saved a model.
         progress: show a progress bar on standard error.
 
     Raises:
@@ -138,24 +138,26 @@ def clone(
             f"algorithm must be one of {', '.join(ACTOR_CRITICS)} to clone a policy, "
             f"got {arguments.algorithm!r}"
         )
-    going_on = _going_on(out, arguments, told, resume)
+    resuming = _resuming(out, arguments, clone_arguments, resume)
     env = make_lanes(arguments, arguments.lanes, training=True)
     if env.action_form == "rates":
         raise ValueError("env_args must name an action of pages to clone a policy, got 'rates'")
-    teacher = build(env) if build is not None else policies.make(told.teacher, env)
+    teacher = build(env) if build is not None else policies.make(clone_arguments.teacher, env)
     out.mkdir(parents=True, exist_ok=True)
     with threads(arguments.threads):
-        model = load_model(out / MODEL)[0] if going_on else fresh_model(env, arguments)
-        run = _Cloning(model, env, teacher, arguments, told, out)
-        if not going_on:
+        model = load_model(out / MODEL)[0] if resuming else fresh_model(env, arguments)
+        run = _Cloning(model, env, teacher, arguments, clone_arguments, out)
+        if not resuming:
             replace_text(out / CONFIG, arguments.to_json())
-            replace_text(out / CLONE, json.dumps(asdict(told), indent=2) + "\n")
+            replace_text(out / CLONE, json.dumps(asdict(clone_arguments), indent=2) + "\n")
         run.go(progress)
     return Agent(model, arguments, env.features)
 
 
-def _going_on(out: Path, arguments: TrainArguments, told: CloneArguments, resume: bool) -> bool:
-    """Return whether there is a run to go on with; ValueError if it is another one."""
+def _resuming(
+    out: Path, arguments: TrainArguments, clone_arguments: CloneArguments, resume: bool
+) -> bool:
+    """Return whether there is a run to resume; raise ValueError if it is another one."""
     if not (out / MODEL).exists():
         return False
     if not resume:
@@ -164,8 +166,8 @@ def _going_on(out: Path, arguments: TrainArguments, told: CloneArguments, resume
         raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
     earlier = CloneArguments.from_json((out / CLONE).read_text())
-    if earlier != told:
-        raise ValueError(f"told must be {earlier} as in the run to resume, got {told}")
+    if earlier != clone_arguments:
+        raise ValueError(f"clone_arguments must be {earlier} as in the run, got {clone_arguments}")
     return True
 
 
@@ -186,7 +188,7 @@ def read_rounds(path: Path) -> list[Round]:
 
 
 class _Cloning:
-    """A run of cloning, round by round; the rounds that are done are counted in the model."""
+    """A run of cloning, round by round; the model counts the rounds done."""
 
     def __init__(
         self,
@@ -194,28 +196,28 @@ class _Cloning:
         env: CrawlVecEnv,
         teacher: Policy,
         arguments: TrainArguments,
-        told: CloneArguments,
+        clone_arguments: CloneArguments,
         out: Path,
     ) -> None:
         self.model, self.env, self.teacher = model, env, teacher
-        self.arguments, self.told, self.out = arguments, told, out
+        self.arguments, self.clone_arguments, self.out = arguments, clone_arguments, out
         done = getattr(model, "clone_rounds", 0)
         self.rows = read_rounds(out / ROUNDS)[:done] if done else []
-        unfinished = 0 < done < told.rounds
+        unfinished = 0 < done < clone_arguments.rounds
         self.examples = Examples.load(out / EXAMPLES, done) if unfinished else Examples()
         self.began = time.perf_counter() - (self.rows[-1].seconds if self.rows else 0.0)
 
     def go(self, progress: bool) -> None:
-        """Do the rounds that are left."""
+        """Play and learn the remaining rounds."""
         columns = (TextColumn("cloning"), BarColumn(), TextColumn("{task.fields[seen]}"))
         terminal = Console(stderr=True)
         with Progress(
             *columns, TimeRemainingColumn(), console=terminal, disable=not progress
         ) as bar:
-            total = self.told.rounds * (1 + self.told.updates)
+            total = self.clone_arguments.rounds * (1 + self.clone_arguments.updates)
             task = bar.add_task("", total=total, seen="")
-            bar.advance(task, len(self.rows) * (1 + self.told.updates))
-            while len(self.rows) < self.told.rounds:
+            bar.advance(task, len(self.rows) * (1 + self.clone_arguments.updates))
+            while len(self.rows) < self.clone_arguments.rounds:
                 number = len(self.rows)
                 agreement, mean_reward = self._play(number)
                 seen = f"round {number + 1}, agreement {agreement:.3f}, reward {mean_reward:.4f}"
@@ -231,9 +233,9 @@ class _Cloning:
         return int(entropy.generate_state(1)[0] >> 1)
 
     def _play(self, number: int) -> tuple[float, float]:
-        """Play an episode in all lanes; returns the agreement and the mean reward."""
-        env, every = self.env, self.told.every
-        student_plays = self.told.own_states and number > 0
+        """Play an episode in all lanes; return the agreement and the mean reward."""
+        env, every = self.env, self.clone_arguments.every
+        student_plays = self.clone_arguments.own_states and number > 0
         env.seed(self._seed(number, 0))
         pin(env, self.arguments)
         observations: Any = env.reset()
@@ -257,35 +259,35 @@ class _Cloning:
             rewards.append(reward)
             if done.any():
                 break
-        paid = np.array(rewards)
-        worth = returns(paid, self.arguments.gamma)[when]
-        self.examples.add(np.concatenate(seen), np.concatenate(labels), worth.reshape(-1))
-        return float(np.mean(agreed)), float(paid.mean())
+        by_step = np.array(rewards)
+        targets = returns(by_step, self.arguments.gamma)[when]
+        self.examples.add(np.concatenate(seen), np.concatenate(labels), targets.reshape(-1))
+        return float(np.mean(agreed)), float(by_step.mean())
 
     def _learn(self, number: int, tick: Callable[[], None]) -> float:
-        """Learn from all that was seen; returns the loss at the end."""
+        """Learn from all examples so far; return the loss at the end."""
         rng, policy = np.random.default_rng(self._seed(number, 1)), self.model.policy
         policy.set_training_mode(True)
-        updates, losses = self.told.updates, []
+        updates, losses = self.clone_arguments.updates, []
         for update in range(updates):
-            done = (number * updates + update) / (self.told.rounds * updates)
+            done = (number * updates + update) / (self.clone_arguments.rounds * updates)
             rate = self.arguments.learning_rate * (1.0 - (1.0 - LAST_RATE) * done)
             for group in policy.optimizer.param_groups:
                 group["lr"] = rate
-            losses.append(self._update(*self.examples.draw(rng, self.told.minibatch)))
+            losses.append(self._update(*self.examples.draw(rng, self.clone_arguments.minibatch)))
             tick()
         policy.set_training_mode(False)
         return float(np.mean(losses[-max(1, updates // 10) :]))
 
     def _update(
-        self, observations: torch.Tensor, actions: torch.Tensor, worth: torch.Tensor
+        self, observations: torch.Tensor, actions: torch.Tensor, targets: torch.Tensor
     ) -> float:
-        """Take one step of the optimiser; returns the actor's loss."""
+        """Take one step of the optimiser; return the actor's loss."""
         policy = self.model.policy
         values, log_prob, _ = policy.evaluate_actions(observations, actions)
         loss = cloned = -log_prob.mean()
-        if self.told.critic:
-            error = (values.flatten() - worth) * (1.0 - self.arguments.gamma)
+        if self.clone_arguments.critic:
+            error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
             loss = loss + VALUE_WEIGHT * error.square().mean()
         policy.optimizer.zero_grad()
         loss.backward()
@@ -294,8 +296,8 @@ class _Cloning:
         return float(cloned.detach())
 
     def _save(self) -> None:
-        """Write down all that was done; the examples first, so that the model never lacks them."""
-        over = len(self.rows) == self.told.rounds
+        """Save the run; the examples first, so that the model never lacks them."""
+        over = len(self.rows) == self.clone_arguments.rounds
         if not over:
             self.examples.save(self.out / EXAMPLES)
         lines = [",".join(Round._fields), *(",".join(map(repr, row)) for row in self.rows)]
@@ -307,9 +309,9 @@ class _Cloning:
 
 
 def returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float32]:
-    """Return the discounted sums of what followed each step, (steps, N).
+    """Return the discounted sums of rewards from each step on, (steps, N).
 
-    After the last step, rewards are taken to go on as in the last 1 / (1 - gamma) steps on average.
+    After the last step, the mean reward of the last 1 / (1 - gamma) steps is assumed.
 
     Args:
         rewards: (steps, N).

@@ -1,6 +1,8 @@
-"""Indices learned from reward alone: one small network per page, found by evolution strategies.
+"""Indices learned from reward alone: one small network per page, by evolution strategies.
 
 Nothing here needs torch.
+
+Public modules: arguments, stored, train.
 """
 
 from __future__ import annotations

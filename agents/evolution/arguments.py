@@ -1,4 +1,4 @@
-"""What an evolution of an index is told, and how it is written down."""
+"""Arguments of an evolution of an index, and their JSON form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from crawl_envs.types import Instance
 
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
-"""Tells the draw of an episode's bandwidth from others of its seed."""
+"""Random stream of an episode's bandwidth, apart from others of its seed."""
 FREE = ("generations",)
-"""Arguments in which a run that resumes may differ from the one it goes on with."""
+"""Arguments that may change when a run is resumed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,29 +30,29 @@ class EvolutionArguments:
     """
 
     instance: str = "noisy"
-    """One of :func:`crawl_envs.instances.names`; drawn anew for every episode."""
+    """One of :func:`crawl_envs.instances.names`; drawn again for every episode."""
     pinned: Mapping[str, Any] | None = None
-    """Arguments of :class:`crawl_envs.Instance`, to evolve on that one instance instead; it decides
+    """Arguments of :class:`crawl_envs.Instance`, to evolve on that one instance instead; it sets
     the number of pages and the bandwidth."""
     num_pages: int = 50
     """Pages of an instance, >= 1."""
     bandwidth: float = 50.0
     """Crawls per unit of time, > 0."""
     bandwidth_spread: float = 1.0
-    """Every episode has a bandwidth of its own, log-uniform from ``bandwidth`` over this factor to
-    ``bandwidth`` times it, >= 1; 1 leaves it as it is."""
+    """Each episode's bandwidth is log-uniform from ``bandwidth`` over this factor to ``bandwidth``
+    times it, >= 1; 1 means always ``bandwidth``."""
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
     reveal: str = "parameters"
-    """What is told, as for ``CrawlNCIS-v0``; all but base ``BeliefNCIS`` need ``parameters``."""
+    """As for ``CrawlNCIS-v0``; all bases but ``BeliefNCIS`` need ``parameters``."""
     day: float | None = None
-    """Length of a day whose hours base ``BeliefNCIS`` may tell apart, in units of time, > 0."""
+    """Length of a day, in units of time, > 0, for the inputs of hours of base ``BeliefNCIS``."""
     base: str = "none"
-    """``none``, or what to learn a factor in [1/3, 3] on: the crawl value of ``GreedyNCIS`` or of
-    ``BeliefNCIS``."""
+    """``none``, or the policy whose crawl value gets a learned factor in [1/3, 3]: ``GreedyNCIS``
+    or ``BeliefNCIS``."""
     inputs: Sequence[str] = ()
-    """What the network of base ``BeliefNCIS`` sees, of :data:`agents.evolution.belief.inputs.INPUTS` and
-    in that order; empty stands for all."""
+    """Inputs of the network of base ``BeliefNCIS``, among
+    :data:`agents.evolution.belief.inputs.INPUTS` and in that order; empty means all."""
     hidden: int = 12
     """Hidden units, >= 1."""
     generations: int = 500
@@ -60,21 +60,20 @@ class EvolutionArguments:
     pairs: int = 16
     """Pairs of opposite candidates in a generation, >= 1."""
     episodes: int = 8
-    """Episodes that every candidate of a generation plays, the same for all, >= 1."""
+    """Episodes of each candidate of a generation, the same for all, >= 1."""
     sigma: float = 0.1
     """Standard deviation of a candidate's weights around the centre, > 0."""
     learning_rate: float = 0.04
     """Step size of Adam at the start, > 0."""
     slowing: int = 200
-    """Generations after which the step size is half as large, and after twice as many a third,
-    >= 1."""
+    """Generations after which the step size is a half, and after twice as many a third, >= 1."""
     validation_every: int = 25
-    """Generations between validations of the averaged centre, the best of which is kept, >= 1;
-    their number is to be a multiple of it."""
+    """Generations between validations of the averaged centre, >= 1, and a divisor of
+    ``generations``; the best centre is kept."""
     validation_episodes: int = 32
-    """Episodes of a validation, the same each time and none of those of the search, >= 1."""
+    """Episodes of a validation, always the same and none of the search, >= 1."""
     seed: int = 0
-    """Decides the first weights, the candidates and the episodes; in [0, 2**16)."""
+    """Seed of the initial weights, the candidates and the episodes; in [0, 2**16)."""
 
     def __post_init__(self) -> None:
         if self.pinned is not None:
@@ -99,7 +98,7 @@ class EvolutionArguments:
             raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
         if self.base not in BASES:
             raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
-        self._check_told()
+        self._check_reveal()
         if self.generations % self.validation_every:
             raise ValueError(
                 f"generations must be a multiple of validation_every, {self.validation_every}, "
@@ -109,12 +108,12 @@ class EvolutionArguments:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
 
-    def _check_told(self) -> None:
-        """Raise ValueError where the base cannot do with what is told, or makes nothing of it."""
-        told = REVEALS if self.base == BELIEF else REVEALS[:1]
-        if self.reveal not in told:
+    def _check_reveal(self) -> None:
+        """Raise ValueError where the base lacks or ignores ``reveal``, ``inputs`` or ``day``."""
+        allowed = REVEALS if self.base == BELIEF else REVEALS[:1]
+        if self.reveal not in allowed:
             raise ValueError(
-                f"reveal must be one of {', '.join(told)} with base {self.base}, "
+                f"reveal must be one of {', '.join(allowed)} with base {self.base}, "
                 f"got {self.reveal!r}"
             )
         object.__setattr__(self, "inputs", tuple(self.inputs))
@@ -129,11 +128,11 @@ class EvolutionArguments:
             object.__setattr__(self, "day", float(self.day))
 
     def slots_of(self, bandwidth: float) -> int:
-        """Crawls in an episode of a bandwidth."""
+        """Return the number of crawls in an episode with a bandwidth."""
         return int(self.horizon * bandwidth * (1.0 + 1e-12))
 
     def bandwidth_of(self, seed: int) -> float:
-        """The bandwidth of an episode."""
+        """Return the bandwidth of an episode."""
         if self.bandwidth_spread == 1.0:
             return self.bandwidth
         way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
@@ -163,15 +162,15 @@ class EvolutionArguments:
         )
 
     def environment(self) -> dict[str, Any]:
-        """Return the arguments of ``CrawlNCIS-v0`` in which an instance that is drawn is played."""
+        """Return the arguments of ``CrawlNCIS-v0`` for the episodes."""
         sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
         return {**sizes, "horizon": self.horizon, "reveal": self.reveal}
 
     def to_json(self) -> str:
-        """Return the arguments as JSON; those of a belief are left out of other bases."""
-        return json.dumps(self.told(), indent=2) + "\n"
+        """Return the arguments as JSON; other bases omit those of ``BeliefNCIS``."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the arguments by name, as plain values."""
         values = asdict(self)
         if self.base != BELIEF:
@@ -192,7 +191,7 @@ class EvolutionArguments:
         return cls(**values)
 
     def check_resumes(self, earlier: EvolutionArguments) -> None:
-        """Raise ValueError unless a run with these arguments may go on with an earlier one."""
+        """Raise ValueError unless a run with these arguments may resume an earlier one."""
         mine, theirs = asdict(self), asdict(earlier)
         for name, value in theirs.items():
             if name not in FREE and mine[name] != value:

@@ -1,4 +1,4 @@
-"""How fresh candidates keep pages, on events that all of them meet alike."""
+"""Fitness of candidates: freshness of pages, on the same events for all."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.compiled_policies import CompilablePolicy
 
 ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
-"""Policies that the learned index is set beside."""
+"""Policies that the learned index is compared with."""
 
 Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
 
 
-def rivals_of(base: str) -> tuple[str, ...]:
-    """The analytic policies that an index with a base is set beside; the best is its reference."""
+def baselines_of(base: str) -> tuple[str, ...]:
+    """Return the analytic policies to compare with, by base; the best is the reference."""
     return (BELIEF,) if base == BELIEF else ANALYTIC
 
 
 def candidate_policy(candidate: Candidate) -> CompilablePolicy:
-    """The policy of a candidate, unbound."""
+    """Return the policy of a candidate, unbound."""
     policy: Any
     if isinstance(candidate, str):
         policy = policies.make(candidate, features=FEATURES)
@@ -48,9 +48,9 @@ def candidate_policy(candidate: Candidate) -> CompilablePolicy:
 def play_all(
     arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
-    """The freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
+    """Return the freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
     if arguments.base == BELIEF:
-        return _play_believers(arguments, candidates, seed)
+        return _play_beliefs(arguments, candidates, seed)
     instance = arguments.draw(seed)
     slots = arguments.slots_of(instance.bandwidth)
     episode = Episode(instance, arguments.horizon, seed, requests=False)
@@ -64,10 +64,10 @@ def play_all(
     return np.array(fresh)
 
 
-def _play_believers(
+def _play_beliefs(
     arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
-    """The freshness of candidates that act in an environment, and are told what it reveals."""
+    """Return the freshness of candidates bound to an environment, (n,)."""
     import gymnasium
 
     env = gymnasium.make("CrawlNCIS-v0", **arguments.environment())
@@ -76,16 +76,16 @@ def _play_believers(
     episode = Episode(core.instance, arguments.horizon, seed, requests=False)
     fresh = []
     for candidate in candidates:
-        policy = believer(candidate, env)
+        policy = belief_policy(candidate, env)
         form = policy.compile(core.problem, core.num_slots(), core.rng())
         fresh.append(play_form(episode, form, core.num_slots()).freshness)
     env.close()
     return np.array(fresh)
 
 
-def believer(candidate: Candidate, env: Any) -> CompilablePolicy:
-    """The policy of a candidate of base ``BeliefNCIS``, or an analytic one, in an environment."""
-    from agents.evolution.belief.policy import CorrectedBelief
+def belief_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
+    """Return the policy of a candidate of base ``BeliefNCIS``, or an analytic one, bound."""
+    from agents.evolution.corrected_belief import CorrectedBelief
 
     if isinstance(candidate, str):
         policy: Any = policies.make(candidate, env)
@@ -94,39 +94,39 @@ def believer(candidate: Candidate, env: Any) -> CompilablePolicy:
     return CorrectedBelief(env, index=candidate)
 
 
-class Contest:
-    """Plays candidates against each other, in this process or in several.
+class Evaluator:
+    """Plays candidates on the same episodes, in this process or in several.
 
     Args:
-        arguments: which episodes.
-        pool: the workers; None plays here.
+        arguments: of the episodes.
+        pool: the workers; None plays in this process.
     """
 
     def __init__(self, arguments: EvolutionArguments, pool: ProcessPoolExecutor | None) -> None:
         self.arguments, self._pool = arguments, pool
 
     def __call__(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> FloatArray:
-        """The freshness of every candidate in every episode, (episodes, n)."""
+        """Return the freshness of every candidate in every episode, (episodes, n)."""
         play = partial(play_all, self.arguments, candidates)
         return np.array(list((self._pool.map if self._pool else map)(play, seeds)))
 
 
 @contextmanager
-def contest(arguments: EvolutionArguments, workers: int) -> Iterator[Contest]:
-    """A contest with so many processes, which end with the block; 1 is this one alone."""
+def evaluator(arguments: EvolutionArguments, workers: int) -> Iterator[Evaluator]:
+    """Yield an evaluator with worker processes, which end with the block; 1 uses none."""
     if workers == 1:
-        yield Contest(arguments, None)
+        yield Evaluator(arguments, None)
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
     try:
-        yield Contest(arguments, pool)
+        yield Evaluator(arguments, pool)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _end_with_parent() -> None:
-    """Make this worker end when its parent is gone, even if killed, and not by an interrupt."""
+    """Let this worker end with its parent, even if that is killed, and ignore interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
 

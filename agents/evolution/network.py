@@ -2,8 +2,8 @@
 
 score = skip . x + sum_j outer_j sat(bias_j + inner_j . x), with sat(z) = z / (1 + |z|).
 
-The weights that lie on the way of a rising input are positive by construction, so that the score
-does not decrease in it: its row of ``skip``, its column of ``inner``, and all of ``outer``.
+The score does not decrease in a rising input, since the weights between them are positive by
+construction: its row of ``skip``, its column of ``inner``, and all of ``outer``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.compiling import compiled
 
 BEND = 0.1
-"""Where positive weights leave the straight line; see :func:`positive`."""
+"""Scale below which :func:`positive` bends."""
 BLOCK = 128
-"""Pages that are scored together, so that what they need stays near the processor."""
+"""Pages that are scored together, so that their inputs stay in the cache."""
 
 
 class Weights(NamedTuple):
-    """The weights of a network of K inputs and H hidden units, as it uses them (float64).
+    """The weights of a network of K inputs and H hidden units, after constraints (float64).
 
     ``inner`` (H, K), ``bias`` (H,), ``outer`` (H,), ``skip`` (K,).
     """
@@ -41,15 +41,15 @@ def positive(free: FloatArray) -> FloatArray:
 
 
 def number_of_weights(num_inputs: int, hidden: int) -> int:
-    """How many weights a network of K inputs and H hidden units has: H (K + 2) + K."""
+    """Return the number of weights of K inputs and H hidden units: H (K + 2) + K."""
     return hidden * (num_inputs + 2) + num_inputs
 
 
 def hidden_units(num_weights: int, num_inputs: int) -> int:
-    """How many hidden units so many weights make.
+    """Return the number of hidden units of a network of ``num_weights`` weights.
 
     Raises:
-        ValueError: no network of so many inputs has so many weights.
+        ValueError: no network of ``num_inputs`` inputs has that number of weights.
     """
     hidden, rest = divmod(num_weights - num_inputs, num_inputs + 2)
     if hidden < 1 or rest:
@@ -61,15 +61,15 @@ def hidden_units(num_weights: int, num_inputs: int) -> int:
 
 
 def network_of(free: FloatArray, rising: Sequence[bool] | BoolArray) -> Weights:
-    """Return the weights that free numbers stand for.
+    """Return the weights from free numbers.
 
     Args:
         free: any numbers, (H (K + 2) + K,): inner, bias, outer and skip in turn.
-        rising: in which inputs the score must not decrease, (K,); where none is, all weights are
-            the free numbers themselves.
+        rising: inputs in which the score must not decrease, (K,) bool; without any, the weights
+            are the free numbers themselves.
 
     Raises:
-        ValueError: no network has so many weights.
+        ValueError: no network has that number of weights.
     """
     up = np.asarray(rising, np.bool_)
     hidden = hidden_units(free.size, up.size)
@@ -88,7 +88,7 @@ def network_of(free: FloatArray, rising: Sequence[bool] | BoolArray) -> Weights:
 def forward(weights: Weights, features: NDArray[np.float64], out: FloatArray) -> None:
     """Score pages: ``features`` (K, m) float64, ``out`` (m,) receives the scores.
 
-    The loops run over pages innermost, so that the processor scores several at once.
+    The loops run over pages innermost, so that they are vectorised.
     """
     inner, bias, outer, skip = weights
     num_inputs, num_pages = features.shape

@@ -13,18 +13,18 @@ from policies.base.index import SignalPolicy
 from policies.ncis.greedy import SIGNAL_MODEL
 
 if TYPE_CHECKING:
-    from agents.evolution.belief.policy import CorrectedBelief
+    from agents.evolution.corrected_belief import CorrectedBelief
 
 
 class LearnedIndex(SignalPolicy):
     """Crawls the page of the largest index, which a small network computes page by page.
 
-    The same network serves any number of pages. Of several sources of signals it takes the sums,
-    as for one source. It knows pages by what it is told of them, so it needs their parameters.
+    The same network serves any number of pages. Several sources of signals are pooled into one.
+    The parameters of pages are its inputs, so the environment must reveal them.
 
     Args:
         env: a crawl environment, or None with ``features``.
-        index: the weights, and what they correct.
+        index: the weights, and the base that they correct.
         cycle: the time T = m / R in which every page could be crawled once, > 0; None takes the
             problem's, at its first bandwidth, or without an environment that of training.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
@@ -76,14 +76,14 @@ def load_index(
             of ``CrawlNCIS-v0`` unless ``binding`` says otherwise. An index of base ``BeliefNCIS``
             needs one.
         **binding: as for :class:`LearnedIndex`, or for
-            :class:`agents.evolution.belief.policy.CorrectedBelief`.
+            :class:`agents.evolution.corrected_belief.CorrectedBelief`.
 
     Raises:
         ValueError: there is no index, its file is damaged or foreign, or it does not fit ``env``.
     """
     index = read_index(folder)
     if index.base == BELIEF:
-        from agents.evolution.belief.policy import CorrectedBelief
+        from agents.evolution.corrected_belief import CorrectedBelief
 
         return CorrectedBelief(env, index=index, **binding)
     if env is None:

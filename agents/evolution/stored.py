@@ -1,4 +1,4 @@
-"""Learned indices as files: ``index.json``, plain text that runs no code when it is read."""
+"""Learned indices as files: ``index.json``, plain text; reading it runs no code."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ INDEX = "index.json"
 FORMAT = "crawl-envs index 1"
 BELIEF = "BeliefNCIS"
 BASES = ("none", "GreedyNCIS", BELIEF)
-"""What an index can be a correction of: nothing, or a policy's crawl value."""
+"""Bases of an index: nothing, or the crawl value of a policy, which it corrects."""
 LARGEST = 1e6
-"""Largest size of a weight; those of networks that were trained are about 1."""
+"""Largest absolute weight; trained networks have weights of about 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredIndex:
-    """A learned index: the free numbers of its network, and how it came about.
+    """A learned index: the free numbers of its network, and its training.
 
     Attributes:
-        free: the weights, of a size up to LARGEST: numbers that
-            :func:`agents.evolution.index.inputs.weights_of` makes weights of, or, of base ``BeliefNCIS``,
-            those of the network itself.
+        free: numbers up to LARGEST in size: the weights themselves with base ``BeliefNCIS``, else
+            the argument of :func:`agents.evolution.index.inputs.weights_of`.
         base: one of BASES.
-        cycle: the time T = m / R of the pages that it was trained on, > 0.
+        cycle: the time T = m / R in training, > 0.
         made: how it was trained, plain values as JSON has them.
-        day: of base ``BeliefNCIS``, the length of a day whose hours may matter, > 0; None is for
-            pages that know no hours.
-        inputs: what the network is told of a page: of base ``BeliefNCIS`` some of
-            :data:`agents.evolution.belief.inputs.INPUTS`, in that order; empty takes all of the base's.
+        day: with base ``BeliefNCIS``, the length of a day, > 0, for the inputs of hours; None for
+            none.
+        inputs: the network's inputs: with base ``BeliefNCIS`` some of
+            :data:`agents.evolution.belief.inputs.INPUTS`, in that order; empty means all.
 
     Raises:
-        ValueError: a value outside its range, or numbers that make no index.
+        ValueError: a value outside its range, or a number of weights that fits no index.
     """
 
     free: FloatArray
@@ -79,7 +78,7 @@ class StoredIndex:
 
     @property
     def weights(self) -> IndexWeights:
-        """The weights, as they are used, of a base other than ``BeliefNCIS``."""
+        """The weights after constraints; for bases other than ``BeliefNCIS``."""
         return weights_of(self.free)
 
     def to_json(self) -> str:
@@ -97,7 +96,7 @@ class StoredIndex:
 
 
 def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
-    """The inputs of the network of an index with a base; all where none are named.
+    """Return the inputs of the network of an index with a base; all where none are named.
 
     Raises:
         ValueError: the base has no such inputs, or has them in another order.
@@ -116,7 +115,7 @@ def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def save_index(folder: str | Path, index: StoredIndex) -> None:
-    """Write an index into a folder, made if need be; a file that is there is replaced at once.
+    """Write an index into a folder, made if need be; an existing file is replaced atomically.
 
     Raises:
         OSError: it cannot be written.
@@ -152,7 +151,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Return the values by name in a JSON file.
 
     Raises:
-        ValueError: there is no such file, or it holds something else.
+        ValueError: there is no such file, or it is not a JSON object.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -168,7 +167,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def replace(path: Path, text: str) -> None:
-    """Replace a file at once: it holds the old text or the new, never a part."""
+    """Replace a file atomically: it has the old text or the new, never a part."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)

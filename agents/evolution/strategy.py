@@ -13,20 +13,20 @@ import numpy as np
 from crawl_envs.types import FloatArray
 
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.99
-"""How slowly Adam forgets gradients, and their squares."""
+"""Decay of Adam's averages of gradients, and of their squares."""
 AVERAGING = 0.95
-"""How slowly the average of the centres forgets."""
+"""Decay of the average of the centres."""
 
 
 class Centre(NamedTuple):
-    """Where a search stands: arrays of one number per weight.
+    """State of a search: arrays of one number per weight.
 
     Attributes:
-        free: the centre that candidates scatter around.
-        average: the average of the centres so far, the recent ones most.
+        free: the centre of the candidates.
+        average: the moving average of the centres so far.
         gradient: Adam's average of gradients.
         square: Adam's average of their squares.
-        generation: steps made.
+        generation: number of steps so far.
     """
 
     free: FloatArray
@@ -37,24 +37,24 @@ class Centre(NamedTuple):
 
 
 def start_at(free: FloatArray) -> Centre:
-    """A search that has made no step."""
+    """Return a search before its first step."""
     return Centre(free, free, np.zeros(free.size), np.zeros(free.size), 0)
 
 
 def noise_of(centre: Centre, pairs: int, seed: int) -> FloatArray:
-    """The directions of a generation's candidates, (pairs, n), standard normal."""
+    """Return the directions of a generation's candidates, (pairs, n), standard normal."""
     return np.random.default_rng([seed, 0, centre.generation]).standard_normal(
         (pairs, centre.free.size)
     )
 
 
 def candidates_of(centre: Centre, noise: FloatArray, sigma: float) -> FloatArray:
-    """The candidates, (2 pairs, n): those along the noise, then those against it."""
+    """Return the candidates, (2 pairs, n): those along the noise, then those against it."""
     return np.concatenate([centre.free + sigma * noise, centre.free - sigma * noise])
 
 
 def ranks_of(fitness: FloatArray) -> FloatArray:
-    """Ranks from -1/2 for the worst to 1/2 for the best; equals share the mean of theirs, (n,)."""
+    """Return ranks from -1/2 for the worst to 1/2 for the best, ties averaged, (n,)."""
     _, place, number = np.unique(fitness, return_inverse=True, return_counts=True)
     last = np.cumsum(number)
     middle = last - 0.5 * (number + 1.0)
@@ -64,12 +64,12 @@ def ranks_of(fitness: FloatArray) -> FloatArray:
 def stepped(
     centre: Centre, noise: FloatArray, fitness: FloatArray, sigma: float, learning_rate: float
 ) -> Centre:
-    """The centre after a step towards the fitter candidates.
+    """Return the centre after a step towards the fitter candidates.
 
     Args:
-        centre: where the search stands.
-        noise: of the candidates, (pairs, n).
-        fitness: theirs, (2 pairs,), in the order of :func:`candidates_of`.
+        centre: the state of the search.
+        noise: directions of the candidates, (pairs, n).
+        fitness: of the candidates, (2 pairs,), in the order of :func:`candidates_of`.
         sigma: the candidates' standard deviation.
         learning_rate: Adam's step size.
     """

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents.evolution import stored
 from agents.evolution.arguments import EvolutionArguments
-from agents.evolution.fitness import Candidate, Contest, contest, rivals_of
+from agents.evolution.fitness import Candidate, Evaluator, baselines_of, evaluator
 from agents.evolution.index.inputs import initial_weights
 from agents.evolution.stored import BELIEF, StoredIndex, read_index, read_object, save_index
 from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
@@ -33,10 +33,10 @@ TRAINING_SEEDS, VALIDATION_SEEDS = 2**40, 2**41
 
 
 class CurveRow(NamedTuple):
-    """A validation: generations so far, and what was measured on its episodes.
+    """A validation: generations so far, and its measurements.
 
     ``freshness`` of the averaged centre, ``reference`` that of the best analytic policy, both
-    means over the episodes; ``seconds`` of wall time so far, those of earlier runs included.
+    means over the episodes; ``seconds`` of wall time so far, including earlier runs.
     """
 
     generation: int
@@ -47,7 +47,7 @@ class CurveRow(NamedTuple):
 
 @dataclass
 class Run:
-    """What a run has found so far."""
+    """State of a run."""
 
     centre: Centre
     best: FloatArray
@@ -56,14 +56,14 @@ class Run:
 
 
 def training_seeds(arguments: EvolutionArguments, generation: int) -> list[int]:
-    """The seeds of a generation's episodes."""
+    """Return the seeds of a generation's episodes."""
     state = np.random.SeedSequence([arguments.seed, 1, generation])
     drawn = state.generate_state(arguments.episodes, np.uint64)
     return [TRAINING_SEEDS + int(each) % TRAINING_SEEDS for each in drawn]
 
 
 def validation_seeds(arguments: EvolutionArguments) -> list[int]:
-    """The seeds of the episodes of validations."""
+    """Return the seeds of the episodes of validations."""
     first = VALIDATION_SEEDS + (arguments.seed << 20)
     return list(range(first, first + arguments.validation_episodes))
 
@@ -78,18 +78,18 @@ def evolve(
 ) -> StoredIndex:
     """Evolve an index from reward alone, and write it to a folder.
 
-    Candidates scatter around the centre of the search, and all candidates of a generation play the
-    same episodes, new ones in every generation; what counts is the freshness that they reach. The
-    folder gets ``index.json``, the averaged centre that was best on the validation episodes;
-    ``config.json``, the arguments; ``curve.csv``, the validations; and ``state.json``, from which
-    a run goes on as if it had never been stopped. The same arguments give the same index,
-    whatever the number of workers. Tests should use seeds below 2**40, which no run plays.
+    All candidates of a generation play the same episodes, new ones in every generation; their
+    fitness is the freshness. The folder gets ``index.json``, the averaged centre that was best on
+    the validation episodes; ``config.json``, the arguments; ``curve.csv``, the validations; and
+    ``state.json``, from which a run can be resumed without a difference in results. The same
+    arguments give the same index with any number of workers. Tests should use seeds below 2**40,
+    which no run plays.
 
     Args:
-        arguments: what to evolve, on what and for how long.
+        arguments: of the evolution.
         out: the folder, made if need be.
-        resume: go on with the run in ``out``, if there is one.
-        workers: processes that play, >= 1.
+        resume: resume the run in ``out``, if there is one.
+        workers: number of processes, >= 1.
         progress: show a progress bar on standard error.
 
     Returns:
@@ -103,13 +103,13 @@ def evolve(
     if type(workers) is not int or workers < 1:
         raise ValueError(f"workers must be an integer >= 1, got {workers!r}")
     out = Path(out)
-    going_on = (out / STATE).exists()
-    if (going_on or (out / stored.INDEX).exists()) and not resume:
+    resuming = (out / STATE).exists()
+    if (resuming or (out / stored.INDEX).exists()) and not resume:
         raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
-    run = read_state(out / STATE, arguments) if going_on else None
+    run = read_state(out / STATE, arguments) if resuming else None
     out.mkdir(parents=True, exist_ok=True)
     stored.replace(out / CONFIG, arguments.to_json())
-    with contest(arguments, workers) as play:
+    with evaluator(arguments, workers) as play:
         if run is None:
             run = _begin(arguments, play)
         elif run.best_freshness > -math.inf:
@@ -121,33 +121,33 @@ def evolve(
 
 
 def index_of(arguments: EvolutionArguments, free: FloatArray) -> StoredIndex:
-    """An index of such weights, with what it was made by."""
+    """Return an index of the given weights, with the arguments of its run."""
     made = json.loads(arguments.to_json())
     seen = tuple(arguments.inputs)
     return StoredIndex(free, arguments.base, arguments.cycle, made, arguments.day, seen)
 
 
 def first_weights(arguments: EvolutionArguments) -> FloatArray:
-    """The weights that a run starts from."""
+    """Return the initial weights of a run."""
     rng = np.random.default_rng([arguments.seed, 2])
     if arguments.base == BELIEF:
-        from agents.evolution.belief.policy import initial_correction
+        from agents.evolution.corrected_belief import initial_correction
 
         inputs = stored.chosen_inputs(arguments.base, arguments.inputs)
         return initial_correction(arguments.hidden, len(inputs), rng)
     return initial_weights(arguments.hidden, rng, correction=arguments.base != "none")
 
 
-def _begin(arguments: EvolutionArguments, play: Contest) -> Run:
-    """The start of a run, with the analytic policy to compare with."""
-    rivals = rivals_of(arguments.base)
+def _begin(arguments: EvolutionArguments, play: Evaluator) -> Run:
+    """Return the initial state of a run, with the best analytic policy as the reference."""
+    rivals = baselines_of(arguments.base)
     fresh = play(rivals, validation_seeds(arguments)).mean(axis=0)
     free = first_weights(arguments)
     return Run(start_at(free), free, -math.inf, rivals[int(np.argmax(fresh))])
 
 
-def _search(run: Run, play: Contest, out: Path, begun: float, progress: bool) -> None:
-    """Step up to the last generation, saving on the way; ``begun`` is when time started."""
+def _search(run: Run, play: Evaluator, out: Path, started: float, progress: bool) -> None:
+    """Step up to the last generation, saving on the way; ``started`` is the time of the start."""
     arguments = play.arguments
     bar = Progress(
         TextColumn("{task.description}"),
@@ -165,7 +165,7 @@ def _search(run: Run, play: Contest, out: Path, begun: float, progress: bool) ->
             run.centre, gap = generation_of(run, play)
             validated = run.centre.generation % arguments.validation_every == 0
             if validated:
-                row = _validate(run, play, time.perf_counter() - begun)
+                row = _validate(run, play, time.perf_counter() - started)
                 with (out / CURVE).open("a", encoding="utf-8") as file:
                     file.write(_csv([row]))
                 save_index(out, index_of(arguments, run.best))
@@ -174,7 +174,7 @@ def _search(run: Run, play: Contest, out: Path, begun: float, progress: bool) ->
             bar.update(task, advance=1, gap=f"{gap:+.4f} against {run.reference}")
 
 
-def generation_of(run: Run, play: Contest) -> tuple[Centre, float]:
+def generation_of(run: Run, play: Evaluator) -> tuple[Centre, float]:
     """Play a generation.
 
     Returns:
@@ -192,8 +192,8 @@ def generation_of(run: Run, play: Contest) -> tuple[Centre, float]:
     return stepped(centre, noise, fresh[:-1], arguments.sigma, step_size), gap
 
 
-def _validate(run: Run, play: Contest, seconds: float) -> CurveRow:
-    """Play the averaged centre, and keep it if it is the best so far."""
+def _validate(run: Run, play: Evaluator, seconds: float) -> CurveRow:
+    """Play the averaged centre, and keep it where it is the best so far."""
     average = run.centre.average
     rivals: list[Candidate] = [index_of(play.arguments, average), run.reference]
     mine, theirs = play(rivals, validation_seeds(play.arguments)).mean(axis=0)
@@ -203,7 +203,7 @@ def _validate(run: Run, play: Contest, seconds: float) -> CurveRow:
 
 
 def save_state(path: Path, arguments: EvolutionArguments, run: Run) -> None:
-    """Write where a run stands; equal runs have equal files."""
+    """Write the state of a run; equal runs have equal files."""
     values = {
         "format": STATE_FORMAT,
         "arguments": json.loads(arguments.to_json()),
@@ -220,7 +220,7 @@ ARRAYS = ("free", "average", "gradient", "square")
 
 
 def read_state(path: Path, arguments: EvolutionArguments) -> Run:
-    """Return where a run stands.
+    """Return the state of a run.
 
     Raises:
         ValueError: the file is damaged or foreign, or the run has other arguments.
@@ -235,7 +235,7 @@ def read_state(path: Path, arguments: EvolutionArguments) -> Run:
         freshness = -math.inf if best is None else float(best)
         generation = int(values["generation"])
         reference = str(values["reference"])
-        rivals = rivals_of(earlier.base)
+        rivals = baselines_of(earlier.base)
         if reference not in rivals:
             raise ValueError(f"reference must be one of {', '.join(rivals)}, got {reference!r}")
     except (KeyError, TypeError, ValueError) as error:
@@ -246,7 +246,7 @@ def read_state(path: Path, arguments: EvolutionArguments) -> Run:
 
 
 def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:
-    """An array of one number per weight."""
+    """Return an array of one number per weight."""
     array = np.array(values, np.float64)
     if array.shape != first_weights(arguments).shape:
         raise ValueError(f"there must be one number per weight, got shape {array.shape}")
@@ -254,10 +254,10 @@ def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:
 
 
 def read_curve(path: Path) -> list[CurveRow]:
-    """Return the validations of a run; none where there is no file.
+    """Return the validations of a run; none without a file.
 
     Raises:
-        ValueError: the file is something else.
+        ValueError: the file is not a curve.
     """
     if not path.exists():
         return []
@@ -272,7 +272,7 @@ def read_curve(path: Path) -> list[CurveRow]:
 
 
 def _cut_curve(path: Path, generation: int) -> list[CurveRow]:
-    """Keep the rows up to a generation, those that a run goes on from, and return them."""
+    """Drop the rows after a generation, from which a run resumes; return the others."""
     rows = read_curve(path) if generation else []
     kept = [row for row in rows if row.generation <= generation]
     stored.replace(path, _csv([CurveRow._fields, *kept]))
@@ -280,7 +280,7 @@ def _cut_curve(path: Path, generation: int) -> list[CurveRow]:
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of a CSV file."""
+    """Return the text of a CSV file."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -15,15 +15,15 @@ from agents.networks.encoder import PageHeads
 from agents.networks.gumbel import GumbelTop
 
 SCORE_GAIN = 0.01
-"""Scale of the first scores, small so that all pages start out alike."""
+"""Scale of the initial scores, small so that all pages start with similar ones."""
 
 
 class PageCategorical(CategoricalDistribution):
     """Draws one page by its logit.
 
-    The same distribution as Stable-Baselines3's, with a few operations less per step: arguments
-    are not checked, and a page is drawn as the first to arrive of Poisson processes, at rates that
-    are the pages' probabilities.
+    The same distribution as Stable-Baselines3's, with fewer operations per step: arguments are not
+    checked, and a page is drawn as the first arrival of Poisson processes whose rates are the
+    pages' probabilities.
     """
 
     logs: Tensor
@@ -71,7 +71,7 @@ class PageScores:
         self.mlp_extractor = PageHeads(pages, self.features_extractor, masking)
 
     def _top(self) -> int | None:
-        """Return how many pages are drawn in order, None where actions are others."""
+        """Return the number of pages drawn in order, None for other actions."""
         return None
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -80,7 +80,7 @@ class PageScores:
         self.action_net = nn.Identity()
         if type(self.action_dist) is CategoricalDistribution:
             self.action_dist = PageCategorical(self.action_dist.action_dim)
-        parameters = self.parameters()  # type: ignore[attr-defined]  # likewise
+        parameters = self.parameters()  # type: ignore[attr-defined]  # as above
         self.optimizer = self.optimizer_class(
             parameters, lr=lr_schedule(1), **self.optimizer_kwargs
         )
@@ -97,7 +97,7 @@ class PageActorCritic(PageScores, ActorCriticPolicy):
         **kwargs: as for ``ActorCriticPolicy``.
 
     Raises:
-        ValueError: ``batch`` with actions that are no scores of pages, or outside [1, m].
+        ValueError: ``batch`` with actions other than scores of pages, or outside [1, m].
     """
 
     def __init__(self, *args: Any, batch: int | None = None, **kwargs: Any) -> None:

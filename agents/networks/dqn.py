@@ -10,9 +10,9 @@ from agents.networks.scaling import mean_over
 
 
 class PageValues(nn.Module):
-    """Action values of the pages, (N, m): the value of the whole, plus a score per page.
+    """Action values of the pages, (N, m): the value of the state, plus a score per page.
 
-    Pages that do not exist are worth 1 less than the least of all others, so none is chosen.
+    Pages that do not exist have the least value of all minus 1, so none is chosen.
     """
 
     def __init__(self, num_pages: int, encoder: PageEncoder) -> None:

@@ -16,12 +16,12 @@ NEVER = -1e9
 class PageEncoder(BaseFeaturesExtractor):
     """One small network for all pages: (N, m, F) to (N, m·C), a vector of C numbers per page.
 
-    A page's vector is computed from its scaled row and from the mean over all pages of what the
-    first layer makes of theirs. The mean, unlike a sum or a maximum, of pages drawn alike tends to
-    a limit as their number grows: so what is learned on few pages holds on many. (What matters of
-    the others is the worth of a crawl elsewhere, a function of how pages are distributed.)
+    A page's vector is computed from its scaled row and from the mean of the first layer's outputs
+    over all pages. Unlike a sum or a maximum, the mean over independent pages tends to a limit as
+    their number grows, so that a network trained on few pages acts well on many. (What matters of
+    the others is the value of a crawl elsewhere, a function of the distribution of pages.)
 
-    C is ``width``, and one more where pages can die: the last number says which exist, for
+    C is ``width``, and one more where pages can die: the last number says which pages exist, for
     :func:`page_vectors`.
     """
 
@@ -51,7 +51,7 @@ class PageEncoder(BaseFeaturesExtractor):
 def page_vectors(
     encoded: Tensor, num_pages: int, width: int, mortal: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the vectors of the pages, (N, m, width), and which exist, (N, m), None for all."""
+    """Return the vectors, (N, m, width), and which pages exist, (N, m), None for all."""
     vectors = encoded.reshape(encoded.shape[0], num_pages, width + mortal)
     return (vectors[..., :width], vectors[..., width]) if mortal else (vectors, None)
 
@@ -59,18 +59,18 @@ def page_vectors(
 class PageHeads(nn.Module):
     """From vectors per page, (N, m·C), to a score per page, (N, m), and to a value's input.
 
-    It stands where Stable-Baselines3 has its MlpExtractor. The scores are the actor's output
-    itself: logits of the pages (action ``page``, and the top pages of ``scores``), logits of their
-    bits (``refresh``), or means of what is drawn around them.
+    It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output itself: logits
+    of the pages (action ``page``, and the top pages of ``scores``), logits of their bits
+    (``refresh``), or means of normal distributions.
 
     Args:
         num_pages: m.
-        encoder: what makes the vectors.
+        encoder: the source of the vectors.
         masking: give pages that do not exist the score NEVER.
     """
 
     latent_dim_pi = 1
-    """The scores need no layer after them; a size of 1 keeps the one that is thrown away small."""
+    """The scores need no layer after them; size 1 keeps the discarded one small."""
 
     def __init__(self, num_pages: int, encoder: PageEncoder, masking: bool = True) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class PageHeads(nn.Module):
         self.pooled = nn.Sequential(nn.Linear(encoder.width, encoder.width), nn.ReLU())
 
     def by_page(self, encoded: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the vectors of the pages, (N, m, width), and which exist, None for all."""
+        """Return the vectors, (N, m, width), and which pages exist, None for all."""
         return page_vectors(encoded, self.num_pages, self.latent_dim_vf, self.mortal)
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,7 +94,7 @@ class PageHeads(nn.Module):
         return scores if alive is None or not self.masking else never(scores, alive)
 
     def forward_critic(self, encoded: Tensor) -> Tensor:
-        """Return what the value of the whole is computed from, (N, width)."""
+        """Return the input of the value of the state, (N, width)."""
         pooled: Tensor = self.pooled(mean_over(*self.by_page(encoded)))
         return pooled
 

@@ -1,4 +1,4 @@
-"""The page network of a model of Stable-Baselines3, taken out of it."""
+"""Extraction of the page network from a model of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Discrete
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
-from agents.networks import PageEncoder
+from agents.networks.encoder import PageEncoder
 from agents.networks.page_scorer import HEAD, LAYERS, PageScorer, ScorerTraits
 
 NEEDED = "network must be 'pages', without memory, to act on any number of pages"
@@ -36,7 +36,7 @@ def page_network(model: BaseAlgorithm) -> tuple[PageEncoder, nn.Module]:
 
 
 def _top(model: BaseAlgorithm) -> int | None:
-    """Return how many pages a model draws in order, None where it draws something else."""
+    """Return the number of pages that a model draws in order, None for other actions."""
     batch: int | None = getattr(model.policy, "batch", None)
     return batch
 
@@ -46,7 +46,7 @@ def extract_scorer(model: BaseAlgorithm, name: str, features: tuple[str, ...]) -
 
     Args:
         model: trained with the network ``pages``.
-        name: of the algorithm.
+        name: name of the algorithm.
         features: names of the observation's columns.
 
     Raises:

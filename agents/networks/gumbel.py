@@ -1,7 +1,7 @@
-"""The top pages, drawn: b of m without replacement, in order, as a distribution of actions.
+"""Samples of the top pages: b of m without replacement, in order, as actions.
 
 Adding a Gumbel number to each logit and taking the b largest draws b pages one after the other,
-each from the softmax over those that are left (Kool, van Hoof and Welling, "Stochastic Beams and
+each from the softmax over the remaining pages (Kool, van Hoof and Welling, "Stochastic Beams and
 Where to Find Them", 2019, section 3). The probability of the ordered sample is Plackett and Luce's,
 
     P(p_1, ..., p_b) = prod over k of exp(s_{p_k}) / (sum over pages not among p_1 .. p_{k-1}).
@@ -22,9 +22,9 @@ class GumbelTop(Distribution):
     """Draws the b pages to crawl by their logits, as actions of the form ``scores``.
 
     An action is (N, m): 1, 1 - 1/b, 1 - 2/b, ... for the pages in the order in which they were
-    drawn, -1 for all others; so the environment crawls just those, and the order, on which the
-    probability depends, can be read from the action. Pages of logit NEVER are drawn only where no
-    others are left, and then count nothing.
+    drawn, -1 for all others; the environment crawls exactly the drawn pages, and the action shows
+    the order, on which the probability depends. Pages of logit NEVER are drawn only where no others
+    are left, and then have no part in the probability.
 
     Args:
         num_pages: m.
@@ -43,7 +43,7 @@ class GumbelTop(Distribution):
         self._steps = 1.0 - torch.arange(batch) / batch
 
     def proba_distribution_net(self, *args: Any, **kwargs: Any) -> nn.Module:
-        """Return no more layers: the scores are the logits."""
+        """Return the identity: the scores are the logits."""
         return nn.Identity()
 
     def proba_distribution(self, action_logits: Tensor) -> GumbelTop:
@@ -52,12 +52,12 @@ class GumbelTop(Distribution):
         return self
 
     def _encoded(self, pages: Tensor) -> Tensor:
-        """Return the actions that stand for ordered pages, (N, b)."""
+        """Return the actions for ordered pages, (N, b)."""
         actions = torch.full_like(self.logits, -1.0)
         return actions.scatter_(1, pages, self._steps.to(actions).expand_as(pages))
 
     def sample(self) -> Tensor:
-        """Draw b pages of each lane; the actions, (N, m)."""
+        """Draw b pages in each lane; return the actions, (N, m)."""
         noise = -torch.log(torch.empty_like(self.logits).exponential_())
         return self._encoded(torch.topk(self.logits + noise, self.batch).indices)
 
@@ -73,13 +73,13 @@ class GumbelTop(Distribution):
         pages = torch.topk(actions, self.batch, dim=1).indices
         chosen = self.logits.gather(1, pages)
         rest = torch.logsumexp(self.logits.scatter(1, pages, NEVER), 1, keepdim=True)
-        # What was left before each draw, from the last draw to the first.
+        # Log-sum over the pages left before each draw.
         left = torch.logcumsumexp(torch.cat([rest, chosen.flip(1)], 1), 1)[:, 1:].flip(1)
         each = torch.where(chosen > 0.5 * NEVER, chosen - left, torch.zeros_like(chosen))
         return each.sum(1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy of the first draw, (N,): that of all has no short form."""
+        """Return the entropy of the first draw, (N,): that of all has no closed form."""
         logs = torch.log_softmax(self.logits, 1)
         return -(logs.exp() * logs).sum(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from agents.networks import PageScores
+from agents.networks.actor_critic import PageScores
 
 
 class MaskablePageActorCritic(PageScores, MaskableActorCriticPolicy):

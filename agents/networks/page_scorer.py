@@ -1,14 +1,13 @@
 """A trained page network without torch, for any number of pages.
 
 The network ``pages`` has the same weights whatever the number of pages, but a model of
-Stable-Baselines3 is tied to the shapes of the spaces it was trained on. :class:`PageScorer` holds
-just the weights, in NumPy, and :class:`ScoringAgent` acts with it. It is saved as ``scorer.npz``,
-which holds arrays and a line of JSON, and no pickles.
+Stable-Baselines3 is tied to the shapes of the spaces it was trained on. :class:`PageScorer` has
+only the weights, in NumPy, and :class:`ScoringAgent` acts with it. It is saved as ``scorer.npz``:
+arrays and a line of JSON, without pickles.
 
-At another number of pages or bandwidth the time T = m / R, by which the network measures time, is
-another one: it is the environment's own, not that of the training. So an agent must be told it,
-through the environment or as ``cycle``. Told T = 1 where it is 2, an agent would take pages for
-twice as old, as rates for half as high, as they are by its own clock.
+The network measures time in units of T = m / R. An agent needs the T of the environment, not that
+of the training, through ``env`` or as ``cycle``. With T = 1 instead of 2, an agent would take pages
+for twice as old, and rates for half as high, as they are in its unit of time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from crawl_envs.spaces.actions import top_pages
 SCORER = "scorer.npz"
 FORMAT = "crawl_envs page scorer 1"
 CHUNK = 16384
-"""Pages that pass through the network at once, so that its layers stay in the cache."""
+"""Pages per pass through the network, so that its layers stay in the cache."""
 LAYERS = ("rows.weight", "rows.bias", "alone.weight", "alone.bias", "all.weight")
 HEAD = ("score.weight", "score.bias")
 FORMS = ("page", "scores", "refresh")
@@ -45,14 +44,14 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ScorerTraits:
-    """What a scorer is for.
+    """Properties of a scorer.
 
     Attributes:
         name: the algorithm that trained it.
         features: names of the observation's columns.
         action_form: ``page``, ``scores`` or ``refresh``.
         num_pages, cycle: m and T = m / R in training.
-        draws: scores are logits, by which actions can be drawn; else the best is always taken.
+        draws: scores are logits of random actions; else the best action is always taken.
 
     Raises:
         ValueError: another action form.
@@ -81,7 +80,7 @@ class PageScorer:
     its memory beyond the scores does not grow with their number.
 
     Args:
-        traits: what it is for.
+        traits: properties of the scorer.
         weights: LAYERS and HEAD, float32, as torch's layers have them.
 
     Raises:
@@ -114,9 +113,9 @@ class PageScorer:
             raise ValueError(
                 f"observation must have shape (m, {len(self.traits.features)}), got {rows.shape}"
             )
-        told = self.columns
-        alive = None if told.alive is None else rows[:, told.alive] > 0.5
-        frame = _Frame.of(rows, told, check_cycle(cycle), alive)
+        columns = self.columns
+        alive = None if columns.alive is None else rows[:, columns.alive] > 0.5
+        frame = _Frame.of(rows, columns, check_cycle(cycle), alive)
         w = self.weights
         total, count = np.zeros(len(w["rows.bias"])), 0
         for chunk in _chunks(len(rows)):
@@ -146,7 +145,7 @@ class PageScorer:
         return hidden
 
     def save(self, path: str | Path) -> None:
-        """Replace a file of this scorer at once.
+        """Write this scorer to a file atomically.
 
         Raises:
             OSError: it cannot be written.
@@ -180,30 +179,30 @@ class PageScorer:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What the rows of one observation are measured by: factors under the logarithm, (F,)."""
+    """Units of the rows of one observation: factors under the logarithm, (F,)."""
 
     gain: Floats
 
     @classmethod
-    def of(cls, rows: Floats, told: ScaledColumns, cycle: float, alive: Any) -> _Frame:
+    def of(cls, rows: Floats, columns: ScaledColumns, cycle: float, alive: Any) -> _Frame:
         share = 1.0 if alive is None else max(float(alive.mean()), 1.0 / len(rows))
-        gain = np.array(told.gain) / (cycle * share) ** np.array(told.cycle_power, np.float64)
-        if told.importance is not None:
-            weight = rows[:, told.importance]
+        gain = np.array(columns.gain) / (cycle * share) ** np.array(columns.cycle_power, np.float64)
+        if columns.importance is not None:
+            weight = rows[:, columns.importance]
             weight = weight if alive is None else weight[alive]
             mean = weight.mean(dtype=np.float64) if weight.size else 0.0
-            gain[told.importance] /= max(mean, LEAST_WEIGHT)
+            gain[columns.importance] /= max(mean, LEAST_WEIGHT)
         return cls(gain.astype(np.float32))
 
 
-def scale(rows: Floats, told: ScaledColumns, frame: _Frame) -> Floats:
+def scale(rows: Floats, columns: ScaledColumns, frame: _Frame) -> Floats:
     """Return scaled rows, (n, F); see :mod:`agents.networks.scaled_columns`."""
     scaled: Floats = np.log1p(rows * frame.gain)
-    scaled += np.array(told.shift, np.float32)
-    scaled += rows * np.array(told.keep, np.float32)
-    for k in told.recalls:
+    scaled += np.array(columns.shift, np.float32)
+    scaled += rows * np.array(columns.keep, np.float32)
+    for k in columns.recalls:
         scaled[:, k] = np.arctanh((2.0 * rows[:, k] - 1.0) / RECALL_BOUND)
-    for k in told.others:
+    for k in columns.others:
         scaled[:, k] = np.sign(rows[:, k]) * np.log1p(np.abs(rows[:, k]))
     return scaled
 
@@ -231,10 +230,10 @@ class ScoringAgent:
 
     Args:
         scorer: the network.
-        env: the environment that it acts in, single, vector or bridge: T = m / R is then that of
-            each lane, read at every decision.
+        env: the environment that it acts in, single, vector or bridge; T = m / R of each lane is
+            read at every decision.
         cycle: T, without an environment.
-        seed: of the draws that are not deterministic.
+        seed: of random actions.
 
     Raises:
         ValueError: both ``env`` and ``cycle``, a bad one, or ``env`` does not fit.
@@ -269,7 +268,7 @@ class ScoringAgent:
             observation: (m, F) of one lane, or (N, m, F) of N, in the environment's own units.
             state: passed through.
             episode_start: not used.
-            deterministic: take the best action; otherwise it is drawn, where scores are logits.
+            deterministic: take the best action; else draw it, where scores are logits.
 
         Raises:
             ValueError: an observation of another shape; without ``env`` and ``cycle``, one of
@@ -305,7 +304,7 @@ class ScoringAgent:
     def _act(self, scores: Floats, deterministic: bool) -> NDArray[Any]:
         form, draw = self.scorer.traits.action_form, self.scorer.traits.draws and not deterministic
         if form == "refresh":
-            if draw:  # of two logits, s and 0, by the logistic distribution of their noise
+            if draw:  # the difference of two Gumbel numbers is logistic
                 scores = scores + self._rng.logistic(size=len(scores)).astype(np.float32)
             return np.asarray(scores > 0.0, np.int8)
         if draw:
@@ -316,7 +315,7 @@ class ScoringAgent:
 
 
 def cycle_of(core: Any, lane: int) -> float:
-    """Return the time T = m / R of a lane's present episode."""
+    """Return the time T = m / R of a lane's current episode."""
     problem = core.tracker(lane).problem
     return float(problem.num_pages / problem.bandwidth)
 
@@ -326,7 +325,7 @@ def encode_scores(scores: Floats, batch: int) -> Floats:
 
     Args:
         scores: (m,), -inf allowed.
-        batch: how many pages matter, in [1, m].
+        batch: number of pages to crawl, in [1, m].
     """
     pages = top_pages(scores[None].astype(np.float64), batch)[0]
     action = np.full(len(scores), -1.0, np.float32)
@@ -335,7 +334,7 @@ def encode_scores(scores: Floats, batch: int) -> Floats:
 
 
 def check_columns(env: Any, features: tuple[str, ...], action_form: str) -> None:
-    """Raise ValueError unless an environment shows those columns and takes that form of action."""
+    """Raise ValueError unless an environment has these columns and this form of action."""
     core = getattr(env, "unwrapped", env)
     if tuple(core.features) != features:
         raise ValueError(

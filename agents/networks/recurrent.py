@@ -15,9 +15,9 @@ from agents.networks.scaling import mean_over
 
 
 class RecalledHeads(nn.Module):
-    """Heads on vectors per page that a memory of the whole is added to, (N, m·C + H).
+    """Heads on vectors per page with a common memory, (N, m·C + H).
 
-    ``PageHeads`` takes the sum, through a layer of its own.
+    The memory is added to the vectors, through a layer of its own, before ``PageHeads``.
     """
 
     def __init__(self, heads: PageHeads, memory: int) -> None:
@@ -41,21 +41,21 @@ class RecalledHeads(nn.Module):
         return self.heads.forward_actor(self._with_memory(inputs))
 
     def forward_critic(self, inputs: Tensor) -> Tensor:
-        """Return what the value of the whole is computed from, (N, width)."""
+        """Return the input of the value of the state, (N, width)."""
         return self.heads.forward_critic(self._with_memory(inputs))
 
 
 class PageRecurrent(RecurrentActorCriticPolicy):
-    """For RecurrentPPO: scores pages by their rows and by a memory of the whole.
+    """For RecurrentPPO: scores pages by their rows and by a common memory.
 
-    The LSTM takes the mean over all pages of their vectors. So the memory is one for all pages:
-    it can learn how fast this world changes, not which page does.
+    The input of the LSTM is the mean of the vectors over all pages. The memory is common to all
+    pages: it can learn how fast pages change overall, not which page does.
 
     Arguments are those of sb3-contrib's policy; the features extractor must be
-    :class:`agents.networks.PageEncoder`, and ``net_arch`` empty.
+    :class:`agents.networks.encoder.PageEncoder`, and ``net_arch`` empty.
 
     Raises:
-        ValueError: a critic that has no LSTM, neither its own nor the actor's.
+        ValueError: a critic without an LSTM, neither its own nor the actor's.
     """
 
     mlp_extractor: Any
@@ -72,7 +72,7 @@ class PageRecurrent(RecurrentActorCriticPolicy):
         masking = isinstance(self.action_space, Discrete | MultiBinary)
         heads = PageHeads(num_pages, encoder, masking)
         self.mlp_extractor = RecalledHeads(heads, self.lstm_output_dim)
-        self.features_dim = encoder.width  # what the LSTMs, built next, take
+        self.features_dim = encoder.width  # of the input of the LSTMs, built next
 
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)
@@ -86,7 +86,7 @@ class PageRecurrent(RecurrentActorCriticPolicy):
         episode_starts: Tensor,
         lstm: nn.LSTM,
     ) -> tuple[Tensor, Tensor]:
-        """Return the vectors of the pages with the memory after them, and the LSTM's state."""
+        """Return the vectors of the pages followed by the memory, and the LSTM's state."""
         heads = self.mlp_extractor.heads
         pages = page_vectors(features, heads.num_pages, heads.latent_dim_vf, heads.mortal)
         memory, states = RecurrentActorCriticPolicy._process_sequence(

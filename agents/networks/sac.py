@@ -85,7 +85,7 @@ class PageCritic(ContinuousCritic):
 
 
 class PageSAC(SACPolicy):
-    """For SAC: a score per page, and critics that see pages.
+    """For SAC: a score per page, and critics on pages.
 
     Arguments are those of ``SACPolicy``; the features extractor must be :class:`PageEncoder`, and
     ``net_arch`` is not used.

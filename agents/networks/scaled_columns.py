@@ -1,10 +1,10 @@
-"""What the columns of an observation become before a network sees them.
+"""Scaling of the columns of an observation for networks.
 
 An observation holds times up to the horizon, counts up to a thousand and rates up to a million.
 With T = m / R the time in which every page could be crawled once,
 
 =====================  ============================================================
-column                 becomes
+column                 scaled
 =====================  ============================================================
 ``elapsed``            L(elapsed / T)
 ``change_rate``        L(change rate · T)
@@ -16,15 +16,15 @@ in [-1, 1]             as they are: ``changed``, ``alive``, ``probed``, ``comple
 any other              sign(x) log(1 + abs(x))
 =====================  ============================================================
 
-where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: values of a
-crawl are products of powers, and rates spread over decades. Nothing is lost (only the ratios of
-importances matter to what is best), and an agent does not mind whether time is counted in days or
-seconds. Columns of several sources (``recall_1``) are treated as that of one. Columns that are not
-known here must be free of units themselves: there is no running mean, so that a model is the same
-function at the start of training, at its end, and on environments that it has not met.
+where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: crawl values
+are products of powers, and rates spread over decades. No information is lost (only ratios of
+importances matter to the best action), and the unit of time does not matter. Columns of several
+sources (``recall_1``) are scaled like those of one. Other columns must be free of units themselves:
+there is no running mean, so that a model is the same function at the start of training, at its end,
+and on new environments.
 
-Where there is a column ``alive``, means are over pages that exist, and T is the time in which
-those could be crawled once.
+With a column ``alive``, means are over pages that exist, and T is the time in which those could be
+crawled once.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ import math
 from dataclasses import dataclass
 
 DECADES = 100.0
-"""Logarithms bend into straight lines below 1 / DECADES."""
+"""Logarithms become linear below 1 / DECADES."""
 MIDDLE = 3.0
-"""Taken off logarithms, so that usual values lie around 0."""
+"""Subtracted from logarithms, so that usual values are around 0."""
 RECALL_BOUND = 1.02
-"""Recalls 0 and 1 are told from 0.01 and 0.99, not from 0.001 and 0.999."""
+"""Recalls 0 and 1 remain distinct from 0.01 and 0.99, not from 0.001 and 0.999."""
 LEAST_WEIGHT = 1e-12
-"""The least mean importance that is divided by."""
+"""Lower bound of the mean importance as a divisor."""
 PLAIN = ("changed", "alive", "probed", "complete", "recall")
 
 
 @dataclass(frozen=True)
 class ScaledColumns:
-    """How to scale F columns.
+    """Scales of F columns.
 
     Attributes:
         gain: factor under the logarithm, 0 where there is none, (F,).
-        shift: what is added to the logarithm, (F,).
-        keep: factor of the column as it is, (F,).
-        cycle_power: the power of the time T that the column is divided by, 1, 0 or -1, (F,).
-        importance, alive: which column, or None.
-        recalls, others: which columns.
+        shift: added to the logarithm, (F,).
+        keep: factor of the unscaled column, (F,).
+        cycle_power: power of T in the divisor of the column, 1, 0 or -1, (F,).
+        importance, alive: number of the column, or None.
+        recalls, others: numbers of the columns.
     """
 
     gain: tuple[float, ...]
@@ -76,7 +76,7 @@ def base_name(feature: str) -> str:
 
 
 def scaled_columns(features: tuple[str, ...]) -> ScaledColumns:
-    """Return how the columns of those names are scaled.
+    """Return the scales of columns by their names.
 
     Raises:
         ValueError: there are no columns.

@@ -11,7 +11,7 @@ from agents.networks.scaled_columns import LEAST_WEIGHT, RECALL_BOUND, check_cyc
 
 
 class PageScaling(nn.Module):
-    """Scales observations, (N, m, F) to (N, m, F); it has no weights, and learns nothing.
+    """Scales observations, (N, m, F) to (N, m, F); it has no weights.
 
     Args:
         features: names of the columns, ``env.unwrapped.features``.
@@ -24,17 +24,17 @@ class PageScaling(nn.Module):
     def __init__(self, features: tuple[str, ...], cycle: float) -> None:
         super().__init__()
         self.cycle, self.columns = check_cycle(cycle), scaled_columns(tuple(features))
-        told = self.columns
-        gain = [g / cycle**p for g, p in zip(told.gain, told.cycle_power, strict=True)]
+        columns = self.columns
+        gain = [g / cycle**p for g, p in zip(columns.gain, columns.cycle_power, strict=True)]
         self.gain: Tensor
         self.shift: Tensor
         self.keep: Tensor
         self.power: Tensor
         for name, values in (
             ("gain", gain),
-            ("shift", told.shift),
-            ("keep", told.keep),
-            ("power", told.cycle_power),
+            ("shift", columns.shift),
+            ("keep", columns.keep),
+            ("power", columns.cycle_power),
         ):
             tensor = torch.tensor(values, dtype=torch.float32)
             self.register_buffer(name, tensor, persistent=False)
@@ -80,7 +80,7 @@ def mean_over(values: Tensor, alive: Tensor | None) -> Tensor:
 
 
 class ScaledRows(BaseFeaturesExtractor):
-    """The scaled observation, flattened, (N, m·F): what Stable-Baselines3's perceptrons take."""
+    """The scaled observation, flattened, (N, m·F), for Stable-Baselines3's perceptrons."""
 
     def __init__(self, observation_space: Box, features: tuple[str, ...], cycle: float) -> None:
         super().__init__(observation_space, observation_space.shape[0] * observation_space.shape[1])

@@ -1,7 +1,9 @@
-"""Predictors of what an offer does within a day: change its price, be clicked, be shown.
+"""Predictors of events of an offer within a day: price change, click, impression.
 
 After Han et al. 2020, section 3.3. Importing the package imports neither torch nor scikit-learn:
 :func:`load` does, when a predictor needs them.
+
+Public modules: auc, examples, predicted_rates, predictor, saving.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["FEATURES", "MODELS", "TASKS", "load", "names"]
 
 TASKS = ("price", "click", "impression")
-"""What is predicted to happen to an offer within the day."""
+"""Predicted events of an offer within the day."""
 FEATURES = ("metadata", "history", "both")
-"""What it is predicted from: the two halves of Han et al. 2020, Table 3, and all of it."""
+"""Features of a predictor: the two halves of Han et al. 2020, Table 3, or both."""
 MODELS = ("network", "trees")
-"""What predicts it: the paper's network, or gradient-boosted trees."""
+"""Models: the paper's network, or gradient-boosted trees."""
 
 SHIPPED = Path(__file__).parent / "shipped"
 

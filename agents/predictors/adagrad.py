@@ -13,15 +13,15 @@ class ProximalAdagrad:
     s = learning_rate / √A, a weight w becomes u = w - s·g and then
     sign(u)·max(\|u\| - s·l1, 0) / (1 + s·l2) (Duchi and Singer 2009, Efficient online and batch
     learning using forward backward splitting; also TensorFlow's ProximalAdagradOptimizer). In the
-    table of embeddings only the rows that a batch touched take part, so that rare ids are not
-    worn down by batches that know nothing of them.
+    table of embeddings only the rows of a batch's ids take part, so that other batches do not
+    shrink the rows of rare ids.
 
     Args:
-        weights: what to train, in place.
+        weights: the tensors to train, in place.
         learning_rate: > 0.
-        l1, l2: strengths of the penalties l1·\|w\| + l2·w²/2, >= 0, against the loss as it is
-            given: the sum over a batch or its mean.
-        initial: value that the accumulated squares start from, > 0.
+        l1, l2: strengths of the penalties l1·\|w\| + l2·w²/2, >= 0, relative to the loss as it
+            is given: the sum over a batch or its mean.
+        initial: initial value of the accumulated squares, > 0.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class ProximalAdagrad:
         """Take a step, and clear the gradients.
 
         Args:
-            touched: by the position of a weight, which of its rows take part, (rows,) bool; all
-                rows of the others do.
+            touched: by the position of a weight, the rows that take part, (rows,) bool; all rows
+                of other weights do.
         """
         for position, (weight, squares) in enumerate(zip(self.weights, self.squares, strict=True)):
             if weight.grad is None:

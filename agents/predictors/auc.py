@@ -1,7 +1,6 @@
 """Area under the ROC curve, with intervals.
 
-The area is the chance that an example that is positive scores above one that is not, ties counting
-half.
+The area is the probability that a positive example scores above a negative one, ties counting half.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """An estimate, and the ends of its 95 % interval."""
+    """An estimate with its 95 % interval."""
 
     estimate: float
     low: float
@@ -34,8 +33,8 @@ class Subsets(NamedTuple):
 class _Sorted(NamedTuple):
     """Examples in the order of their scores.
 
-    ``order`` (n,) brings them there, ``starts`` (k,) is where each of the k distinct scores begins,
-    and ``positive`` (n,) holds the labels, as 0.0 and 1.0.
+    ``order`` (n,) sorts the examples, ``starts`` (k,) are the first positions of the k distinct
+    scores, and ``positive`` (n,) the sorted labels, as 0.0 and 1.0.
     """
 
     order: NDArray[np.int64]
@@ -75,7 +74,7 @@ def auc(labels: ArrayLike, scores: ArrayLike) -> float:
 
     Args:
         labels: (n,) bool, both classes present.
-        scores: (n,), larger for what is more likely positive.
+        scores: (n,), larger for likelier positives.
 
     Raises:
         ValueError: shapes that disagree, scores that are not finite, labels of one class.
@@ -93,15 +92,14 @@ def bootstrap(
 ) -> Interval:
     """Return the area with its bootstrap percentile interval.
 
-    Examples of one offer on many days resemble each other; given as groups, they are drawn
-    together, which widens the interval to what it should be. Draws without both classes are left
-    out.
+    Examples of one offer on many days are correlated; as a group, they are drawn together, which
+    gives the interval its proper width. Draws without both classes are left out.
 
     Args:
         labels: as of :func:`auc`.
         scores: as of :func:`auc`.
-        groups: number of the group of each example, (n,) integers >= 0; each its own if None.
-        draws: bootstrap draws, >= 2.
+        groups: group of each example, (n,) integers >= 0; None puts each in its own.
+        draws: number of bootstrap draws, >= 2.
         seed: seed of the draws, >= 0.
 
     Raises:
@@ -129,11 +127,11 @@ def over_subsets(labels: ArrayLike, scores: ArrayLike, subsets: int = 20, seed: 
     Args:
         labels: as of :func:`auc`.
         scores: as of :func:`auc`.
-        subsets: parts that the examples are split into at random, sizes equal but for one, >= 2.
+        subsets: number of random parts of equal size, up to one example, >= 2.
         seed: seed of the split, >= 0.
 
     Raises:
-        ValueError: as :func:`auc`; also where a subset has one class only.
+        ValueError: as :func:`auc`; a subset with one class only.
     """
     happened, values = np.asarray(labels), np.asarray(scores)
     _sorted(happened, values)

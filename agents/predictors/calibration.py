@@ -1,4 +1,4 @@
-"""Probabilities that can be used as rates, though the model was trained on a biased sample."""
+"""Calibration of probabilities of a model that was trained on a biased sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RIDGE = 1e-9
 
 
 class Calibration(NamedTuple):
-    """Log-odds z of a model become ``slope * z + shift``; the order of examples stays."""
+    """Maps a model's log-odds z to ``slope * z + shift``; the order of examples is kept."""
 
     slope: float = 1.0
     shift: float = 0.0
@@ -26,19 +26,19 @@ class Calibration(NamedTuple):
 
 
 def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
-    """Return the slope and shift that make a model's probabilities likeliest.
+    """Return the slope and shift of maximum likelihood for a model's probabilities.
 
     A sample in which positives are k times as frequent, given everything else, multiplies the odds
     by k; a shift of -log k undoes that, the correction of the intercept of King and Zeng (2001,
-    Logistic regression in rare events data). It is found here from an unbiased sample instead of
-    from the two shares of positives: so it is right, near 0, too where a sample depends on the past
-    and the model knows that past, and where the shares would be far off. The slope mends a
-    model that was stopped early or fits too closely, which AUC does not see (Platt 1999,
-    Probabilistic outputs for support vector machines). As always at the maximum of the likelihood,
-    the mean probability is the share of positives.
+    Logistic regression in rare events data). The shift is estimated here from an unbiased sample,
+    not from the two shares of positives. So it is also right, near 0, for a sample that depends on
+    the past where past data are features of the model; the shares would then be far off. The slope
+    corrects a model that was stopped early or overfits, which AUC does not show (Platt 1999,
+    Probabilistic outputs for support vector machines). At the maximum of the likelihood, the mean
+    probability is the share of positives.
 
     Args:
-        log_odds: of the model, on examples sampled as those to be predicted, (n,).
+        log_odds: of the model, on examples sampled as those to predict, (n,).
         labels: of the same examples, (n,) bool, both classes present.
 
     Raises:

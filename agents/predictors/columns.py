@@ -1,4 +1,4 @@
-"""From the book of a day to the columns that a model is given."""
+"""Input columns of a model from the features of offers on a day."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ COUNTED = {
     "days_since_change": 1,
     **{f"{what}_{days}": days for what in ("clicks", "impressions") for days in (1, 7, 14, 30)},
 }
-"""Days that make a count of each history feature: a rate per day over d days is a count of d."""
+"""Days d of each history feature: its rate per day times d is a count."""
 
 
 class Columns(NamedTuple):
-    """What is known of n offers when a day begins.
+    """Features of n offers when a day begins.
 
     Attributes:
         history: log(1 + count) of each history feature, in the order of HISTORY_FEATURES,
-            (n, 10) float32; counts are heavy-tailed. (n, 0) where it is left out.
+            (n, 10) float32; counts are heavy-tailed. (n, 0) where they are left out.
         metadata: ids in the order of METADATA_FEATURES, (n, 7) int32; (n, 0) where left out.
     """
 
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 
 
 def keep(columns: Columns, features: str) -> Columns:
-    """Return the columns with the half that ``features`` does not name emptied."""
+    """Return the columns, without those that ``features`` does not name."""
     history, metadata = columns
     return Columns(
         history if features != "metadata" else history[:, :0],
@@ -64,27 +64,27 @@ def keep(columns: Columns, features: str) -> Columns:
 
 
 def columns_of(
-    book: OfferFeatures, features: str = "both", pages: NDArray[np.int64] | None = None
+    offers: OfferFeatures, features: str = "both", pages: NDArray[np.int64] | None = None
 ) -> Columns:
-    """Return the columns of a book.
+    """Return the columns of offers.
 
     Args:
-        book: what is known when a day begins.
+        offers: features when a day begins.
         features: ``metadata``, ``history`` or ``both``.
         pages: rows to take, (n,); all if None.
     """
     rows = slice(None) if pages is None else pages
-    count = len(book.change_frequency[rows])
+    count = len(offers.change_frequency[rows])
     history = np.empty((count, len(HISTORY_FEATURES) * (features != "metadata")), np.float32)
     metadata = np.empty((count, len(METADATA_FEATURES) * (features != "history")), np.int32)
     if features != "metadata":
         for column, name in enumerate(HISTORY_FEATURES):
-            counts = getattr(book, name)[rows] * np.float32(COUNTED[name])
+            counts = getattr(offers, name)[rows] * np.float32(COUNTED[name])
             np.log1p(counts, out=history[:, column])
     if features != "history":
         for column, name in enumerate(METADATA_FEATURES[:-1]):
-            metadata[:, column] = getattr(book.metadata, name)[rows]
-        metadata[:, -1] = book.day_of_week
+            metadata[:, column] = getattr(offers.metadata, name)[rows]
+        metadata[:, -1] = offers.day_of_week
     return Columns(history, metadata)
 
 
@@ -96,7 +96,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def learn(cls, history: FloatColumns) -> Scaling:
-        """Return what brings each column to mean 0 and spread 1; a constant one is only moved."""
+        """Return the scaling of columns to mean 0 and spread 1; constants are only shifted."""
         mean = history.mean(axis=0, dtype=np.float64)
         spread = history.std(axis=0, dtype=np.float64)
         return cls(mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32))

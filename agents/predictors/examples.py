@@ -1,6 +1,6 @@
-"""Tables of examples: what was known of an offer when a day began, and what happened in the day.
+"""Tables of examples: features of offers when a day begins, and labels of the day.
 
-Columns come from the book of the day, labels from the day itself (Han et al. 2020, Figure 2).
+Features and labels are those of Han et al. 2020, Figure 2.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from crawl_envs.types.offer_features import OfferFeatures
 BoolArray = NDArray[np.bool_]
 PageArray = NDArray[np.int64]
 Sample = Callable[[OfferFeatures, np.random.Generator], PageArray]
-"""What picks the pages of a day, sorted and without repeats, from the book of that day alone."""
+"""Returns pages of a day, sorted, without repeats, from the features of that day alone."""
 
 TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 153, 9, 91
 """Days of Han et al. 2020: 2018-08-01 to 12-31, 2019-01-01 to 01-09, 2019-01-10 to 04-10."""
 
 
 class Log(Protocol):
-    """A recorded market: the book that each day begins with, and what each day brings."""
+    """A recorded market: features of offers when a day begins, and labels of each day."""
 
     @property
     def num_days(self) -> int:
@@ -37,8 +37,8 @@ class Log(Protocol):
     def num_pages(self) -> int:
         """Return the number of offers, m."""
 
-    def book(self, day: int, /) -> OfferFeatures:
-        """Return what is known when the day begins."""
+    def features(self, day: int, /) -> OfferFeatures:
+        """Return the features of offers when the day begins."""
 
     def labels(self, day: int, /) -> Any:
         """Return ``price_changed``, ``clicked`` and ``impressed``, (m,) bool, of the day."""
@@ -51,8 +51,8 @@ class Examples:
     Attributes:
         page: the offers, (n,) int32.
         day: the days, (n,) int32.
-        columns: what was known when the day began.
-        price_changed, clicked, impressed: whether it happened within the day, (n,) bool.
+        columns: features when the day began.
+        price_changed, clicked, impressed: events within the day, (n,) bool.
     """
 
     page: NDArray[np.int32]
@@ -78,13 +78,13 @@ class Examples:
 
 
 def check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of the known words."""
+    """Raise ValueError unless ``value`` is one of ``known``."""
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 class Split(NamedTuple):
-    """Days to train on, to choose a model by, and to test it on; each later than those before."""
+    """Days of training, validation and test; each range later than the one before."""
 
     train: range
     validation: range
@@ -116,7 +116,7 @@ def split_days(num_days: int, first: int = 0) -> Split:
 
 @dataclass(frozen=True)
 class UniformSample:
-    """So many offers of each day, all offers being equally likely.
+    """A uniform sample of each day's offers.
 
     Attributes:
         per_day: offers per day, >= 1; all where there are fewer.
@@ -127,24 +127,23 @@ class UniformSample:
     def __post_init__(self) -> None:
         whole("per_day", self.per_day, 1)
 
-    def __call__(self, book: OfferFeatures, rng: np.random.Generator) -> PageArray:
+    def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> PageArray:
         """Return the pages of a day, sorted."""
-        count = len(book.change_frequency)
+        count = len(offers.change_frequency)
         return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
 
 
 @dataclass(frozen=True)
 class ClickWeightedSample:
-    """A uniform sample of each day, and beside it one that is weighted by past clicks.
+    """The union of a uniform sample of each day and one that is weighted by past clicks.
 
-    Weights are the clicks of the last 30 days, known when the day begins; an offer that both
-    samples draw is there once. Offers without clicks come by the uniform part alone. Chances
-    depend on the past and not on the label, so among offers with equal history the share of
-    positives stays what it was.
+    Weights are the clicks of the last 30 days before the day. Only the uniform part includes offers
+    without clicks. Probabilities depend on the past and not on the label, so that the sample does
+    not change the share of positives among offers with equal history.
 
     Attributes:
         per_day: offers per day before repeats are dropped, >= 1.
-        share: share of them that is drawn by clicks, in [0, 1].
+        share: share of offers drawn by clicks, in [0, 1].
     """
 
     per_day: int
@@ -155,25 +154,25 @@ class ClickWeightedSample:
         if real("share", self.share, least=0.0) > 1.0:
             raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
 
-    def __call__(self, book: OfferFeatures, rng: np.random.Generator) -> PageArray:
+    def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> PageArray:
         """Return the pages of a day, sorted."""
         by_clicks = round(self.per_day * self.share)
-        pages = weighted_draw(book.clicks_30.astype(np.float64), by_clicks, rng)
+        pages = weighted_draw(offers.clicks_30.astype(np.float64), by_clicks, rng)
         rest = self.per_day - by_clicks
         if rest:
-            pages = np.union1d(pages, UniformSample(rest)(book, rng))
+            pages = np.union1d(pages, UniformSample(rest)(offers, rng))
         return np.sort(pages)
 
 
 def weighted_draw(weights: NDArray[np.float64], count: int, rng: np.random.Generator) -> PageArray:
-    """Draw pages one after the other, each in proportion to weight among those that are left.
+    """Draw pages one after the other, each in proportion to weight among the remaining ones.
 
     By exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
 
     Args:
         weights: (m,), >= 0; a page of weight 0 is never drawn.
-        count: pages to draw, >= 0; fewer where fewer have a weight.
-        rng: the coins.
+        count: number of pages to draw, >= 0; fewer where fewer have a weight > 0.
+        rng: the random numbers.
 
     Returns:
         The pages, unsorted.
@@ -192,13 +191,13 @@ def examples(
     sample: Sample | None = None,
     seed: int = 0,
 ) -> Examples:
-    """Make a table of examples.
+    """Return a table of examples.
 
     Args:
         log: a recorded market.
         days: the days, in [0, ``log.num_days``).
         features: columns to make: ``metadata``, ``history`` or ``both``.
-        sample: which offers of a day; all if None. A day's draw depends on ``seed`` and the day.
+        sample: the sample of a day's offers; None for all. It depends on ``seed`` and the day.
         seed: seed of the sample, >= 0.
 
     Raises:
@@ -211,12 +210,12 @@ def examples(
     tables = []
     for day in days:
         whole("days", day, 0, log.num_days - 1)
-        book, labels = log.book(day), log.labels(day)
+        offers, labels = log.features(day), log.labels(day)
         if sample is None:
             pages = np.arange(log.num_pages)
         else:
-            pages = sample(book, np.random.default_rng([seed, day]))
-        columns = columns_of(book, features, pages)
+            pages = sample(offers, np.random.default_rng([seed, day]))
+        columns = columns_of(offers, features, pages)
         happened = (labels.price_changed, labels.clicked, labels.impressed)
         tables.append(
             (

@@ -1,4 +1,4 @@
-"""What a model of one task is, whatever is inside."""
+"""Interface of the models of one task."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from agents.predictors.columns import Columns
 Table: TypeAlias = tuple[Columns, NDArray[np.bool_]]
 """Scaled columns of n examples and their labels, (n,) bool."""
 Report: TypeAlias = Callable[[float, str], None]
-"""Is told how far training is, in [0, 1], and a few words on how it stands."""
+"""Callback for the progress of training: a share in [0, 1], and a short text."""
 
 
 class Model(Protocol):
-    """A model that was fitted: a network, or trees."""
+    """A fitted model: a network, or trees."""
 
     @property
     def settings(self) -> Any:
-        """Return how it was made, a dataclass."""
+        """Return its settings, a dataclass."""
 
     def log_odds(self, columns: Columns) -> NDArray[np.float64]:
         """Return log-odds of scaled columns, (n,) float64."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that it has learned."""
+        """Return all learned arrays."""

@@ -1,11 +1,11 @@
 """The paper's network: embedded ids and scaled history through three hidden layers.
 
 Han et al. 2020, section 3.3: hidden layers of 256, 128 and 64 rectified units, cross-entropy,
-Adagrad, L1 and L2 of 0.001. The paper leaves open the embeddings' dimension (8 here), the batch and
-the step size (those of TensorFlow's DNNClassifier, 0.05 and squares from 0.1), and what the
-penalties stand against. In the version of the time that classifier sums the loss over a batch
-(TensorFlow r1.12, reduction ``SUM``), so 0.001 stands against the sum by default. Against the mean
-the same number is a penalty as many times stronger as a batch has rows.
+Adagrad, L1 and L2 of 0.001. The paper does not give the embeddings' dimension (8 here), the batch
+and the step size (those of TensorFlow's DNNClassifier, 0.05 and squares from 0.1), and whether the
+penalties are relative to the sum or the mean of the loss. At that time the classifier summed the
+loss over a batch (TensorFlow r1.12, reduction ``SUM``), so the sum is the default. Relative to the
+mean, the same number is a penalty stronger by the number of rows of a batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PREDICTING_THREADS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """How a network is built and trained.
+    """Settings of a network and its training.
 
     Raises:
         ValueError: a value outside its range.
@@ -46,7 +46,7 @@ class NetworkSettings:
     hidden: tuple[int, ...] = (256, 128, 64)
     """Units of the hidden layers."""
     dimension: int = 8
-    """Numbers that an id is embedded into, >= 1."""
+    """Dimension of the embeddings of ids, >= 1."""
     learning_rate: float = 0.05
     """Step size of Adagrad, > 0."""
     l1: float = 0.001
@@ -54,20 +54,20 @@ class NetworkSettings:
     l2: float = 0.001
     """Strength of the L2 penalty, >= 0."""
     reduction: str = "sum"
-    """What the penalties stand against: the ``sum`` of the loss over a batch, or its ``mean``."""
+    """Loss that the penalties are added to: the ``sum`` over a batch, or its ``mean``."""
     batch: int = 1024
     """Examples of a batch, >= 1."""
     epochs: int = 10
-    """Most passes over the training table, >= 1."""
+    """Maximal number of passes over the training table, >= 1."""
     patience: int = 2
-    """Passes without a better validation AUC after which training stops, >= 1."""
+    """Passes without a better validation AUC before training stops, >= 1."""
     least: int = 5
-    """Examples that an id must have to get a row of its own, >= 1."""
+    """Minimal number of examples of an id with a row of its own, >= 1."""
     forget: float = 0.01
-    """Chance that an id counts as unknown for one batch, in [0, 1]: trains the shared rows."""
+    """Probability that an id counts as unknown in a batch, in [0, 1]: trains the shared rows."""
     threads: int = 1
-    """Threads of torch for training, >= 1; the same seed and number give the same network. Where
-    the machine is busy, one is faster than several that wait for each other."""
+    """Threads of torch for training, >= 1; the same seed and number give the same network. On a
+    busy machine, one is faster than several."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple | list):
@@ -86,11 +86,11 @@ class NetworkSettings:
 
 
 class Network:
-    """A network that has been trained.
+    """A trained network.
 
     Attributes:
-        settings: how it was made.
-        vocabulary: the ids that have rows of their own.
+        settings: of the training.
+        vocabulary: the ids with rows of their own.
         weights: the table of embeddings (rows, dimension), then weights (in, out) and biases (out,)
             layer by layer.
     """
@@ -109,14 +109,14 @@ class Network:
         seed: int,
         report: Report | None = None,
     ) -> Network:
-        """Train on one table, and keep what has the best AUC on another.
+        """Train on one table, and keep the weights of the best AUC on another.
 
         Args:
-            settings: how.
+            settings: of the training.
             train: scaled columns and labels, (n,) bool.
-            validation: the same of the other table, both classes present.
+            validation: the same for the other table, both classes present.
             seed: seed of weights, order of examples and forgetting, >= 0.
-            report: told after every batch.
+            report: called after every batch.
         """
         vocabulary = Vocabulary.learn(train[0].metadata, settings.least)
         with threads(settings.threads):
@@ -168,7 +168,7 @@ class Network:
         report(1.0, f"validation AUC {best:.4f}")
 
     def _forget(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Return rows of which a few at random are the shared ones."""
+        """Return the rows, a random share replaced by the shared ones."""
         if not self.settings.forget or not rows.shape[1]:
             return rows
         forgotten = torch.rand(rows.shape, generator=generator) < self.settings.forget
@@ -208,20 +208,20 @@ class Network:
             history: FloatColumns = np.ascontiguousarray(columns.history[part])
             odds[part] = self._forward(torch.from_numpy(history), rows).numpy()
 
-        # one thread of torch per part: threads that share a part would wait for each other
+        # one thread of torch per part is faster than several
         with threads(1), ThreadPoolExecutor(PREDICTING_THREADS) as pool:
             for _ in pool.map(fill, range(0, len(columns), ROWS_AT_ONCE)):
                 pass
         return odds
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes."""
+        """Return the argument of :meth:`from_arrays`."""
         weights = {f"weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
         return {**self.vocabulary.arrays(), **weights}
 
     @classmethod
     def from_arrays(cls, settings: NetworkSettings, arrays: Mapping[str, NDArray[Any]]) -> Network:
-        """Return the network that gave these arrays."""
+        """Return the network of :meth:`arrays`."""
         count = sum(name.startswith("weight_") for name in arrays)
         weights = [torch.from_numpy(arrays[f"weight_{position}"]) for position in range(count)]
         return cls(settings, Vocabulary.from_arrays(arrays), weights)
@@ -230,7 +230,7 @@ class Network:
 def _initial(
     settings: NetworkSettings, rows: int, width: int, generator: torch.Generator
 ) -> list[Tensor]:
-    """Return the weights to start from: Glorot's uniform ones, biases 0, embeddings small."""
+    """Return the initial weights: Glorot's uniform ones, biases 0, embeddings small."""
     table = torch.randn(rows, settings.dimension, generator=generator)
     weights = [table * settings.dimension**-0.5]
     sizes = (width, *settings.hidden, 1)

@@ -1,4 +1,4 @@
-"""Predicted probabilities as the rates that strategies go by."""
+"""Predicted probabilities as the rates of strategies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from policies.offers.rates import OfferRates
 class PredictedRates:
     """Probabilities of a click, an impression and a price change within the day (section 3.3).
 
-    A source of rates for :mod:`policies`: mu, v and Delta of Han et al. 2020 as predicted from the
-    book of the day, which all decisions of the day share. Rates are kept by book until a book of
-    another day comes, so that lanes on the same day do not drive each other out.
+    A source of rates for :mod:`policies`: mu, v and Delta of Han et al. 2020, predicted from the
+    features of offers when the day begins. Rates are cached by feature table until one of another
+    day comes, so that several lanes on the same day share the cache.
 
     Args:
-        predictors: one of each task, or the folder or name that they are loaded from.
+        predictors: one of each task, or their folder or name.
 
     Raises:
         ValueError: a task is missing, or there is no such folder or name.
@@ -35,29 +35,29 @@ class PredictedRates:
         self._kept: dict[int, tuple[OfferFeatures, OfferRates]] = {}
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """Return the rates of the day's book.
+        """Return the rates of the day.
 
         Raises:
-            ValueError: the pages are no offers.
+            ValueError: the pages are not offers.
         """
-        book = tracker.offers
-        if book is None:
+        offers = tracker.offers
+        if offers is None:
             raise ValueError(
-                "tracker.offers must be the book of a day for PredictedRates, got None: the pages "
-                "of this environment are no offers"
+                "tracker.offers must be the features of a day for PredictedRates, got None: the "
+                "pages of this environment are not offers"
             )
-        if book.day != self._day:
-            self._day, self._kept = book.day, {}
-        if id(book) not in self._kept:  # the book is held, so that no other gets its id
-            self._kept[id(book)] = book, self._rates(book)
-        return self._kept[id(book)][1]
+        if offers.day != self._day:
+            self._day, self._kept = offers.day, {}
+        if id(offers) not in self._kept:  # keep the table, so that no other gets its id
+            self._kept[id(offers)] = offers, self._rates(offers)
+        return self._kept[id(offers)][1]
 
-    def _rates(self, book: OfferFeatures) -> OfferRates:
-        """Return the rates of a book, arrays that nobody can write to."""
+    def _rates(self, offers: OfferFeatures) -> OfferRates:
+        """Return the rates of offers, read-only arrays."""
         rates = OfferRates(
-            click=self.predictors["click"].predict(book),
-            impression=self.predictors["impression"].predict(book),
-            change=self.predictors["price"].predict(book),
+            click=self.predictors["click"].predict(offers),
+            impression=self.predictors["impression"].predict(offers),
+            change=self.predictors["price"].predict(offers),
         )
         for array in rates:
             array.setflags(write=False)

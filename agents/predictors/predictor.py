@@ -1,4 +1,4 @@
-"""One predictor: of one task, from some features, by one model."""
+"""Predictor of one task, by its features and its model."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FloatArray = NDArray[np.float64]
 class Predictor:
     """Predicts whether an offer's price changes, or whether it is clicked or shown, within a day.
 
-    Odds are corrected so that probabilities are right where examples are sampled as the validation
-    table was, uniformly (:func:`agents.predictors.calibration.calibrate`): they are used as rates,
-    and training tables may be weighted by clicks. They are as right as validation days are like the
-    days that are predicted: a season that those days alone had stays in all probabilities.
+    Odds are calibrated on the validation table, a uniform sample
+    (:func:`agents.predictors.calibration.calibrate`): probabilities are used as rates, and training
+    tables may be weighted by clicks. The probabilities are biased where the validation days differ
+    from the predicted days, as by their season.
 
     Args:
         task: ``price``, ``click`` or ``impression``.
@@ -41,12 +41,12 @@ class Predictor:
             :class:`agents.predictors.trees.TreeSettings` that differ from the defaults.
 
     Raises:
-        ValueError: an unknown word, a setting that the model does not have or outside its range.
+        ValueError: an unknown name, a setting that the model does not have or outside its range.
 
     Attributes:
-        calibration: what corrects the model's log-odds; after :meth:`fit`. That of the shipped
-            predictors was found on the first days of January, as in the paper, which are winter
-            sales in the market's calendar: on the test days after them price changes are predicted
+        calibration: correction of the model's log-odds; after :meth:`fit`. That of the shipped
+            predictors was fitted on the first days of January, as in the paper, which are winter
+            sales in the market's calendar: on the later test days price changes are predicted
             some 12 % too often (the network .0508, observed .0454).
         validation_auc: AUC on the validation table; after :meth:`fit`.
     """
@@ -74,12 +74,12 @@ class Predictor:
         self._fitted: Model | None = None
 
     def fit(self, train: Examples, validation: Examples, report: Report | None = None) -> Predictor:
-        """Train, choose by validation AUC, and correct the odds.
+        """Train, choose by validation AUC, and calibrate the odds.
 
         Args:
-            train: sampled in any way that depends on the past alone.
-            validation: of later days, sampled uniformly.
-            report: told how far training is.
+            train: a sample that depends on the past alone.
+            validation: a uniform sample of later days.
+            report: callback for the progress.
 
         Returns:
             The predictor itself.
@@ -103,14 +103,14 @@ class Predictor:
         return self
 
     def _table(self, examples: Examples) -> Table:
-        """Return scaled columns and labels of examples, after checking that both classes occur."""
+        """Return scaled columns and labels of examples; check that both classes occur."""
         labels = examples.labels(self.task)
         if not labels.any() or labels.all():
             raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
         return self._scaled(examples.columns), labels
 
     def _scaled(self, columns: Columns) -> Columns:
-        """Return the columns that the model sees."""
+        """Return the input columns of the model."""
         if self._scaling is None:
             raise ValueError(f"the predictor of {self.task!r} must be fitted or loaded first")
         history, metadata = columns.of(self.features)
@@ -124,13 +124,13 @@ class Predictor:
         """
         return self._of_columns(examples.columns)
 
-    def predict(self, book: OfferFeatures) -> FloatArray:
-        """Return the probabilities for the day that a book begins, (m,) float64 in (0, 1).
+    def predict(self, offers: OfferFeatures) -> FloatArray:
+        """Return the probabilities for the day of the features, (m,) float64 in (0, 1).
 
         Raises:
             ValueError: the predictor was not fitted.
         """
-        return self._of_columns(columns_of(book, self.features))
+        return self._of_columns(columns_of(offers, self.features))
 
     def _of_columns(self, columns: Columns) -> FloatArray:
         """Return probabilities of unscaled columns, (n,)."""
@@ -139,7 +139,7 @@ class Predictor:
         return self.calibration(self._fitted.log_odds(scaled))
 
     def save(self, path: str | Path) -> None:
-        """Write a file of plain arrays (.npz), at once.
+        """Write a file of plain arrays (.npz), atomically.
 
         Raises:
             ValueError: the predictor was not fitted.
@@ -170,7 +170,7 @@ class Predictor:
 
     @classmethod
     def load(cls, path: str | Path) -> Predictor:
-        """Read what :meth:`save` wrote; nothing in it is executed.
+        """Return the predictor in a file; nothing in it is executed.
 
         Raises:
             ValueError: there is no such file, or it is damaged, foreign or of another format.
@@ -184,7 +184,7 @@ class Predictor:
 
     @classmethod
     def _of(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Predictor:
-        """Return the predictor of a file, after checking that everything in it fits together."""
+        """Return the predictor of a file; check that its parts fit together."""
         settings: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in header["settings"].items()
@@ -216,7 +216,7 @@ def settings_class(model: str) -> Any:
 
 
 def model_class(model: str) -> Any:
-    """Return the class of a model, importing what it needs."""
+    """Return the class of a model; import its packages."""
     if model == "network":
         from agents.predictors.network import Network  # imports torch
 

@@ -1,4 +1,4 @@
-"""Folders of trained predictors: one file per task, and ``provenance.json``, which says how."""
+"""Folders of trained predictors: a file per task, and ``provenance.json``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from agents.predictors import SHIPPED, TASKS, names
 from agents.predictors.predictor import Predictor
 
-MADE = "provenance.json"
+PROVENANCE = "provenance.json"
 
 
 def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[str, Any]) -> None:
     """Write predictors to a folder, made if need be; files there are replaced one by one.
 
     Args:
-        folder: where.
+        folder: the folder.
         predictors: by task, one of each.
-        made: how they were made, plain values as JSON has them.
+        made: provenance, plain values as JSON has them.
 
     Raises:
-        ValueError: a task is missing, or a predictor stands under another's; ``made`` holds what
-            JSON has no word for.
+        ValueError: a task is missing, or a predictor has another's name; ``made`` holds
+            values that JSON has not.
         OSError: it cannot be written.
     """
     check_tasks(predictors)
@@ -36,10 +36,10 @@ def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[
 
 
 def write_provenance(folder: str | Path, made: Mapping[str, Any]) -> None:
-    """Write how predictors were made, beside their files in a folder: it makes them loadable.
+    """Write the provenance of predictors into their folder, which makes them loadable.
 
     Raises:
-        ValueError: ``made`` holds what JSON has no word for.
+        ValueError: ``made`` holds values that JSON has not.
         OSError: it cannot be written.
     """
     _write(_text(made), Path(folder))
@@ -54,11 +54,11 @@ def _text(made: Mapping[str, Any]) -> str:
 
 
 def _write(text: str, folder: Path) -> None:
-    """Replace the file that says how predictors were made, at once."""
-    partial = folder / f".{MADE}.partial"
+    """Replace the file of the provenance atomically."""
+    partial = folder / f".{PROVENANCE}.partial"
     try:
         partial.write_text(text, encoding="utf-8")
-        os.replace(partial, folder / MADE)
+        os.replace(partial, folder / PROVENANCE)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -69,9 +69,9 @@ def check_tasks(predictors: Mapping[str, Predictor]) -> None:
         raise ValueError(
             f"predictors must be a mapping by task, a folder or a name, got {predictors!r}"
         )
-    found = {name: getattr(each, "task", each) for name, each in predictors.items()}
-    if found != {task: task for task in TASKS}:
-        raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {found}")
+    given = {name: getattr(each, "task", each) for name, each in predictors.items()}
+    if given != {task: task for task in TASKS}:
+        raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {given}")
 
 
 def load(folder_or_name: str | Path) -> dict[str, Predictor]:
@@ -94,12 +94,12 @@ def load(folder_or_name: str | Path) -> dict[str, Predictor]:
 
 
 def made(folder_or_name: str | Path) -> dict[str, Any]:
-    """Return how predictors were made.
+    """Return the provenance of predictors.
 
     Raises:
         ValueError: there are none, or the file is damaged.
     """
-    path = find(folder_or_name) / MADE
+    path = find(folder_or_name) / PROVENANCE
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -121,7 +121,7 @@ def find(folder_or_name: str | Path) -> Path:
             f"got {folder_or_name!r}"
         )
     folder = SHIPPED / folder_or_name if folder_or_name in names() else Path(folder_or_name)
-    if not (folder / MADE).exists():
+    if not (folder / PROVENANCE).exists():
         known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
-        raise ValueError(f"there is no {MADE} in {folder} ({known})")
+        raise ValueError(f"there is no {PROVENANCE} in {folder} ({known})")
     return folder

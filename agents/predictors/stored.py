@@ -1,4 +1,4 @@
-"""What the file of a predictor must hold; kernels do not check what they are given."""
+"""Checks of the file of a predictor; kernels do not check their arguments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _arrays(path: str | Path, file: Any) -> dict[str, NDArray[Any]]:
 def _header(
     path: str | Path, arrays: dict[str, NDArray[Any]]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Take the header from the arrays, and return both."""
+    """Remove the header from the arrays; return both."""
     if HEADER not in arrays:
         raise ValueError(f"{path} is no predictor: it has no {HEADER}")
     try:
@@ -79,7 +79,7 @@ def check_stored(
         features: ``metadata``, ``history`` or ``both``.
         settings: of the model.
         header: of the file.
-        arrays: all others of the file.
+        arrays: the other arrays of the file.
     """
     if not isinstance(header["calibration"], list) or len(header["calibration"]) != 2:
         raise ValueError(f"calibration must be two numbers, got {header['calibration']!r}")
@@ -99,12 +99,12 @@ def check_stored(
 
 
 def check_array(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
-    """Return an array after checking its type, its shape (None for any) and that it is finite."""
+    """Return an array; check its type, its shape (None for any) and that it is finite."""
     if name not in arrays:
         raise ValueError(f"{name} is missing")
     array = arrays[name]
     fits = len(shape) == array.ndim and all(
-        wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
+        wanted in (None, size) for wanted, size in zip(shape, array.shape, strict=True)
     )
     if array.dtype != kind or not fits:
         sizes = ", ".join("any" if size is None else str(size) for size in shape)
@@ -118,14 +118,14 @@ def check_array(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDA
 
 
 def check_count(arrays: Arrays, prefix: str, wanted: int) -> None:
-    """Raise ValueError unless so many arrays have a name that begins so."""
-    found = sum(name.startswith(prefix) for name in arrays)
-    if found != wanted:
-        raise ValueError(f"there must be {wanted} arrays {prefix}.., got {found}")
+    """Raise ValueError unless ``wanted`` arrays have a name with the prefix."""
+    count = sum(name.startswith(prefix) for name in arrays)
+    if count != wanted:
+        raise ValueError(f"there must be {wanted} arrays {prefix}.., got {count}")
 
 
 def check_vocabulary(columns: int, arrays: Arrays) -> int:
-    """Check the known ids of so many columns; return the rows of their table."""
+    """Check the known ids of all columns; return the number of rows of their table."""
     check_count(arrays, "model_known_", columns)
     rows = columns
     for column in range(columns):
@@ -137,7 +137,7 @@ def check_vocabulary(columns: int, arrays: Arrays) -> int:
 
 
 def check_network(settings: Any, history: int, ids: int, arrays: Arrays) -> None:
-    """Check the arrays of a network on so many columns of history and of ids."""
+    """Check the arrays of a network on columns of history and of ids."""
     shapes: list[tuple[int, ...]] = [(check_vocabulary(ids, arrays), settings.dimension)]
     sizes = (history + ids * settings.dimension, *settings.hidden, 1)
     for inward, outward in itertools.pairwise(sizes):
@@ -148,7 +148,7 @@ def check_network(settings: Any, history: int, ids: int, arrays: Arrays) -> None
 
 
 def check_trees(history: int, ids: int, arrays: Arrays) -> None:
-    """Check the arrays of trees on so many columns of history and of ids.
+    """Check the arrays of trees on columns of history and of ids.
 
     Every node's children come after it, so that each row reaches a leaf.
     """

@@ -1,4 +1,4 @@
-"""Ids as numbers: how often what is predicted happened to the other examples of the id."""
+"""Ids as numbers: the shares of positives among other examples of the same id."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FloatArray = NDArray[np.float64]
 class TargetStatistics:
     """Shares of positives by id, learned from a training table alone.
 
-    An id with n examples of which k are positive becomes (k + s·q) / (n + s), q being the share of
-    positives overall and s the strength; an unknown id becomes q.
+    An id with k positives in n examples becomes (k + s·q) / (n + s), with q the overall share of
+    positives and s the strength; an unknown id becomes q.
 
     Attributes:
-        vocabulary: the ids that were seen.
+        vocabulary: the known ids.
         shares: by row of the vocabulary, (rows,) float64.
     """
 
@@ -40,8 +40,8 @@ class TargetStatistics:
     ) -> FloatColumns:
         """Return the statistics of the training table itself, (n, c) float32.
 
-        No example has a part in its own: those of a fold come from the other folds. Otherwise a
-        rare id would give its label away.
+        The statistics of a fold come from the other folds. Otherwise a rare id would leak its
+        label.
         """
         rows = self.vocabulary.rows(ids)
         fold = np.random.default_rng(seed).integers(0, folds, len(ids))
@@ -58,12 +58,12 @@ class TargetStatistics:
         return table
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes."""
+        """Return the argument of :meth:`from_arrays`."""
         return {**self.vocabulary.arrays(), "shares": self.shares}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TargetStatistics:
-        """Return the statistics that gave these arrays."""
+        """Return the statistics of :meth:`arrays`."""
         return cls(Vocabulary.from_arrays(arrays), arrays["shares"])
 
 

@@ -1,10 +1,9 @@
-"""Gradient-boosted trees, the modern rival of the paper's network.
+"""Gradient-boosted trees, the modern alternative to the paper's network.
 
-Trees are grown by scikit-learn (HistGradientBoostingClassifier), and kept as plain arrays, so that
-what was saved under one version of it is read under any, or without it. Ids, of which there may be
-more than its 255 categories, enter as target statistics; so does each merchant on each weekday,
-since from the statistics of merchants and weekdays alone no tree can tell which merchant has which
-day.
+Trees are grown by scikit-learn (HistGradientBoostingClassifier), and stored as plain arrays, so
+that files can be read under any version of it, or without it. Ids, which may exceed its 255
+categories, are replaced by target statistics; so is each pair of merchant and weekday, since the
+separate statistics of merchants and weekdays do not identify the days of a merchant.
 """
 
 from __future__ import annotations
@@ -26,34 +25,34 @@ from crawl_envs.types.compiling import compiled
 FloatArray = NDArray[np.float64]
 ROWS_AT_ONCE = 2048
 CHOICES = 10
-"""Numbers of trees among which the validation AUC decides."""
+"""Number of candidates for the number of trees; the best validation AUC decides."""
 MOST_PAIRED = (np.iinfo(np.int32).max - 6) // 7
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings:
-    """How trees are grown.
+    """Settings of trees.
 
     Raises:
         ValueError: a value outside its range.
     """
 
     trees: int = 200
-    """Most trees, >= 1."""
+    """Maximal number of trees, >= 1."""
     leaves: int = 31
-    """Most leaves of a tree, >= 2."""
+    """Maximal number of leaves of a tree, >= 2."""
     learning_rate: float = 0.1
-    """Share of a tree that is taken, > 0."""
+    """Factor of each tree, > 0."""
     l2: float = 1.0
     """L2 penalty on leaves, >= 0."""
     least: int = 50
-    """Fewest examples of a leaf, >= 1."""
+    """Minimal number of examples of a leaf, >= 1."""
     strength: float = 20.0
-    """Examples that the overall share counts for in a target statistic, > 0."""
+    """Weight of the overall share in a target statistic, in examples, > 0."""
     folds: int = 5
     """Folds of the target statistics of the training table, >= 2."""
     threads: int = 1
-    """Threads that trees are grown with, >= 1."""
+    """Threads for training, >= 1."""
 
     def __post_init__(self) -> None:
         for name, low in (("trees", 1), ("leaves", 2), ("least", 1), ("folds", 2), ("threads", 1)):
@@ -64,10 +63,10 @@ class TreeSettings:
 
 
 def with_weekdays(ids: IdColumns) -> IdColumns:
-    """Return ids with one more column: each merchant on each weekday, the last two of them.
+    """Return ids with one more column: pairs of the last two, merchant and weekday.
 
-    Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`; (n, 0) stays as it is.
-    Merchants whose number is negative, or too large for the pair to have one, give -1.
+    Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`; (n, 0) is
+    returned unchanged. Merchants with a negative number, or too large a one for pairs, give -1.
     """
     if ids.shape[1] == 0:
         return ids
@@ -95,12 +94,12 @@ def add_trees(
     Args:
         table: (n, c).
         roots: first node of each tree.
-        feature: column that each node looks at.
-        threshold: most that goes left.
+        feature: column that each node compares.
+        threshold: largest value that goes left.
         left: node on the left, -1 in leaves.
         right: node on the right.
         value: of each leaf.
-        out: what to add to.
+        out: the sums, (n,).
     """
     for start in range(0, len(table), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, len(table))
@@ -114,14 +113,14 @@ def add_trees(
 
 
 class Trees:
-    """Trees that have been grown.
+    """Trained trees.
 
     Attributes:
-        settings: how they were made.
-        statistics: what stands for ids.
+        settings: of the training.
+        statistics: numbers in place of ids.
         nodes: ``roots`` and, of each node, ``feature``, ``threshold``, ``left``, ``right`` and
             ``value``; see :func:`add_trees`.
-        baseline: log-odds that trees add to.
+        baseline: log-odds without trees.
     """
 
     def __init__(
@@ -143,10 +142,10 @@ class Trees:
         seed: int,
         report: Report | None = None,
     ) -> Trees:
-        """Grow trees on one table; keep as many as have the best AUC on another.
+        """Grow trees on one table; keep the number of the best AUC on another.
 
-        Arguments are those of :meth:`agents.predictors.network.Network.fit`; ``report`` is told at
-        the end.
+        Arguments are those of :meth:`agents.predictors.network.Network.fit`; ``report`` is
+        called at the end.
         """
         from sklearn.ensemble import (  # type: ignore[import-untyped]  # slow to import
             HistGradientBoostingClassifier,
@@ -179,7 +178,7 @@ class Trees:
         return trees
 
     def _keep_best(self, validation: Table) -> float:
-        """Drop the last trees if the validation AUC is better without; return that AUC."""
+        """Drop the last trees where the validation AUC is better without; return that AUC."""
         table, roots = self._table(validation[0]), self.nodes["roots"]
         sizes = np.unique(np.linspace(0, len(roots), CHOICES + 1).astype(int))[1:]
         odds, before, best, kept = np.zeros(len(table)), 0, -1.0, 0
@@ -192,7 +191,7 @@ class Trees:
         return best
 
     def _table(self, columns: Columns) -> FloatColumns:
-        """Return what trees look at, (n, c) float32."""
+        """Return the table of features, (n, c) float32."""
         return np.hstack([columns.history, self.statistics(with_weekdays(columns.metadata))])
 
     def _add(self, table: FloatColumns, roots: NDArray[np.int64], odds: FloatArray) -> None:
@@ -208,13 +207,13 @@ class Trees:
         return odds
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes."""
+        """Return the argument of :meth:`from_arrays`."""
         nodes = {f"node_{name}": array for name, array in self.nodes.items()}
         return {**self.statistics.arrays(), **nodes, "baseline": np.array(self.baseline)}
 
     @classmethod
     def from_arrays(cls, settings: TreeSettings, arrays: Mapping[str, NDArray[Any]]) -> Trees:
-        """Return the trees that gave these arrays."""
+        """Return the trees of :meth:`arrays`."""
         nodes = {
             name.removeprefix("node_"): array
             for name, array in arrays.items()
@@ -228,7 +227,7 @@ def nodes_of(trees: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the nodes of scikit-learn's trees as one list; see :func:`add_trees`.
 
     Raises:
-        ValueError: they are not laid out as is known of scikit-learn 1.5 to 1.9.
+        ValueError: their layout is not that of scikit-learn 1.5 to 1.9.
     """
     sizes = np.array([len(tree) for tree in trees], np.int64)
     roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))

@@ -1,4 +1,4 @@
-"""Ids of brands, merchants and so on as rows of one table, with a shared row for unknown ones."""
+"""Ids (of brands, merchants, ...) as rows of one table, with shared rows for unknown ids."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RowColumns = NDArray[np.int32]
 
 
 class Vocabulary:
-    """The ids that a model knows, column by column.
+    """The known ids of a model, by column.
 
-    Rows of all columns lie in one table, a column's after those of the one before. The first row of
-    a column is shared by all ids that are unknown: never seen, or too rarely.
+    The rows of all columns are in one table, column after column. The first row of a column is
+    shared by all unknown ids: never seen, or too rarely.
 
     Attributes:
         known: by column, the known ids in rising order.
@@ -42,7 +42,7 @@ class Vocabulary:
 
         Args:
             ids: (n, c); negative ids count as unknown.
-            least: an id is known that stands in so many rows, >= 1.
+            least: minimal number of rows with a known id, >= 1.
         """
         known = []
         for column in ids.T:
@@ -60,11 +60,11 @@ class Vocabulary:
         return rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes."""
+        """Return the argument of :meth:`from_arrays`."""
         return {f"known_{column}": ids for column, ids in enumerate(self.known)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
-        """Return the vocabulary that gave these arrays."""
+        """Return the vocabulary of :meth:`arrays`."""
         count = sum(name.startswith("known_") for name in arrays)
         return cls([arrays[f"known_{column}"] for column in range(count)])

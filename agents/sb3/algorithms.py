@@ -1,4 +1,4 @@
-"""The algorithms, and how they are built for an environment of pages."""
+"""The algorithms, and their arguments for environments of pages."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ import numpy as np
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from agents import ALGORITHMS
-from agents.networks import PageEncoder, ScaledRows
+from agents.catalog import ALGORITHMS
+from agents.networks.encoder import PageEncoder
+from agents.networks.scaling import ScaledRows
 from agents.sb3 import hyperparameters
 
 NETWORKS = ("pages", "mlp", "plain")
 ACTIONS = {"dqn": "page", "maskableppo": "page", "sac": "scores"}
-"""The one action form of the algorithms that cannot choose actions of every form."""
+"""Action forms of the algorithms that support only one."""
 CONTRIB = {"maskableppo": "MaskablePPO", "recurrentppo": "RecurrentPPO"}
 """Algorithms of the package sb3-contrib, and their classes."""
 OFF_POLICY = ("dqn", "sac")
 PAGE_POLICIES = {
-    "a2c": "agents.networks.PageActorCritic",
-    "dqn": "agents.networks.PageDQN",
+    "a2c": "agents.networks.actor_critic.PageActorCritic",
+    "dqn": "agents.networks.dqn.PageDQN",
     "maskableppo": "agents.networks.masked.MaskablePageActorCritic",
-    "ppo": "agents.networks.PageActorCritic",
+    "ppo": "agents.networks.actor_critic.PageActorCritic",
     "recurrentppo": "agents.networks.recurrent.PageRecurrent",
-    "sac": "agents.networks.PageSAC",
+    "sac": "agents.networks.sac.PageSAC",
 }
-"""The policy of the network ``pages``, where there is one."""
+"""Policies of the network ``pages``."""
 PERCEPTRONS = {"recurrentppo": "MlpLstmPolicy"}
 """Stable-Baselines3's own policies other than MlpPolicy."""
 OWN_WORDS = (
@@ -42,9 +43,9 @@ OWN_WORDS = (
     "policy_kwargs",
     "seed",
 )
-"""Arguments of the algorithms' classes that a run sets by its own arguments."""
+"""Arguments of the algorithms' classes that a run sets from its own arguments."""
 REPLAY_BYTES = 256 * 2**20
-"""Largest memory of a replay buffer, in bytes."""
+"""Maximal memory of a replay buffer, in bytes."""
 
 
 def algorithm_class(name: str) -> type[BaseAlgorithm]:
@@ -62,15 +63,15 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
         import sb3_contrib
     except ImportError:
         raise ValueError(f"algorithm {name!r} needs the package sb3-contrib") from None
-    found: type[BaseAlgorithm] = getattr(sb3_contrib, CONTRIB[name])
-    return found
+    contrib_class: type[BaseAlgorithm] = getattr(sb3_contrib, CONTRIB[name])
+    return contrib_class
 
 
 def check_action(algorithm: str, action_form: str) -> None:
-    """Raise ValueError unless an algorithm can choose actions of a form.
+    """Raise ValueError unless an algorithm supports a form of actions.
 
-    ``sac`` draws real numbers, one per page, so scores; ``dqn`` and ``maskableppo`` choose one of
-    several, so a page.
+    ``sac`` draws a real number per page: scores. ``dqn`` and ``maskableppo`` choose one of several:
+    a page.
     """
     needed = ACTIONS.get(algorithm, action_form)
     if action_form != needed:
@@ -78,7 +79,7 @@ def check_action(algorithm: str, action_form: str) -> None:
 
 
 def check_network(algorithm: str, network: str) -> None:
-    """Raise ValueError for an unknown network, or one that an algorithm has no policy for."""
+    """Raise ValueError for an unknown network, or one without a policy for an algorithm."""
     if network not in NETWORKS:
         raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
     if network == "pages":
@@ -86,7 +87,7 @@ def check_network(algorithm: str, network: str) -> None:
 
 
 def check_model_arguments(algorithm: str, model_args: Mapping[str, Any]) -> None:
-    """Raise ValueError for an argument that an algorithm's class does not take, or a run sets."""
+    """Raise ValueError for an argument that the algorithm's class lacks, or that the run sets."""
     if not model_args:
         return
     taken = set(inspect.signature(algorithm_class(algorithm)).parameters)
@@ -124,13 +125,13 @@ def network_arguments(
     Args:
         algorithm: one of ALGORITHMS.
         network: ``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`. ``plain`` is
-            Stable-Baselines3's MlpPolicy on the observation as it is; a recurrent policy has an
+            Stable-Baselines3's MlpPolicy on the unscaled observation; a recurrent policy has an
             LSTM of as many units before it.
         features: names of the observation's columns.
-        cycle: time in which every page could be crawled once, m / R.
+        cycle: the time in which every page could be crawled once, m / R.
         width: units of a hidden layer.
-        batch: pages per action, where the actor is to draw that many from its scores; None where
-            actions are drawn otherwise.
+        batch: pages per action, where the actor draws that many by its scores; None for other
+            actions.
 
     Raises:
         ValueError: an unknown network, or one that the algorithm has no policy for.
@@ -168,35 +169,35 @@ def schedule_arguments(
     rollout: int,
     observation_bytes: int,
 ) -> dict[str, Any]:
-    """Return how much an algorithm collects and how often it learns from it.
+    """Return the arguments for rollouts, batches and updates of an algorithm.
 
-    It is what :mod:`agents.sb3.hyperparameters` recommends, fitted to the size of the run: a rollout
-    is cut into as many minibatches as the recommended one.
+    They are those of :mod:`agents.sb3.hyperparameters`, adapted to the size of the run: a rollout
+    has as many minibatches as the recommended one.
 
     Args:
         algorithm: one of ALGORITHMS.
         env_id: id of the environment.
-        lanes: lanes that step together.
-        steps: steps in all, over all lanes; rollouts are no longer.
-        rollout: steps per lane between updates, for the algorithms on policy.
+        lanes: number of lanes.
+        steps: steps in all, over all lanes; an upper bound of rollouts.
+        rollout: steps per lane between updates, for on-policy algorithms.
         observation_bytes: memory of one observation.
     """
     arguments = hyperparameters.model_arguments(algorithm, env_id)
-    told = hyperparameters.defaults(algorithm, env_id)
+    recommended = hyperparameters.defaults(algorithm, env_id)
     if algorithm in OFF_POLICY:
         size = min(steps, arguments["buffer_size"], REPLAY_BYTES // (2 * observation_bytes))
         arguments["buffer_size"] = max(size, lanes)
         arguments["learning_starts"] = min(arguments["learning_starts"], steps // 10)
         most = arguments["gradient_steps"]
-        arguments["gradient_steps"] = int(np.clip(lanes * most // told["lanes"], 1, most))
+        arguments["gradient_steps"] = int(np.clip(lanes * most // recommended["lanes"], 1, most))
         if "target_update_interval" in arguments:
             least = 10 * lanes
             arguments["target_update_interval"] = max(arguments["target_update_interval"], least)
         return arguments
     length = max(min(rollout, steps // lanes), 2)
-    arguments["n_steps"] = min(length, told["rollout"]) if algorithm == "a2c" else length
+    arguments["n_steps"] = min(length, recommended["rollout"]) if algorithm == "a2c" else length
     if "batch_size" in arguments:
         size = length * lanes
-        minibatches = round(told["lanes"] * told["rollout"] / arguments["batch_size"])
+        minibatches = round(recommended["lanes"] * recommended["rollout"] / arguments["batch_size"])
         arguments["batch_size"] = size // minibatches if size % minibatches == 0 else size
     return arguments

@@ -1,4 +1,4 @@
-"""What a training run is told, and how it is written down."""
+"""Arguments of training runs, and their JSON form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 import gymnasium as gym
 
 import crawl_envs
-from agents import ALGORITHMS
+from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import (
     OFF_POLICY,
@@ -26,18 +26,18 @@ from crawl_envs.types import Instance
 
 PREFIX = "crawl_envs:"
 FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
-"""Arguments in which a run that resumes may differ from the one it goes on with."""
+"""Arguments in which a resumed run may differ from the earlier one."""
 
 
 class Expected(NamedTuple):
-    """What the value of an argument of an algorithm's class must be, in words and as a test."""
+    """A constraint on an argument of an algorithm's class, in words and as a test."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def _is_real(value: Any) -> bool:
-    """Return whether a value is a finite number; True and False are none."""
+    """Return whether a value is a finite number and not a bool."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= sys.float_info.max
@@ -56,7 +56,7 @@ def _or_none(expected: Expected) -> Expected:
 
 
 def _is_entropy(value: Any) -> bool:
-    """Return whether SAC takes a value as its coefficient of the entropy."""
+    """Return whether a value is a valid entropy coefficient of SAC."""
     if not isinstance(value, str):
         return _is_real(value) and value >= 0
     word, separator, start = value.partition("_")
@@ -66,8 +66,8 @@ def _is_entropy(value: Any) -> bool:
         return False
 
 
-def _is_buffer_told(value: Any) -> bool:
-    """Return whether a replay buffer takes arguments."""
+def _is_buffer_arguments(value: Any) -> bool:
+    """Return whether a value is valid as arguments of a replay buffer."""
     return value is None or (
         isinstance(value, Mapping)
         and set(value) <= {"handle_timeout_termination"}
@@ -98,7 +98,7 @@ EXPECTED: Mapping[str, Expected] = {
     ),
     "learning_starts": _whole(0),
     "replay_buffer_kwargs": Expected(
-        "None or handle_timeout_termination with True or False", _is_buffer_told
+        "None or handle_timeout_termination with True or False", _is_buffer_arguments
     ),
     "rollout_buffer_kwargs": NOTHING,
     "sde_sample_freq": _whole(-1),
@@ -110,14 +110,14 @@ EXPECTED: Mapping[str, Expected] = {
     ),
     "verbose": Expected("0, 1 or 2", lambda value: type(value) is int and 0 <= value <= 2),
 }
-"""What is expected of the arguments of the algorithms' classes, by their names."""
+"""Constraints on the arguments of the algorithms' classes, by name."""
 ENTROPY = Expected("finite and >= 0, 'auto' or 'auto_' and a number > 0", _is_entropy)
 
 
 def expected_of(algorithm: str, name: str) -> Expected | None:
-    """Return what an algorithm expects of an argument of its class; None if nothing is known.
+    """Return the constraint on an argument of an algorithm's class; None if there is none.
 
-    Where advantages are normalised, a batch of one would have no standard deviation.
+    With normalised advantages, a batch of one would have no standard deviation.
     """
     if name == "ent_coef" and algorithm == "sac":
         return ENTROPY
@@ -127,7 +127,7 @@ def expected_of(algorithm: str, name: str) -> Expected | None:
 
 
 def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
-    """Raise ValueError for a value that an algorithm's class cannot do with."""
+    """Raise ValueError for an invalid value of an argument of an algorithm's class."""
     for name, value in model_args.items():
         expected = expected_of(algorithm, name)
         if expected is not None and not expected.holds(value):
@@ -136,7 +136,7 @@ def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments:
-    """Arguments of a training run; all are plain values, as JSON has them.
+    """Arguments of a training run; all are JSON values.
 
     Raises:
         ValueError: a value outside its range, an unknown algorithm, network or id.
@@ -148,16 +148,16 @@ class TrainArguments:
     env_id: str = "CrawlNCIS-v0"
     """Id of the environment, with or without ``crawl_envs:``."""
     env_args: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the environment. Lanes draw a new instance per episode unless these say
-    ``resample`` is false: then each lane keeps the one it drew first."""
+    """Arguments of the environment. Lanes draw a new instance per episode, unless ``resample`` is
+    false: then each lane keeps its first one."""
     instance: Mapping[str, Any] | None = None
-    """Arguments of :class:`crawl_envs.Instance`, to train and compare on that one instance."""
+    """Arguments of :class:`crawl_envs.Instance`, to train and compare on this instance only."""
     steps: int = 200_000
-    """Steps in all, over all lanes, >= 1; on policy, the last rollout is played to its end."""
+    """Steps in all, over all lanes, >= 1; on-policy algorithms finish the last rollout."""
     lanes: int = 64
     """Lanes that step together, >= 1."""
     seed: int = 0
-    """Seeds the network and the lanes: lane i starts from ``seed + i``; >= 0."""
+    """Seed of the network and the lanes, >= 0; lane i has the seed ``seed + i``."""
     network: str = "pages"
     """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`."""
     width: int = 32
@@ -165,21 +165,21 @@ class TrainArguments:
     learning_rate: float = 1e-3
     """Step size of the optimiser, > 0."""
     gamma: float = 0.95
-    """Discount per step, in [0, 1): what a crawl is worth is mostly over after 1 / (1 - gamma)."""
+    """Discount per step, in [0, 1); the time scale of rewards is 1 / (1 - gamma) steps."""
     rollout: int = 64
-    """Steps per lane between updates, >= 2, for the algorithms on policy; at most 8 for a2c."""
+    """Steps per lane between updates, >= 2, for on-policy algorithms; at most 8 for a2c."""
     model_args: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the algorithm's class, ``n_epochs`` say, over the recommended ones
-    (:func:`agents.sb3.hyperparameters.model_arguments`)."""
+    """Further arguments of the algorithm's class, such as ``n_epochs``, in addition to the
+    recommended ones (:func:`agents.sb3.hyperparameters.model_arguments`)."""
     start: str | None = None
-    """Folder of an agent of the same network, whose weights the run starts from; see
+    """Folder of an agent of the same network with the initial weights; see
     :func:`agents.sb3.loading.start_from`."""
     checkpoint_steps: int = 100_000
     """Steps between saves of the model, >= 1; it is saved at the end in any case."""
     curve_rows: int = 100
     """Rows of the learning curve, about, >= 1."""
     threads: int = 1
-    """Threads of torch, >= 1; with one, a seed gives the same agent every time."""
+    """Threads of torch, >= 1; with one thread, results are reproducible from the seed."""
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -215,7 +215,7 @@ class TrainArguments:
         """Return the arguments as JSON.
 
         Raises:
-            ValueError: ``env_args``, ``instance`` or ``model_args`` hold what JSON has no word for.
+            ValueError: ``env_args``, ``instance`` or ``model_args`` have values that are not JSON.
         """
         try:
             return json.dumps(asdict(self), indent=2) + "\n"
@@ -228,7 +228,7 @@ class TrainArguments:
     def recommended(
         cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
     ) -> TrainArguments:
-        """Return the arguments that :mod:`agents.sb3.hyperparameters` recommends, but for ``own``.
+        """Return the recommended arguments (:mod:`agents.sb3.hyperparameters`), updated by ``own``.
 
         Raises:
             ValueError: as the class, and for an unknown algorithm.
@@ -238,7 +238,7 @@ class TrainArguments:
 
     @classmethod
     def from_json(cls, text: str) -> TrainArguments:
-        """Return the arguments that :meth:`to_json` wrote.
+        """Return the arguments of a text of :meth:`to_json`.
 
         Raises:
             ValueError: the text is not JSON, or not such arguments.
@@ -250,7 +250,7 @@ class TrainArguments:
         return cls(**values)
 
     def check_resumes(self, earlier: TrainArguments) -> None:
-        """Raise ValueError unless a run with these arguments may go on with an earlier one."""
+        """Raise ValueError unless a run with these arguments may resume an earlier one."""
         mine, theirs = json.loads(self.to_json()), json.loads(earlier.to_json())
         for name, value in theirs.items():
             if name not in FREE and mine[name] != value:
@@ -262,16 +262,16 @@ class TrainArguments:
 def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
     """Make the environment of a run, pinned to its instance if it has one.
 
-    Pinning holds for the next reset, and until one with a seed.
+    The instance is pinned from the next reset on, until one with a seed.
 
     Args:
-        arguments: which environment.
-        lanes: lanes that step together.
-        training: draw new instances at every episode unless ``env_args`` says otherwise.
+        arguments: arguments of the run.
+        lanes: number of lanes.
+        training: draw a new instance for every episode, unless ``env_args`` overrides it.
 
     Raises:
-        ValueError: arguments that the environment or the instance does not take, or an action
-            that the algorithm cannot choose.
+        ValueError: invalid arguments of the environment or the instance, or an action form that
+            the algorithm does not support.
     """
     env_args = {"resample": training, **arguments.env_args}
     try:
@@ -291,7 +291,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
 
 
 def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
-    """Have the next reset pin the instance of a run, if it has one."""
+    """Pin the instance of a run, if it has one, at the next reset."""
     if arguments.instance is not None:
         try:
             instance = Instance(**arguments.instance)
@@ -301,5 +301,5 @@ def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Return what an error says first."""
+    """Return the first line of an error message."""
     return str(error).splitlines()[0]

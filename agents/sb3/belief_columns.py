@@ -1,8 +1,8 @@
-"""Observations with what a belief about staleness says of every page, for networks.
+"""Observations with columns of a belief about the staleness of pages, for networks.
 
-Observations tell what happened since a page's last crawl. What happened before it, and to other
-pages, is in the belief of :class:`policies.BeliefNCIS`, which learns from every crawl and signal:
-with its columns a network without memory can act where rates are unknown, or drift.
+Observations cover the time since a page's last crawl. The belief of :class:`policies.BeliefNCIS`
+also covers earlier times and other pages, since it learns from every crawl and signal: with its
+columns a network without memory can act where rates are unknown, or drift.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from agents.sb3.bridge import CrawlVecEnv
 from crawl_envs.types import BoolArray
 from policies import BeliefNCIS
 
-COLUMNS = ("belief_evidence", "belief_strikes", "belief_change_rate")
-"""Evidence x, strikes B, and the rate of changes times T = m / R: all free of units."""
+COLUMNS = ("belief_evidence", "belief_expected_changes", "belief_change_rate")
+"""Evidence x, expected changes B, and the change rate times T = m / R: all free of units."""
 HIGHEST = 1e3
-"""They saturate here."""
+"""Upper bound of the columns."""
 
 
 class BeliefColumns(VecEnvWrapper):
     """Appends COLUMNS to the observations of a bridge, (N, m, F) to (N, m, F + 3).
 
-    ``terminal_observation`` of a lane that ends has what was believed at the decision before: its
-    next episode has begun by the time that it is asked for. A step takes some 30 us per lane more.
+    The ``terminal_observation`` of a lane that ends has the belief of the decision before, since
+    the lane has already started its next episode. A step takes some 30 us per lane more.
 
     Args:
-        venv: a bridge, wrapped or not, whose policies name pages.
+        venv: a bridge of this suite, wrapped or not.
         **belief: arguments of :class:`policies.BeliefNCIS`.
 
     Raises:
-        ValueError: ``venv`` is no bridge of this suite, or an argument of the belief is bad.
+        ValueError: ``venv`` is not a bridge of this suite, or an argument of the belief is bad.
     """
 
     def __init__(self, venv: Any, **belief: Any) -> None:
@@ -59,9 +59,9 @@ class BeliefColumns(VecEnvWrapper):
     def _extended(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         for lane in range(self.num_envs):
             problem = self._core.lanes[lane].problem
-            found = self.belief.beliefs(lane)
+            beliefs = self.belief.beliefs(lane)
             cycle = problem.num_pages / problem.bandwidth
-            rows = found["evidence"], found["expected_changes"], cycle * found["change_rate"]
+            rows = beliefs["evidence"], beliefs["expected_changes"], cycle * beliefs["change_rate"]
             self._columns[lane] = np.minimum(np.stack(rows, axis=-1), HIGHEST)
         return np.concatenate([observations, self._columns], axis=-1)
 
@@ -72,7 +72,7 @@ class BeliefColumns(VecEnvWrapper):
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
-        """Step all lanes, and learn from what they found."""
+        """Step all lanes, and learn from their crawls and signals."""
         observations, rewards, dones, infos = self.venv.step_wait()
         for lane in np.flatnonzero(dones):
             last = infos[lane]["terminal_observation"]

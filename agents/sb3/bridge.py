@@ -1,8 +1,8 @@
-"""From the suite's vector environment to Stable-Baselines3's.
+"""The suite's vector environments as vector environments of Stable-Baselines3.
 
-Stable-Baselines3 takes no Gymnasium vector environment; its own DummyVecEnv steps single
-environments one after the other. :class:`CrawlVecEnv` hands it the lanes that step together, and
-what comes out is what DummyVecEnv gives for single environments on the same seeds.
+Stable-Baselines3 does not accept Gymnasium vector environments; its DummyVecEnv steps single
+environments one after the other. :class:`CrawlVecEnv` wraps a native vector environment, with the
+same results as DummyVecEnv of single environments on the same seeds.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
 
 Indices = int | Iterable[int] | None
-"""Which lanes: one, several, or all."""
+"""One lane, several, or all (None)."""
 
 
-class GoingOn(dict[str, Any]):
-    """The info of a lane that goes on: one read-only dictionary, shared by all such lanes.
+class SharedInfo(dict[str, Any]):
+    """The read-only info shared by all lanes whose episode does not end.
 
-    Stable-Baselines3 and its wrappers write only to infos of lanes that end, which have their own;
-    what else would write to it gets a TypeError. Its copies are ordinary dictionaries.
+    Stable-Baselines3 and its wrappers write only to infos of lanes that end, which have their own.
+    Other writes raise a TypeError. Copies are ordinary dictionaries.
     """
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
-            "the info of a lane that goes on is shared and read-only; copy it, or build the "
-            "CrawlVecEnv with full_infos=True"
+            "the info of a lane whose episode does not end is shared and read-only; copy it, or "
+            "build the CrawlVecEnv with full_infos=True"
         )
 
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -44,13 +44,13 @@ class GoingOn(dict[str, Any]):
         return dict, (dict(self),)
 
 
-GOING_ON = GoingOn({"TimeLimit.truncated": False})
+SHARED_INFO = SharedInfo({"TimeLimit.truncated": False})
 
 
 class Lane:
-    """One lane of a vector environment, seen as the single environment that it equals.
+    """One lane of a vector environment with the interface of a single environment.
 
-    Attributes set on it stay with it, as those set on DummyVecEnv's outermost wrappers do.
+    Attributes set on it are kept, as on the outermost wrappers of DummyVecEnv.
     """
 
     def __init__(self, vector: CrawlVectorEnv, number: int) -> None:
@@ -70,45 +70,45 @@ class Lane:
 
     @property
     def instance(self) -> Instance:
-        """The truth, for oracles and tests."""
+        """The true instance, for oracles and tests."""
         return self._vector.lanes.instance(self._number)
 
     @property
     def problem(self) -> Problem:
-        """What the tracker is told of the instance."""
+        """The public part of the instance."""
         return self.instance.problem(self._vector.lanes.reveal)
 
     def tracker(self) -> Tracker:
-        """Return what the tracker knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker, as new arrays."""
         return self._vector.tracker(self._number)
 
     def last_log(self) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker."""
+        """Return the crawls and signals of the last step, or reset."""
         return self._vector.last_log(self._number)
 
     def ledger(self) -> Ledger:
-        """Return what truly happened since the episode began."""
+        """Return the true totals since the start of the episode."""
         return self._vector.ledger(self._number)
 
     def rng(self) -> np.random.Generator:
-        """Return a fresh generator for the random choices of the current episode."""
+        """Return a new generator for the random choices of the current episode."""
         return self._vector.rng(self._number)
 
     def declare(self, change_rate: ArrayLike) -> None:
-        """Say what change rates are believed, for the budget of the next step."""
+        """Declare the tracker's estimated change rates, for the budget of the next step."""
         self._vector.declare(change_rate, self._number)
 
     def num_slots(self) -> int:
-        """Return the number of crawls, or epochs, that the budget of an episode allows."""
+        """Return the number of crawls, or epochs, in the budget of an episode."""
         return self._vector.num_slots(self._number)
 
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (m,) bool."""
         masks: BoolArray = self._vector.action_masks()[self._number]
         return masks
 
     def render(self) -> str | PictureArray | None:
-        """Return the lane as the render mode says: a text, or a picture (H, W, 3) uint8."""
+        """Return a rendering of the lane: a text, or a picture (H, W, 3) uint8."""
         return self._vector.frame(self._number)
 
     def get_wrapper_attr(self, name: str) -> Any:
@@ -119,21 +119,21 @@ class Lane:
 class CrawlVecEnv(VecEnv):
     """A native vector environment as a Stable-Baselines3 VecEnv of N lanes.
 
-    Observations are (N, m, F) float32, rewards (N,) float32, dones (N,) bool, all fresh arrays.
-    A lane that ends has in its info ``terminal_observation`` (m, F), ``TimeLimit.truncated`` and
-    what the environment says of the step; the infos of all other lanes are one shared, read-only
-    ``{"TimeLimit.truncated": False}``. Episode statistics are for VecMonitor. Policies of the
+    Observations are (N, m, F) float32, rewards (N,) float32, dones (N,) bool, all new arrays.
+    The info of a lane that ends has ``terminal_observation`` (m, F), ``TimeLimit.truncated`` and
+    the environment's info of the step; the infos of all other lanes are one shared, read-only
+    ``{"TimeLimit.truncated": False}``. Use VecMonitor for episode statistics. Policies of the
     suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``.
 
-    ``seed`` and ``set_options`` hold for the next reset; ``{"instance": Instance}`` pins one.
+    ``seed`` and ``set_options`` are for the next reset; ``{"instance": Instance}`` pins one.
 
     Args:
         vector: made with ``autoreset_mode="SameStep"``, and with ``copy=True``, its default.
-        full_infos: give every lane its own full info at every step, as DummyVecEnv does; slower.
+        full_infos: return a full info for every lane at every step, like DummyVecEnv; slower.
 
     Raises:
-        ValueError: ``vector`` is no vector environment of this suite, resets in another mode, or
-            overwrites the observations that it returned.
+        ValueError: ``vector`` is not a vector environment of this suite, resets in another mode, or
+            returns observations without copying.
     """
 
     def __init__(self, vector: gym.vector.VectorEnv[Any, Any, Any], *, full_infos: bool = False):
@@ -162,7 +162,7 @@ class CrawlVecEnv(VecEnv):
     # Episodes
 
     def reset(self) -> NDArray[np.float32]:
-        """Begin an episode in all lanes and return the observations, (N, m, F).
+        """Start an episode in all lanes and return the observations, (N, m, F).
 
         Raises:
             ValueError: an unknown option, an instance that does not fit, or one for some lanes
@@ -177,7 +177,7 @@ class CrawlVecEnv(VecEnv):
         return observations
 
     def _gathered_options(self) -> dict[str, Any] | None:
-        """Turn one dictionary of options per lane into one of lists over lanes."""
+        """Return the options of all lanes as one dictionary of lists over lanes."""
         names = {name: None for options in self._options for name in options}
         for name in names:
             if not all(name in options for options in self._options):
@@ -185,7 +185,7 @@ class CrawlVecEnv(VecEnv):
         return {name: [options[name] for options in self._options] for name in names} or None
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the actions of all lanes, (N, ...); of bits, also as floats, as models draw them."""
+        """Set the actions of all lanes, (N, ...); bits may be floats, as models sample them."""
         if self._bits and actions.dtype.kind == "f" and np.all((actions == 0) | (actions == 1)):
             actions = actions.astype(np.int8)
         self._actions = actions
@@ -193,17 +193,17 @@ class CrawlVecEnv(VecEnv):
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
-        """Step all lanes; those that end begin their next episode.
+        """Step all lanes; those that end start their next episode.
 
         Raises:
-            ValueError: an action outside its space; nothing has happened then.
+            ValueError: an action outside its space; nothing is changed in this case.
         """
         observations, rewards, terminated, truncated, info = self.vector.step(self._actions)
         infos: list[dict[str, Any]]
         if self.full_infos:
             infos = [self._full_info(info, lane) for lane in range(self.num_envs)]
         else:
-            infos = [GOING_ON] * self.num_envs
+            infos = [SHARED_INFO] * self.num_envs
         dones = terminated | truncated
         if "final_obs" in info:
             self._add_ends(infos, info, dones, truncated & ~terminated)
@@ -220,7 +220,7 @@ class CrawlVecEnv(VecEnv):
         dones: BoolArray,
         cut: BoolArray,
     ) -> None:
-        """Give the lanes that end infos of their own, and keep those of their resets."""
+        """Set the infos of the lanes that end, and of their resets."""
         for lane in map(int, np.flatnonzero(dones)):
             infos[lane] = {
                 **lane_info(info["final_info"], lane),
@@ -237,21 +237,21 @@ class CrawlVecEnv(VecEnv):
     def get_images(self) -> Sequence[PictureArray | None]:
         """Return a picture (H, W, 3) uint8 of each lane, with the render mode ``rgb_array``.
 
-        ``render`` puts them into one picture, which VecVideoRecorder records. In another mode there
-        is a warning, and None of each lane.
+        ``render`` combines them into one picture, which VecVideoRecorder records. In other modes,
+        warn and return None for each lane.
         """
         if self.render_mode != "rgb_array":
             gym.logger.warn(f"render_mode must be 'rgb_array' for images, got {self.render_mode!r}")
             return [None] * self.num_envs
         return list(self.vector.render() or ())
 
-    # What Stable-Baselines3 asks of single environments
+    # Stable-Baselines3's access to single environments
 
     def _chosen(self, indices: Indices) -> Iterator[Lane]:
         return (self.lanes[number] for number in self._get_indices(indices))
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Return an attribute of each lane; AttributeError where there is none."""
+        """Return an attribute of each lane; AttributeError if there is none."""
         return [getattr(lane, attr_name) for lane in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
@@ -262,7 +262,7 @@ class CrawlVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each lane, ``action_masks`` say; AttributeError where there is none."""
+        """Call a method of each lane, such as ``action_masks``; AttributeError if there is none."""
         if method_name == "action_masks" and indices is None:
             return list(self.vector.action_masks())
         return [
@@ -276,35 +276,35 @@ class CrawlVecEnv(VecEnv):
         """Return False for each lane: the native vector environment takes no wrappers."""
         return [False for _ in self._chosen(indices)]
 
-    # What the suite's policies read
+    # Read by the suite's policies
 
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
         return self.vector.action_masks()
 
     def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker of a lane, as new arrays."""
         return self.vector.tracker(lane)
 
     def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
+        """Return the crawls and signals of the last step, or reset, of a lane."""
         return self.vector.last_log(lane)
 
     def rng(self, lane: int) -> np.random.Generator:
-        """Return a fresh generator for the random choices of a lane's current episode."""
+        """Return a new generator for the random choices of a lane's current episode."""
         return self.vector.rng(lane)
 
     def declare(self, change_rate: ArrayLike, lane: int) -> None:
-        """Say what change rates are believed in a lane, for the budget of the next step."""
+        """Declare a lane's estimated change rates, for the budget of the next step."""
         self.vector.declare(change_rate, lane)
 
     def num_slots(self, lane: int) -> int:
-        """Return the number of crawls, or epochs, that the budget of an episode allows."""
+        """Return the number of crawls, or epochs, in the budget of an episode."""
         return self.vector.num_slots(lane)
 
 
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
-    """Return what a vector environment's info says of one lane, as a single environment would."""
+    """Return one lane's part of a vector environment's info, as of a single environment."""
     own: dict[str, Any] = {}
     for name, values in info.items():
         if name.startswith("_") or name in ("final_obs", "final_info"):

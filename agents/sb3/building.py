@@ -1,4 +1,4 @@
-"""Models built from the arguments of a run and from what they depend on of its environment."""
+"""Models built from the arguments of a run and the traits of its environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_NUMBERS = 2**26
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTraits:
-    """The traits of an environment that a model depends on; all are plain values.
+    """The traits of an environment that a model depends on; all are JSON values.
 
     Raises:
         ValueError: a value of another type or outside its range.
@@ -40,7 +40,7 @@ class ModelTraits:
     action_form: str
     """One of FORMS."""
     cycle: float
-    """Time in which every page could be crawled once, m / R, > 0."""
+    """Time to crawl every page once, m / R, > 0."""
     batch: int = 1
     """Pages per action of the form ``scores``, in [1, m]."""
     probing: bool = False
@@ -67,7 +67,7 @@ class ModelTraits:
 
     @classmethod
     def of(cls, env: Any, cycle: float) -> ModelTraits:
-        """Return the traits of a bridge, with the time ``cycle`` of its pages."""
+        """Return the traits of a bridge, with the given ``cycle``."""
         num_pages, acts = env.observation_space.shape[0], env.action_space
         form = env.action_form
         return cls(
@@ -98,15 +98,15 @@ class ModelTraits:
 def build_model(
     arguments: TrainArguments, traits: ModelTraits, env: VecEnv | None = None
 ) -> BaseAlgorithm:
-    """Build a model that has learned nothing; its attribute ``crawl_traits`` keeps the traits.
+    """Build an untrained model, with the traits as its attribute ``crawl_traits``.
 
     Args:
-        arguments: of the run; ``start`` is not read.
-        traits: of the environment.
-        env: the environment to learn in, or None for a model that only acts.
+        arguments: arguments of the run; ``start`` is not used.
+        traits: traits of the environment.
+        env: the training environment, or None for a model that only acts.
 
     Raises:
-        ValueError: an algorithm that cannot choose actions of that form.
+        ValueError: an algorithm that does not support the action form.
     """
     check_action(arguments.algorithm, traits.action_form)
     kwargs: dict[str, Any] = {

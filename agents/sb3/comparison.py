@@ -1,4 +1,4 @@
-"""Agents and policies side by side: the same seeds, the same events."""
+"""Comparison of agents and policies on the same seeds and events."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def mean_rewards(
     """Return the mean reward per step of one episode on each seed, (episodes,).
 
     The episodes are those of Stable-Baselines3's ``evaluate_policy``, all lanes in step. With the
-    reward ``freshness`` the mean is the importance-weighted share of time in which pages were
-    fresh, and estimates the share of requests served fresh.
+    reward ``freshness`` the mean is the importance-weighted share of fresh page time, an estimate
+    of the share of requests served fresh.
 
     Args:
-        build: makes the policy from its environment, ``lambda env: policies.make(name, env)``: the
-            vector environment of the lanes, with all that policies for one of its kind read.
-        arguments: which environment; its seed is not used.
+        build: makes the policy from the vector environment of the lanes, as
+            ``lambda env: policies.make(name, env)``.
+        arguments: of the environment; the seed is not used.
         episodes: number of seeds, ``seed``, ``seed + 1``, ...; >= 1.
-        seed: the first of them.
+        seed: the first seed.
         deterministic: passed on to the policy.
 
     Raises:
-        ValueError: what the environment or the policy objects to.
+        ValueError: arguments that the environment or the policy rejects.
     """
     env = make_lanes(arguments, episodes, training=False)
     policy = build(env.vector)

@@ -1,4 +1,4 @@
-"""The learning curve: rows of a CSV file, written as training goes, and a progress bar."""
+"""The learning curve: rows of a CSV file, written during training, and a progress bar."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from stable_baselines3.common.callbacks import BaseCallback
 
 SHOW_SECONDS = 0.2
-"""Least time between two updates of the progress bar."""
+"""Minimal time between two updates of the progress bar."""
 
 
 class CurveRow(NamedTuple):
     """A point of the learning curve.
 
-    ``steps`` taken so far, over all lanes; ``mean_reward`` per step, over all lanes and the last
-    steps of the number that an episode has, so that fresh starts weigh the same in all rows (the
-    first row waits for a whole episode, unless the run ends before);
-    ``seconds`` of wall time spent so far, those of earlier runs included.
+    ``steps`` so far, over all lanes; ``mean_reward`` per step, over all lanes and the last steps,
+    as many as an episode has, so that episode starts have the same weight in all rows (the first
+    row comes after a whole episode, or at the end of the run);
+    ``seconds`` of wall time so far, including earlier runs.
     """
 
     steps: int
@@ -33,10 +33,10 @@ class CurveRow(NamedTuple):
 
 
 def read_curve(path: Path) -> list[CurveRow]:
-    """Return the rows of a learning curve; none where there is no file.
+    """Return the rows of a learning curve; none without a file.
 
     Raises:
-        ValueError: the file is no learning curve.
+        ValueError: the file is not a learning curve.
     """
     if not path.exists():
         return []
@@ -51,7 +51,7 @@ def read_curve(path: Path) -> list[CurveRow]:
 
 
 def write_curve(path: Path, rows: list[CurveRow]) -> None:
-    """Replace a learning curve at once."""
+    """Replace a learning curve atomically."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([CurveRow._fields, *rows])
@@ -59,7 +59,7 @@ def write_curve(path: Path, rows: list[CurveRow]) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file at once: it holds the old text or the new, never a part."""
+    """Replace a file atomically: it has the old text or the new, never a part."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
@@ -69,12 +69,12 @@ class CurveCallback(BaseCallback):
     """Appends rows to a learning curve while an algorithm learns.
 
     Args:
-        path: the CSV file; it holds ``rows`` when training starts.
-        rows: the rows so far, of which more are added.
+        path: the CSV file, with ``rows`` when training starts.
+        rows: the rows so far; new ones are appended.
         every: steps between rows, >= 1.
-        steps: steps in all, for the progress bar.
+        steps: total number of steps, for the progress bar.
         progress: show a progress bar on standard error.
-        beside: a word shown in it beside the mean reward.
+        beside: a text after the mean reward in the progress bar.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class CurveCallback(BaseCallback):
         self._earlier = rows[-1].seconds if rows else 0.0
         self._recent: deque[float] = deque()
         self._since = rows[-1].steps if rows else 0
-        self._begun = self._shown = time.perf_counter()
+        self._started = self._shown = time.perf_counter()
         self._file: TextIO | None = None
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -109,7 +109,7 @@ class CurveCallback(BaseCallback):
     def _on_training_start(self) -> None:
         slots = self.training_env.env_method("num_slots", indices=0)[0]
         self._recent = deque(maxlen=slots // self.training_env.get_attr("batch", 0)[0])
-        self._begun = time.perf_counter()
+        self._started = time.perf_counter()
         self._file = self.path.open("a", newline="", encoding="utf-8")
         self._bar.start()
         self._task = self._bar.add_task(
@@ -134,7 +134,7 @@ class CurveCallback(BaseCallback):
         return sum(self._recent) / len(self._recent)
 
     def _add_row(self) -> None:
-        seconds = self._earlier + time.perf_counter() - self._begun
+        seconds = self._earlier + time.perf_counter() - self._started
         row = CurveRow(self.num_timesteps, round(self._mean(), 6), round(seconds, 3))
         self.rows.append(row)
         self._since = self.num_timesteps
@@ -147,7 +147,7 @@ class CurveCallback(BaseCallback):
         self._bar.update(self._task, completed=self.num_timesteps, reward=f"{self._mean():.4f}")
 
     def close(self) -> None:
-        """Write the last row, and close file and progress bar, however training ended."""
+        """Write the last row, and close file and progress bar, also after an interrupt."""
         if self._file is not None:
             if self._recent:
                 if self.num_timesteps > self._since:

@@ -1,8 +1,8 @@
-"""Trained agents, as they are saved and loaded.
+"""Loading of trained agents.
 
-``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` (:mod:`agents.networks.page_scorer`) and
-``index.json`` (:mod:`agents.evolution.stored`) hold plain values and arrays. None is unpickled, so
-loading an agent of unknown origin runs no code of its author.
+``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` (:mod:`agents.networks.page_scorer`)
+and ``index.json`` (:mod:`agents.evolution.stored`) have plain values and arrays. Nothing is
+unpickled, so loading an agent of unknown origin runs no code of its author.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from agents import AGENT_FILES, SHIPPED, names
+from agents.catalog import AGENT_FILES, SHIPPED, names
 from agents.networks.extraction import extract_scorer, page_network
 from agents.networks.page_scorer import PageScorer, ScoringAgent, check_columns, cycle_of
 from agents.networks.scaled_columns import check_cycle
@@ -29,15 +29,15 @@ MODEL, INDEX, SCORER = AGENT_FILES
 
 
 class Agent:
-    """A trained agent: a policy like those of :mod:`policies`, for observations as they come.
+    """A trained agent: a policy like those of :mod:`policies`, for unscaled observations.
 
-    With the network ``pages`` it acts on any number of pages. Where that, or the time T = m / R,
-    is not that of its training, it needs ``env`` or ``cycle``, and acts by the network alone
+    With the network ``pages`` it acts on any number of pages. If m or the time T = m / R differs
+    from the training, it needs ``env`` or ``cycle``, and acts by the network alone
     (:class:`agents.networks.page_scorer.ScoringAgent`).
 
     Attributes:
         name: the algorithm's name.
-        arguments: the arguments of the run that trained it.
+        arguments: the arguments of its training run.
         model: Stable-Baselines3's model.
         features: names of the observation's columns.
 
@@ -45,12 +45,12 @@ class Agent:
         model: Stable-Baselines3's model.
         arguments: the arguments of its run.
         features: names of the observation's columns.
-        env: the environment that it will act in, single, vector or bridge.
-        cycle: the time T there, without ``env``.
+        env: the environment to act in, single, vector or bridge.
+        cycle: the time T of the environment, without ``env``.
 
     Raises:
-        ValueError: both ``env`` and ``cycle``; it cannot act in ``env``; a ``cycle`` that is not
-            positive, or for a network that is not ``pages``.
+        ValueError: both ``env`` and ``cycle``; an ``env`` that does not fit; a ``cycle`` that is
+            not positive, or for a network other than ``pages``.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Agent:
             self.check_fits(env)
 
     def _is_own_cycle(self) -> bool:
-        """Return whether the time T is that of the training; before a first reset it is."""
+        """Return whether the time T is that of the training; True before a first reset."""
         if self._cycle is None and self._env is None:
             return True
         trained = page_network(self.model)[0].scaling.cycle
@@ -98,13 +98,13 @@ class Agent:
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """Return the action for an observation, and ``state``, which recurrentppo renews.
+        """Return the action for an observation, and the next ``state`` of recurrentppo.
 
         Args:
             observation: (m, F) of one lane, or (N, m, F) of N, in the environment's own units.
-            state: what recurrentppo remembers, None at first; others pass it through.
-            episode_start: where an episode begins, (N,) bool, for recurrentppo.
-            deterministic: take the best action; otherwise one is drawn (dqn: now and then).
+            state: the state of recurrentppo, None at first; others pass it through.
+            episode_start: mask of lanes at the start of an episode, (N,) bool, for recurrentppo.
+            deterministic: return the best action; otherwise it is sampled (dqn: epsilon-greedy).
 
         Raises:
             ValueError: an observation of another shape; one of another number of pages without
@@ -124,7 +124,7 @@ class Agent:
         return action, renewed if self._remembers else state
 
     def _as_trained(self, rows: NDArray[Any]) -> bool:
-        """Return whether the model itself can take an observation, or should say what is wrong."""
+        """Return whether to pass an observation to the model, which also reports wrong shapes."""
         shape = self.model.observation_space.shape
         assert shape is not None
         if rows.ndim not in (2, 3) or rows.shape[-1] != shape[1]:
@@ -132,10 +132,10 @@ class Agent:
         return rows.shape[-2] == shape[0] and self._is_own_cycle()
 
     def scoring(self) -> ScoringAgent:
-        """Return the same agent for any number of pages, without torch; its file is ``save``'s.
+        """Return the same agent for any number of pages, without torch; ``save`` writes it.
 
         Raises:
-            ValueError: the network is not ``pages``, or has a memory.
+            ValueError: the network is not ``pages``, or is recurrent.
         """
         if self._scoring is None:
             scorer = extract_scorer(self.model, self.name, self.features)
@@ -144,7 +144,7 @@ class Agent:
         return self._scoring
 
     def _masks(self, observation: Any) -> BoolArray | None:
-        """Return which pages exist, by the column ``alive``; None where all do."""
+        """Return the mask of existing pages, the column ``alive``; None if all exist."""
         if self._alive is None:
             return None
         alive: BoolArray = np.asarray(observation)[..., self._alive] > 0.5
@@ -174,11 +174,11 @@ class Agent:
 
 
 AnyAgent: TypeAlias = Agent | ScoringAgent | Policy
-"""What :func:`load` returns: all have ``predict``; see :class:`crawl_envs.types.Policy`."""
+"""Result of :func:`load`; see :class:`crawl_envs.types.Policy` for ``predict``."""
 
 
 def start_file(folder: str | Path) -> Path:
-    """Return the model in a folder that a run is to start from.
+    """Return the file of the initial model of a run in a folder.
 
     Raises:
         ValueError: there is none.
@@ -193,15 +193,15 @@ def start_file(folder: str | Path) -> Path:
 
 
 def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
-    """Copy the weights of a trained model into one that is to be trained.
+    """Copy the weights of a trained model to a new one.
 
-    Both must have the same network and columns. With the network ``pages`` the number of pages
-    may differ, and the time T = m / R, which is not among the weights, stays the new model's own;
-    so may the algorithm, among those with an actor and a critic. The optimiser starts anew.
+    Both must have the same network and columns. The algorithm may differ, among those with an actor
+    and a critic. With the network ``pages`` the number of pages may differ; the time T = m / R is
+    not among the weights, and is kept. The optimiser is reset.
 
     Args:
-        model: the one to be trained, of :func:`agents.sb3.building.build_model`.
-        folder: where the trained one is.
+        model: the new model, of :func:`agents.sb3.building.build_model`.
+        folder: folder of the trained model.
 
     Raises:
         ValueError: there is no such model, or its weights do not fit.
@@ -224,16 +224,16 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
 def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> AnyAgent:
     """Return a trained agent.
 
-    What the folder holds decides its kind: ``model.zip`` is an :class:`Agent`, ``index.json`` a
+    The files in the folder determine its kind: ``model.zip`` is an :class:`Agent`, ``index.json`` a
     learned index or a corrected belief, which needs ``env``, ``scorer.npz`` a
     :class:`agents.networks.page_scorer.ScoringAgent`.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
-        env: if given, checked to be one that the agent can act in: single, vector or bridge. With
-            the network ``pages`` it may have another number of pages, and its own T = m / R is
-            what the network measures time by.
-        cycle: T, where there is no ``env``; None takes that of the training.
+        env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
+            With the network ``pages`` the number of pages may differ, and the network scales time
+            by the environment's T = m / R.
+        cycle: T, without ``env``; None for that of the training.
 
     Raises:
         ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
@@ -243,22 +243,22 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
         raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
     name = str(folder_or_name)
     folder = SHIPPED / name if name in names() else Path(folder_or_name)
-    found = [file for file in AGENT_FILES if (folder / file).exists()]
-    if not found:
+    files = [file for file in AGENT_FILES if (folder / file).exists()]
+    if not files:
         known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
         raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")
-    if found[0] == INDEX:
+    if files[0] == INDEX:
         if cycle is not None:
             raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
         return _load_index(folder, env)
-    if found[0] == SCORER:
+    if files[0] == SCORER:
         return ScoringAgent(PageScorer.load(folder / SCORER), env, cycle=cycle)
     model, arguments = load_model(folder / MODEL)
     return Agent(model, arguments, _features(model), env, cycle=cycle)
 
 
 def _features(model: Any) -> tuple[str, ...]:
-    """Return the names of the columns that a model sees."""
+    """Return the names of the columns of a model's observations."""
     traits: ModelTraits = model.crawl_traits
     return traits.features
 

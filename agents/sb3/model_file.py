@@ -1,14 +1,14 @@
 """The file of a model, ``model.zip``: a description in JSON, and plain arrays.
 
-The member :data:`DESCRIPTION` holds the arguments of the run, the traits of its environment
-(:class:`agents.sb3.building.ModelTraits`) and how far the run has come. Every other member is an array
-in NumPy's format ``.npy``: the weights of the policy, the state of its optimisers, and the
-variables beside them. Learning rates, clip ranges and other settings follow from the arguments.
+The member :data:`DESCRIPTION` has the arguments of the run, the traits of its environment
+(:class:`agents.sb3.building.ModelTraits`) and the progress of the run. Every other member is an
+array in NumPy's format ``.npy``: the weights of the policy, the state of its optimisers, and
+further variables. Learning rates, clip ranges and other settings follow from the arguments.
 
-A model is built anew from the description, and takes each array after its name, shape and type are
-checked. Nothing is unpickled, and no name in a file is imported, so opening a file of unknown
-origin runs no code of its author. A file that Stable-Baselines3 itself saved has no description
-and is refused. Members of other names are checked for damage, and not used.
+A model is rebuilt from the description, and each array is loaded after checks of its name, shape
+and type. Nothing is unpickled, and no name in a file is imported, so opening a file of unknown
+origin runs no code of its author. A file saved by Stable-Baselines3 itself has no description and
+is refused. Members of other names are checked for damage, and not used.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from crawl_envs.types.arguments import whole
 DESCRIPTION = "crawl_envs_agent.json"
 FORMAT = "crawl-envs model 1"
 COUNTS = ("_episode_num", "_n_calls", "_n_updates", "clone_rounds", "num_timesteps")
-"""Attributes of a model that count how far its run has come; which there are is its algorithm's."""
+"""Attributes of a model that count the progress of its run; they depend on its algorithm."""
 RATE = "exploration_rate"
-"""The one attribute of dqn that changes in a run and is no count."""
+"""The only attribute of dqn that changes in a run and is not a count."""
 MOST_COUNTED = 2**53
 
 
@@ -45,8 +45,8 @@ class Description(NamedTuple):
     """The description in a model file.
 
     Attributes:
-        arguments: of the run.
-        traits: of its environment.
+        arguments: arguments of the run.
+        traits: traits of its environment.
         progress: values of COUNTS and RATE, by name.
     """
 
@@ -56,15 +56,15 @@ class Description(NamedTuple):
 
 
 def save_model(model: BaseAlgorithm, arguments: TrainArguments, path: Path) -> None:
-    """Replace a model file at once; the same model gives the same bytes.
+    """Write a model file atomically; the same model gives the same bytes.
 
     Args:
         model: built by :func:`agents.sb3.building.build_model`.
-        arguments: of its run.
+        arguments: arguments of its run.
         path: the file.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     names = [name for name in (*COUNTS, RATE) if hasattr(model, name)]
     description = {
@@ -87,10 +87,10 @@ def save_model(model: BaseAlgorithm, arguments: TrainArguments, path: Path) -> N
 
 
 def read_description(path: Path) -> Description:
-    """Return the description in a model file, after checking that the file is whole.
+    """Return the description in a model file, after checking the integrity of the file.
 
     Raises:
-        ValueError: there is no such file, or it is damaged or foreign.
+        ValueError: there is no such file, it is damaged, or not a model file.
     """
     with _one_line(path, "is not an agent of this suite"), zipfile.ZipFile(path) as archive:
         held = archive.infolist()
@@ -123,10 +123,10 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
 
     Args:
         path: the file.
-        env: a bridge, or a wrapper of one, to go on training in; None for a model that only acts.
+        env: a bridge, or a wrapper of one, to continue training; None for a model that only acts.
 
     Raises:
-        ValueError: there is no such file, it is damaged or foreign, or does not fit ``env``.
+        ValueError: there is no such file, it is damaged, not a model file, or does not fit ``env``.
     """
     arguments, traits, progress = read_description(path)
     if env is not None:
@@ -141,7 +141,7 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
 
 @contextlib.contextmanager
 def _one_line(path: Path, problem: str) -> Iterator[None]:
-    """Raise all that goes wrong with a model file as a ValueError of one line."""
+    """Raise all errors with a model file as a ValueError of one line."""
     try:
         yield
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def _one_line(path: Path, problem: str) -> Iterator[None]:
 
 
 def _traits(entries: Any) -> ModelTraits:
-    """Return the traits of a description; ValueError where they are none."""
+    """Return the traits of a description; ValueError if they are invalid."""
     try:
         return ModelTraits(**entries)
     except TypeError as error:
@@ -160,7 +160,7 @@ def _traits(entries: Any) -> ModelTraits:
 
 
 def _progress(entries: Any) -> dict[str, float]:
-    """Return how far a run has come; ValueError for anything else."""
+    """Return the progress of a run; ValueError if it is invalid."""
     known = (*COUNTS, RATE)
     if not isinstance(entries, dict) or not set(entries) <= set(known):
         raise ValueError(f"its progress must be values of {', '.join(known)}, got {entries!r:.80}")
@@ -173,10 +173,10 @@ def _progress(entries: Any) -> dict[str, float]:
 
 
 def _check_width(arguments: TrainArguments, traits: ModelTraits, size: int) -> None:
-    """Raise ValueError where the weights of one layer would be larger than the whole file.
+    """Raise ValueError if the weights of one layer would be larger than the whole file.
 
-    Every network has a layer of width · width weights. Those that flatten the observation have one
-    of m · F · width too.
+    Every network has a layer of width · width weights. Networks that flatten the observation also
+    have one of m · F · width.
     """
     inputs = 0 if arguments.network == "pages" else traits.num_pages * len(traits.features)
     if 4 * arguments.width * (arguments.width + inputs) > size:
@@ -198,7 +198,7 @@ def _check_fits(traits: ModelTraits, env: Any) -> None:
 
 
 def _learned(model: BaseAlgorithm) -> dict[str, Any]:
-    """Return all that a model has learned, tensors and counts of steps, by member names."""
+    """Return the learned tensors and step counts of a model, by member names."""
     values: dict[str, Any] = {}
     for name, state in model.get_parameters().items():
         if "param_groups" not in state:
@@ -217,13 +217,13 @@ def _array(value: Any) -> NDArray[Any]:
 
 
 def _take_arrays(model: BaseAlgorithm, archive: zipfile.ZipFile) -> None:
-    """Give a new model the arrays of a file, in place of its own.
+    """Load the arrays of a file into a new model.
 
-    Optimisers keep their own settings. They hold no state of weights that they have not updated.
+    Optimisers keep their own settings. They have no state for weights never updated.
 
     Raises:
-        ValueError: an array is of another shape or type.
-        KeyError: one is missing.
+        ValueError: an array has another shape or type.
+        KeyError: an array is missing.
     """
     _fill_optimizers(model)
     own, held = _learned(model), set(archive.namelist())
@@ -248,7 +248,7 @@ def _take_arrays(model: BaseAlgorithm, archive: zipfile.ZipFile) -> None:
 
 
 def _fill_optimizers(model: BaseAlgorithm) -> None:
-    """Take a step without gradients, so that the optimisers hold a state of every weight."""
+    """Take a step with zero gradients, so that the optimisers have a state for every weight."""
     for name in model._get_torch_save_params()[0]:
         optimizer = attrgetter(name)(model)
         if isinstance(optimizer, torch.optim.Optimizer):
@@ -260,10 +260,10 @@ def _fill_optimizers(model: BaseAlgorithm) -> None:
 
 
 def _read_value(archive: zipfile.ZipFile, name: str, own: Any) -> Any:
-    """Return a tensor or a count that may take the place of a model's own.
+    """Return a tensor or a count of a file, of the shape and type of the model's ``own``.
 
     Raises:
-        ValueError: it has another shape or type.
+        ValueError: another shape or type.
     """
     expected = _array(own)
     with archive.open(f"{name}.npy") as member:

@@ -1,4 +1,4 @@
-"""How many threads torch uses."""
+"""Number of threads of torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Have torch use so many threads meanwhile."""
+    """Set the number of threads of torch inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

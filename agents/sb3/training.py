@@ -1,4 +1,4 @@
-"""Training an agent, from arguments to a folder that :func:`agents.load` reads."""
+"""Training of agents, with output folders that :func:`agents.load` reads."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ def train(
 
     The folder gets ``model.zip``, ``config.json`` (the arguments) and ``curve.csv`` (steps, mean
     reward per step, wall seconds). The model is saved every ``checkpoint_steps`` and at the end,
-    on an interrupt too; files are replaced at once, and curve rows are written as they come.
+    also on an interrupt. Files are replaced atomically, and curve rows are written immediately.
 
-    A run that resumes goes on from the saved model, its optimiser and its step count. Episodes
-    begin anew from seeds derived from the run's seed and that count, and DQN and SAC fill their
-    replay buffers again: so it differs from a run that was never stopped, but is itself repeatable.
+    A resumed run continues from the saved model, its optimiser and its step count. Episodes start
+    again from seeds derived from the run's seed and that count, and DQN and SAC refill their replay
+    buffers: it differs from an uninterrupted run, but is itself reproducible.
 
     Args:
-        arguments: what to train, on what and for how long.
-        out: the folder, made if need be.
-        resume: go on with the run in ``out``, if it has saved a model.
+        arguments: arguments of the run.
+        out: the folder, created if necessary.
+        resume: continue the run in ``out``, if it has a saved model.
         progress: show a progress bar on standard error.
-        beside: a word shown in the bar beside the mean reward, a level to reach say.
+        beside: text in the bar beside the mean reward, for example a level to reach.
 
     Returns:
         The agent.
 
     Raises:
-        ValueError: arguments that do not fit together; ``out`` holds an agent and ``resume`` is
-            False, or one of another run.
+        ValueError: inconsistent arguments; ``out`` has an agent and ``resume`` is False, or an
+            agent of another run.
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
     model_path = out / MODEL
-    going_on = model_path.exists()
-    if going_on and not resume:
+    resuming = model_path.exists()
+    if resuming and not resume:
         raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
-    if going_on:
+    if resuming:
         arguments.check_resumes(read_arguments(model_path))
     env = make_lanes(arguments, arguments.lanes, training=True)
     _make_folder(out)
     with threads(arguments.threads):
-        model = _resumed(model_path, env, arguments) if going_on else fresh_model(env, arguments)
+        model = _resumed(model_path, env, arguments) if resuming else fresh_model(env, arguments)
         rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
-        rows = rows if going_on else []
+        rows = rows if resuming else []
         replace_text(out / CONFIG, arguments.to_json())
         write_curve(out / CURVE, rows)
         _learn(model, arguments, out, rows, progress=progress, beside=beside)
@@ -73,7 +73,7 @@ def train(
 
 
 def _make_folder(out: Path) -> None:
-    """Make a folder and see that it can be written to, before any work is done."""
+    """Make a folder, and check that it is writable before any work."""
     out.mkdir(parents=True, exist_ok=True)
     probe = out / ".writable.partial"
     probe.touch()
@@ -81,10 +81,10 @@ def _make_folder(out: Path) -> None:
 
 
 def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
-    """Build a model that has learned nothing, or what the agent that it starts from has learned.
+    """Build an untrained model, or one with the weights of the agent ``arguments.start``.
 
     Raises:
-        ValueError: that agent's weights do not fit.
+        ValueError: the weights of this agent do not fit.
     """
     env.seed(arguments.seed)
     env.reset()
@@ -98,7 +98,7 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
 
 
 def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
-    """Load a model to go on with, in episodes that it has not had."""
+    """Load a model to continue training, in new episodes."""
     model, _ = load_model(path, VecMonitor(env))
     entropy = np.random.SeedSequence([arguments.seed, model.num_timesteps])
     model.set_random_seed(int(entropy.generate_state(1)[0] >> 1))
@@ -106,7 +106,7 @@ def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlg
 
 
 class SaveCallback(BaseCallback):
-    """Saves the model every ``checkpoint_steps``."""
+    """A callback that saves the model every ``checkpoint_steps``."""
 
     def __init__(self, arguments: TrainArguments, path: Path, saved: int) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def _learn(
     progress: bool,
     beside: str,
 ) -> None:
-    """Learn up to the number of steps asked for, saving as it goes."""
+    """Train up to ``arguments.steps`` steps, with saves."""
     left = arguments.steps - model.num_timesteps
     if left <= 0:
         return

@@ -1,1 +1,4 @@
-"""The Gymnasium environments, single and vector, rendering and wrappers."""
+"""The Gymnasium environments, single and vector, rendering and wrappers.
+
+Public modules: rendering, single, vector, wrappers.
+"""

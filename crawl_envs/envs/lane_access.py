@@ -1,4 +1,4 @@
-"""What policies, oracles and tests read of an environment, single or vector: lane by lane."""
+"""Access by lane to an environment, single or vector, for policies, oracles and tests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from crawl_envs.worlds.lanes import Episodes
 
 
 class LaneAccess:
-    """The part of an environment that reads its lanes.
+    """Access to the lanes of an environment.
 
-    Policies that are bound to an environment use nothing else of it.
+    Policies bound to an environment use nothing else of it.
 
     Args:
         lanes: the batch.
-        objective: what is paid.
+        objective: the reward.
         render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture), of each lane.
 
     Raises:
@@ -44,7 +44,7 @@ class LaneAccess:
 
     @property
     def spec(self) -> EnvSpec | None:
-        """The specification from which Gymnasium made the environment, or None.
+        """The Gymnasium specification of the environment, or None.
 
         Its ``max_episode_steps`` is the number of steps of an episode at the bandwidth of the
         arguments. A pinned instance with another bandwidth has episodes of another length.
@@ -83,48 +83,47 @@ class LaneAccess:
         return self.lanes.epoch
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Say what change rates the tracker believes, for the budget of the next step.
+        """Declare the tracker's estimated change rates, for the budget of the next step.
 
         See :meth:`crawl_envs.worlds.pages.rate_lanes.EpochLanes.declare`.
 
         Raises:
-            ValueError: actions are no rates, not one finite number >= 0 per page, no such lane.
+            ValueError: actions are not rates, not one finite number >= 0 per page, no such lane.
         """
         self.lanes.declare(change_rate, lane)
 
     def tracker(self, lane: int = 0) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker of a lane, as new arrays."""
         return self.lanes.tracker(lane)
 
     def last_log(self, lane: int = 0) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
+        """Return the crawls and signals of the last step, or reset, of a lane."""
         return self.lanes.last_log(lane)
 
     def ledger(self, lane: int = 0) -> Ledger:
-        """Return what truly happened in a lane since its episode began."""
+        """Return the true totals of a lane since the start of its episode."""
         return self.lanes.ledger(lane)
 
     def rng(self, lane: int = 0) -> np.random.Generator:
-        """Return a fresh generator for the random choices of a lane's current episode."""
+        """Return a new generator for the random choices of a lane's current episode."""
         return self.lanes.rng(lane)
 
     def num_slots(self, lane: int = 0) -> int:
-        """Return the number of crawls that the budget of a lane's episode allows."""
+        """Return the number of crawls in the budget of a lane's episode."""
         return self.lanes.num_slots(lane)
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
+        """Return a copy of the complete state."""
         return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of an equal environment returned.
+        """Restore a state returned by :meth:`get_state` of an equal environment.
 
-        To policies it is a new episode: what they remember is of another past, so that those that
-        learn start anew.
+        For policies this is a new episode: those that learn start again, since their memory
+        belongs to another history.
 
         Raises:
-            ValueError: it is no such state, or of an environment that is not equal; nothing has
-                happened then.
+            ValueError: not a state of an equal environment; nothing is changed in this case.
         """
         if not isinstance(state, Mapping) or "np_random" not in state:
             raise ValueError(f"state must be of get_state, got {type(state).__name__}")
@@ -135,10 +134,10 @@ class LaneAccess:
     # Rendering
 
     def frame(self, lane: int = 0) -> str | PictureArray | None:
-        """Return a lane as the render mode says: a text, or a picture (H, W, 3) uint8.
+        """Return a rendering of a lane: a text, or a picture (H, W, 3) uint8.
 
         Both show the truth. The picture's curve of freshness has a step per call. Without a render
-        mode there is a warning, and None.
+        mode, warn and return None.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.

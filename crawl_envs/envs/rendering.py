@@ -1,10 +1,10 @@
-"""Pictures of an episode for people: a text, and a picture drawn with matplotlib.
+"""Renderings of an episode: a text, and a picture drawn with matplotlib.
 
-Rendering shows the truth, which page is fresh and which is stale, and so is no part of what an
-agent sees. The picture has pages from left to right, the most important first: bars upwards are
-importance, coloured by whether the held copy is fresh; bars downwards are the time since the last
-crawl. Where there are more pages than bars fit, a bar stands for several pages of like importance
-and is coloured by the share that is fresh. Below is the freshness over the episode.
+Renderings show the truth, which pages are fresh and which stale, and are not observed by agents.
+In the picture pages are sorted by falling importance, from left to right: bars upwards show
+importance, coloured by whether the held copy is fresh; bars downwards the time since the last
+crawl. If there are more pages than bars, a bar stands for several pages of similar importance and
+is coloured by the share of fresh ones. Below is the freshness over the episode.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PictureArray = NDArray[np.uint8]
 RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
 RENDER_MODES: tuple[RenderMode, ...] = get_args(RenderMode)
 RENDERING: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}
-"""What the metadata of an environment say of rendering."""
+"""Rendering part of the metadata of an environment."""
 
 TOP_PAGES = 5
 """Stale pages that the text lists."""
@@ -42,18 +42,18 @@ MOST_CRAWLS = 3
 METER_WIDTH = 30
 MOST_BARS = 125
 LABELLED_BARS = 25
-"""Up to so many bars carry the number of their page."""
+"""Largest number of bars that are labelled with the number of their page."""
 
 FIGURE_SIZE, DPI = (8.0, 6.0), 100
-# Okabe and Ito's colours, told apart by people who see no red or no green.
+# Okabe and Ito's colours, distinguishable with red-green colour blindness.
 FRESH, STALE, GONE, INK, FAINT = "#0072B2", "#E69F00", "#D9D9D9", "#222222", "#767676"
 
 
 class Scene(NamedTuple):
-    """All that is drawn of one moment of an episode.
+    """The data of a rendering of one moment of an episode.
 
-    ``fresh`` tells of each page whether the held copy is up to date, (m,) bool; ``budget`` is
-    that of crawls; ``log`` says what the last step crawled.
+    ``fresh`` is the mask of pages with a current copy, (m,) bool; ``budget`` is the number of
+    crawls of the episode; ``log`` has the crawls of the last step.
     """
 
     tracker: Tracker
@@ -66,11 +66,11 @@ class Scene(NamedTuple):
 
 
 class History:
-    """The freshness of an episode between the moments at which it was rendered.
+    """The freshness of an episode between the times of its renderings.
 
     Attributes:
-        times: the moments, the first 0.
-        freshness: mean freshness between a moment and the one before it, a list shorter by one.
+        times: times of the renderings, the first 0.
+        freshness: mean freshness between successive times, shorter by one.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class History:
         self._fresh_time = self._alive_time = 0.0
 
     def record(self, episode: int, ledger: Ledger) -> None:
-        """Add the time since the last call; a new episode, or an earlier time, starts anew."""
+        """Add the time since the last call; reset at a new episode or an earlier time."""
         if episode != self._episode or ledger.time < self.times[-1]:
             self._episode = episode
             self._begin()
@@ -103,20 +103,20 @@ def counted(signals: IntArray) -> str:
 
 
 def described_crawls(log: CrawlLog) -> list[str]:
-    """Return a phrase per crawl of the last step; of many, the first few and their number."""
+    """Return a phrase per crawl of the last step, at most MOST_CRAWLS, and their number."""
     phrases = []
     for number, (page, elapsed, changed, probe) in enumerate(
         zip(log.page[:MOST_CRAWLS], log.elapsed, log.changed, log.probe, strict=False)
     ):
         did = "probed" if probe else "crawled"
-        found = "it had changed" if changed else "it had not changed"
+        outcome = "it had changed" if changed else "it had not changed"
         signals = log.signals[..., number]
         plural = "" if signals.sum() == 1 else "s"
-        heard = f", {counted(signals)} signal{plural}" if signals.any() else ""
-        phrases.append(f"{did} page {page} after {elapsed:.3g}{heard}: {found}")
+        received = f", {counted(signals)} signal{plural}" if signals.any() else ""
+        phrases.append(f"{did} page {page} after {elapsed:.3g}{received}: {outcome}")
     if log.page.size > MOST_CRAWLS:
-        found_count = np.count_nonzero(log.changed)
-        phrases.append(f"and more: {log.page.size} crawls in all, {found_count} had changed")
+        changed_count = np.count_nonzero(log.changed)
+        phrases.append(f"and more: {log.page.size} crawls in all, {changed_count} had changed")
     return phrases or ["nothing crawled yet"]
 
 
@@ -138,7 +138,7 @@ def _budget(scene: Scene) -> str:
 
 
 def text(scene: Scene) -> str:
-    """Return the scene in a dozen lines of text."""
+    """Return a text of about a dozen lines."""
     alive, fresh = scene.tracker.alive, scene.fresh & scene.tracker.alive
     importance = scene.instance.importance
     passed = min(scene.ledger.time / scene.horizon, 1.0)
@@ -176,10 +176,10 @@ def _stale_pages(scene: Scene) -> Iterator[str]:
 
 
 class Bars(NamedTuple):
-    """Pages by falling importance, as few bars as fit.
+    """Pages by falling importance, grouped into bars.
 
-    ``bar`` is the bar of every page, (m,); the rest is per bar: mean importance, and the parts of
-    it that are fresh and stale; mean time since the last crawl; number of pages.
+    ``bar`` is the bar of every page, (m,). The other arrays are per bar: mean importance, its fresh
+    and its stale part, mean time since the last crawl, number of pages.
     """
 
     bar: IntArray
@@ -191,7 +191,7 @@ class Bars(NamedTuple):
 
 
 def bars(scene: Scene) -> Bars:
-    """Put the pages into bars."""
+    """Group the pages into bars."""
     importance, alive = scene.instance.importance, scene.tracker.alive
     num_pages = importance.size
     num_bars = min(num_pages, MOST_BARS)
@@ -248,7 +248,7 @@ def picture(scene: Scene, history: History) -> PictureArray:
 
 
 def _draw_bars(axes: Any, height: FloatArray, below: FloatArray, colour: str, label: str) -> None:
-    """Draw a bar per height; many at once as one outline, which is several times faster."""
+    """Draw a bar per height; many bars as one outline, which is several times faster."""
     count = height.size
     if count <= LABELLED_BARS:
         axes.bar(np.arange(count), height, 0.9, below, color=colour, label=label, linewidth=0)
@@ -260,7 +260,7 @@ def _draw_bars(axes: Any, height: FloatArray, below: FloatArray, colour: str, la
 
 
 def _draw_importance(axes: Any, content: Bars) -> None:
-    """Draw bars upwards: importance, fresh below stale, and grey what does not exist."""
+    """Draw bars upwards: importance, fresh below stale, and grey for pages that do not exist."""
     num_bars = content.pages.size
     gone = np.maximum(content.importance - content.fresh - content.stale, 0.0)
     below = np.zeros(num_bars)
@@ -296,7 +296,7 @@ def _draw_elapsed(axes: Any, content: Bars, scene: Scene) -> None:
 
 
 def _mark_crawls(upper: Any, lower: Any, content: Bars, log: CrawlLog) -> None:
-    """Point at the bars of the pages just crawled: filled where a change was found."""
+    """Mark the bars of the pages just crawled: filled where the page had changed."""
     for changed, label, face in (
         (True, "just crawled: had changed", INK),
         (False, "just crawled: had not changed", "white"),

@@ -18,7 +18,7 @@ from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.lanes import Episodes
 
 SingleEnv: TypeAlias = Env[ObservationArray, Any]
-"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
+"""Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
 
 
 class CrawlEnv(LaneAccess, SingleEnv):
@@ -26,11 +26,11 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     Args:
         lanes: a batch of one lane.
-        objective: what is paid.
+        objective: the reward.
         render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
 
     Attributes:
-        make_lanes: makes a batch of any number of such lanes; in the families' environments.
+        make_lanes: factory of batches of any number of such lanes; set by the families.
 
     Raises:
         ValueError: an unknown render mode.
@@ -50,10 +50,10 @@ class CrawlEnv(LaneAccess, SingleEnv):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[ObservationArray, dict[str, Any]]:
-        """Begin an episode.
+        """Start an episode.
 
-        A seed draws the instance anew. ``options["instance"]`` pins an instance until the next
-        seeded reset. The first reset without a seed takes one at random.
+        A seed draws a new instance. ``options["instance"]`` pins an instance until the next
+        seeded reset. A first reset without a seed uses a random one.
 
         Raises:
             ValueError: a negative seed, an unknown option, an instance that does not fit.
@@ -73,10 +73,10 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return self.lanes.observation(0), self._masked({})
 
     def step(self, action: Any) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
-        """Crawl as the action says, and go on to the next decision.
+        """Take the crawls of an action, and advance to the next decision.
 
         Raises:
-            ValueError: an action outside its space; nothing has happened then.
+            ValueError: an action outside its space; nothing is changed in this case.
             gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode.
         """
         lanes = self.lanes
@@ -92,16 +92,16 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return lanes.observation(0), reward, False, truncated, self._masked(info)
 
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
-        """Add the mask of pages that may be crawled, where pages are born and die."""
+        """Add the mask of existing pages to an info, if pages are born and die."""
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
         return info
 
     def render(self) -> str | PictureArray | None:
-        """Return the environment as the render mode says; see :meth:`LaneAccess.frame`."""
+        """Return a rendering of the environment; see :meth:`LaneAccess.frame`."""
         return self.frame()
 
-    # What policies, oracles and tests read
+    # Read by policies, oracles and tests
 
     @property
     def instance(self) -> Instance:
@@ -110,10 +110,10 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     @property
     def problem(self) -> Problem:
-        """What the tracker is told of the instance."""
+        """The public part of the instance."""
         return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (m,) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (m,) bool."""
         masks: BoolArray = self.lanes.action_masks()[0]
         return masks

@@ -18,11 +18,11 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.spaces.observations import ObservationArray, batched, observation_space
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, FloatArray, Instance
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import flag, whole
 from crawl_envs.worlds.lanes import Episodes
 
 NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
-"""Gymnasium's class. Families name it as a base too: some libraries look one class deep only."""
+"""Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
 
 
 class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
@@ -30,9 +30,9 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     Args:
         lanes: the batch.
-        objective: what is paid.
+        objective: the reward.
         autoreset_mode: one of Gymnasium's three modes, or its value as a string.
-        copy: return observations that stay valid; False returns the buffer that the next step
+        copy: return copies of the observations; False returns the buffer that the next step
             overwrites, which is faster.
         render_mode: None, ``ansi`` (a text per lane) or ``rgb_array`` (a picture per lane).
 
@@ -56,7 +56,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(lanes, objective, render_mode)
-        self.copy = copy
+        self.copy = flag("copy", copy)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = lanes.num_lanes
@@ -77,11 +77,11 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[ObservationArray, dict[str, Any]]:
-        """Begin an episode in all lanes, or in those of ``options["reset_mask"]``.
+        """Start an episode in all lanes, or in those of ``options["reset_mask"]``.
 
-        A seed gives lane i the seed ``seed + i``, or the i-th of a list, and draws its instance
-        anew. ``options["instance"]``, one or one per lane, pins instances until the next seeded
-        reset. The first reset without a seed takes one at random.
+        A seed gives lane i the seed ``seed + i``, or the i-th of a list, and draws its instance.
+        ``options["instance"]``, an Instance or one per lane, holds until the next seeded reset.
+        A first reset without a seed uses a random one.
 
         Raises:
             ValueError: a negative seed, a list of the wrong length, an unknown option, an
@@ -103,10 +103,10 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return self.lanes.observations(self.copy), self._masked({}, self._everywhere)
 
     def step(self, actions: Any) -> tuple[ObservationArray, FloatArray, Any, Any, dict[str, Any]]:
-        """Crawl as the actions say, and go on to the next decision.
+        """Take the crawls of the actions, and advance to the next decision.
 
         Raises:
-            ValueError: an action outside its space; nothing has happened then.
+            ValueError: an action outside its space; nothing is changed in this case.
             gymnasium.error.ResetNeeded: before the first reset, or past the end of an episode
                 with autoreset disabled.
         """
@@ -134,7 +134,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _info(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step, arrays over lanes, and the mask of lanes that took it."""
+        """Return the info of a step, arrays over lanes, with the mask ``there`` of valid lanes."""
         parts: dict[str, Any] = {}
         for name, values in terms.items():
             parts[name], parts["_" + name] = values.copy(), there
@@ -144,7 +144,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return info
 
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
-        """Add the mask of pages that may be crawled, where pages are born and die."""
+        """Add the mask of existing pages to an info, if pages are born and die."""
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
             info["_action_mask"] = there
@@ -153,7 +153,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _final(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], ended: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step in which lanes end and are about to be reset.
+        """Return the info of a step that ends the episodes of some lanes, before their reset.
 
         Their last observation and info go under ``final_obs`` and ``final_info``.
         """
@@ -197,7 +197,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return instances
 
     def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """Return the seed of each lane; None lets its streams go on."""
+        """Return the seed of each lane; None continues its streams."""
         if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             if len(seed) != self.num_envs:
                 raise ValueError(f"seed must be one or {self.num_envs} of them, got {seed!r}")
@@ -207,23 +207,23 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         first = whole("seed", seed, 0)
         return [first + lane for lane in range(self.num_envs)]
 
-    # What policies, oracles and tests read
+    # Read by policies, oracles and tests
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        """The truth about each lane."""
+        """The true instance of each lane."""
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
         return self.lanes.action_masks()
 
 
 class FamilyVectorEnv(CrawlVectorEnv):
-    """Base of the families' vector environments: lanes like a family's single environment.
+    """Base class of the families' vector environments.
 
-    A subclass sets ``single``, the class of the single environment, and takes all of its keywords
-    beside those below.
+    A subclass sets ``single``, the class of the single environment, and accepts its keywords in
+    addition to those below.
 
     Args:
         num_envs: number of lanes, N.
@@ -231,8 +231,8 @@ class FamilyVectorEnv(CrawlVectorEnv):
         copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
         render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
         max_episode_steps: None, or the number of steps of an episode, which ``gymnasium.make_vec``
-            passes on from the specification of an environment.
-        **arguments: of the single environment.
+            takes from the specification of an environment.
+        **arguments: arguments of the single environment.
 
     Raises:
         ValueError: an argument outside its range.

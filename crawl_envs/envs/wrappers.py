@@ -1,4 +1,4 @@
-"""A wrapper that lets a policy learn from what every step of an environment teaches."""
+"""A wrapper that passes the log of every step of an environment to a policy."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class Learning(Protocol):
     """A policy that learns while it crawls."""
 
     def observe(self, log: CrawlLog) -> None:
-        """Learn from what the last step, or the reset, taught."""
+        """Learn from the log of the last step, or of the reset."""
 
 
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Calls ``policy.observe`` with the environment's last log after each reset and each step.
+    """Wrapper that calls ``policy.observe`` with the last log after each reset and each step.
 
-    For policies that are not bound to an environment, and so see observations only; one that is
-    bound reads the log by itself, and is not harmed.
+    For policies not bound to an environment, which only receive observations. Bound policies read
+    the log themselves; for them it has no effect.
 
     Args:
         env: a single crawl environment, wrapped or not.
-        policy: what has a method ``observe(log)``.
+        policy: an object with a method ``observe(log)``.
 
     Raises:
-        ValueError: ``env`` is no single crawl environment, or ``policy`` does not learn.
+        ValueError: ``env`` is not a single crawl environment, or ``policy`` has no such method.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], policy: Learning) -> None:
@@ -40,17 +40,17 @@ class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.policy = policy
 
     def reset(self, **arguments: Any) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode, and let the policy know."""
-        found = self.env.reset(**arguments)
-        self._tell()
-        return found
+        """Start an episode, and pass its log to the policy."""
+        result = self.env.reset(**arguments)
+        self._notify()
+        return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take a step, and let the policy learn from it."""
-        found = self.env.step(action)
-        self._tell()
-        return found
+        """Take a step, and pass its log to the policy."""
+        result = self.env.step(action)
+        self._notify()
+        return result
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         core: Any = self.env.unwrapped
         self.policy.observe(core.last_log())

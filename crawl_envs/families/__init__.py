@@ -1,1 +1,4 @@
-"""One module per environment family: its page in the docs, and its wiring."""
+"""One module per family of environments: its documentation page and its construction.
+
+Public module: longevity.
+"""

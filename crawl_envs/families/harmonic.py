@@ -1,4 +1,4 @@
-"""``CrawlHarmonic-v0``: every change that was not crawled costs, and some sources tell of all."""
+"""``CrawlHarmonic-v0``: harmonic staleness, with complete observation of some pages."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _deciding(
 
     Args:
         action: name of the form.
-        generator: of instances.
+        generator: generator of instances.
         epochs: arguments of the form ``rates``, None where not given.
-        slots: arguments of the other forms, likewise.
+        slots: arguments of the other forms, None where not given.
 
     Raises:
         ValueError: an unknown form, or an argument of another form.
@@ -60,33 +60,33 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
     ## Description
 
     A tracker holds copies of m sources, its pages. Page i has importance mu_i and changes at the
-    Poisson rate Delta_i, whatever the tracker does. Most pages are *unobserved*: only a crawl
-    finds out whether they have changed, and not how often. The others have *complete observation*:
-    their every change sends a signal at once. A page with n changes that no crawl has found costs
-    mu_i C(n) per unit of time, and C(n) = H(n) = 1 + 1/2 + ... + 1/n by default: the first change
-    matters most, but every further one matters too, so that no page is ever given up. Crawls are
-    limited to R per unit of time.
+    Poisson rate Delta_i, independently of all crawls. Most pages are *unobserved*: only a crawl
+    reveals whether they have changed, and not how often. The others have *complete observation*:
+    each of their changes sends a signal at once. A page with n changes since its last crawl costs
+    mu_i C(n) per unit of time, by default with C(n) = H(n) = 1 + 1/2 + ... + 1/n: the first change
+    costs most, and every further one costs something, so that no page is ever abandoned. Crawls
+    are limited to R per unit of time.
 
     ## Instance
 
     Drawn from the seed at every seeded reset, and kept otherwise: ``mixed`` has importance and
     change rate from U(0, 1) and complete observation of half of the pages, chosen at random;
     ``lambdacrawl`` is a stand-in for the set of the paper's experiments, per day. The instances of
-    ``CrawlNCIS-v0`` serve too: pages whose recall is 1 and whose false-signal rate is 0 have
-    complete observation, all others count as unobserved, though their signals are seen.
-    ``reset(options={"instance": instance})`` pins an instance of one's own.
+    ``CrawlNCIS-v0`` work too: pages of recall 1 and false-signal rate 0 have complete observation;
+    all others count as unobserved, although their signals are visible.
+    ``reset(options={"instance": instance})`` pins a given instance.
 
     ## Action Space
 
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, a decision for an epoch. An
       unobserved page is crawled at the instants of a Poisson process of the given rate (eq. 3), a
       page with complete observation at each of its signals with the given probability (eq. 6).
-      The budget is on what is declared: the sum of rates and of probabilities times change rates.
-      More than the bandwidth is scaled down (``overspend="scale"``, which takes any rates, also
-      beyond the box, and probabilities above 1 for 1) or an error (``"error"``, which is not for
-      agents that explore). The box ends at the bandwidth the environment was made with.
-      Change rates that are hidden count as the policy says in ``env.unwrapped.declare``, or as
-      (N + 1/2) / (t + 1/2) of the N signals heard up to time t. What is really spent is in
+      The budget limits the declared spending: the sum of rates, and of probabilities times change
+      rates. Above the bandwidth R, an action is scaled down (``overspend="scale"``, which accepts
+      any rates, also outside the box, and clips probabilities to 1) or an error (``"error"``,
+      unsuitable for agents that explore). The box is that of the bandwidth at construction.
+      For hidden change rates, the budget uses those given to ``env.unwrapped.declare``, else
+      (N + 1/2) / (t + 1/2), with N signals received up to time t. The actual spending is in
       ``info``, and ``bucket`` can cap it.
     - ``action="page"``, ``"scores"`` or ``"refresh"``: one crawl per slot of 1 / R, on the same
       events; as in ``CrawlNCIS-v0``, ``probe=True`` included.
@@ -99,32 +99,32 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
     |---|---|---|
     | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
     | signals | [0, 1000] | signals received since, saturated |
-    | changed | -1, 0, 1 | what the last crawl found; -1 before the first |
-    | probed | -1, 0, 1 | what the last probe since then found; -1 none; with ``probe=True`` |
+    | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
+    | probed | -1, 0, 1 | the same of the last probe since then; -1 none; with ``probe=True`` |
     | importance | [0, 1e6] | mu, saturated |
-    | complete | 0, 1 | whether every change is signalled, and nothing else |
+    | complete | 0, 1 | complete observation: recall 1, no false signals |
     | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
     | recall | [0, 1] | with ``reveal="parameters"`` |
     | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
 
-    Exact values are in ``env.unwrapped.tracker()``. Every crawl of the last epoch (page, time,
-    changed or not) and every signal is in ``env.unwrapped.last_log()``: that is all that a policy
-    that learns may use.
+    ``env.unwrapped.tracker()`` has the exact values, and ``env.unwrapped.last_log()`` every crawl
+    (page, time, changed or not) and every signal of the last epoch. Policies that learn may use
+    nothing else.
 
     ## Rewards
 
-    Minus the importance-weighted mean of C(n), averaged over the step, which is <= 0; with
-    ``reward="freshness"`` the importance-weighted share of pages that is fresh. The paper's J, a
-    sum over pages, is ``env.unwrapped.ledger().cost``. ``crawl_cost`` is taken off per crawl. The
-    parts are in ``info["reward_terms"]``. ``info["crawls"]`` is what was really spent in the step;
-    with ``rates`` there are ``info["declared"]``, the crawls per unit of time that the action was
-    expected to spend, and ``info["denied"]``, those that an empty bucket prevented. No requests
-    are played: importance is a weight.
+    Minus the importance-weighted mean of C(n), averaged over the step, <= 0; with
+    ``reward="freshness"`` the importance-weighted share of fresh pages. The paper's J, a sum over
+    pages, is ``env.unwrapped.ledger().cost``. Each crawl costs ``crawl_cost``.
+    ``info["reward_terms"]`` has the terms of the reward, and ``info["crawls"]`` the actual number
+    of crawls of the step. With ``rates`` there are also ``info["declared"]``, the expected crawls
+    per unit of time, and ``info["denied"]``, the number of crawls denied by an empty bucket. No
+    requests are simulated: importance is a weight.
 
     ## Starting State
 
-    At time 0 every page is fresh, with no signals. The first decision about rates is at time 0;
-    that about a page is at the first crawl, time 1 / R.
+    At time 0 every page is fresh, with no signals. With ``rates`` the first decision is at time 0,
+    else at the first crawl, time 1 / R.
 
     ## Episode End
 
@@ -135,16 +135,16 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
       ``num_sources`` (None), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
-    - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 for every page, as in the
-      paper's experiments, and 100 with the instances of ``CrawlNCIS-v0``.
+    - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
+      experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
       table of URLs, which ends in ``.parquet``.
     - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (1.0), the length of an
-      epoch; ``overspend`` ("scale"); ``bucket`` (None), the crawls that a bucket of tokens can
-      hold, which starts full and is refilled at the bandwidth. With others: ``batch`` (1),
+      epoch; ``overspend`` ("scale"); ``bucket`` (None), the size in crawls of a token bucket,
+      which starts full and is refilled at the bandwidth. With others: ``batch`` (1),
       ``probe`` (False).
-    - ``objective`` ("harmonic"): or ``binary``, 1 for any number of changes but 0, or a table C(0),
-      C(1), ..., C(K) that starts at 0 and is concave.
+    - ``objective`` ("harmonic"): or ``binary``, C(n) = 1 for n > 0, or a concave table C(0), C(1),
+      ..., C(K) that starts at 0.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).
     - ``reveal`` ("parameters"): with ``"importance"`` change rates are hidden.
 
@@ -198,14 +198,14 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             requests=False,
             show_complete=True,
         )
-        paid = Objective(reward or "penalty", crawl_cost)
-        super().__init__(self.make_lanes(1), paid, render_mode=render_mode)
+        terms = Objective(reward or "penalty", crawl_cost)
+        super().__init__(self.make_lanes(1), terms, render_mode=render_mode)
 
 
 class CrawlHarmonicVector(FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together, with the same arguments.
+    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together.
 
-    Besides: those of :class:`FamilyVectorEnv`.
+    Its arguments are those of :class:`CrawlHarmonic` and :class:`FamilyVectorEnv`.
     """
 
     single = CrawlHarmonic

@@ -1,4 +1,4 @@
-"""``CrawlOffers-v0``: shopping offers whose prices change, and come back."""
+"""``CrawlOffers-v0``: shopping offers with changing prices."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from crawl_envs.worlds.pages.rate_lanes import Overspend
 OfferReward: TypeAlias = Literal["freshness", "requests"]
 REWARDS: tuple[OfferReward, ...] = get_args(OfferReward)
 CRAWLS_PER_OFFER = 0.1
-"""Crawls per day and offer where no bandwidth is given: the least budget of the paper's tables."""
+"""Default crawls per day and offer: the smallest budget of the paper's tables."""
 
 
 class OfferAccess:
-    """What oracles and tests read of an environment of offers, beside what all environments have.
+    """Additional accessors, for oracles and tests, of environments of offers.
 
     ``lanes`` is the batch.
     """
@@ -33,57 +33,57 @@ class OfferAccess:
     lanes: Any
 
     def days(self, lane: int = 0) -> tuple[OfferDay, ...]:
-        """Return the account of the days that are over: both measures of section 4.2.2."""
+        """Return the records of the finished days, with both measures of section 4.2.2."""
         days: tuple[OfferDay, ...] = self.lanes.days(lane)
         return days
 
     def finished_days(self, lane: int = 0) -> tuple[OfferDay, ...]:
-        """Return the account of the episode before the present one, which autoreset has ended."""
+        """Return the records of the days of the previous episode, ended by an autoreset."""
         days: tuple[OfferDay, ...] = self.lanes.finished_days(lane)
         return days
 
     def held_prices(self, lane: int = 0) -> IntArray:
-        """Return the prices that are held, in cents, 0 for an offer that is sold no more; (m,)."""
+        """Return the held prices in cents, 0 for a discontinued offer, (m,)."""
         prices: IntArray = self.lanes.held_prices(lane)
         return prices
 
     def events(self, lane: int = 0) -> DayEvents:
-        """Return what happens on the present day, and the rates behind it: the truth."""
+        """Return the true events of the current day, and the rates behind them."""
         events: DayEvents = self.lanes.events(lane)
         return events
 
 
 class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
-    """Shopping offers: the set-up of Han et al. (2020), with a market that is drawn.
+    """Shopping offers: the set-up of Han et al. (2020), with a generated market.
 
     ## Description
 
     A shopping search holds a price for each of m offers, and users click on offers. An offer is
-    *fresh* where the held price is the true one. Prices change whatever the tracker does: now and
-    then, more often at some merchants and in some categories, on some weekdays and at some hours;
-    merchants run promotions, after which prices come back; seasons and holidays move all; some
-    offers are sold no more. So a held price can become right again without a crawl. How often
-    offers are shown and clicked is heavy-tailed and goes with brand, category, merchant and
-    country; habits change for single offers and drift for merchants. Time is in days, a step is two
+    *fresh* if the held price equals the true one. Prices change independently of all crawls: from
+    time to time, more often at some merchants and in some categories, on some weekdays and at some
+    hours. Merchants run promotions, after which prices revert. Seasons and holidays affect all
+    offers, and some offers are discontinued. So a held price can become right again without a
+    crawl. Impressions and clicks are heavy-tailed and depend on brand, category, merchant and
+    country; rates jump for single offers and drift for merchants. Time is in days, a step is two
     hours. In a step prices change, then b offers are crawled (R / 12 of R crawls per day), then
-    what is held is compared with what is true, and the clicks of the step are served.
+    freshness is measured, and the clicks of the step are served.
 
     ## Instance
 
-    A *market* of m offers is drawn from the seed at every seeded reset, and kept otherwise. What
-    merchants, categories and brands are like is the *world*, the same for all seeds: what was
-    learned of a merchant on one market holds on another. The law is fitted to what the paper tells
-    of its data (:class:`crawl_envs.instances.market.MarketShape`).
+    A *market* of m offers is drawn from the seed at every seeded reset, and kept otherwise. The
+    properties of merchants, categories and brands are the *world*, the same for all seeds: a model
+    of a merchant transfers from one market to another. The law is fitted to the statistics in the
+    paper (:class:`crawl_envs.instances.market.MarketShape`).
     ``reset(options={"instance": crawl_envs.instances.market.market(...)})`` pins one.
 
     ## Action Space
 
-    - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. In the step
-      that follows an offer is crawled with the probability rate / 12, at most 1, and the number of
-      all crawls is the sum of these, rounded down or up (systematic sampling). More than R in sum
+    - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. In the next
+      step an offer is crawled with probability rate / 12, at most 1, and the number of crawls is
+      the sum of the probabilities, rounded down or up (systematic sampling). A sum of rates above R
       is scaled down (``overspend="scale"``) or an error (``"error"``).
-    - ``action="scores"``: ``Box(-1, 1, (m,))``; the b offers with the highest scores are crawled,
-      ties by lowest index. Where b is no whole number, fewer are in some steps.
+    - ``action="scores"``: ``Box(-1, 1, (m,))``; crawls the b offers of the highest scores; ties go
+      to the lowest index. If b is not an integer, some steps crawl fewer.
 
     ## Observation Space
 
@@ -95,27 +95,27 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     | changed | -1, 0, 1 | whether the last crawl found another price; -1 before the first |
     | importance | [0, 1e6] | clicks per day, see ``reveal`` |
     | change_rate | [0, 1e6] | price changes per day; with ``reveal="parameters"`` |
-    | change_frequency | [0, 12] | price changes seen per day in the last 30 days |
-    | days_since_change | (0, 31] | since the last price change seen; 31 for none |
+    | change_frequency | [0, 12] | observed price changes per day in the last 30 days |
+    | days_since_change | (0, 31] | since the last observed price change; 31 for none |
     | clicks_1, _7, _14, _30 | [0, 1e6] | clicks per day in the last 1, 7, 14, 30 days |
-    | impressions_1, .. | [0, 1e6] | how often the offer was shown, likewise |
-    | brand, category, condition, country, language, merchant | >= 0 | numbers of these |
+    | impressions_1, .. | [0, 1e6] | impressions per day in the last 1, 7, 14, 30 days |
+    | brand, category, condition, country, language, merchant | >= 0 | ids |
     | day_of_week | 0 .. 6 | 0 for Monday |
 
-    The features of Table 3 stand as they were when the day began. In float64 and with the rest
-    they are in ``env.unwrapped.tracker()``, whose ``offers`` is the day's book. What the last step
-    crawled and found, prices included, is in ``env.unwrapped.last_log()``, and what prices are held
-    in ``env.unwrapped.held_prices()``.
+    The features of Table 3 are those at the start of the day; ``env.unwrapped.tracker().offers``
+    has them unsaturated. ``env.unwrapped.last_log()`` has the crawls of the last step, with prices,
+    and ``env.unwrapped.held_prices()`` the held prices.
 
     ## Rewards
 
-    The share of offers that is fresh right after the step's crawls, in [0, 1], weighted by the
-    expected clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or all
-    alike (``"offers"``); with ``reward="requests"`` the clicks of the step that saw the true price.
-    ``crawl_cost`` is taken off per crawl. The parts are in ``info["reward_terms"]``;
-    ``info["requests"]``, ``"hits"`` and ``"crawls"`` count clicks, those served right, and crawls;
-    ``info["click_freshness"]`` and ``"offer_freshness"`` are both shares. As the paper defines
-    them, eq. 4 from real clicks and eq. 3 at midnight, they are in ``env.unwrapped.days()``.
+    The share of offers that are fresh right after the step's crawls, in [0, 1], weighted by the
+    expected clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or
+    unweighted (``"offers"``); with ``reward="requests"`` the number of clicks of the step with the
+    true price. Each crawl costs ``crawl_cost``. ``info["reward_terms"]`` has the terms of the
+    reward; ``info["requests"]``, ``"hits"`` and ``"crawls"`` the numbers of clicks, of clicks with
+    the true price, and of crawls; ``info["click_freshness"]`` and ``"offer_freshness"`` both
+    shares. ``env.unwrapped.days()`` has the measures of the paper: eq. 4 from actual clicks, and
+    eq. 3 at midnight.
 
     ## Starting State
 
@@ -131,17 +131,17 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``num_pages`` (1000): offers, m.
     - ``bandwidth`` (None): crawls per day, R; by default a tenth of the offers.
     - ``horizon`` (7.0): days of an episode.
-    - ``first_day`` (9): the day of the year on which it begins, from 0; day 0 is a Monday.
-    - ``world`` (0): the number of the world of merchants, categories and brands.
+    - ``first_day`` (9): first day of an episode in the year, from 0; day 0 is a Monday.
+    - ``world`` (0): number of the world of merchants, categories and brands.
     - ``action`` ("rates"), ``overspend`` ("scale"): see above.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
-    - ``price_history`` ("log"): whose price changes books count: ``log``, of all prices, as the
-      hourly crawls of the paper's data had them, so that a book tells every morning what changed
-      the day before, crawled or not; ``crawled``, from the start on those alone that the tracker's
-      own crawls found, beside what was logged in the 30 days before.
-    - ``reveal`` ("history"): importance is the mean of the clicks of the 30 days before the start;
-      with ``"importance"`` it is the expected clicks per day as they were 30 days before the start,
-      and with ``"parameters"`` the change rates of then are shown too.
+    - ``price_history`` ("log"): the price changes that the features count: ``log``, all of them,
+      as in the hourly crawls of the paper's data, so that every morning the features include the
+      changes of the day before, crawled or not; ``crawled``, those logged in the 30 days before the
+      start, and from then on only those detected by the tracker's own crawls.
+    - ``reveal`` ("history"): importance is the mean number of clicks per day in the 30 days before
+      the start; with ``"importance"`` it is the expected clicks per day 30 days before the start,
+      and ``"parameters"`` also shows the change rates at that time.
     - ``resample`` (False): draw a new market at every reset, not only at seeded ones.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
 
@@ -187,9 +187,9 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
 
 
 class CrawlOffersVector(OfferAccess, FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlOffers` that step one after the other, same arguments.
+    """``num_envs`` lanes of :class:`CrawlOffers`, stepped one after the other.
 
-    Besides: those of :class:`FamilyVectorEnv`.
+    Its arguments are those of :class:`CrawlOffers` and :class:`FamilyVectorEnv`.
     """
 
     single = CrawlOffers

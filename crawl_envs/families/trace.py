@@ -19,42 +19,42 @@ DEFAULT_TRACE = "garden-handbook"
 
 
 class CrawlTrace(CrawlEnv, SingleEnv):
-    """A recorded history, replayed: the pages of a real site that change, are born and die.
+    """A recorded history of a real site, replayed: changes, signals, births and deaths of pages.
 
     ## Description
 
-    The tape is what was recorded: every change of every page of a site, the signals about them,
-    births and deaths. Nothing is drawn, so all seeds meet the same events. The tracker starts
-    with a fresh copy of every page that exists, learns of births at once and with a fresh copy,
-    and of deaths at once. Time is in days. Rates drift, commits change many pages at once, and
-    signals name a directory and not a page: this is what formulas are worth on the web.
+    The events are recorded: every change of every page of a site, the signals, births and deaths.
+    Nothing is drawn, so the events are the same for all seeds. The tracker starts with a fresh copy
+    of every existing page. It knows of births and deaths at once, and has a fresh copy of a page at
+    its birth. Time is in days. Rates drift, commits change many pages at once, and signals name a
+    directory and not a page: the environment tests policies on real data.
 
     ## Instance
 
-    Change rate, recall and false-signal rate of each page are those that
-    ``python -m scripts.data.fit_trace`` fitted on an earlier window and stored beside the trace; a
-    page that did not exist then gets the pooled prior. They are beliefs, not the truth.
+    Change rate, recall and false-signal rate of each page were fitted by
+    ``python -m scripts.data.fit_trace`` on an earlier window and stored beside the trace. Pages
+    born later have the pooled prior. These parameters are beliefs, not the truth.
 
     ## Action Space
 
-    As in ``CrawlNCIS-v0``: ``page``, ``scores`` or ``refresh``, over all pages that ever lived.
-    Crawling a page that does not exist is wasted and counted (``ledger().wasted``);
-    ``info["action_mask"]`` (int8) and ``action_masks()`` say which pages exist.
+    As in ``CrawlNCIS-v0``: ``page``, ``scores`` or ``refresh``, over all pages that ever existed.
+    A crawl of a page that does not exist is wasted and counted (``ledger().wasted``);
+    ``info["action_mask"]`` (int8) and ``action_masks()`` are the masks of existing pages.
 
     ## Observation Space
 
     ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``: ``elapsed``
     (days since the last crawl, or the birth), ``signals`` (received since, saturated at 1000),
-    ``changed`` (what the last crawl found: 1, 0, or -1 before the first), ``alive``, with
-    ``probe=True`` ``probed`` (what the last probe since then found), ``importance`` and, with
+    ``changed`` (whether the last crawl found a change, -1 before the first), ``alive``, with
+    ``probe=True`` ``probed`` (the same of the last probe since then), ``importance`` and, with
     ``reveal="parameters"``, ``change_rate``, ``recall`` and ``false_signal_rate``. Pages that do
     not exist have ``alive`` 0. With ``signals="both"`` there are ``signals_0``, ``recall_0`` and
-    ``false_signal_rate_0`` of the directory, and the same with ``_1`` of mentions.
+    ``false_signal_rate_0`` for the directory, and the same with ``_1`` for mentions.
 
     ## Rewards
 
-    The importance-weighted share of existing pages that is fresh, averaged over the slot, in
-    [0, 1]. ``info["reward_terms"]`` names the parts. A trace records no requests.
+    The importance-weighted share of existing pages that are fresh, averaged over the slot, in
+    [0, 1]. ``info["reward_terms"]`` has the terms of the reward. A trace records no requests.
 
     ## Starting State
 
@@ -62,20 +62,20 @@ class CrawlTrace(CrawlEnv, SingleEnv):
 
     ## Episode End
 
-    Truncated when the window's budget of crawls is spent; never terminated.
+    Truncated when the crawl budget of the window is spent; never terminated.
 
     ## Arguments
 
     - ``trace`` ("garden-handbook"): name of a shipped trace, or path of a folder
-      (``python -m scripts.data.trace_from_git`` makes one of any git repository).
-    - ``signals`` ("directory"): ``directory`` (each touches all pages of its directory),
-      ``mentions`` (the commit's subject names the page), ``both`` or ``none``. With ``both`` they
-      are two sources: source 0 is the directory, source 1 mentions.
+      (``python -m scripts.data.trace_from_git`` makes one from any git repository).
+    - ``signals`` ("directory"): ``directory`` (each is for all pages of its directory),
+      ``mentions`` (the commit's subject names the page), ``both`` or ``none``. ``both`` has two
+      sources: source 0 is the directory, source 1 mentions.
     - ``window`` (None): first and last day; by default the second half of the trace.
     - ``bandwidth`` (None): crawls per day; by default the mean number of pages alive divided by
       ``days_per_crawl`` (30.0).
-    - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order that the seed
-      draws).
+    - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order drawn from the
+      seed).
     - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``objective`` ("binary"),
@@ -121,7 +121,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             importance=importance,
             parameters=parameters,
         )
-        penalty, paid = penalty_and_reward(objective, reward)
+        penalty, term = penalty_and_reward(objective, reward)
         self.make_lanes = partial(
             Lanes,
             generator=generator,
@@ -132,13 +132,13 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             tape=generator.tape,
             penalty=penalty,
         )
-        super().__init__(self.make_lanes(1), Objective(paid, crawl_cost), render_mode=render_mode)
+        super().__init__(self.make_lanes(1), Objective(term, crawl_cost), render_mode=render_mode)
 
 
 class CrawlTraceVector(FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlTrace` that step together, with the same arguments.
+    """``num_envs`` lanes of :class:`CrawlTrace` that step together.
 
-    Besides: those of :class:`FamilyVectorEnv`.
+    Its arguments are those of :class:`CrawlTrace` and :class:`FamilyVectorEnv`.
     """
 
     single = CrawlTrace

@@ -1,4 +1,7 @@
-"""Where instances come from: the generators of the papers, laws that they do not fit, and data."""
+"""Instances: generators of the papers, misspecified laws, and recorded data.
+
+Public modules: longevity, market, synthetic.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ __all__ = ["STRESS", "UrlPool", "generator_of", "make", "names", "url_pool"]
 BING_LIKE = "bing-like"
 LAMBDACRAWL = "lambdacrawl"
 OF_PAGES = (LAMBDACRAWL, "mixed")
-"""Instances whose bandwidth follows from the number of pages where none is given."""
+"""Instances whose default bandwidth is proportional to the number of pages."""
 
 BANDWIDTH = 100.0
-"""Crawls per unit time where none is given, except in the set-up of the LambdaCrawl paper."""
+"""Default crawls per unit time, except in the set-up of the LambdaCrawl paper."""
 
 
 def names() -> tuple[str, ...]:
@@ -45,18 +48,18 @@ def generator_of(
 ) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress | LongevitySet:
     """Return the named generator.
 
-    It is a :class:`crawl_envs.instances.urls.bing.BingLike` for ``bing-like``, a
-    :class:`crawl_envs.instances.urls.lambdacrawl.LambdaCrawlSet` for ``lambdacrawl``, a
-    :class:`crawl_envs.instances.urls.pool.Subsample` for the path of a Parquet file of URLs, which
-    ends in ``.parquet``, a :class:`crawl_envs.instances.misspecified.settings.Stress` for one of its WORLDS, a
-    :class:`crawl_envs.instances.longevity.LongevitySet` for one of its LAWS, else a
-    :class:`crawl_envs.instances.synthetic.Synthetic`. Without a bandwidth, ``lambdacrawl``,
-    ``mixed`` and files have 0.2 for every page, those of LAWS 0.1, the others 100.
-    Without a number of sources, ``sources`` has two, the others have one. Only ``corrupted`` has a
+    Its class is :class:`crawl_envs.instances.urls.bing.BingLike` for ``bing-like``,
+    :class:`crawl_envs.instances.urls.lambdacrawl.LambdaCrawlSet` for ``lambdacrawl``,
+    :class:`crawl_envs.instances.urls.pool.Subsample` for the path of a ``.parquet`` file of URLs,
+    :class:`crawl_envs.instances.misspecified.settings.Stress` for a key of its WORLDS,
+    :class:`crawl_envs.instances.longevity.LongevitySet` for a key of its LAWS, and
+    :class:`crawl_envs.instances.synthetic.Synthetic` otherwise. The default bandwidth is 0.2 per
+    page for ``lambdacrawl``, ``mixed`` and files, 0.1 per page for LAWS, and 100 otherwise. The
+    default number of sources is 2 for ``sources``, and 1 otherwise. Only ``corrupted`` has a
     ``corruption``, by default 0.5, and only LAWS have ``signals``, by default none.
 
     Raises:
-        ValueError: an argument outside its range, or a file that is no whole set of URLs.
+        ValueError: an argument is outside its range, or a file is not a complete set of URLs.
     """
     if num_sources is None:
         num_sources = 2 if name == "sources" else 1

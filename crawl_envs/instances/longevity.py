@@ -1,7 +1,7 @@
 """Pages made of static, churn and scroll regions, as in Olston and Pandey (2008).
 
-Their two sets of 10,000 URLs are not public. What the paper tells of them is met by the constants
-here; what it does not tell is judgement, and is said to be.
+Their two sets of 10,000 URLs are not public. The constants here reproduce the published statistics
+of the sets; the others are chosen.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, MOST_PAGES, RECAL
 from crawl_envs.sim.tape import CODE_STRIDE, REQUEST, Tape
 from crawl_envs.types import FloatArray, Problem, Reveal
 from crawl_envs.types.arguments import bandwidth_function, whole
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.contents import Contents
 from crawl_envs.worlds.fragments.regions import FragmentLaw, draw
 
 CRAWLS_PER_PAGE = 0.1
-"""Crawls per day and page where no bandwidth is given: the middle of the paper's range."""
+"""Default crawls per day and page, the middle of the paper's range."""
 
 PageSignals: TypeAlias = Literal["none", "partial", "noisy"]
 
 
 class RegionPages(FragmentLaw):
-    """Pages that consist of regions, each updated by a Poisson process of its own.
+    """Pages of regions, each updated by an independent Poisson process.
 
-    The change rate of a page is that of the updates of all its regions. An update is signalled with
-    the page's recall, whatever the region; false signals are Poisson.
+    The change rate of a page is the total update rate of its regions. An update is signalled with
+    the page's recall, for any region; false signals are Poisson.
 
     Args:
         importance: weight of each page, >= 0, (m,) or a scalar (W of eq. 1).
-        regions: of the m pages.
+        regions: regions of the m pages.
         recall: probability in [0, 1] that an update emits a signal, (m,) or a scalar.
-        false_signal_rate: rate of signals with no update behind them, >= 0, likewise.
-        bandwidth: crawls per day, > 0; in the form ``refresh`` decisions per day.
+        false_signal_rate: rate of signals without an update, >= 0, likewise.
+        bandwidth: crawls per day, > 0; decisions per day with the action form ``refresh``.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
 
     Raises:
@@ -73,12 +73,12 @@ class RegionPages(FragmentLaw):
         object.__setattr__(self, "regions", regions)
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """The part of the instance that a tracker is told, with the regions where revealed."""
+        """Return the public part of the instance, with the regions if revealed."""
         regions = self.regions if reveal == "parameters" else None
         return replace(super().problem(reveal), regions=regions)
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return about how many spells, changes, signals and requests an episode has."""
+        """Return the approximate number of spells, changes, signals and requests of an episode."""
         moving = self.regions.rate > 0.0
         items = np.where(moving, self.regions.items, 1).sum()
         rates = self.change_rate.sum() + self.false_signal_rate.sum()
@@ -89,7 +89,7 @@ class RegionPages(FragmentLaw):
         return draw(self, self.regions, rng, horizon)
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the changes and signals of an episode, and Poisson requests, as other worlds do."""
+        """Draw the changes, signals and Poisson requests of an episode."""
         tape, _ = self.draw(rng, horizon)
         request_time, request_page = arrivals(rng, self.importance, horizon)
         time = np.concatenate((tape.time, request_time))
@@ -100,21 +100,21 @@ class RegionPages(FragmentLaw):
 
 @dataclass(frozen=True)
 class PageLaw:
-    """How the pages of a set are drawn; lengths are fragments, times are days.
+    """Distribution of the pages of a set; lengths are in fragments, times in days.
 
     Attributes:
-        dynamic: share of the pages that are not all static.
+        dynamic: share of pages with non-static fragments.
         median_size: median number of fragments of a page; sizes are log-normal.
-        share: Beta law of the share of a dynamic page's fragments that are not static.
-        scrolls: chance that a dynamic page has a scroll region; beside it, ``churns`` is the chance
-            that it also has a churn region. Pages without a scroll region have a churn region.
-        churns: see above; then both have a part that is uniform in [0, 1].
-        fast: share of the churn regions that no crawl can follow, with log-normal rates.
-        fast_rate: median updates per day of those.
-        slow_rate: median of the others.
+        share: Beta parameters of the non-static share of the fragments of a dynamic page.
+        scrolls: probability that a dynamic page has a scroll region.
+        churns: probability that a page with a scroll region also has a churn region; their split
+            is uniform in [0, 1]. Pages without a scroll region have a churn region.
+        fast: share of churn regions that change faster than crawls, with log-normal rates.
+        fast_rate: median updates per day of fast churn regions.
+        slow_rate: median updates per day of other churn regions.
         scroll_rate: median updates per day of scroll regions.
         spread: standard deviations of the logarithms of size and of the three rates.
-        mean_items: mean number of items of a scroll region; 2 plus a geometric number.
+        mean_items: mean number of items of a scroll region, 2 plus a geometric number.
     """
 
     dynamic: float
@@ -158,13 +158,13 @@ LAWS: dict[str, PageLaw] = {
         mean_items=4.0,
     ),
 }
-LIE_SCALE = 0.25
-"""False signals per day are drawn from U(0.1, 0.6) times this: the scroll regions' typical rate."""
+FALSE_SIGNAL_SCALE = 0.25
+"""Factor on U(0.1, 0.6) of false-signal rates per day: the typical rate of scroll regions."""
 MOST_ITEMS = 50
 SIZES = (20, 2000)
 """Least and largest number of fragments of a page."""
 HIGHEST_RATE = 12.0
-"""Updates per day of a region: none is updated more often than every two hours on average."""
+"""Largest update rate of a region, one per two hours."""
 
 
 def _rates(
@@ -176,7 +176,7 @@ def _rates(
 
 
 def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regions:
-    """Draw the regions of a set of pages: of each page a static, a churn and a scroll region."""
+    """Draw a static, a churn and a scroll region for each page."""
     size_spread, fast_spread, slow_spread, scroll_spread = law.spread
     dynamic = rng.random(num_pages) < law.dynamic
     total = law.median_size * np.exp(size_spread * rng.standard_normal(num_pages))
@@ -211,16 +211,16 @@ def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regi
 
 @dataclass(frozen=True)
 class LongevitySet:
-    """A generator of a set of pages; call it with a NumPy generator for an instance.
+    """Generator of a set of pages; calling it with a NumPy generator returns an instance.
 
     Args:
-        name: one of LAWS.
+        name: a key of LAWS.
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per day, > 0.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        signals: ``none``, ``partial`` (recall from Beta(1/4, 1/4)) or ``noisy`` (and false signals
-            at rates from LIE_SCALE times U(0.1, 0.6) per day), as in Busa-Fekete et al. (2025).
-            On one seed the pages are the same.
+        signals: ``none``, ``partial`` (recall from Beta(1/4, 1/4)) or ``noisy`` (also false signals
+            at rates from FALSE_SIGNAL_SCALE times U(0.1, 0.6) per day), as in Busa-Fekete et al.
+            (2025). The pages depend on the seed only.
 
     Raises:
         ValueError: an argument outside its range.
@@ -246,16 +246,16 @@ class LongevitySet:
     def __call__(self, rng: np.random.Generator) -> RegionPages:
         """Draw an instance of uniform importance."""
         regions = draw_regions(LAWS[self.name], self.num_pages, rng)
-        recall, lies = np.zeros(self.num_pages), np.zeros(self.num_pages)
+        recall, false_rate = np.zeros(self.num_pages), np.zeros(self.num_pages)
         if self.signals != "none":
             recall = rng.beta(*RECALL_BETA, self.num_pages)
         if self.signals == "noisy":
-            lies = LIE_SCALE * rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages)
+            false_rate = FALSE_SIGNAL_SCALE * rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages)
         return RegionPages(
             np.ones(self.num_pages),
             regions,
             recall,
-            lies,
+            false_rate,
             bandwidth=self.bandwidth,
             bandwidth_steps=self.bandwidth_steps,
         )
@@ -268,7 +268,7 @@ def longevity_set(
     bandwidth_steps: Sequence[Sequence[float]] = (),
     signals: str | None = None,
 ) -> LongevitySet:
-    """Return the generator of that name; without a bandwidth it has CRAWLS_PER_PAGE for each page.
+    """Return the generator of that name; the default bandwidth is CRAWLS_PER_PAGE per page.
 
     Raises:
         ValueError: an argument outside its range.

@@ -1,8 +1,7 @@
 """Markets of shopping offers: merchants, categories and brands, and the offers among them.
 
-What merchants, categories and brands are like is the *world*, drawn once from a number; offers are
-drawn from it by the seed. So what was learned of a merchant on one market holds on another of the
-same world.
+The traits of merchants, categories and brands are the *world*, drawn from a world number; offers of
+a world are drawn from the seed. So knowledge of a merchant transfers between markets of a world.
 """
 
 from __future__ import annotations
@@ -30,45 +29,45 @@ from crawl_envs.worlds.offers.law import (
 
 @dataclass(frozen=True)
 class MarketShape:
-    """How widely the rates of offers spread, by what they spread, and how they move.
+    """Distribution of the rates of offers, and of their changes in time.
 
     Rates are products of effects, each lognormal with median 1; a ``spread`` is the standard
-    deviation of the logarithm. The defaults are fitted (``python -m scripts.experiments.offers.setup.fit_market`` measures
-    them) to what Han et al. 2020 tell of their market: the shares of offers whose price changes,
-    that are clicked and that are shown in a day (1:20, 1:75, 1:6; section 4.1.1), and how well
-    these are predicted from metadata, from history and from both (Table 4). What the paper does not
-    tell is chosen: the numbers of merchants, categories and brands, the lengths of promotions, the
-    seasons.
+    deviation of the logarithm. The defaults are fitted to the statistics of Han et al. 2020
+    (measured by ``python -m scripts.training.fit_market``): the shares of offers with a price
+    change, a click and an impression in a day (1:20, 1:75, 1:6; section 4.1.1), and the prediction
+    quality from metadata, from history and from both (Table 4). The paper does not report the
+    numbers of merchants, categories and brands, the lengths of promotions and the seasons: they are
+    chosen.
 
-    Most offers change their price every month or two, and a few merchants reprice all the time.
-    Tables 5 and 6 are not fitted, and not met but for Uniform at 10%, roughly (.78 of the offers,
-    the paper has .743): of the offers that are never crawled a quarter is still right after 75 days
-    here, in the paper less than a tenth (Table 6, mu_h), and Uniform at 90% keeps .955 (.902). This
-    cannot be had with 1:20: where prices change at constant rates, the share that is stale under
-    uniform crawls at .9 per day is at most 1.11 times the share that changes in a day.
+    Most offers change their price every month or two; a few merchants change prices very often.
+    Tables 5 and 6 are not fitted, and only Uniform at 10% agrees roughly (.78 of the offers, .743
+    in the paper). Of the offers that are never crawled, 1/4 are still correct after 75 days, less
+    than 1/10 in the paper (Table 6, mu_h); Uniform at 90% has .955 (.902). These values contradict
+    1:20: at constant price change rates, the stale share under uniform crawls at .9 per day is at
+    most 1.11 times the share that changes in a day.
 
-    Table 4 asks that price changes are told better by metadata than by history: merchants change
-    prices on weekdays of their own, which Table 3's history does not show. Clicks and impressions
-    are the other way round: most of their spread is the offer's own, and lasts.
+    In Table 4 metadata predict price changes better than history: here merchants change prices on
+    specific weekdays, which the history of Table 3 does not contain. For clicks and impressions
+    history predicts better: here most of their spread is specific to the offer, and lasting.
 
     Attributes:
-        merchants, categories, brands, countries: how many there are.
+        merchants, categories, brands, countries: their numbers.
         change_rate: price changes per day of the median offer.
         merchant_change, category_change, offer_change: spreads of the rates of price changes.
-        fast, fast_factor: share of merchants that reprice all the time, how many times as often.
-        scheduled: share of merchants that change prices on few weekdays only.
-        scheduled_share: share of their price changes that fall on those weekdays.
-        drift, drift_memory: spread of a merchant's factor in time, its correlation from day to day.
-        change_jump: chance per day that an offer's own level of price changes is drawn anew.
-        back: chance that a price change goes back to the price before.
+        fast, fast_factor: share of merchants with frequent price changes, factor on their rate.
+        scheduled: share of merchants with price changes mostly on a few weekdays.
+        scheduled_share: share of their price changes on those weekdays.
+        drift, drift_memory: spread of a merchant's factor in time, and its day-to-day correlation.
+        change_jump: probability per day that an offer's own level of price changes is redrawn.
+        back: probability that a price change restores the previous price.
         campaign_rate, campaign_share: promotions of a merchant per day, share of offers in one.
         view_rate: impressions per day of the median offer.
         merchant_views, category_views, brand_views, offer_views: spreads of impressions.
         click_share: clicks per impression of the median offer.
         category_clicks, brand_clicks, offer_clicks: spreads of clicks per impression.
-        demand_jump: chance per day that an offer's own level of demand is drawn anew.
-        obsolete: share of offers that are sold no more from the start.
-        obsolete_rate: chance per day that an offer is sold no more.
+        demand_jump: probability per day that an offer's own level of demand is redrawn.
+        obsolete: share of offers that are withdrawn at the start.
+        obsolete_rate: probability per day that an offer is withdrawn.
     """
 
     merchants: int = 300
@@ -120,7 +119,7 @@ CHANCES = (
     *("scheduled", "scheduled_share", "change_jump", "back", "campaign_rate", "campaign_share"),
     *("click_share", "demand_jump", "obsolete", "obsolete_rate", "fast"),
 )
-"""The numbers that are chances or shares, in [0, 1]."""
+"""Fields that are probabilities or shares, in [0, 1]."""
 
 SPREADS = (
     *("merchant_change", "category_change", "offer_change", "drift"),
@@ -131,7 +130,7 @@ MOST = {
     **dict.fromkeys(SPREADS, 5.0),
     **{"change_rate": 1_000.0, "fast_factor": 1_000.0, "view_rate": 100_000.0},
 }
-"""Most that rates, per day, factors and spreads may be: every single event takes time and room."""
+"""Upper limits of rates (per day), factors and spreads; every event costs time and memory."""
 
 
 FITTED = MarketShape()
@@ -145,33 +144,33 @@ SALES = (
     (325, 7, 1.6, 4.0, 1.4),  # Black Friday's week
     (338, 18, 1.3, 2.0, 1.3),  # Advent
 )
-"""The calendar is judgement; the paper says only that such seasons matter."""
+"""A chosen calendar; the paper only states that such seasons matter."""
 CAMPAIGN_SPREAD = 0.5
 MERCHANT_SIZES = 0.8
-"""Merchants' shares of the offers fall as their rank to the power of minus this."""
+"""Exponent s of the merchants' shares of the offers, rank ** -s."""
 CATEGORIES_EACH, BRANDS_EACH = 3, 6
-"""Categories that a merchant sells, and brands that a category has."""
+"""Number of categories per merchant, and of brands per category."""
 LARGEST_MEAN = 5_000.0
-"""Impressions per day of an offer are at most so many on average, at its first level."""
+"""Largest mean impressions per day of an offer, at its initial level."""
 
 
 class World(NamedTuple):
-    """What merchants (M), categories (C) and brands (B) are like; rates are factors.
+    """Traits of merchants (M), categories (C) and brands (B); rates are factors.
 
-    All markets of a world share its arrays, which are read-only.
+    All markets of a world share these read-only arrays.
 
     Attributes:
         size: share of the offers, (M,).
-        country, language: of the merchant, (M,).
-        used: share of its offers that are used, or refurbished, (M, 2).
+        country, language: numbers, (M,).
+        used: shares of used and of refurbished offers, (M, 2).
         merchant_change, merchant_views: (M,).
         week, hours: see :class:`crawl_envs.worlds.offers.law.MarketLaw`.
         campaign_rate: (M,).
         category_change, category_views, category_clicks: (C,).
         category_price: median price, in cents, (C,).
-        merchant_categories: those that the merchant sells, (M, CATEGORIES_EACH).
+        merchant_categories: categories of the merchant, (M, CATEGORIES_EACH).
         brand_views, brand_clicks: (B,).
-        category_brands: those that the category has, (C, BRANDS_EACH).
+        category_brands: brands of the category, (C, BRANDS_EACH).
     """
 
     size: FloatArray
@@ -224,8 +223,8 @@ def world(number: int, shape: MarketShape) -> World:
         brand_clicks=effects(shape.brand_clicks, b),
         category_brands=rng.integers(b, size=(c, BRANDS_EACH), dtype=np.int32),
     )
-    there: World = read_only(drawn)
-    return there
+    traits: World = read_only(drawn)
+    return traits
 
 
 def _falling(count: int) -> FloatArray:
@@ -235,7 +234,7 @@ def _falling(count: int) -> FloatArray:
 
 
 def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
-    """Draw the merchants' weekly rhythms, (M, 7): most of all on one to three days, or workdays."""
+    """Draw weekly factors, (M, 7): concentrated on one to three days, or on workdays."""
     m = shape.merchants
     few = rng.random((m, 7)).argsort(axis=1) < rng.integers(1, 4, size=(m, 1))
     rest = (1.0 - shape.scheduled_share) / np.maximum(7 - few.sum(1, keepdims=True), 1)
@@ -248,7 +247,7 @@ def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
 
 
 def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
-    """Draw the cumulative daily rhythms, (M, STEPS_PER_DAY): half around the merchant's hour."""
+    """Draw cumulative daily profiles, (M, STEPS_PER_DAY): half around a merchant's peak hour."""
     peak = rng.integers(STEPS_PER_DAY, size=(merchants, 1))
     distance = np.abs(np.arange(STEPS_PER_DAY) - peak)
     near = np.exp(-np.minimum(distance, STEPS_PER_DAY - distance))
@@ -257,7 +256,7 @@ def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
 
 
 def click_hours() -> FloatArray:
-    """Return the cumulative shares of a day's clicks, (1, STEPS_PER_DAY): most at eight pm."""
+    """Return the cumulative shares of a day's clicks, (1, STEPS_PER_DAY), with a peak at 8 pm."""
     hour = (np.arange(STEPS_PER_DAY) + 0.5) * 24 / STEPS_PER_DAY
     shares = 1.0 + 0.8 * np.cos((hour - 20.0) / 24 * 2 * np.pi)
     cumulative: FloatArray = np.cumsum(shares / shares.sum())[None]
@@ -274,14 +273,14 @@ def season() -> FloatArray:
 
 @dataclass(frozen=True)
 class Shopping:
-    """Draws markets of ``num_pages`` offers of one world.
+    """Generator of markets of ``num_pages`` offers of one world.
 
     Args:
-        num_pages: offers, m >= 1.
+        num_pages: number of offers, m >= 1.
         bandwidth: crawls per day, > 0.
-        first_day: the day of the year on which episodes begin, in [0, 365); day 0 is a Monday.
-        world: the number of the world, >= 0.
-        shape: what worlds and markets are drawn by.
+        first_day: day of the year at the start of episodes, in [0, 365); day 0 is a Monday.
+        world: world number, >= 0.
+        shape: distribution of worlds and markets.
 
     Raises:
         ValueError: an argument outside its range.
@@ -302,21 +301,21 @@ class Shopping:
     def __call__(self, rng: np.random.Generator) -> Market:
         """Draw a market."""
         shape, m = self.shape, self.num_pages
-        there = world(self.world, shape)
-        metadata = _draw_metadata(rng, there, m)
+        traits = world(self.world, shape)
+        metadata = _draw_metadata(rng, traits, m)
         merchant, category, brand = metadata.merchant, metadata.category, metadata.brand
         change_level, demand_level, click_level = rng.standard_normal((3, m))
-        price = there.category_price[category] * np.exp(0.7 * rng.standard_normal(m))
+        price = traits.category_price[category] * np.exp(0.7 * rng.standard_normal(m))
         gone = rng.random(m) < shape.obsolete
-        views = there.merchant_views[merchant] * there.category_views[category]
-        clicks = there.category_clicks[category] * there.brand_clicks[brand]
+        views = traits.merchant_views[merchant] * traits.category_views[category]
+        clicks = traits.category_clicks[category] * traits.brand_clicks[brand]
         demand = np.exp(shape.offer_views * demand_level).astype(np.float32)
-        view_scale = shape.view_rate * views * there.brand_views[brand]
+        view_scale = shape.view_rate * views * traits.brand_views[brand]
         law = MarketLaw(
             merchant=merchant,
             change_scale=shape.change_rate
-            * there.merchant_change[merchant]
-            * there.category_change[category],
+            * traits.merchant_change[merchant]
+            * traits.category_change[category],
             view_scale=np.minimum(view_scale, LARGEST_MEAN / demand),
             click_share=np.minimum(
                 shape.click_share * clicks * np.exp(shape.offer_clicks * click_level), 1.0
@@ -324,9 +323,9 @@ class Shopping:
             change_level=np.exp(shape.offer_change * change_level).astype(np.float32),
             demand_level=np.where(gone, 0.0, demand).astype(np.float32),
             price=np.where(gone, GONE, np.clip(price, 1, 10**8)).astype(np.int32),
-            week=there.week,
-            hours=there.hours,
-            campaign_rate=there.campaign_rate,
+            week=traits.week,
+            hours=traits.hours,
+            campaign_rate=traits.campaign_rate,
             campaign_share=np.full(shape.merchants, shape.campaign_share),
             click_hours=click_hours(),
             season=season(),
@@ -350,20 +349,20 @@ class Shopping:
         )
 
 
-def _draw_metadata(rng: np.random.Generator, there: World, m: int) -> OfferMetadata:
-    """Draw what is written on m offers, sorted by merchant."""
-    merchant = np.sort(rng.choice(there.size.size, m, p=there.size)).astype(np.int32)
-    category = there.merchant_categories[merchant, rng.integers(CATEGORIES_EACH, size=m)]
-    brand = there.category_brands[category, rng.choice(BRANDS_EACH, m, p=_falling(BRANDS_EACH))]
-    used = there.used[merchant]
+def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMetadata:
+    """Draw the metadata of m offers, sorted by merchant."""
+    merchant = np.sort(rng.choice(traits.size.size, m, p=traits.size)).astype(np.int32)
+    category = traits.merchant_categories[merchant, rng.integers(CATEGORIES_EACH, size=m)]
+    brand = traits.category_brands[category, rng.choice(BRANDS_EACH, m, p=_falling(BRANDS_EACH))]
+    used = traits.used[merchant]
     kind = rng.random(m)
     condition = np.where(kind < used[:, 0], 1, np.where(kind < used.sum(1), 2, 0))
     return OfferMetadata(
         brand=brand,
         category=category,
         condition=condition.astype(np.int32),
-        country=there.country[merchant],
-        language=there.language[merchant],
+        country=traits.country[merchant],
+        language=traits.language[merchant],
         merchant=merchant,
     )
 
@@ -374,9 +373,9 @@ def market(
     """Draw the market that ``CrawlOffers-v0`` draws on ``reset(seed=seed)``.
 
     Args:
-        num_offers: m.
+        num_offers: number of offers, m.
         seed: an integer >= 0.
-        bandwidth: crawls per day; None for a tenth of the offers.
+        bandwidth: crawls per day; None is 0.1 per offer.
         **arguments: of :class:`Shopping`.
 
     Raises:

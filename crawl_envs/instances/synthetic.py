@@ -1,9 +1,9 @@
 """Generators of the NCIS paper (Busa-Fekete et al., sections 6.3 to 6.6 and Appendix C).
 
-All draw importance and change rate from U(0, 1); each adds to the one before, from the same
-stream, so that on one seed instances share what they have in common. The events do not: a tape
-is drawn from all rates together, and delays are drawn from its stream. ``mixed`` is our own: the
-two classes of pages of the LambdaCrawl paper (Kolobov et al. 2019) on the same pages.
+All draw importance and change rate from U(0, 1). Each extends the previous one from the same
+random stream, so instances of one seed share their common parameters. They do not share events: a
+tape is drawn from all rates together, and delays from its stream. ``mixed`` is not from the paper:
+it has the two classes of pages of the LambdaCrawl paper (Kolobov et al. 2019).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawl_envs.types.delay import Delay
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)
 MOST_PAGES = 2**28 - 1
-"""Pages by their kinds of events are numbered in 32 bits."""
+"""Largest number of pages: pairs of page and event kind have 32 bits."""
 
 DELAY_SLOTS = 6.0
 """Mean delay of ``delayed``, in slots of 1 / bandwidth; the paper states no unit."""
@@ -39,7 +39,7 @@ SIGNALS = {
 
 SOURCES_RECALL = (0.5, 1.0)
 SOURCES_SPREAD = 20.0
-"""Ratio of the false-signal rates of the last source of ``sources`` and of its first."""
+"""Ratio of the false-signal rates of the last and the first source of ``sources``."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Synthetic:
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per unit time, > 0.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
-        delay: how long signals travel; None takes that of the named instance.
+        delay: delay of signals; None is that of the named instance.
         num_sources: sources of signals, 2 or more for ``sources``, 1 for the others.
 
     Raises:
-        ValueError: an unknown name, fewer than one page, a bad bandwidth, a number of sources
-            that the named instance does not have.
+        ValueError: the name is unknown, or an argument is outside its range or not an argument of
+            the named instance.
     """
 
     name: str
@@ -113,10 +113,10 @@ def draw_sources(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw recalls and false-signal rates of several sources, both (S, m).
 
-    Sources go from precise ones that tell little to noisy ones that tell much: of S, source s has
-    a recall from U(1/2, 1) times (s + 1) / (1 + ... + S), and false signals at rates from
-    U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). So of two, recalls are from U(1/6, 1/3)
-    and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6).
+    Sources range from precise ones of low recall to noisy ones of high recall. Source s of S has a
+    recall from U(1/2, 1) times (s + 1) / (1 + ... + S), and a false-signal rate from U(0.1, 0.6)
+    times SOURCES_SPREAD ** (s / (S - 1) - 1). For S = 2, recalls are from U(1/6, 1/3) and
+    U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6).
     """
     rank = np.arange(num_sources, dtype=np.float64)[:, None]
     share = (rank + 1.0) / (num_sources * (num_sources + 1) / 2)
@@ -131,8 +131,8 @@ def draw_sources(
 def delay_of(spec: Mapping[str, Any] | Delay | None, bandwidth: float) -> Delay | None:
     """Read a delay from plain values: ``{"kind": ..., "mean": ..., "unit": "time" or "slots"}``.
 
-    In slots, the mean counts slots of 1 / ``bandwidth``; a Poisson delay is then a whole number
-    of slots, and otherwise a whole number of units of time.
+    The unit of the mean is a slot of 1 / ``bandwidth``, or a unit of time; a Poisson delay is a
+    whole number of units.
 
     Raises:
         ValueError: unknown keys or values.

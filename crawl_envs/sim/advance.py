@@ -1,8 +1,7 @@
-"""The one physics: start episodes, crawl pages, play the tapes up to the next decisions.
+"""The simulation: start episodes, crawl pages, play the tapes up to the next decisions.
 
-Functions of a State run over all its lanes and take its arrays out once, because each array that
-goes through a call costs more than an event does; what is done to one page or one lane is said by
-functions of a record.
+Functions of a State run over all its lanes and unpack its arrays once, because passing an array
+through a call costs more than an event. Functions of a record update one page or one lane.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from crawl_envs.types import IntArray
 from crawl_envs.types.compiling import compiled
 
 NOTHING = -1
-"""The kind of an event that touched nothing: of a page that does not exist."""
+"""The kind of an event without effect: of a page that does not exist."""
 
 
 @compiled(forceinline=True)
 def next_event_time(state: State, lane: int) -> float:
-    """Return the time of the next event of the tape, inf if there is none; draw it if need be."""
+    """Return the time of the next event of the tape, inf if there is none; draw it if needed."""
     record = state.lanes[lane]
     if record.cursor == record.length:
         if record.recorded:
@@ -52,7 +51,7 @@ def next_event_time(state: State, lane: int) -> float:
 
 @compiled(forceinline=True)
 def log_signal(state: State, lane: int, number: int, source: int) -> None:
-    """Log a signal that arrives now, and count it by its source where there are several."""
+    """Log a signal that arrives now, and count it by source if there are several."""
     record = state.lanes[lane]
     entry = state.signal_log[lane, record.logged]
     entry.page, entry.time, entry.source = number, record.time, source
@@ -64,7 +63,7 @@ def log_signal(state: State, lane: int, number: int, source: int) -> None:
 
 @compiled(forceinline=True)
 def crawl_now(state: State, lane: int, number: int) -> None:
-    """Crawl a page now and log it, for which there must be room."""
+    """Crawl a page now and log the crawl; the log must not be full."""
     record, page = state.lanes[lane], state.pages[lane, number]
     place = record.slot_crawls
     entry: Any = state.crawl_log[lane, place]
@@ -81,9 +80,9 @@ def crawl_now(state: State, lane: int, number: int) -> None:
 
 @compiled(forceinline=True)
 def apply_next_event(state: State, lane: int) -> tuple[int, int]:
-    """Let the next event of the tape happen; there must be room to log a signal.
+    """Apply the next event of the tape; the log of signals must not be full.
 
-    Returns its code, and its kind, or NOTHING where it touched nothing.
+    Returns its code, and its kind, or NOTHING for an event without effect.
     """
     record = state.lanes[lane]
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
@@ -93,7 +92,7 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     page = state.pages[lane, number]
     record.cursor += 1
     if kind >= BIRTH:
-        if not be_born_or_die(record, page, kind == BIRTH):
+        if not set_alive(record, page, kind == BIRTH):
             return code, NOTHING
         state.last_crawl[lane, number] = record.time
         state.source_signals[lane, :, number] = 0
@@ -111,17 +110,17 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
 
 
 DONE, UNFINISHED, PAUSED = -1, -2, -3
-"""How a call of compiled code ends: with nothing left to play; before that, because a log is full;
-or because it has played AT_ONCE."""
+"""Status of a call of compiled code: finished; not finished, because a log is full; or paused
+after AT_ONCE operations."""
 
 AT_ONCE = 1_000_000
-"""Events, crawls and scores of pages after which a call of compiled code returns to Python, where
-an interrupt is noticed; each takes 5 to 300 ns. The caller calls again; no result depends on it."""
+"""Number of events, crawls and scores of pages after which compiled code returns to Python, for
+interrupts; each takes 5 to 300 ns. The caller calls again; results do not depend on it."""
 
 
 @compiled(forceinline=True)
 def open_slot(record: Any, target: float) -> None:
-    """Start the account and the log of a slot that ends at ``target``."""
+    """Reset the totals and the log for a slot that ends at ``target``."""
     record.slot_fresh = 0.0
     record.slot_alive = 0.0
     record.slot_penalty = 0.0
@@ -138,17 +137,17 @@ def open_slot(record: Any, target: float) -> None:
 
 
 @compiled(forceinline=True)
-def clear_page(page: Any, found: int) -> None:
-    """Forget what has happened to a page up to now; ``found`` is what its last crawl found."""
+def clear_page(page: Any, changed: int) -> None:
+    """Reset the counts of a page; ``changed`` is the outcome of its last crawl."""
     page.changes = 0
     page.signals = 0
-    page.changed = found
+    page.changed = changed
     page.probed = -1
 
 
 @compiled()
 def restart(state: State, lane: int) -> None:
-    """Stand at time 0 of a lane's episode, every page fresh, aiming at the first decision."""
+    """Reset a lane to time 0 of its episode, all pages fresh, with the first decision as target."""
     record, pages, last_crawl = state.lanes[lane], state.pages, state.last_crawl
     rewind(state, lane)
     record.time = 0.0
@@ -184,41 +183,41 @@ def restart(state: State, lane: int) -> None:
 @compiled(forceinline=True)
 def crawl_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) -> None:
     """Crawl a page now and log it; the crawl of a page that does not exist is wasted."""
-    found = page.changes > 0
+    changed = page.changes > 0
     entry.page, entry.time, entry.elapsed = number, record.time, elapsed
-    entry.signals, entry.changed, entry.probe = page.signals, found, False
+    entry.signals, entry.changed, entry.probe = page.signals, changed, False
     record.slot_crawls += 1
     record.crawls += 1
     if page.alive:
-        record.changes_found += found
-        if found:
+        record.changes_found += changed
+        if changed:
             record.fresh_weight += page.importance
-        clear_page(page, found)
+        clear_page(page, changed)
     else:
         record.wasted += 1
 
 
 @compiled()
 def probe_page(record: Any, page: Any, entry: Any, number: int, elapsed: float) -> None:
-    """Look at a page now and log what is found: a crawl that refreshes nothing."""
-    found = page.changes > 0
+    """Probe a page now and log the probe: a crawl without a refresh."""
+    changed = page.changes > 0
     entry.page, entry.time, entry.elapsed = number, record.time, elapsed
-    entry.signals, entry.changed, entry.probe = page.signals, found, True
+    entry.signals, entry.changed, entry.probe = page.signals, changed, True
     record.slot_crawls += 1
     record.crawls += 1
     record.probes += 1
     record.wasted += not page.alive
     if page.alive:
-        page.probed = found
+        page.probed = changed
 
 
-# Signals of several sources are counted apart beside the totals, by functions that are not called
-# where there is a single source: loops over sources that run no time still take time.
+# Counts by source, besides the totals. These functions are not called for a single source, since
+# even empty loops over sources take time.
 
 
 @compiled()
 def log_sources(state: State, crawls: IntArray, counts: IntArray) -> None:
-    """Log and forget the signals, by source, of the pages that :func:`crawl` crawls now."""
+    """Log and reset the signals, by source, of the pages that :func:`crawl` crawls now."""
     held, log = state.source_signals, state.crawl_signals
     for lane in range(counts.shape[0]):
         if not state.lanes[lane].idle:
@@ -233,7 +232,7 @@ def log_sources(state: State, crawls: IntArray, counts: IntArray) -> None:
 
 @compiled()
 def count_sources(state: State, lane: int) -> None:
-    """Count the signals, by source, that were logged since the last call in this slot."""
+    """Count by source the signals logged since the last call in this slot."""
     record, held = state.lanes[lane], state.source_signals
     for position in range(record.counted, record.logged):
         entry = state.signal_log[lane, position]
@@ -243,9 +242,9 @@ def count_sources(state: State, lane: int) -> None:
 
 @compiled(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]``; aim at the next decision.
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
 
-    The number of a page, m added, stands for a probe of it. Idle lanes stay where they are.
+    Page number plus m stands for a probe of the page. Idle lanes are unchanged.
     """
     lanes, clock, pages, last_crawl = state.lanes, state.clock, state.pages, state.last_crawl
     log, penal, num_pages = state.crawl_log, state.penalty.shape[1] > 0, state.pages.shape[1]
@@ -275,8 +274,8 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
 
 
 @compiled()
-def be_born_or_die(record: Any, page: Any, born: bool) -> bool:
-    """Let a page appear, known and fresh, or disappear; False where it already has."""
+def set_alive(record: Any, page: Any, born: bool) -> bool:
+    """Add a page, known and fresh, or remove it; return False if nothing changes."""
     if page.alive == born:
         return False
     sign = 1.0 if born else -1.0
@@ -291,9 +290,9 @@ def be_born_or_die(record: Any, page: Any, born: bool) -> bool:
 
 @compiled(forceinline=True)
 def apply_event(record: Any, page: Any, kind: int) -> None:
-    """Let an existing page change, be signalled or be requested, as the kind says.
+    """Apply a change, signal or request to an existing page, by its kind.
 
-    Without branches, because which kind comes next cannot be predicted.
+    Without branches, because the next kind cannot be predicted.
     """
     fresh = page.changes == 0
     change = kind & CHANGE
@@ -308,7 +307,7 @@ def apply_event(record: Any, page: Any, kind: int) -> None:
 
 @compiled(forceinline=True)
 def pass_time(record: Any, until: float) -> None:
-    """Integrate freshness and penalty up to ``until`` and stand there."""
+    """Integrate freshness and penalty up to ``until``, and set the time."""
     passed = until - record.time
     record.slot_fresh += passed * record.fresh_weight
     record.slot_alive += passed * record.alive_weight
@@ -318,11 +317,11 @@ def pass_time(record: Any, until: float) -> None:
 
 @compiled(forceinline=True)
 def advance(state: State, left: int) -> tuple[bool, int]:
-    """Play all events before each busy lane's target, then stand there.
+    """Play the events of each busy lane up to its target, at most ``left`` events in all.
 
-    Returns whether all lanes do, and what is left of the ``left`` events that may be played now.
-    Where a lane is still busy, its log of signals is full or no event is left: call again, with a
-    larger log where it is full.
+    Returns whether all lanes have reached their target, and the number of events left. A lane that
+    is still busy has a full log of signals, or no event is left: call again, with a larger log if
+    it is full.
     """
     lanes, tape, pages, last_crawl = state.lanes, state.tape, state.pages, state.last_crawl
     log, apart = state.signal_log, state.source_signals.shape[1] > 0
@@ -346,7 +345,7 @@ def advance(state: State, left: int) -> tuple[bool, int]:
             number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
             page = pages[lane, number]
             if kind >= BIRTH:
-                if be_born_or_die(record, page, kind == BIRTH):
+                if set_alive(record, page, kind == BIRTH):
                     last_crawl[lane, number] = event.time
                     if penal:
                         clear_penalty(state, lane, number)
@@ -373,7 +372,7 @@ def advance(state: State, left: int) -> tuple[bool, int]:
 
 @compiled(forceinline=True)
 def close_slots(state: State) -> None:
-    """Enter the slots of the lanes that moved into their ledgers and into the outcomes.
+    """Add the slots of the lanes that moved to their ledgers, and write the outcomes.
 
     The outcomes of the other lanes are 0.
     """

@@ -1,8 +1,7 @@
-"""When crawls happen: slot j is the time by which the budget has allowed j crawls.
+"""The times of crawls: slot j is the time at which the integral of the bandwidth reaches j.
 
-With a constant bandwidth R that is j / R. With a step function it is the time at which the
-integral of the bandwidth reaches j. A clock is an array of rows (start, crawls before, bandwidth),
-one per step of the bandwidth, in order of time.
+With a constant bandwidth R that is j / R. A clock is an array of rows (start, crawls before,
+bandwidth), one per step of the bandwidth, in order of time.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 
 SLACK = 1e-9
-"""Share of a slot by which the last crawl may miss the horizon through rounding."""
+"""Rounding tolerance of the last crawl before the horizon, as a share of a slot."""
 
 MOST_SLOTS = 2.0**53
 
 
 def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
-    """Return the clock of a bandwidth and its later steps, shape (1 + len(steps), 3)."""
+    """Return the clock of a bandwidth and its later steps, (1 + len(steps), 3)."""
     rows = [(0.0, 0.0, bandwidth)]
     for start, rate in steps:
         before, crawls, old_rate = rows[-1]
@@ -57,7 +56,7 @@ def slots_until(clock: FloatArray, horizon: float) -> int:
     """Return the number of slots in (0, horizon].
 
     Raises:
-        ValueError: there are too many to be counted exactly.
+        ValueError: too many slots to count exactly.
     """
     row = int(np.searchsorted(clock[:, 0], horizon, side="right")) - 1
     start, crawls, rate = (float(value) for value in clock[row])

@@ -1,6 +1,6 @@
-"""Pages in the order in which they are due: a heap that knows where each page stands in it.
+"""Heaps: of signals under way by arrival, and an indexed heap of pages by due time.
 
-Pages that are never due, at an infinite time, are not in the heap and cost nothing.
+Pages with an infinite due time are not in the indexed heap.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from crawl_envs.types.compiling import compiled
 
 @compiled()
 def push_pending(heap: Records, size: int, time: float, code: int) -> None:
-    """Add a signal under way to a heap of ``size`` events, ordered by time of arrival.
+    """Add a signal to a heap of ``size`` signals under way, ordered by time of arrival.
 
     Raises:
         RuntimeError: the heap is full.
     """
     if size == heap.shape[0]:
-        raise RuntimeError("more signals are under way than was provided for")
+        raise RuntimeError("there are more signals under way than the heap can hold")
     hole = size
     while hole > 0:
         parent = (hole - 1) // 2
@@ -36,7 +36,7 @@ def push_pending(heap: Records, size: int, time: float, code: int) -> None:
 
 @compiled()
 def pop_pending(heap: Records, size: int) -> None:
-    """Remove the signal that arrives first, ``heap[0]``, from a heap of ``size`` events."""
+    """Remove the first signal, ``heap[0]``, from a heap of ``size`` events."""
     last = size - 1
     time, code = heap[last].time, heap[last].code
     hole = 0
@@ -52,12 +52,12 @@ def pop_pending(heap: Records, size: int) -> None:
 
 
 class IndexedHeap(NamedTuple):
-    """When pages are due; among equal times the lowest page comes first.
+    """Pages ordered by due time; the lowest page is first among equal times.
 
     Attributes:
-        due: when each page is due, inf for never, (m,).
-        pages: the pages that are due at all, the first of them at place 0, (m,).
-        place: where each page stands in the heap, -1 where it does not, (m,).
+        due: due time of each page, inf for never, (m,).
+        pages: the heap; the first page is at place 0, (m,).
+        place: place of each page in the heap, -1 if it is not in it, (m,).
         size: number of pages in the heap, (1,).
     """
 
@@ -68,7 +68,7 @@ class IndexedHeap(NamedTuple):
 
 
 def empty_heap(num_pages: int) -> IndexedHeap:
-    """Return an agenda of ``num_pages`` pages of which none is due."""
+    """Return a heap for ``num_pages`` pages, none of them due."""
     return IndexedHeap(
         due=np.full(num_pages, np.inf),
         pages=np.zeros(num_pages, np.int64),
@@ -79,20 +79,20 @@ def empty_heap(num_pages: int) -> IndexedHeap:
 
 @compiled(forceinline=True)
 def comes_before(due: FloatArray, one: int, other: int) -> bool:
-    """Whether a page is due before another one."""
+    """Return whether a page is due before another one."""
     return bool(due[one] < due[other] or (due[one] == due[other] and one < other))
 
 
 @compiled(forceinline=True)
 def put(heap: IndexedHeap, page: int, hole: int) -> None:
-    """Fill a place of the heap with a page."""
+    """Put a page at a place of the heap."""
     heap.pages[hole] = page
     heap.place[page] = hole
 
 
 @compiled(forceinline=True)
 def sift(heap: IndexedHeap, page: int, hole: int) -> None:
-    """Fill a hole of the heap with a page, or with others to make its right place one."""
+    """Fill a hole of the heap with a page, after moving the hole to the right place."""
     due, pages, size = heap.due, heap.pages, heap.size[0]
     while hole > 0 and comes_before(due, page, pages[(hole - 1) // 2]):
         put(heap, pages[(hole - 1) // 2], hole)
@@ -110,7 +110,7 @@ def sift(heap: IndexedHeap, page: int, hole: int) -> None:
 
 @compiled(forceinline=True)
 def set_due(heap: IndexedHeap, page: int, time: float) -> None:
-    """Let a page be due at another time, which may be infinite."""
+    """Set the due time of a page, which may be infinite."""
     heap.due[page] = time
     hole = heap.place[page]
     if math.isinf(time):
@@ -129,5 +129,5 @@ def set_due(heap: IndexedHeap, page: int, time: float) -> None:
 
 @compiled(forceinline=True)
 def first_due(heap: IndexedHeap) -> float:
-    """Return when the first page is due, inf if none is."""
+    """Return the due time of the first page, inf if there is none."""
     return float(heap.due[heap.pages[0]]) if heap.size[0] > 0 else math.inf

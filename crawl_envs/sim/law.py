@@ -1,4 +1,4 @@
-"""Instances whose events follow a law of their own, where the formulas' assumptions do not hold."""
+"""Instances with custom events, which violate the assumptions of the formulas."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from crawl_envs.types import Instance
 
 
 class CustomEvents(Instance):
-    """An instance that draws its own events: not Poisson, not independent, or not as told.
+    """An instance that draws its own events: not Poisson, not independent, or at other rates.
 
-    Its change rate, recall and false-signal rate are what a tracker is told where parameters are
-    revealed, and here they are beliefs: what the documentation of each law says of them.
+    Its change rate, recall and false-signal rate are the revealed parameters. Here they are
+    beliefs, described in the documentation of each law.
     """
 
     @abstractmethod
@@ -22,15 +22,15 @@ class CustomEvents(Instance):
         """Draw the events of an episode, a pure function of the arguments and the instance.
 
         Args:
-            rng: a stream of the lane's own, which no action influences.
+            rng: generator of the lane, independent of actions.
             horizon: the tape covers (0, horizon], > 0.
 
         Returns:
-            Changes, signals and requests of all pages, which exist throughout.
+            Changes, signals and requests of all pages; no births and deaths.
         """
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return about how many events are drawn for an episode.
+        """Return the approximate expected number of events of an episode.
 
         Args:
             horizon: the end of the episode, > 0.

@@ -1,8 +1,8 @@
-"""What changes that no crawl has found cost: a concave function C(n) of their number n.
+"""Penalties C(n) of n undetected changes of a page, concave in n.
 
-A penalty is given by its first increments C(n + 1) - C(n). Beyond them, increments go on falling
-like 1 / n from the last one. So the harmonic penalty H(n) = 1 + 1/2 + ... + 1/n of Kolobov et al.
-(2019, eq. 2) is the single increment 1, and the binary one, 1 where n > 0, is the pair 1, 0.
+A penalty is given by its first increments C(n + 1) - C(n). Later increments decrease like 1 / n
+from the last one. So the harmonic penalty H(n) = 1 + 1/2 + ... + 1/n of Kolobov et al. (2019,
+eq. 2) is the single increment 1, and the binary one, 1 for n > 0, is the pair 1, 0.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.state import State
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import floats
 from crawl_envs.types.compiling import compiled
 
 Penalty: TypeAlias = str | Sequence[float] | FloatArray
 
 NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
 LARGEST = 1e100
-"""Largest number in a table: its sums over pages and time are still numbers."""
+"""Largest number in a table; its sums over pages and time are finite."""
 ROUNDING = 1e-12
 """Share of the first increment by which a later one may exceed the one before it."""
 
@@ -32,10 +33,10 @@ def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
     Args:
         penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
             that starts at 0, does not fall and is concave. More than K changes cost C(K).
-        name: what the penalty is called in errors.
+        name: name of the penalty in error messages.
 
     Raises:
-        ValueError: an unknown name, or no such table.
+        ValueError: an unknown name, or not such a table.
     """
     if isinstance(penalty, str):
         if penalty not in NAMED:
@@ -51,10 +52,10 @@ def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
 
 
 def _table(penalty: ArrayLike, name: str) -> FloatArray:
-    """Return a table of numbers of a sensible size; ValueError where it is none."""
+    """Return a table as an array of numbers up to LARGEST; ValueError otherwise."""
     try:
-        table = np.asarray(penalty, np.float64)
-    except (TypeError, ValueError):
+        table = floats(name, penalty)
+    except ValueError:
         table = np.zeros(0)
     if table.ndim != 1 or table.size < 2 or not np.all(np.abs(table) <= LARGEST):
         raise ValueError(
@@ -75,7 +76,7 @@ def increment(increments: FloatArray, changes: int) -> float:
 
 @compiled(forceinline=True)
 def add_penalty(state: State, lane: int, number: int) -> None:
-    """Let a page's penalty rise by the change that it was counted last."""
+    """Add the increment of the last counted change to a page's penalty."""
     page = state.pages[lane, number]
     more = increment(state.increments, page.changes - 1)
     state.penalty[lane, number] += more
@@ -84,7 +85,7 @@ def add_penalty(state: State, lane: int, number: int) -> None:
 
 @compiled(forceinline=True)
 def clear_penalty(state: State, lane: int, number: int) -> None:
-    """Let a page cost nothing from now on."""
+    """Reset a page's penalty to 0."""
     record: Any = state.lanes[lane]
     record.penalty_weight -= state.pages[lane, number].importance * state.penalty[lane, number]
     state.penalty[lane, number] = 0.0

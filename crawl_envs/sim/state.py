@@ -1,10 +1,10 @@
-"""The arrays that hold a batch of worlds: one record per lane, and a row per lane of all else.
+"""The arrays of a batch of worlds: one record per lane, and other arrays with a row per lane.
 
-Kernels work on a :class:`State`; nothing in it is ever rebound, so a copy of its arrays is a copy
-of the worlds. A kernel called from Python receives the state as a small table of addresses and
-makes the arrays from it, :func:`state_at`: that is one argument to look at instead of twenty, and
-arrays without reference counts, which would cost more than the events do. Whoever owns a table
-must keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
+Kernels work on a :class:`State`. Its arrays are never rebound, so a copy of them is a copy of the
+worlds. A kernel called from Python receives the state as a small table of addresses and makes the
+arrays from it by :func:`state_at`: one argument instead of twenty, and no reference counts, which
+would cost more than the events. The owner of a table must keep the arrays alive, as
+:class:`crawl_envs.sim.world.World` does.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from crawl_envs.types.compiling import compiled
 
 LANE = np.dtype(
     [
-        # which tape: the root of the stream, and the episode since its seed
+        # the tape: root of the stream, and number of the episode since its seed
         ("root", np.uint64),
         ("episode", np.uint64),
-        # now; the time to play up to; whether that is still to do; whether the lane has moved in
-        # this step; whether steps pass it by
+        # current time; time to play up to; whether it is not reached yet; whether the lane has
+        # moved in this step; whether steps skip it
         ("time", np.float64),
         ("target", np.float64),
         ("busy", np.bool_),
         ("moved", np.bool_),
         ("idle", np.bool_),
         ("slot", np.int64),
-        # the slot of the first decision, slots per decision, the end of the episode, whether pages
-        # are born and die, and whether what probes find is shown
+        # slot of the first decision, slots per decision, end of the episode, whether pages are
+        # born and die, whether outcomes of probes are shown
         ("first_slot", np.int64),
         ("batch", np.int64),
         ("horizon", np.float64),
@@ -81,13 +81,13 @@ LANE = np.dtype(
         ("delay_kind", np.int64),
         ("delay_mean", np.float64),
         ("delay_quantum", np.float64),
-        # crawls at random instants: the root of their coins, the total rate, when the next one is
-        # due, how much of a unit exponential is left until then while the rate is 0
-        ("coin_root", np.uint64),
+        # crawls at random instants: root of their stream, total rate, time of the next one, what
+        # is left of a unit exponential until then while the rate is 0
+        ("rng_root", np.uint64),
         ("crawl_rate", np.float64),
         ("crawl_due", np.float64),
         ("hazard", np.float64),
-        # the bucket of tokens that they need: its size, what is in it and since when, its refill
+        # their token bucket: its size, its content at a time, that time, its refill rate
         ("bucket", np.float64),
         ("tokens", np.float64),
         ("token_time", np.float64),
@@ -131,35 +131,34 @@ Records: TypeAlias = NDArray[Any]
 class State(NamedTuple):
     """N worlds of m pages, as arrays of records.
 
-    C is the number of sources whose signals are counted apart: 0 where there is a single one, whose
-    counts are the totals. M is m where penalties are counted, else 0; A is m where pages are
-    crawled at random instants, else 0.
+    C is the number of sources if signals are counted by source, and 0 for a single one. M is m if
+    penalties are counted, else 0. A is m if pages are crawled at random instants, else 0.
 
     Attributes:
         lanes: LANE, (N,).
         clock: rows (start, crawls before, bandwidth), (N, S, 3).
         stream: the generator's state, (N, 4) words.
-        last_crawl: the time from which each page's elapsed time counts, (N, m).
-        pages: PAGE, (N, m): importance, changes and signals since ``last_crawl``, what the last
-            crawl found (-1 none yet), what the last probe since then found (-1 none), whether the
-            page exists.
-        alive_at_start: which pages exist at time 0, (m,).
-        tape: EVENT, (N, E): of each lane, a block of drawn events or a whole recorded tape; or
-            (1, E) recorded ones that all lanes read.
-        alias: ALIAS, (N, K m), from which (page, kind) is drawn; K kinds, a power of two.
+        last_crawl: start of each page's elapsed time, (N, m).
+        pages: PAGE, (N, m): importance, changes and signals since ``last_crawl``, whether the last
+            crawl found a change (-1 none yet), whether the last probe since then did (-1 none),
+            whether the page exists.
+        alive_at_start: mask of the pages that exist at time 0, (m,).
+        tape: EVENT, (N, E): per lane a block of drawn events or a whole recorded tape; or (1, E)
+            recorded ones for all lanes.
+        alias: ALIAS, (N, K m), alias table of (page, kind); K kinds, a power of two.
         pending: EVENT, (N, P), a heap of the signals under way.
         signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
         crawl_log: CRAWL_ENTRY, (N, B); the first ``slot_crawls`` were made at its start.
-        outcomes: what came of the last slot, (NUM_OUTCOMES, N).
-        shown: what is observed of each page, [lane, feature, page] float32, (N, F, m).
+        outcomes: outcomes of the last slot, (NUM_OUTCOMES, N).
+        shown: observation of each page, [lane, feature, page] float32, (N, F, m).
         source_signals: signals since ``last_crawl`` by source and page, (N, C, m) int32.
         crawl_signals: signals of the crawls in ``crawl_log`` by source, (N, C, B) int32.
-        increments: by how much the first changes that no crawl has found raise the penalty, (K,);
-            see :func:`crawl_envs.sim.penalties.increment`. K = 0 counts none.
+        increments: first increments of the penalty, (K,); see
+            :func:`crawl_envs.sim.penalties.increment`. K = 0 counts no penalty.
         penalty: the penalty of each page's changes since ``last_crawl``, (N, M).
-        crawl_alias: ALIAS, (N, A), from which the page of a random crawl is drawn.
-        chances: probability that a signal is answered by a crawl, (N, A).
-        rng: the state of the generator of coins, (N, 4) words.
+        crawl_alias: ALIAS, (N, A), alias table of the pages of random crawls.
+        chances: probability of a crawl at a signal, (N, A).
+        rng: state of the generator of random crawls, (N, 4) words.
     """
 
     lanes: Records
@@ -188,7 +187,7 @@ FRESHNESS, HITS, REQUESTS, CRAWLS, PENALTY, DENIED, DECLARED = range(7)
 NUM_OUTCOMES = 7
 """Rows of the outcomes."""
 DIVERGENCE, FRAGMENTS = NUM_OUTCOMES, NUM_OUTCOMES + 1
-"""Rows beside them where pages have fragments: the mean divergence of copies, and 1 minus it."""
+"""Further rows for pages with fragments: the mean divergence of copies, and 1 minus it."""
 
 ARRAY_DTYPES = (
     LANE,
@@ -212,7 +211,7 @@ ARRAY_DTYPES = (
     np.dtype(np.float64),
     np.dtype(np.uint64),
 )
-"""Element types of the arrays of a State, which kernels take for granted."""
+"""Element types of the arrays of a State, which kernels assume."""
 
 
 def address_table(state: State) -> IntArray:
@@ -241,7 +240,7 @@ pointer_to: Any = intrinsic(_pointer_to)
 
 @compiled(forceinline=True)
 def state_at(table: IntArray) -> State:
-    """Return the state of a table; its arrays are valid as long as their owner keeps them."""
+    """Return the state of a table; its arrays are valid as long as their owner keeps them alive."""
     num_lanes, num_pages = table[3, 1], table[3, 2]
     return State(
         carray(pointer_to(table[0, 0]), (num_lanes,), LANE),

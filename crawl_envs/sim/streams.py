@@ -1,11 +1,10 @@
-"""Random streams: one integer seed decides everything, and every lane has streams of its own.
+"""Random streams of lanes, all derived from one integer seed.
 
-A seed has three roots: one for the instance, one for the tape, one for the coins of randomised
-policies. The k-th episode since the seed draws from (root, k), whatever happened in the episodes
-before it. Kernels use xoshiro256++ (Blackman and Vigna, 2021). Its state is a tuple of four words
-that every draw takes and returns, because only so does it stay in registers; between draws of
-blocks it is stored in an array. First states come from splitmix64 (Steele, Lea and Flood, 2014),
-as its authors advise.
+A seed has three roots: one for the instance, one for the tape, one for the random choices of
+policies. The k-th episode since the seed draws from (root, k), independently of earlier episodes.
+Kernels use xoshiro256++ (Blackman and Vigna, 2021). Its state is a tuple of four words that every
+draw takes and returns, so that it stays in registers; between draws of blocks it is stored in an
+array. Initial states come from splitmix64 (Steele, Lea and Flood, 2014), as its authors advise.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class Roots(NamedTuple):
 
 
 def roots(seed: int) -> Roots:
-    """Derive the roots of the streams of ``seed`` (an integer >= 0)."""
+    """Return the roots of the streams of ``seed`` (an integer >= 0)."""
     words = np.random.SeedSequence(seed).generate_state(3, np.uint64)
     return Roots(*(int(word) for word in words))
 
 
 def generator(root: int, episode: int) -> np.random.Generator:
-    """Return a fresh NumPy generator for the given root and episode."""
+    """Return a new NumPy generator for the given root and episode."""
     return np.random.default_rng((root, episode))
 
 
@@ -56,7 +55,7 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @compiled()
 def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
-    """Return the state of the stream of an episode of the given root."""
+    """Return the initial state of the stream of an episode of the given root."""
     word = mixed(root + GOLDEN * (episode + np.uint64(1)))
     return (
         mixed(word + GOLDEN),
@@ -68,7 +67,7 @@ def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
 
 @compiled(forceinline=True)
 def loaded(words: UintArray) -> Stream:
-    """Return a stream that was stored as an array of four words."""
+    """Return the stream stored in an array of four words."""
     return words[0], words[1], words[2], words[3]
 
 
@@ -80,13 +79,13 @@ def store(stream: Stream, words: UintArray) -> None:
 
 @compiled()
 def rewind(words: UintArray, root: np.uint64, episode: np.uint64) -> None:
-    """Store the first state of the stream of an episode of the given root in four words."""
+    """Store the initial state of the stream of an episode of the given root in four words."""
     store(stream_of(root, episode), words)
 
 
 @compiled(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
-    """Rotate a word to the left."""
+    """Return a word rotated to the left."""
     turned: np.uint64 = (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
     return turned
 

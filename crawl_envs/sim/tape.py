@@ -1,9 +1,8 @@
-"""Tapes: streams of time-stamped events that no action influences.
+"""Tapes: streams of time-stamped events, independent of actions.
 
-A generated tape is drawn block by block from the lane's own stream: gap, code and, for a signal
-that travels, delay, one event after the other. Blocks end where the buffer ends, not where a
-decision is due, so that bandwidth, slots and actions never shift a draw. A recorded tape lies in
-the buffer from the start.
+A generated tape is drawn in blocks from the lane's own stream: gap, code and, for a delayed signal,
+delay, event by event. Blocks end with the buffer, not at decisions, so that bandwidth, slots and
+actions never shift a draw. A recorded tape is in the buffer from the start.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
 
 def column_bits(num_sources: int) -> int:
-    """Return in how many bits the kinds of a page are counted where they are drawn.
+    """Return the number of bits of the kinds of a page in alias tables.
 
-    Columns of alias tables are ``page << column_bits | kind``, so that no draw has to divide.
+    Columns of alias tables are ``page << column_bits | kind``, so that draws need no division.
     """
     return (1 + 2 * num_sources).bit_length()
 
 
 def event_rates(instance: Instance, requests: bool = True) -> FloatArray:
-    """Return the rate of every (page, kind) that is drawn, shape (m, 2 ** column_bits).
+    """Return the rate of every (page, kind), (m, 2 ** column_bits).
 
-    The rates of kinds from 2 + 2 S on are 0, and those of requests unless they are played.
+    Rates of kinds from 2 + 2 S on are 0, and without ``requests`` those of requests.
     """
     rates = np.zeros((instance.num_pages, 1 << column_bits(instance.num_sources)))
     rates[:, REQUEST] = instance.importance * requests
@@ -64,7 +63,7 @@ def event_rates(instance: Instance, requests: bool = True) -> FloatArray:
 def fill_alias(rates: FloatArray, alias: Records) -> None:
     """Build Walker's alias table of ``rates`` by Vose's method; both have shape (n,).
 
-    Column i stands for itself below ``alias[i].cut`` and for column ``alias[i].other`` above it.
+    Column i means itself below ``alias[i].cut`` and column ``alias[i].other`` above it.
     """
     count = rates.shape[0]
     total = rates.sum()
@@ -109,14 +108,14 @@ def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
     scaled = (1.0 - uniform) * alias.shape[0]
     column = int(scaled)
     entry = alias[column]
-    # Arithmetic instead of a branch, which could not be predicted.
+    # arithmetic instead of an unpredictable branch
     column += (scaled - column >= entry.cut) * (entry.other - column)
     return int((column >> bits << KIND_BITS) | (column & ((1 << bits) - 1))), stream
 
 
 @compiled()
 def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
-    """Draw how long a signal travels; a Poisson count is found by inversion of one uniform."""
+    """Draw the delay of a signal; a Poisson count by inversion of one uniform number."""
     if kind == DELAY_EXPONENTIAL:
         uniform, stream = next_uniform(stream)
         return -math.log(uniform) * mean, stream
@@ -135,7 +134,7 @@ def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[
 
 
 BLOCK = 64
-"""Events of a generated tape that are drawn at once."""
+"""Number of events of a generated tape drawn at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +144,12 @@ class Tape:
     Attributes:
         time: time of each event, float64, not decreasing, >= 0.
         code: ``page * CODE_STRIDE + kind`` of each event, int64.
-        alive: which pages exist at time 0, (m,) bool; the others are born by an event.
+        alive: mask of the pages that exist at time 0, (m,) bool; others are born by an event.
         num_sources: number of sources of signals, S.
 
     Raises:
-        ValueError: arrays disagree in shape, times decrease or are not finite, a code names no
-            page, kind or source.
+        ValueError: arrays disagree in shape, times decrease or are not finite, a code is not of a
+            valid page, kind or source.
     """
 
     time: FloatArray
@@ -198,9 +197,8 @@ class Tape:
     ) -> Tape:
         """Build a tape from lists of (times, pages), in any order.
 
-        ``signals`` may be (times, pages, sources), with sources below ``num_sources``; without,
-        they are of source 0. At equal times births come first, then changes, signals, requests
-        and deaths.
+        ``signals`` may be (times, pages, sources), with sources below ``num_sources``, by default
+        0. The order at equal times is births, changes, signals, requests, deaths.
         """
         source = np.asarray(signals[2] if len(signals) == 3 else np.zeros(np.shape(signals[1])))
         if np.any(source < 0) or np.any(source >= num_sources):
@@ -231,11 +229,11 @@ class Tape:
 
 
 def pending_capacity(instance: Instance) -> int:
-    """Return a number of signals under way that is never reached.
+    """Return an upper bound on the number of signals under way.
 
     Signals under way are an M/G/infinity queue that starts empty: at any time their number is
-    Poisson with a mean of at most rate times mean delay, and twelve standard deviations and 64
-    more are beyond 1e-30. (A signal is sent when its event is the next to happen, not before.)
+    Poisson with a mean of at most rate times mean delay. The probability of twelve standard
+    deviations and 64 more is below 1e-30. (A signal is sent when its event is the next one.)
     """
     if instance.delay.kind == "none":
         return 0
@@ -245,7 +243,7 @@ def pending_capacity(instance: Instance) -> int:
 
 @compiled(forceinline=True)
 def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any:
-    """Draw the source event after one at ``time``: its time, its code, and the stream after it."""
+    """Draw the event after ``time``, before delays: its time, code, and the stream after it."""
     gap, stream = draw_gap(stream, record.mean_gap)
     code, stream = draw_code(stream, alias, record.column_bits)
     return time + gap, code, stream
@@ -253,7 +251,7 @@ def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any
 
 @compiled(forceinline=True)
 def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Records) -> None:
-    """Fill a block where signals arrive at once."""
+    """Fill a block of events without delays of signals."""
     stream, time, code = loaded(words), record.next_time, record.next_code
     for position in range(block.shape[0]):
         event = block[position]
@@ -267,9 +265,9 @@ def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Reco
 def draw_block_delayed(
     record: Any, block: Records, words: UintArray, alias: Records, pending: Records
 ) -> None:
-    """Fill a block where signals travel: source events and arrivals, in order of time.
+    """Fill a block of events with delayed signals: events and arrivals, in order of time.
 
-    A signal is sent when its event is the next to happen; a false one shows only on arrival.
+    A signal is sent when its event is the next one. A false signal is an event only on arrival.
     """
     stream, time, code = loaded(words), record.next_time, record.next_code
     position = 0
@@ -313,7 +311,7 @@ def draw_block(state: State, lane: int) -> None:
 
 @compiled()
 def rewind(state: State, lane: int) -> None:
-    """Put the lane's tape at the start of its episode."""
+    """Rewind the lane's tape to the start of its episode."""
     record = state.lanes[lane]
     record.cursor = 0
     if record.recorded:

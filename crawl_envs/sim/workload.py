@@ -1,4 +1,4 @@
-"""How many events an episode is expected to have, and how many may be asked for."""
+"""Limits on the expected number of events of an episode."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
 
 MOST_EVENTS = 1e9
-"""Expected events of an episode: about a minute, at the 6 to 60 ns that an event takes where the
-pages of a lane fit into caches; four minutes, at 220 ns, with 10^6 pages."""
+"""Most expected events of an episode: about a minute, at 6 to 60 ns per event if the pages of a
+lane fit into caches; four minutes, at 220 ns, with 10^6 pages."""
 
 MOST_HELD = 2e7
-"""Expected events of an episode that is drawn whole before it begins: about ten seconds and 3 GB,
-with no single operation of NumPy, which no interrupt ends, above two seconds."""
+"""Most expected events of an episode drawn at its start: about ten seconds and 3 GB; no single
+NumPy operation, which cannot be interrupted, takes more than two seconds."""
 
 
 def check_expected(what: str, expected: float, most: float = MOST_EVENTS) -> None:
-    """Raise ValueError where an episode is expected to have too many events.
+    """Raise ValueError if the expected number of events of an episode is too large.
 
     Args:
-        what: names of the arguments that decide their number.
-        expected: their number.
+        what: names of the arguments that determine it.
+        expected: expected number of events.
         most: the bound.
     """
     if not expected <= most:
@@ -34,16 +34,16 @@ def check_expected(what: str, expected: float, most: float = MOST_EVENTS) -> Non
 def check_events(
     instance: Instance, horizon: float, requests: bool = True, tape: Tape | None = None
 ) -> None:
-    """Raise ValueError where an episode would hold more events than can be played.
+    """Raise ValueError if an episode would have too many events.
 
-    Every change, signal and, if ``requests``, request is an event, whatever is rewarded; importance
-    is the rate of requests. It can be scaled, since only its proportions matter to policies.
+    Every change, signal and, with ``requests``, request is an event, for any reward. Importance is
+    the rate of requests; it can be scaled, since only its proportions matter to policies.
 
     Args:
         instance: the truth.
         horizon: the end of the episode, > 0.
-        requests: whether requests are played.
-        tape: recorded events that are played in place of those of the instance.
+        requests: whether requests are simulated.
+        tape: recorded events, in place of those of the instance.
     """
     if tape is not None:
         count = np.searchsorted(tape.time, horizon, side="right")

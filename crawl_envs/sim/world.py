@@ -1,4 +1,4 @@
-"""A batch of worlds, seen from Python: allocate, seed, read out."""
+"""The Python interface of a batch of worlds: allocation, instances, logs and states."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from crawl_envs.types.arguments import whole
 from crawl_envs.types.delay import DELAY_KINDS
 
 MOST_COLUMNS = 2**31 - 1
-"""Columns of an alias table, which are numbered in 32 bits: wider ones take longer to draw from."""
+"""Most columns of an alias table, numbered in 32 bits: wider entries take longer to draw from."""
 
 LOG_CAPACITY = 16
-"""Signals per slot that are provided for at first; the log grows as needed."""
+"""Initial capacity of the log of signals of a slot; it grows as needed."""
 
 GROWING = {"clock": 1, "tape": 1, "pending": 1, "signal_log": 1, "crawl_log": 1, "crawl_signals": 2}
-"""Arrays whose next dimension after so many grows as worlds need."""
+"""Arrays that grow as needed, with the number of their leading axes of fixed length."""
 
 
 class Layout(NamedTuple):
-    """What decides the arrays of a world, beside its numbers of lanes and pages.
+    """Parameters of the arrays of a world, besides its numbers of lanes and pages.
 
     Attributes:
-        num_sources: sources of signals, S.
-        num_features: columns of an observation, F; 0 where nothing is observed.
-        crawls_per_slot: the most pages that are crawled at one decision.
-        at_random: crawls come at random instants, at rates; their log grows as needed.
-        increments: of the penalty that is counted; None counts none.
-        block: events drawn at once; it changes no event.
-        tape: a recorded tape that every lane plays; None draws one per lane.
+        num_sources: number of sources of signals, S.
+        num_features: number of columns of an observation, F; 0 without observations.
+        crawls_per_slot: largest number of crawls per decision.
+        at_random: crawls at random instants, at rates; their log grows as needed.
+        increments: increments of the penalty; None counts none.
+        block: number of events drawn at once; the events do not depend on it.
+        tape: a recorded tape for all lanes; None draws one per lane.
     """
 
     num_sources: int = 1
@@ -68,7 +68,7 @@ class Layout(NamedTuple):
 
 
 def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
-    """Allocate the arrays of ``num_lanes`` worlds, all zero but for the recorded tape."""
+    """Allocate the arrays of ``num_lanes`` worlds, zero except for the recorded tape."""
     tape, sources, crawls = layout.tape, layout.num_sources, layout.crawls_per_slot
     events = np.zeros((num_lanes, layout.block) if tape is None else (1, tape.time.size), EVENT)
     alive = np.ones(num_pages, np.bool_)
@@ -114,14 +114,14 @@ class World:
 
     Args:
         num_lanes: number of worlds, N.
-        num_pages: pages of each, m.
+        num_pages: number of pages of each, m.
         horizon: end of the episodes.
         batch: slots per decision.
-        epoch: length of a slot in units of time; None for slots of one crawl each. The first
-            decision is at time 0 where there is one, else at the end of the first batch of slots.
-        requests: whether requests are played.
-        probing: whether pages can be probed, and what probes find is shown.
-        bucket: size of the bucket of tokens that crawls at random instants need.
+        epoch: length of a slot in units of time; None for slots of one crawl each. With an epoch
+            the first decision is at time 0, else at the end of the first batch of slots.
+        requests: whether requests are simulated.
+        probing: whether pages can be probed, and outcomes of probes are shown.
+        bucket: size of the token bucket of crawls at random instants.
         **layout: fields of :class:`Layout`.
     """
 
@@ -159,13 +159,13 @@ class World:
         lanes["length"] = 0 if tape is None else tape.time.size
 
     def clock_of(self, instance: Instance) -> FloatArray:
-        """Return the clock that decides when slots are, (steps, 3)."""
+        """Return the clock of the slots, (steps, 3)."""
         if self.epoch is not None:
             return clock_rows(1.0 / self.epoch)
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
-        """Give a lane its instance; it takes effect at the lane's next restart."""
+        """Set the instance of a lane, from its next restart on."""
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
         if instance.num_sources != self.num_sources:
@@ -173,7 +173,7 @@ class World:
                 f"instance must have {self.num_sources} sources of signals, "
                 f"got {instance.num_sources}"
             )
-        self._make_room(instance)
+        self._widen_arrays(instance)
         state, record = self.state, self.state.lanes[lane]
         rows = self.clock_of(instance)
         state.clock[lane] = np.inf
@@ -190,13 +190,13 @@ class World:
             record["delay_quantum"] = instance.delay.quantum
 
     def set_tape(self, lane: int, tape: Tape) -> None:
-        """Give a lane a recorded tape of its own, without births and deaths.
+        """Set a recorded tape of a single lane, without births and deaths.
 
-        It takes effect at the lane's next restart, and holds until the lane is given an instance.
-        Requests are left out where none are played.
+        It takes effect at the lane's next restart, and until the lane's next instance. Requests are
+        dropped if none are simulated.
 
         Raises:
-            ValueError: it is of other pages or sources, or pages are born or die.
+            ValueError: the numbers of pages or sources differ, or pages are born or die.
         """
         if tape.alive.size != self.num_pages or tape.num_sources != self.num_sources:
             raise ValueError(
@@ -213,7 +213,7 @@ class World:
         events["time"][: time.size], events["code"][: time.size] = time, code
         record["recorded"], record["length"] = True, time.size
 
-    def _make_room(self, instance: Instance) -> None:
+    def _widen_arrays(self, instance: Instance) -> None:
         """Widen the arrays whose width depends on the instance."""
         state = self.state
         steps = 1 + len(instance.bandwidth_steps)
@@ -227,26 +227,26 @@ class World:
         self._adopt(state)
 
     def grow_logs(self) -> None:
-        """Double the logs of a slot that are full in some lane; what is logged stays."""
+        """Double the logs of a slot that are full in some lane, keeping their entries."""
         state, lanes = self.state, self.state.lanes
-        room = state.signal_log.shape[1]
-        if np.any(lanes["logged"] == room):
-            state = state._replace(signal_log=_widened(state.signal_log, 2 * room))
-        room = state.crawl_log.shape[1]
-        if np.any(lanes["slot_crawls"] == room):
+        capacity = state.signal_log.shape[1]
+        if np.any(lanes["logged"] == capacity):
+            state = state._replace(signal_log=_widened(state.signal_log, 2 * capacity))
+        capacity = state.crawl_log.shape[1]
+        if np.any(lanes["slot_crawls"] == capacity):
             log, apart = (
-                _widened(rows, 2 * room) for rows in (state.crawl_log, state.crawl_signals)
+                _widened(rows, 2 * capacity) for rows in (state.crawl_log, state.crawl_signals)
             )
             state = state._replace(crawl_log=log, crawl_signals=apart)
         self._adopt(state)
 
     def num_slots(self, lane: int) -> int:
-        """Return how many crawls the lane's budget allows up to its horizon."""
+        """Return the number of crawls in the lane's budget up to its horizon."""
         rows = self.state.clock[lane]
         return slots_until(rows[np.isfinite(rows[:, 0])], self.state.lanes[lane]["horizon"])
 
     def ledger(self, lane: int) -> Ledger:
-        """Return what happened in the lane since its restart."""
+        """Return the totals of the lane since its restart."""
         record = self.state.lanes[lane]
         return Ledger(
             time=float(record["time"]),
@@ -265,7 +265,7 @@ class World:
         )
 
     def log(self, lane: int) -> CrawlLog:
-        """Return the crawls and signals of the last slot, as fresh arrays."""
+        """Return the crawls and signals of the last slot, as new arrays."""
         record = self.state.lanes[lane]
         crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
         signals = self.state.signal_log[lane, : record["logged"]]
@@ -285,7 +285,7 @@ class World:
         )
 
     def signals(self, lane: int) -> IntArray:
-        """Return the signals of each page since its last crawl, (m,) or (S, m), a fresh array."""
+        """Return the signals of each page since its last crawl, (m,) or (S, m), a new array."""
         apart = self.state.source_signals[lane]
         counts = apart if self.num_sources > 1 else self.state.pages[lane]["signals"]
         fresh: IntArray = counts.astype(np.int64)
@@ -296,14 +296,13 @@ class World:
         return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take on a state that :meth:`get_state` returned, as copies.
+        """Restore copies of the arrays returned by :meth:`get_state`.
 
         Raises:
-            ValueError: it is of a world of another size; nothing has happened then.
+            ValueError: a state of a world of another size; nothing is changed in this case.
         """
         for name, own in self.state._asdict().items():
             given = arrays.get(name)
-            # Clocks, heaps and logs grow as worlds need.
             same = GROWING.get(name, own.ndim)
             if given is None or given.dtype != own.dtype or given.shape[:same] != own.shape[:same]:
                 raise ValueError(
@@ -314,17 +313,17 @@ class World:
         self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
 
     def _adopt(self, state: State) -> None:
-        """Own a state.
+        """Set the arrays of the world.
 
-        ``table`` is what kernels are given; ``outcomes`` and ``shown`` are the arrays of that name,
-        row by row and lane by lane, because to look a row up takes longer than to copy it.
+        ``table`` is the argument of kernels. ``outcomes`` and ``shown`` are tuples of the rows of
+        these arrays, because looking up a row takes longer than copying it.
         """
         self.state, self.table = state, address_table(state)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
         self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what points into arrays: a copy has arrays of its own."""
+        """Leave out addresses and views: a copy has its own arrays."""
         own = self.__dict__.items()
         return {name: value for name, value in own if name not in ("table", "outcomes", "shown")}
 

@@ -1,1 +1,4 @@
-"""Actions, observations and rewards."""
+"""Actions, observations and rewards.
+
+Public modules: actions, observations, rewards.
+"""

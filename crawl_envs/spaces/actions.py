@@ -1,9 +1,9 @@
-"""The action forms: what an agent says, and which pages are crawled for it.
+"""Action forms: action spaces, and their conversion to pages to crawl.
 
-A form of slots decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64, of
-which lane i crawls the first ``counts[i]``. The budget is enforced by the clock: ``batch`` slots
-pass per decision, and ``page`` and ``scores`` crawl that many pages. In the form ``rates`` actions
-are rates and chances, (N, m), and :mod:`crawl_envs.worlds.pages.rate_lanes` enforces the budget.
+A slot form decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64; lane i
+crawls its first ``counts[i]`` pages. The clock enforces the budget: a decision takes ``batch``
+slots, and ``page`` and ``scores`` crawl that many pages. In the form ``rates`` actions are rates
+and probabilities, (N, m), and :mod:`crawl_envs.worlds.pages.rate_lanes` enforces the budget.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Actions: TypeAlias = tuple[NDArray[Any], ...]
 
 
 class ActionForm(ABC):
-    """A way to say which pages to crawl.
+    """Base class of action forms.
 
     Attributes:
         name: one of ACTION_FORMS.
         batch: slots per decision.
-        most: the largest number of pages crawled at one decision.
-        choices: how many pages, with ``probing`` also probes of pages, there are to choose from.
-        probing: whether pages can be probed, that is looked at and not refreshed.
-        shape: of an action of one lane.
+        most: largest number of pages crawled at one decision.
+        choices: number of pages, plus that of probes with ``probing``.
+        probing: whether pages can be probed, that is observed without refresh.
+        shape: shape of an action of one lane.
     """
 
     name: str
@@ -46,19 +46,19 @@ class ActionForm(ABC):
 
     @abstractmethod
     def space(self) -> Space[Any]:
-        """Return the space of one lane's actions."""
+        """Return the action space of one lane."""
 
     @abstractmethod
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the pages to crawl, (N, most), and their number, (N,), for N actions.
 
         Raises:
-            ValueError: an action is not of the form. That pages exist is checked where they are
-                crawled.
+            ValueError: an action has another type, shape or range. Numbers of pages are checked at
+                the crawl.
         """
 
     def decode_one(self, action: Any) -> Actions:
-        """Return the same for the action of a single lane."""
+        """Return the decoded action of a single lane."""
         shape = getattr(action, "shape", self.shape)
         if shape != self.shape:
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
@@ -66,7 +66,7 @@ class ActionForm(ABC):
 
 
 def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
-    """Return the actions as an array of the given shape whose dtype is of one of the kinds."""
+    """Return the actions as an array of the given shape and one of the dtype kinds."""
     try:
         array = np.asarray(actions)
     except ValueError:  # rows of different lengths
@@ -79,9 +79,9 @@ def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) ->
 
 
 class PageChoice(ActionForm):
-    """``page``: the number of the page to crawl; with ``probing``, m + i stands for a probe of i.
+    """``page``: number of the page to crawl; with ``probing``, m + i is a probe of page i.
 
-    A probe takes the slot, finds out whether the page has changed, and refreshes nothing.
+    A probe takes a slot and observes whether the page has changed, without a refresh.
     """
 
     name = "page"
@@ -96,7 +96,7 @@ class PageChoice(ActionForm):
         self._one_count: IntArray = np.ones(1, np.int64)
 
     def space(self) -> Discrete:
-        """Return Discrete(m), with probes Discrete(2 m)."""
+        """Return Discrete(m), or Discrete(2 m) with probes."""
         return Discrete(self.choices)
 
     def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
@@ -110,7 +110,7 @@ class PageChoice(ActionForm):
         return pages[:, None], self._ones
 
     def decode_one(self, action: Any) -> Actions:
-        """Return the page, in an array that the next call overwrites, which saves time."""
+        """Return the page in a reused array, which the next call overwrites."""
         if type(action) in (int, np.int64) and 0 <= action < self.choices:
             self._one_page[0, 0] = action
             return self._one_page, self._one_count
@@ -118,7 +118,7 @@ class PageChoice(ActionForm):
 
 
 class TopScores(ActionForm):
-    """``scores``: a number per page; the ``batch`` highest are crawled, ties by lowest index."""
+    """``scores``: a score per page; the ``batch`` highest are crawled, ties by lowest index."""
 
     name = "scores"
 
@@ -143,7 +143,7 @@ class TopScores(ActionForm):
 
 
 class RefreshSet(ActionForm):
-    """``refresh``: one bit per page; any set of pages is crawled, whatever it costs."""
+    """``refresh``: one bit per page; any set of pages is crawled, without a budget."""
 
     name = "refresh"
     batch = 1
@@ -166,10 +166,10 @@ class RefreshSet(ActionForm):
 
 
 class CrawlRates(ActionForm):
-    """``rates``: crawl rates for an epoch; where changes are signalled, probabilities of a crawl.
+    """``rates``: crawl rates for an epoch, or crawl probabilities on signals.
 
-    Pages without complete observation are crawled by Poisson processes of the given rates, those
-    with it on every signal with the given probability (LambdaCrawl, eqs. 3, 6 and 7).
+    Pages without complete observation are crawled by Poisson processes of the given rates; pages
+    with it are crawled on each signal with the given probability (LambdaCrawl, eqs. 3, 6 and 7).
     """
 
     name = "rates"
@@ -182,7 +182,7 @@ class CrawlRates(ActionForm):
         self.highest = max(highest, 1.0)
 
     def space(self) -> Box:
-        """Return Box(0, max(bandwidth, 1), (m,)) of float64; probabilities end at 1."""
+        """Return Box(0, max(bandwidth, 1), (m,)) of float64; probabilities are at most 1."""
         return Box(0.0, self.highest, (self.num_pages,), np.float64)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
@@ -219,11 +219,11 @@ def top_pages(scores: Any, batch: int) -> IntArray:
 
 
 def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) -> ActionForm:
-    """Return the form of slots of that name.
+    """Return the slot form of that name.
 
     Raises:
-        ValueError: no such form, a batch outside [1, m], or one above 1 or probes where the form
-            has none.
+        ValueError: ``name`` is unknown, ``batch`` is outside [1, m], or the form does not support
+            batches or probes.
     """
     if name not in SLOT_FORMS:
         raise ValueError(f"action must be one of {SLOT_FORMS}, got {name!r}")

@@ -1,7 +1,7 @@
-"""What a tracker sees: the only place where truth is hidden.
+"""Observations of trackers; hidden parameters are removed here only.
 
-Observations lie in memory as [lane, feature, page], so that a feature is one run of memory, and
-are shown as [lane, page, feature].
+The memory layout is [lane, feature, page], so that features are contiguous; views have axes [lane,
+page, feature].
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from crawl_envs.types.offer_features import NO_CHANGE
 ObservationArray: TypeAlias = NDArray[np.float32]
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
-"""Columns where there is one source of signals; each further one moves the last two by one.
+"""Columns with one source of signals; each further source shifts the last two by one.
 
-What the last probe found follows them, where pages can be probed.
+The result of the last probe follows, if pages can be probed.
 """
 SIGNAL_CAP = 1000.0
-"""Counts of signals saturate here in observations; trackers see them whole."""
+"""Largest number of signals in observations; trackers have exact counts."""
 RATE_CAP = 1e6
-"""Rates, weights and numbers of fragments saturate here in observations."""
+"""Largest rate, weight and number of fragments in observations."""
 NO_BASE = -1.0
-"""Divergence and age where there is no base version; trackers see NaN."""
+"""Divergence and age without a base version; NaN in trackers."""
 HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
-"""Features of shopping offers that end earlier: prices change once per step of two hours."""
+"""Upper limits of features of shopping offers; prices change at most once in two hours."""
 
 
 def feature_names(
@@ -45,8 +45,8 @@ def feature_names(
 ) -> tuple[str, ...]:
     """Return the names of the columns of an observation, in order.
 
-    What is said of signals has one column, or from S >= 2 sources a column of each, whose names
-    end in the number of the source: ``signals_0``, ``signals_1``.
+    Features of signals have one column, or one per source for S >= 2 sources, with the number of
+    the source as suffix: ``signals_0``, ``signals_1``.
     """
     if reveal not in REVEALS:
         raise ValueError(f"reveal must be one of {REVEALS}, got {reveal!r}")
@@ -68,7 +68,7 @@ def feature_names(
 
 
 def without_source(feature: str) -> tuple[str, int | None]:
-    """Split the number of a source from the name of a column: ``("signals", 1)``; None if none."""
+    """Split a column name into name and source, ``("signals", 1)``; None without a source."""
     name, _, number = feature.rpartition("_")
     return (name, int(number)) if number.isdigit() else (feature, None)
 
@@ -78,8 +78,8 @@ def observation_space(
 ) -> Space[ObservationArray]:
     """Return the box of observations, (m, F) float32, with finite bounds.
 
-    Elapsed time ends at the horizon, signals at SIGNAL_CAP, rates at RATE_CAP. Printed, it shows
-    the bounds of one page, which are those of all.
+    Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
+    those of one page, which hold for all.
     """
     highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
     shares = ("changed", "probed", "alive", "complete", "recall", "divergence")
@@ -113,23 +113,23 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 @compiled(forceinline=True)
 def write_page(
-    page: Any, shown: Any, lane: int, number: int, more: int, mortal: bool, probing: bool
+    page: Any, shown: Any, lane: int, number: int, extra: int, mortal: bool, probing: bool
 ) -> None:
-    """Write what is seen of a page, but for its elapsed time, into ``shown``, (N, F, m).
+    """Write the features of a page, except elapsed time, into ``shown``, (N, F, m).
 
-    The total of its signals stands in the first of ``1 + more`` columns.
+    The total of its signals is in the first of ``1 + extra`` columns.
     """
     shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
-    shown[lane, CHANGED + more, number] = page.changed
+    shown[lane, CHANGED + extra, number] = page.changed
     if mortal:
-        shown[lane, ALIVE + more, number] = page.alive
+        shown[lane, ALIVE + extra, number] = page.alive
     if probing:
-        shown[lane, ALIVE + more + mortal, number] = page.probed
+        shown[lane, ALIVE + extra + mortal, number] = page.probed
 
 
 @compiled()
 def write_sources(state: State, lane: int) -> None:
-    """Write the signals of all pages by source, where there are several, in place of the total."""
+    """Write the signals of all pages by source, in place of the total."""
     for source in range(state.source_signals.shape[1]):
         for number in range(state.source_signals.shape[2]):
             count = float(state.source_signals[lane, source, number])
@@ -138,15 +138,15 @@ def write_sources(state: State, lane: int) -> None:
 
 @compiled(forceinline=True)
 def write_observations(state: State) -> None:
-    """Bring what is shown up to date in the lanes that moved.
+    """Update the observations of lanes that moved.
 
-    Elapsed times are written for all pages, 0 for those that do not exist; the rest is written
-    where the last slot touched it.
+    Elapsed times are written for all pages, 0 for pages that do not exist; other features only
+    for pages with a crawl or a signal in the last slot.
     """
     lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
     crawl_log, signal_log = state.crawl_log, state.signal_log
-    num_pages, apart = shown.shape[2], state.source_signals.shape[1]
-    more = max(apart - 1, 0)
+    num_pages, source_rows = shown.shape[2], state.source_signals.shape[1]
+    extra = max(source_rows - 1, 0)
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if not record.moved:
@@ -163,15 +163,15 @@ def write_observations(state: State) -> None:
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive
         if record.reshaped:
             for number in range(num_pages):
-                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
+                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
         else:
             for position in range(record.slot_crawls):
                 number = crawl_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
+                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
             for position in range(record.logged):
                 number = signal_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, more, mortal, probing)
-        if apart > 0:
+                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
+        if source_rows > 0:
             write_sources(state, lane)
 
 
@@ -186,7 +186,7 @@ def write_copy(
     page: int,
     horizon: float,
 ) -> None:
-    """Write what crawls have told of the copy of a page; see :func:`write_copies`."""
+    """Write the features of the copy of a page; see :func:`write_copies`."""
     bases = divergence.shape[1]
     shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
     for slot in range(bases):
@@ -209,22 +209,22 @@ def write_copies(
     crawls: IntArray,
     counts: IntArray,
 ) -> None:
-    """Write what crawls have told of the copies of pages into the columns from ``first`` on.
+    """Write the features of copies into the columns from ``first`` on.
 
-    It is written of the pages that the last step crawled, and of all pages of the lanes that are
-    ``reshaped``, whose mark is taken off.
+    They are written for pages crawled in the last step, and for all pages of lanes with the flag
+    ``reshaped``, which is cleared.
 
     Args:
-        shown: (N, F, m).
-        first: column of the number of fragments; one of divergence and one of age for each base
-            version follow.
-        copies: records with the fragments ``held``, (N, m).
-        divergence: from each base version, (N, h, m); NaN is shown as NO_BASE.
-        age: of each base version beside the copy, (N, h, m); NaN likewise.
-        horizon: where ages saturate.
-        accounts: records with the marks, (N,).
-        crawls: pages, of which the first of each lane were crawled, (N, B).
-        counts: how many, (N,).
+        shown: observations, (N, F, m).
+        first: column of the number of fragments; the divergence and the age of each base version
+            follow.
+        copies: records with the number of fragments ``held``, (N, m).
+        divergence: distance from each base version, (N, h, m); NaN is written as NO_BASE.
+        age: age of each base version relative to the copy, (N, h, m); NaN likewise.
+        horizon: largest age.
+        accounts: records with the flags, (N,).
+        crawls: crawled pages, the first ``counts[i]`` of lane i, (N, B).
+        counts: numbers of crawls, (N,).
     """
     for lane in range(counts.size):
         if accounts[lane].reshaped:

@@ -1,4 +1,4 @@
-"""What is paid for a step, and what is reported of an episode."""
+"""Rewards of steps, and metrics of episodes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ Amount = TypeVar("Amount", float, FloatArray)
 
 ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": PENALTY, "fragments": FRAGMENTS}
 REWARDS = tuple(ROWS)
+PAGE_REWARDS = ("freshness", "requests", "penalty")
+"""Rewards of pages that are fresh or stale as a whole."""
 
 
 class Objective:
-    """What a step is paid: what of it is fresh, or minus what is stale costs.
+    """Reward of a step, and its terms.
 
     Args:
-        reward: ``freshness`` pays the importance-weighted share of existing pages that is fresh,
-            averaged over the step, in [0, 1]; ``requests`` pays the requests served fresh;
-            ``penalty`` takes off the importance-weighted mean penalty of the changes that no crawl
-            has found, averaged over the step, which the lanes must count; ``fragments`` pays 1
-            minus the importance-weighted mean divergence of copies over the step, in [0, 1], where
-            pages have fragments.
-        crawl_cost: price of a crawl, >= 0, taken off the reward.
+        reward: ``freshness`` is the importance-weighted share of existing pages that is fresh,
+            averaged over the step, in [0, 1]; ``requests`` is the number of requests served fresh;
+            ``penalty`` is minus the importance-weighted mean penalty of undetected changes,
+            averaged over the step, which the lanes must count; ``fragments`` is 1 minus the
+            importance-weighted mean divergence of copies over the step, in [0, 1], for pages with
+            fragments.
+        crawl_cost: cost of a crawl, >= 0, subtracted from the reward.
 
     Raises:
-        ValueError: an unknown reward, a negative cost.
+        ValueError: ``reward`` is unknown, or ``crawl_cost`` is negative.
     """
 
     def __init__(self, reward: str = "freshness", crawl_cost: float = 0.0) -> None:
@@ -41,36 +43,38 @@ class Objective:
         self._row, self._negative = ROWS[reward], reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
-        """Return the parts of the reward of a step from its outcomes, of one lane or of all.
+        """Return the terms of the reward from the outcomes of a step, for one lane or all.
 
-        They are not copied.
+        Arrays are not copied.
         """
-        paid = outcomes[self._row]
-        parts = {self.reward: -paid if self._negative else paid}
+        amount = outcomes[self._row]
+        parts = {self.reward: -amount if self._negative else amount}
         if self.crawl_cost > 0.0:
             parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
 
     def total(self, terms: dict[str, Amount]) -> Amount:
-        """Return the reward, the sum of its parts; not copied where there is one part."""
+        """Return the reward, the sum of its terms; a single term is not copied."""
         reward = terms[self.reward]
         return reward if self.crawl_cost == 0.0 else reward + terms["crawl_cost"]
 
 
 def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty | None, str]:
-    """Return the penalty that lanes are to count for an objective, and what is paid.
+    """Return the penalty that lanes count for an objective, and the name of the reward.
 
-    Of binary staleness freshness says all, so no penalty is counted where freshness or requests
-    are paid.
+    For binary staleness no penalty is counted unless it is the reward, since freshness measures
+    the same.
 
     Args:
         objective: ``binary``, ``harmonic``, or a table of penalties.
-        reward: one of REWARDS; None pays freshness for ``binary``, else takes off penalties.
+        reward: one of PAGE_REWARDS; None is ``freshness`` for ``binary``, else ``penalty``.
 
     Raises:
-        ValueError: an unknown objective or reward, or a table that is none.
+        ValueError: the objective or reward is unknown, or the table is invalid.
     """
     penalty_increments(objective)
+    if reward not in (None, *PAGE_REWARDS):
+        raise ValueError(f"reward must be None or one of {PAGE_REWARDS}, got {reward!r}")
     binary = isinstance(objective, str) and objective == "binary"
     if reward is None:
         reward = "freshness" if binary else "penalty"
@@ -78,11 +82,11 @@ def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty 
 
 
 def metrics(ledger: Ledger) -> dict[str, float]:
-    """Return what is reported of an episode.
+    """Return the metrics of an episode.
 
     ``accuracy``: share of requests served fresh (by PASTA its mean is the freshness);
-    ``freshness``: importance-weighted share of page time that was fresh; ``found``: share of
-    crawls that found a change; ``crawl_rate``: crawls per unit time; ``wasted``: crawls of pages
+    ``freshness``: importance-weighted share of page time that was fresh; ``changed_share``: share
+    of crawls that saw a change; ``crawl_rate``: crawls per unit time; ``wasted``: crawls of pages
     that do not exist; ``cost``: the sum over pages of importance times penalty, averaged over time,
     and ``penalty``, the same per unit of importance, where penalties are counted;
     ``offer_freshness``: of shopping offers, the share that is fresh at midnight; ``divergence``: of
@@ -98,7 +102,7 @@ def metrics(ledger: Ledger) -> dict[str, float]:
     return {
         "accuracy": ledger.accuracy,
         "freshness": ledger.freshness,
-        "found": ledger.changes_found / ledger.crawls if ledger.crawls else math.nan,
+        "changed_share": ledger.changes_found / ledger.crawls if ledger.crawls else math.nan,
         "crawl_rate": ledger.crawls / ledger.time if ledger.time > 0.0 else math.nan,
         "wasted": float(ledger.wasted),
         **counted,

@@ -1,4 +1,4 @@
-"""Arguments are checked before work starts; an error names argument, value and expectation."""
+"""Checks of arguments; an error names argument, value and expectation."""
 
 from __future__ import annotations
 
@@ -23,21 +23,35 @@ def check_domain(name: str, values: ArrayLike) -> None:
     if outside.any():
         raise ValueError(
             f"{name} must be 0 or in [{SMALLEST:g}, {LARGEST:g}], got {array[outside].flat[0]}; "
-            "another unit may do"
+            "try another unit"
         )
+
+
+def within_domain(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return estimated or simulated rates, those below the domain as 0 and none above it."""
+    kept: NDArray[np.float64] = np.where(abs(rates) < SMALLEST, 0.0, np.minimum(rates, LARGEST))
+    return kept
 
 
 def real(name: str, value: Any, *, above: float | None = None, least: float = -math.inf) -> float:
     """Return a finite number as a float.
 
     Raises:
-        ValueError: it is no number, not finite, not > ``above`` or not >= ``least``.
+        ValueError: ``value`` is not a number, not finite, not > ``above`` or not >= ``least``.
     """
     bound = f"> {above:g}" if above is not None else f">= {least:g}"
-    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
     if not fits or float(value) < least or (above is not None and float(value) <= above):
         raise ValueError(f"{name} must be finite and {bound}, got {value!r}")
     return float(value)
+
+
+def _is_finite(value: Real) -> bool:
+    """Return whether a number is finite as a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of floats
+        return False
 
 
 def quantity(name: str, value: Any, *, above: float | None = None, least: float = 0.0) -> float:
@@ -52,17 +66,17 @@ def quantity(name: str, value: Any, *, above: float | None = None, least: float 
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return a truth value; ValueError where it is none."""
+    """Return a bool; raise ValueError unless ``value`` is one."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return a whole number as an int.
+    """Return an integer as an int.
 
     Raises:
-        ValueError: it is no whole number, or outside [``least``, ``most``].
+        ValueError: ``value`` is not an integer, or outside [``least``, ``most``].
     """
     fits = isinstance(value, Integral) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
@@ -133,10 +147,10 @@ def _read_only(array: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np
 
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
-    """Return a read-only float64 copy of length ``num_pages``; a scalar holds for all pages.
+    """Return a read-only float64 copy of length ``num_pages``; a scalar is repeated.
 
     Raises:
-        ValueError: it is no array of numbers, of another shape, or not finite and >= 0.
+        ValueError: ``value`` is not an array of numbers of that shape, finite and >= 0.
     """
     array = _numbers(name, value)
     if array.shape not in ((), (num_pages,)):
@@ -147,10 +161,10 @@ def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]
 
 
 def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.int64]:
-    """Return a read-only int64 copy of whole numbers >= 0, one for each page.
+    """Return a read-only int64 copy of integers >= 0, one per page.
 
     Raises:
-        ValueError: they are not whole numbers >= 0, or of another shape.
+        ValueError: ``value`` is not an array of integers >= 0 of that shape.
     """
     array = _read(name, value)
     if array.shape != (num_pages,) or array.dtype.kind not in "iu" or array.min() < 0:
@@ -166,18 +180,18 @@ def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.in
 def per_source(
     given: Mapping[str, ArrayLike], num_pages: int, most: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return read-only float64 copies of what belongs to sources of signals.
+    """Return read-only float64 copies of parameters of sources of signals.
 
-    All have the shape (m,), or all (S, m) where one of them has S >= 2 rows.
+    All have shape (m,), or all (S, m) if one of them has S >= 2 rows.
 
     Args:
-        given: by name, a scalar, an array (m,) that holds for every source, or one (S, m).
+        given: by name, a scalar, an array (m,) for all sources, or an array (S, m).
         num_pages: number of pages, m.
         most: largest number of sources.
 
     Raises:
-        ValueError: it is no array of numbers, of another shape, not finite and >= 0, or numbers
-            of sources are outside [1, ``most``] or disagree.
+        ValueError: an argument is not an array of numbers of such a shape, finite and >= 0, or
+            numbers of sources are outside [1, ``most``] or disagree.
     """
     arrays, rows = {}, {}
     for name, value in given.items():
@@ -203,7 +217,7 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
     """Return a bandwidth and its later steps, (time, bandwidth) pairs, as floats.
 
     Raises:
-        ValueError: a bandwidth is not > 0, or the times do not rise from above 0.
+        ValueError: a bandwidth is not > 0, or times are not > 0 and increasing.
     """
     first = quantity("bandwidth", bandwidth, above=0.0)
     pairs: list[tuple[float, float]] = []
@@ -225,11 +239,11 @@ be."""
 
 
 def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-    """The arguments as float64 arrays of one shape (m,).
+    """Return the arguments as float64 arrays of one shape (m,).
 
     Raises:
-        ValueError: they are no numbers, negative, not finite or outside the supported domain, or
-            shapes disagree.
+        ValueError: an argument is not numeric, negative, not finite or outside the supported
+            domain, or shapes disagree.
     """
     arrays = {name: floats(name, value) for name, value in given.items()}
     num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)

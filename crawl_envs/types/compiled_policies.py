@@ -1,4 +1,4 @@
-"""What compiled code can run of a policy: values, a sequence, thresholds, or rates."""
+"""Compiled forms of policies: values, a sequence, thresholds, rates, or a learner."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from crawl_envs.types.problem import BoolArray, FloatArray, IntArray, Policy, Pr
 
 
 class CompiledIndex(NamedTuple):
-    """An index policy that compiled code can run: crawl the alive page of the largest value.
+    """An index policy: crawl the alive page of the largest value.
 
-    ``value`` is a compiled function of the type ``crawl_envs.types.compiling.VALUE`` that does not
-    decrease in elapsed time or in signals; ``parameters`` its table, one row per page, (m, P).
-    Signals that arrive within ``delay_window`` of a crawl of their page are not counted. ``signal_weight``,
-    of the type ``crawl_envs.types.compiling.HEED``, says what each of the others counts, >= 0, by its
-    source and by its age: the time from its page's last crawl to its arrival, infinite where that
-    is not known. None counts each as 1.
+    ``value`` is a compiled function of type ``crawl_envs.types.compiling.VALUE`` that does not
+    decrease in elapsed time or in signals; ``parameters`` is its table, one row per page, (m, P).
+    Signals within ``delay_window`` after a crawl of their page are not counted. ``signal_weight``,
+    of type ``crawl_envs.types.compiling.SIGNAL_WEIGHT``, returns the weight of each other signal,
+    >= 0, from its source and age: the time from its page's last crawl to its arrival, inf if
+    unknown. None is a weight of 1.
     """
 
     value: Any
@@ -27,17 +27,17 @@ class CompiledIndex(NamedTuple):
 
 
 RESPONSE_DUE = 1.0 - 1e-9
-"""What an account of answered signals must hold for 1: sums of shares are rounded."""
+"""Balance of an account that counts as 1: sums of shares are rounded."""
 
 
 class CompiledSequence(NamedTuple):
-    """A policy whose crawls are known beforehand, but for those that signals call for.
+    """A fixed sequence of crawls, optionally with crawls in response to signals.
 
-    ``pages`` (int64) holds one for every slot. With ``answered``, (m,) in [0, 1], signals come
-    first: every signal of a page adds that share to the page's account, and a page whose account
-    reaches 1 is crawled in the next slot that is free, in the order of the signals, whereupon only
-    what is below 1 stays on its account; the sequence goes on in the slots that are left, and
-    starts over where it ends. None answers none.
+    ``pages`` (int64) has one page per slot. With ``answered``, (m,) in [0, 1], signals have
+    priority: every signal adds the share of its page to the page's account, and a page whose
+    account reaches 1 is crawled in the next free slot, in the order of the signals, and 1 is
+    subtracted from its account. The sequence continues in the remaining slots, and repeats.
+    None is no response to signals.
     """
 
     pages: IntArray
@@ -45,18 +45,18 @@ class CompiledSequence(NamedTuple):
 
 
 class ThresholdRule(NamedTuple):
-    """When every page is crawled, from a time on: as soon as its state reaches a threshold.
+    """Crawl every page when its state reaches a threshold, from a time on.
 
-    A page's state is what the signals since its last crawl count and, where the page is timed, the
-    time since then, both in the same unit; with the signals' time-equivalents it is the effective
-    elapsed time. Each cycle of a page, from one crawl to the next, has one threshold.
+    A page's state is the total weight of signals since its last crawl plus, for timed pages, the
+    elapsed time; with time-equivalents as weights it is the effective elapsed time. Each cycle of
+    a page, from one crawl to the next, has one threshold.
 
     Attributes:
-        start: the time from which on the rule holds.
-        threshold: what the state must reach, > 0; inf is never reached, (m,).
-        later_threshold: another one, at least as large, (m,).
-        later_share: the probability that a cycle ends at the later one instead, in [0, 1], (m,).
-        signal_weight: what a signal counts, >= 0, inf included, by source and page, (S, m).
+        start: start time of the rule.
+        threshold: threshold of the state, > 0 or inf (never), (m,).
+        later_threshold: second threshold, at least as large, (m,).
+        later_share: probability that a cycle has the later threshold, in [0, 1], (m,).
+        signal_weight: weight of a signal, >= 0 or inf, by source and page, (S, m).
         timed: whether elapsed time counts, (m,).
     """
 
@@ -69,25 +69,24 @@ class ThresholdRule(NamedTuple):
 
 
 class CompiledThresholds(NamedTuple):
-    """A policy that crawls each page at the instant at which its state reaches a threshold.
+    """Crawl each page at the time its state reaches a threshold.
 
-    It is not bound to slots: crawls come when they are due, in the long run as many as the
-    bandwidth allows. ``rules`` hold one after the other, in order of their starts, the first of
-    which is 0; ``rng`` is the seed, in [0, 2**64), of the choices between two thresholds.
+    Crawls are not bound to slots; their long-run rate is the bandwidth. ``rules`` apply one after
+    another, sorted by start, the first at 0; ``seed``, in [0, 2**64), is that, of the choices
+    between two thresholds.
     """
 
     rules: tuple[ThresholdRule, ...]
-    rng: int
+    seed: int
 
 
 class RateRule(NamedTuple):
-    """At which rate pages are crawled at random instants, from a time on.
+    """Crawl rates from a time on.
 
     Attributes:
-        start: the time from which on the rule holds.
-        rates: crawls per unit of time, a Poisson process for each page, >= 0, (m,).
-        chances: the probability that a signal of a page is answered by a crawl at once, in
-            [0, 1], (m,).
+        start: start time of the rule.
+        rates: rate of Poisson crawls of each page, per unit time, >= 0, (m,).
+        chances: probability of an immediate crawl on a signal of each page, in [0, 1], (m,).
     """
 
     start: float
@@ -96,25 +95,24 @@ class RateRule(NamedTuple):
 
 
 class CompiledRates(NamedTuple):
-    """A policy that crawls at random instants, at given rates and on given shares of the signals.
+    """Poisson crawls at given rates, and crawls on given shares of the signals.
 
-    It is not bound to slots; in the long run it crawls as often as its rates say. ``rules`` hold
-    one after the other, in order of their starts, the first of which is 0. The coins are those of
-    the episode.
+    Crawls are not bound to slots; their long-run rate follows from the rates. ``rules`` apply one
+    after another, sorted by start, the first at 0. Random numbers are the episode's.
     """
 
     rules: tuple[RateRule, ...]
 
 
 class Memory(NamedTuple):
-    """What a learner remembers of an episode: arrays that its compiled functions read and write.
+    """State of a learner: arrays that its compiled functions read and write.
 
     Attributes:
-        pages: numbers kept of each page, (K, m).
-        groups: numbers kept of each group of pages, (G, L).
-        events: numbers kept of past events, a ring, (E, C).
+        pages: K numbers per page, (K, m).
+        groups: numbers per group of pages, (G, L).
+        events: ring buffer of past events, (E, C).
         shared: constants, counters, the weights of a network, (W,).
-        group: the group of each page, (m,).
+        group: group of each page, (m,).
     """
 
     pages: FloatArray
@@ -125,16 +123,16 @@ class Memory(NamedTuple):
 
 
 AGE_ROUNDING = 1e-9
-"""Relative error that is granted to a time found as now minus elapsed: a page whose elapsed time
-began later than at its last crawl was born since."""
+"""Relative tolerance of a time computed as now minus elapsed; if that is later than the last crawl
+of a page, the page was born since."""
 
 
 class CompiledLearner(NamedTuple):
-    """A policy that learns while it crawls: crawl the alive page of the largest score.
+    """A learning policy: crawl the alive page of the largest score.
 
-    ``on_birth_or_death``, ``learn``, ``on_signal`` and ``score`` are compiled functions of the types of these names
-    in :mod:`crawl_envs.types.compiling`; at every decision they are called in this order with ``memory``,
-    as at the episode's start. Scores may be any finite numbers.
+    ``on_birth_or_death``, ``learn``, ``on_signal`` and ``score`` are compiled functions of the
+    types of these names in :mod:`crawl_envs.types.compiling`. They are called in this order with
+    ``memory`` at every decision and at the episode's start. Scores are finite numbers.
     """
 
     on_birth_or_death: Any
@@ -151,7 +149,7 @@ Compiled: TypeAlias = (
 
 @runtime_checkable
 class CompilablePolicy(Policy, Protocol):
-    """A policy that can also run as compiled code."""
+    """A policy with a compiled form."""
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``rng`` for random choices."""
+        """Return the form for ``problem`` over ``slots`` crawls; ``rng`` is for random choices."""

@@ -1,4 +1,4 @@
-"""How compiled functions are declared, with their types kept for the type checker."""
+"""Declaration of compiled functions, with types for the type checker."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ VALUE = types.FunctionType(
 SIGNAL_WEIGHT = types.FunctionType(
     types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
 )
-"""Type of what one signal counts: ``heed(parameters, page, age, source)``."""
+"""Type of the weight of a signal: ``signal_weight(parameters, page, age, source)``."""
 
 _TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
 MEMORY = (_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1])
-"""Types of what a learner remembers; see :class:`crawl_envs.types.compiled_policies.Memory`."""
+"""Types of the state of a learner; see :class:`crawl_envs.types.compiled_policies.Memory`."""
 
 ON_BIRTH_OR_DEATH = types.FunctionType(
     types.void(*MEMORY, types.int64, types.float64, types.boolean)
 )
-"""Type of what hears of births and deaths: ``meet(*memory, page, time, alive)``."""
+"""Type of the update at births and deaths: ``on_birth_or_death(*memory, page, time, alive)``."""
 
 LEARN = types.FunctionType(
     types.void(*MEMORY, types.int64, types.float64, types.float64, _ROW, types.boolean)
 )
-"""Type of what learns from a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
+"""Type of the update after a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
 
 ON_SIGNAL = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
-"""Type of what takes the signals of a step, in order: ``hear(*memory, page, time, source)``."""
+"""Type of the update by the signals of a step: ``on_signal(*memory, page, time, source)``."""
 
 SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))
-"""Type of what scores all pages: ``score(*memory, now, elapsed, alive, scores)``."""
+"""Type of the scores of all pages: ``score(*memory, now, elapsed, alive, scores)``."""
 
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
-"""Packages that hold kernels."""
+"""Packages with kernels."""
 
 
 @cache
 def sources_stamp() -> tuple[int, int]:
-    """Return the newest time of change, and the total size, of the files that hold kernels."""
+    """Return the newest modification time and the total size of the files with kernels."""
     files = (file for folder in SOURCES for file in folder.rglob("*.py"))
     stats = [file.stat() for file in files if b"@compiled" in file.read_bytes()]
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
@@ -59,11 +59,11 @@ def sources_stamp() -> tuple[int, int]:
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
     """Declare a Numba kernel: compiled at its first use, cached on disk.
 
-    Division by zero gives inf or NaN, as in NumPy. A kernel that takes compiled functions as
-    arguments, or is one, needs a ``signature``, and goes through :func:`ready` before its use.
+    Division by zero gives inf or NaN, as in NumPy. A kernel that is a compiled function, or takes
+    one as argument, needs a ``signature`` and a call of :func:`ready` before use.
 
-    Numba renews a cached kernel when its own file changes, but not when a kernel that it calls
-    does. Here a change of any file with kernels renews all.
+    Numba recompiles a cached kernel when its own file changes, but not when a kernel that it calls
+    does. Here a change of any file with kernels invalidates all caches.
     """
 
     def decorate(function: Function) -> Function:
@@ -78,7 +78,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
 
 
 def ready(kernel: Any) -> Any:
-    """Compile a kernel for the signature that it was declared with, once, and return it."""
+    """Compile a kernel for its declared signature, once, and return it."""
     if kernel.signature is not None:
         kernel.compile(kernel.signature)
         kernel.disable_compile()

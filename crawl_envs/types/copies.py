@@ -1,4 +1,4 @@
-"""What a tracker knows of the copies that it holds, and what is true of them."""
+"""Known data on the held copies of pages, and their true divergence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ HashArray: TypeAlias = NDArray[np.uint32]
 
 
 class Sketches(NamedTuple):
-    """The sketches of n versions of pages, one after the other.
+    """Concatenated sketches of n versions of pages.
 
     Attributes:
-        start: that of version i is ``hashes[start[i]:start[i + 1]]``, (n + 1,) int64.
-        hashes: of the version's fragments, the smallest or all, distinct and ascending within each
+        start: offsets; version i is ``hashes[start[i]:start[i + 1]]``, (n + 1,) int64.
+        hashes: hashes of fragments, the smallest or all, distinct and ascending within each
             version, (total,) uint32.
     """
 
@@ -36,22 +36,22 @@ class Sketches(NamedTuple):
 
     @classmethod
     def of_rows(cls, rows: Sequence[HashArray]) -> Sketches:
-        """Put sketches together, in order."""
+        """Concatenate sketches in order."""
         start = np.concatenate(([0], np.cumsum([row.size for row in rows], dtype=np.int64)))
         return cls(start.astype(np.int64), np.concatenate([np.empty(0, np.uint32), *rows]))
 
 
 class Copies(NamedTuple):
-    """What the crawls of each page have told about its content; h base versions are kept.
+    """Known data on the held copies and on h base versions of each page.
 
-    The base versions of a page are the last h copies that it was crawled for before the one that is
-    held, the latest first; the first copy of all is the one that is known from the start.
+    The base versions of a page are the h crawled copies before the held one, the latest first; the
+    first copy is the content at time 0.
 
     Attributes:
-        size: fragments in the held copy, (m,) int64.
-        divergence: of the held copy from each base version, in [0, 1], NaN where there is none;
-            (h, m).
-        age: by how much the base version is older than the held copy, NaN likewise; (h, m).
+        size: number of fragments of the held copy, (m,) int64.
+        divergence: distance of the held copy from each base version, in [0, 1], NaN if there is
+            none; (h, m).
+        age: time from the base version to the held copy, NaN likewise; (h, m).
     """
 
     size: IntArray
@@ -60,13 +60,13 @@ class Copies(NamedTuple):
 
 
 class TrueDivergence(NamedTuple):
-    """How far the held copies have come from the truth: hidden from trackers, for oracles.
+    """True divergence of live pages from held copies, hidden from trackers; for oracles.
 
     Attributes:
-        divergence: of the live page from the held copy now, in [0, 1], (m,).
-        area: its integral over time since the last crawl, (m,).
-        changed: whether the page was updated since, (m,) bool.
-        first_change: time from the last crawl to the first update since, NaN where none, (m,).
+        divergence: current distance of the live page from the held copy, in [0, 1], (m,).
+        area: integral of the divergence over time since the last crawl, (m,).
+        changed: whether the page was updated since the last crawl, (m,) bool.
+        first_change: time from the last crawl to the first update, NaN if none, (m,).
     """
 
     divergence: FloatArray

@@ -1,4 +1,4 @@
-"""How long signals travel."""
+"""Delays of signals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_POISSON_DELAY = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How long a signal travels; every signal, true or false, draws its own delay.
+    """Distribution of the delay of signals, drawn for every signal, true or false.
 
     ``kind`` is one of ``none``, ``constant``, ``exponential`` or ``poisson``; ``mean`` is in time
-    units. A Poisson delay is ``quantum`` times a Poisson count of mean ``mean / quantum``: with
-    ``quantum = 1 / bandwidth`` it is counted in slots, with ``quantum = 1`` in units of time.
+    units. A Poisson delay is ``quantum`` times a Poisson count of mean ``mean / quantum``: in slots
+    with ``quantum = 1 / bandwidth``, in units of time with ``quantum = 1``.
     """
 
     kind: Literal["none", "constant", "exponential", "poisson"] = "none"

@@ -1,9 +1,9 @@
-"""What a signal tells: evidence that its page has changed, and the elapsed time that says as much.
+"""Evidence of signals that their page has changed, and the equivalent elapsed time.
 
-By eq. 1 of Busa-Fekete et al. (2025) a page is still as it was crawled with the probability
-``exp(-alpha tau) * prod (nu_s / gamma_s)``, where the product is over the signals since, each of
-its source s. So a signal tells as much as the passing of ``beta_s = ln(gamma_s / nu_s) / alpha``,
-and ``tau + sum beta_s`` is the effective elapsed time.
+By eq. 1 of Busa-Fekete et al. (2025) a page is unchanged since its crawl with probability
+``exp(-alpha tau) * prod (nu_s / gamma_s)``, where the product is over the signals since, with s the
+source of each. So a signal is equivalent to a time ``beta_s = ln(gamma_s / nu_s) / alpha``, and
+``tau + sum beta_s`` is the effective elapsed time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from crawl_envs.types.problem import FloatArray
 def signal_evidence(
     change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
 ) -> FloatArray:
-    """Evidence of one signal, ``ln(gamma / nu)`` in nats, >= 0.
+    """Return the evidence of one signal, ``ln(gamma / nu)`` in nats, >= 0.
 
-    It is 0 where no change emits a signal, and inf where every signal has a change behind it.
+    It is 0 where no change emits a signal, and inf where there are no false signals.
 
     Args:
         change_rate: rates of changes, (m,).
         recall: shares of changes that emit a signal of the source, (m,) or (S, m).
-        false_signal_rate: rates of signals with no change behind them, like ``recall``.
+        false_signal_rate: rates of signals without a change, like ``recall``.
     """
     seen = recall * change_rate
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -37,10 +37,10 @@ def signal_time(
     false_signal_rate: FloatArray,
     unsignalled_rate: FloatArray,
 ) -> FloatArray:
-    """The elapsed time that one signal is worth, beta, >= 0; arguments and shape as above.
+    """Return the time-equivalent of one signal, beta, >= 0; see :func:`signal_evidence`.
 
     It is inf where a signal is certain, and where every change is signalled (an
-    ``unsignalled_rate`` (m,) of 0), so that elapsed time tells nothing beside it.
+    ``unsignalled_rate`` (m,) of 0), so that elapsed time has no evidence.
     """
     evidence = signal_evidence(change_rate, recall, false_signal_rate)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

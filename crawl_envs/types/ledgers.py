@@ -1,4 +1,4 @@
-"""What truly happened in an episode, counted."""
+"""True totals of an episode."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What happened in one lane since its reset.
+    """True totals of one lane since its reset.
 
-    ``fresh_time`` is the integral over time of the importance of the pages that are fresh, and
-    ``alive_time`` that of all existing pages; ``hits`` are requests served with a fresh copy;
-    ``changes_found`` are crawls that found their page changed and ``wasted`` those of pages that
-    do not exist. ``penalty_time`` is the integral of the sum over existing pages of importance
-    times the penalty of the changes that no crawl has found, None where none is counted. ``probes``
-    are the crawls that only looked, and ``denied`` those that an empty bucket of tokens prevented.
+    ``fresh_time`` is the integral over time of the importance of fresh pages, ``alive_time`` that
+    of all existing pages; ``hits`` is the number of requests served fresh, ``changes_found`` that
+    of crawls of changed pages, ``wasted`` that of crawls of pages that do not exist.
+    ``penalty_time`` is the integral over time of the sum over existing pages of importance times
+    the penalty of undetected changes, None if not counted. ``probes`` is the number of crawls
+    without refresh, ``denied`` that of crawls prevented by an empty token bucket.
     """
 
     time: float
@@ -39,14 +39,14 @@ class Ledger:
 
     @property
     def accuracy(self) -> float:
-        """Share of requests served fresh, in [0, 1]; NaN when nothing was requested."""
+        """Share of requests served fresh, in [0, 1]; NaN without requests."""
         return self.hits / self.requests if self.requests else math.nan
 
     @property
     def cost(self) -> float:
         """Sum over pages of importance times penalty, averaged over time: J of LambdaCrawl.
 
-        NaN where no penalty is counted, and before time 0+.
+        NaN if no penalty is counted, and before time 0+.
         """
         return self._penalty_by(self.time)
 
@@ -63,10 +63,10 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class OfferLedger(Ledger):
-    """What happened in one lane of shopping offers since its reset; requests are clicks.
+    """True totals of one lane of shopping offers since its reset; requests are clicks.
 
-    ``offer_freshness`` is the share of the offers that was fresh at midnight, averaged over the
-    days that are over (Han et al. 2020, eq. 3); NaN before the first midnight.
+    ``offer_freshness`` is the share of offers fresh at midnight, averaged over completed days (Han
+    et al. 2020, eq. 3); NaN before the first midnight.
     """
 
     offer_freshness: float = math.nan
@@ -74,10 +74,10 @@ class OfferLedger(Ledger):
 
 @dataclass(frozen=True, slots=True)
 class FragmentLedger(Ledger):
-    """What happened in one lane of pages with fragments since its reset.
+    """True totals of one lane of pages with fragments since its reset.
 
     ``divergence_time`` is the integral over time of the importance of existing pages times the
-    divergence of their copies: the Jaccard distance of the fragments, live and held.
+    divergence of their copies, the Jaccard distance of live and held fragments.
     """
 
     divergence_time: float = 0.0

@@ -1,4 +1,4 @@
-"""What a tracker of shopping offers knows beside its crawls, day by day."""
+"""Daily features of shopping offers, known in addition to crawl results."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ IdArray = NDArray[np.int32]
 DailyArray = NDArray[np.float32]
 
 HISTORY_DAYS = 30
-"""Days of history that a book looks back on."""
+"""Length of the history of features, in days."""
 
 NO_CHANGE = 31.0
-"""Days since the last price change where none was seen in all the history."""
+"""Value of ``days_since_change`` without a price change in the history."""
 
 
 class OfferMetadata(NamedTuple):
-    """What is written on an offer: numbers of brands, merchants and so on, (m,) int32 each.
+    """Metadata of offers: numbers of brands, merchants and so on, (m,) int32 each.
 
-    ``condition`` is 0 for new, 1 for used, 2 for refurbished; the others are numbers from 0 on that
-    mean nothing but themselves.
+    ``condition`` is 0 for new, 1 for used, 2 for refurbished; the others are arbitrary numbers
+    from 0.
     """
 
     brand: IdArray
@@ -33,17 +33,17 @@ class OfferMetadata(NamedTuple):
 
 
 class OfferFeatures(NamedTuple):
-    """The features of Han et al. 2020, Table 3, as they stand when a day begins.
+    """The features of Han et al. 2020, Table 3, at the start of a day.
 
-    Arrays are (m,) float32 and read-only; all of a day's decisions see the same book, the same
-    object. Clicks and impressions are counts per day, averaged over the days that the name ends in.
+    Arrays are (m,) float32 and read-only; all decisions of a day share one object. Clicks and
+    impressions are counts per day, averaged over the number of days in the name.
 
     Attributes:
-        metadata: what is written on the offers.
-        day: number of the day that begins, 0 for the first of an episode.
-        day_of_week: of that day, 0 for Monday.
-        change_frequency: price changes per day that were seen in the last 30 days.
-        days_since_change: days since the last of them, > 0; NO_CHANGE where there was none.
+        metadata: metadata of the offers.
+        day: number of the day, 0 for the first of an episode.
+        day_of_week: 0 for Monday.
+        change_frequency: observed price changes per day in the last 30 days.
+        days_since_change: days since the last observed change, > 0; NO_CHANGE if none.
         clicks_1, clicks_7, clicks_14, clicks_30: clicks per day.
         impressions_1, impressions_7, impressions_14, impressions_30: impressions per day.
     """
@@ -64,6 +64,6 @@ class OfferFeatures(NamedTuple):
 
 
 HISTORY_FEATURES: tuple[str, ...] = OfferFeatures._fields[3:]
-"""The names of the history features of a book."""
+"""Names of the history features."""
 METADATA_FEATURES: tuple[str, ...] = (*OfferMetadata._fields, "day_of_week")
-"""The names of the metadata features: those of offers, and the day of the week, of the book."""
+"""Names of the metadata features: those of offers, and the day of the week."""

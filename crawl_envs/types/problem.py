@@ -1,4 +1,4 @@
-"""The words of the suite: what is true, what is known, what was counted.
+"""Types of the suite: instances, their public part, trackers and logs.
 
 =========================  =====================  ==========================================
 symbol in the papers       word in the API        meaning
@@ -7,23 +7,23 @@ m                          ``num_pages``          number of pages, rows 0 .. m-1
 R                          ``bandwidth``          crawls per unit time
 mu                         ``importance``         request rate, or any weight >= 0
 Delta                      ``change_rate``        Poisson rate of changes
-W^o (LambdaCrawl)          ``complete``           pages whose every change is signalled
-C(n)                       ``penalty``            what n changes that no crawl has found cost
+W^o (LambdaCrawl)          ``complete``           pages with all changes signalled
+C(n)                       ``penalty``            cost of n undetected changes
 S                          ``num_sources``        sources of signals, numbered from 0
-host, directory            ``group``              pages that belong together, numbered from 0
+host, directory            ``group``              group of each page, numbered from 0
 lambda (NCIS)              ``recall``             P(a change emits a signal)
-nu                         ``false_signal_rate``  rate of signals with no change behind them
+nu                         ``false_signal_rate``  rate of signals without a change
 alpha                      ``unsignalled_rate``   (1 - lambda) Delta, lambda over all sources
 gamma = lambda Delta + nu  ``signal_rate``        rate of all signals
-lambda Delta / gamma       ``precision``          share of signals with a change behind
+lambda Delta / gamma       ``precision``          share of signals with a change
 tau_ELAP                   ``elapsed``            time since the last crawl
 n_CIS                      ``signals``            signals received since the last crawl
 lambda (Lagrange)          ``multiplier``         price of one crawl
 =========================  =====================  ==========================================
 
-Time is continuous, in the instance's unit. Arrays put lanes first and pages last. What is said of
-signals has the shape (m,) where they come from one source, and (S, m) where they come from S >= 2;
-a true change is signalled by one of them at most.
+Time is continuous, in the instance's unit. The first axis of arrays is lanes, the last pages.
+Arrays of signals have shape (m,) for one source, and (S, m) for S >= 2 sources; a change is
+signalled by at most one of them.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 MOST_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""
 RECALL_ROUNDING = 1e-12
-"""By so much a sum of recalls may exceed 1."""
+"""Tolerance of sums of recalls above 1."""
 
 
 def _common_length(given: Mapping[str, FloatArray]) -> int:
-    """Return the last length of the first array among the arguments, 1 where all are scalars."""
+    """Return the last length of the first array among the arguments, 1 if all are scalars."""
     for name, array in given.items():
         if array.ndim > 0:
             if array.shape[-1] == 0:
@@ -72,13 +72,13 @@ def _common_length(given: Mapping[str, FloatArray]) -> int:
 
 
 def _over_sources(values: FloatArray) -> FloatArray:
-    """Return the sums over sources, (m,), of what is (m,) or (S, m)."""
+    """Return sums over sources, (m,), of an array (m,) or (S, m)."""
     total: FloatArray = values if values.ndim == 1 else values.sum(0)
     return total
 
 
 def check_sources(recall: FloatArray) -> None:
-    """Raise ValueError where a recall exceeds 1, or those of a page's sources together do."""
+    """Raise ValueError if a recall, or the sum of recalls of a page, exceeds 1."""
     if np.any(recall > 1.0):
         raise ValueError(f"recall must lie in [0, 1], got {recall.max()}")
     total = _over_sources(recall)
@@ -91,28 +91,28 @@ def check_sources(recall: FloatArray) -> None:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Instance:
-    """What is true of a set of pages: the parameters of every process, and the budget.
+    """True parameters of a set of pages, and the budget.
 
     Arguments are arrays of length m (of NumPy, or columns of pandas, polars, pyarrow or torch), or
-    scalars that hold for every page; they are stored as read-only float64 copies of shape (m,).
-    Rates and times are 0 or lie between :data:`crawl_envs.types.arguments.SMALLEST` and LARGEST, 1e-12
-    and 1e12. Signals come from one source, or from S >= 2: then ``recall`` and
-    ``false_signal_rate`` have the shape (S, m), and where only one of them is given so, the other
-    holds for every source. Each change is signalled by at most one source.
+    scalars for all pages; they are stored as read-only float64 copies of shape (m,). Rates and
+    times are 0 or in [1e-12, 1e12] (``crawl_envs.types.arguments.SMALLEST`` and ``LARGEST``). With
+    S >= 2 sources of signals, ``recall`` and ``false_signal_rate`` have shape (S, m); if only one
+    of them does, the other is the same for all sources. Each change is signalled by at most one
+    source.
 
     Args:
-        importance: request rate of each page, per unit time, >= 0 (mu). Every request is played,
-            so large weights cost time, and too large ones are refused where an episode begins; only
-            their proportions matter to policies.
+        importance: request rate of each page, per unit time, >= 0 (mu). Every request is an event,
+            so large weights cost time, and too large ones are refused at the start of an episode;
+            only their proportions matter to policies.
         change_rate: Poisson rate of changes, >= 0 (Delta).
-        recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), by
-            page or by source and page; the sum over sources is at most 1.
-        false_signal_rate: rate of signals with no change behind them, >= 0 (nu), likewise.
+        recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), per
+            page, or per source and page; the sum over sources is at most 1.
+        false_signal_rate: rate of signals without a change, >= 0 (nu), likewise.
         bandwidth: crawls per unit time, > 0 (R), from time 0 on.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
-        delay: how long signals travel.
-        group: host or directory of each page, as anybody sees it in its URL: (m,) whole numbers
-            from 0, which policies may pool over; None where nothing is said.
+        delay: delay of signals.
+        group: host or directory of each page, public as part of its URL: integers from 0, (m,),
+            which policies may pool over; None if unknown.
 
     Raises:
         ValueError: a rate is negative, not finite or outside the supported domain, recall or its
@@ -180,7 +180,7 @@ class Instance:
 
     @property
     def unsignalled_rate(self) -> FloatArray:
-        """Rate of changes that no source signals (alpha), shape (m,)."""
+        """Rate of changes without a signal (alpha), shape (m,)."""
         return (1.0 - np.minimum(_over_sources(self.recall), 1.0)) * self.change_rate
 
     @property
@@ -190,22 +190,22 @@ class Instance:
 
     @property
     def precision(self) -> FloatArray:
-        """Share of signals with a change behind them; 1 where there is none; (m,) or (S, m)."""
+        """Share of signals with a change, 1 where there are no signals; (m,) or (S, m)."""
         rate = self.signal_rate
         true = self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
 
     @property
     def complete(self) -> BoolArray:
-        """Which pages have complete observation: every change is signalled, nothing else; (m,)."""
+        """Mask of pages with complete observation: exactly their changes are signalled; (m,)."""
         if self.num_sources > 1:
             return np.zeros(self.num_pages, np.bool_)
         return np.asarray((self.recall == 1.0) & (self.false_signal_rate == 0.0))
 
     def pooled(self) -> Instance:
-        """The same with its sources taken for one, whose signals are told apart no more.
+        """Return the instance with all sources merged into one.
 
-        Its recall and false-signal rate are the sums over sources; of one source it is itself.
+        Its recall and false-signal rate are the sums over sources.
         """
         if self.num_sources == 1:
             return self
@@ -221,17 +221,17 @@ class Instance:
         )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """The part of the instance that a tracker is told."""
-        told = reveal == "parameters"
+        """Return the public part of the instance."""
+        revealed = reveal == "parameters"
         return Problem(
             num_pages=self.num_pages,
             bandwidth=self.bandwidth,
             bandwidth_steps=self.bandwidth_steps,
             importance=self.importance,
-            change_rate=self.change_rate if told else None,
-            recall=self.recall if told else None,
-            false_signal_rate=self.false_signal_rate if told else None,
-            delay=self.delay if told else None,
+            change_rate=self.change_rate if revealed else None,
+            recall=self.recall if revealed else None,
+            false_signal_rate=self.false_signal_rate if revealed else None,
+            delay=self.delay if revealed else None,
             num_sources=self.num_sources,
             complete=self.complete,
             group=self.group,
@@ -244,12 +244,12 @@ REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The public part of an :class:`Instance`; ``None`` stands for what is not revealed.
+    """The public part of an :class:`Instance`; hidden parameters are None.
 
-    How many sources of signals there are is always public, and so is ``complete``: which pages
-    signal their every change, and send no other signal, (m,) bool; None stands for no page. So is
-    ``group``, the host or directory of each page, (m,) int64; None where there are none.
-    ``regions`` are what pages consist of, where that is a model and revealed.
+    Always public are the number of sources, ``complete``, the mask of pages with exactly their
+    changes signalled, (m,) bool, None for no page, and ``group``, the host or directory of each
+    page, (m,) int64, None if there are none. ``regions`` is the model of the pages' content, if
+    there is one and it is revealed.
     """
 
     num_pages: int
@@ -270,7 +270,7 @@ class Problem:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 
     def pooled(self) -> Problem:
-        """The same with its sources taken for one; see :meth:`Instance.pooled`."""
+        """Return the problem with all sources merged into one; see :meth:`Instance.pooled`."""
         recall, false_rate = self.recall, self.false_signal_rate
         if recall is not None:
             recall = np.minimum(_over_sources(recall), 1.0)
@@ -280,21 +280,21 @@ class Problem:
 
 
 class Tracker(NamedTuple):
-    """What the tracker of one lane knows at a decision: exact, unsaturated, fresh arrays.
+    """Knowledge of one lane at a decision: exact, unsaturated arrays, newly allocated.
 
     Attributes:
-        problem: what it was told of the instance.
-        episode: how often the lane was reset; a new number means that an episode starts.
-        time: now, in the instance's unit.
-        elapsed: time since each page's last crawl (before the first: since its birth), (m,);
-            0 for a page that does not exist.
-        signals: signals received since then, (m,) int64, or (S, m) from S >= 2 sources.
-        changed: what the last crawl found: 1 a change, 0 none, -1 never crawled; (m,) int8.
+        problem: public part of the instance.
+        episode: number of resets of the lane; a new number means a new episode.
+        time: current time, in the instance's unit.
+        elapsed: time since each page's last crawl, or since its birth, (m,); 0 for a page that
+            does not exist.
+        signals: signals since the last crawl, (m,) int64, or (S, m) from S >= 2 sources.
+        changed: result of the last crawl: 1 a change, 0 none, -1 never crawled; (m,) int8.
         alive: whether the page exists, (m,) bool.
-        probed: what the last probe since the last crawl found: 1 a change, 0 none, -1 no probe;
+        probed: result of the last probe since the last crawl: 1 a change, 0 none, -1 no probe;
             (m,) int8.
-        offers: where pages are shopping offers, what the day's book says of them.
-        copies: where pages have fragments, what crawls have told about them.
+        offers: features of shopping offers on the current day, else None.
+        copies: data on the copies of pages with fragments, else None.
     """
 
     problem: Problem
@@ -310,20 +310,20 @@ class Tracker(NamedTuple):
 
 
 class CrawlLog(NamedTuple):
-    """What the last step taught the tracker of one lane.
+    """Crawls and signals of the last step of one lane.
 
-    Crawls, in the order made: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl,
-    ``signals`` received meanwhile, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the
-    page had changed, bool), ``probe`` (bool: it was only looked at, so that the next crawl counts
-    from the same crawl before), and of shopping offers ``price``, the price that was found, in
-    cents, 0 where the offer is sold no more; None elsewhere. Of pages with fragments, else None:
-    ``divergence`` and ``age``, how far the new copy is from each of the base versions that were
-    kept, and how much older they are, (n, h), NaN where there is none
-    (:class:`crawl_envs.types.copies.Copies`), and ``sketch``, what the new copies say.
+    Crawls, in order: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl, ``signals``
+    in that time, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the page had changed,
+    bool), ``probe`` (bool: observed without refresh, so the next ``elapsed`` counts from the
+    same crawl), and for shopping offers ``price``, the observed price in cents, 0 if the offer is
+    withdrawn; else None. For pages with fragments, else None: ``divergence`` and ``age``, the
+    distance of the new copy from each base version, and how much older that is, (n, h), NaN if
+    there is none (:class:`crawl_envs.types.copies.Copies`), and ``sketch``, sketches of the new
+    copies.
 
-    Signals that arrived in the step, in order of time: ``signal_page``, ``signal_time``,
-    ``signal_source`` (the number of the source, 0 where there is a single one). After a reset there
-    are no crawls, and the signals are those before the first decision.
+    Signals of the step, sorted by time: ``signal_page``, ``signal_time``, ``signal_source`` (number
+    of the source, 0 for a single source). After a reset there are no crawls, and the signals are
+    those before the first decision.
     """
 
     page: IntArray
@@ -343,7 +343,7 @@ class CrawlLog(NamedTuple):
 
 @runtime_checkable
 class Policy(Protocol):
-    """What can act in an environment: the prediction half of a Stable-Baselines3 model."""
+    """A policy with the prediction interface of a Stable-Baselines3 model."""
 
     def predict(
         self,

@@ -1,4 +1,4 @@
-"""The regions that pages consist of: content that stays, is overwritten, or scrolls by."""
+"""Regions of pages: static, churn or scroll content."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_FRAGMENTS = 2**31 - 1
-"""Fragments of a page, which are counted exactly."""
+"""Largest number of fragments of a page, counted exactly."""
 
 
 def _rows(name: str, value: ArrayLike, kinds: str) -> NDArray[Any]:
-    """Return an array of shape (m, G); ValueError where it is none."""
+    """Return an array of shape (m, G); raise ValueError if it has another shape or type."""
     array = np.asarray(value)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
         raise ValueError(
@@ -30,14 +30,14 @@ def _rows(name: str, value: ArrayLike, kinds: str) -> NDArray[Any]:
 class Regions:
     """The model of section 3.3 of Olston and Pandey (2008): independent regions of m pages.
 
-    A region holds K items of c fragments each. Updates come at a Poisson rate; each appends an item
-    and evicts the one that was appended K updates before. So K = 1 is *churn*, where an update
-    replaces everything, K > 1 is *scroll*, and a region of rate 0 is *static*. Rows are pages;
-    pages with fewer than G regions are filled up with regions of no fragments.
+    A region has K items of c fragments each. Updates are Poisson; each appends an item and evicts
+    the one appended K updates before. So K = 1 is *churn*, where an update replaces everything,
+    K > 1 is *scroll*, and a region of rate 0 is *static*. Rows are pages; pages with fewer than G
+    regions are padded with regions of no fragments.
 
     Args:
-        items: K, items in the region, whole numbers >= 1, (m, G).
-        size: c, fragments per item, whole numbers >= 0, (m, G).
+        items: K, items in the region, integers >= 1, (m, G).
+        size: c, fragments per item, integers >= 0, (m, G).
         rate: updates per unit time, >= 0, (m, G); 0 where the region is static.
 
     Attributes:
@@ -46,7 +46,7 @@ class Regions:
         rate: (m, G) float64, read-only; 0 where a region has no fragments.
 
     Raises:
-        ValueError: shapes disagree, a number is outside its range, a page has no fragment or
+        ValueError: shapes disagree, a number is outside its range, or a page has no fragment or
             more than MOST_FRAGMENTS.
     """
 

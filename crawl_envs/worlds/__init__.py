@@ -1,1 +1,4 @@
-"""Worlds: an event process, a divergence, and the lanes that play them."""
+"""Worlds: an event process, a divergence, and the lanes that play them.
+
+Public module: lanes.
+"""

@@ -1,7 +1,7 @@
-"""A batch of lanes: their seeds, instances and episodes, whatever world is played in them.
+"""A batch of lanes: their seeds, instances and episodes, for any kind of world.
 
-This is the environment without Gymnasium's conventions; the vector environment and the single one
-are two ways to show it. :class:`crawl_envs.worlds.pages.lanes.Lanes` fills in the world of pages and events.
+This is the environment without Gymnasium's API, which the vector and single classes add.
+:class:`crawl_envs.worlds.pages.lanes.Lanes` adds the world of pages and events.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from crawl_envs.types import (
 from crawl_envs.types.arguments import flag, quantity, whole
 
 MOST = 8
-"""Buffers that are kept; who holds more copies gets fresh arrays."""
+"""Largest number of reused buffers; further copies are new arrays."""
 
 
 def _references_unheld() -> int:
-    """Count the references of a buffer that only a list holds, as Python counts in a loop."""
+    """Return the reference count of a buffer held by a list only, as seen in a loop."""
     for buffer in [np.empty(1)]:
         return sys.getrefcount(buffer)
     raise AssertionError("the list is not empty")
@@ -47,13 +47,13 @@ UNHELD = _references_unheld()
 
 
 class Buffers:
-    """Makes copies of arrays of one shape and dtype in buffers that nobody holds."""
+    """Reusable buffers for copies of arrays of one shape and dtype."""
 
     def __init__(self) -> None:
         self._buffers: list[NDArray[Any]] = []
 
     def copy(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of a C-contiguous array; it is the caller's for as long as it is held."""
+        """Return a copy of a C-contiguous array; it is not reused while the caller refers to it."""
         for buffer in self._buffers:
             if sys.getrefcount(buffer) == UNHELD:
                 np.copyto(buffer, array)
@@ -64,7 +64,7 @@ class Buffers:
         return fresh
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the buffers out: others hold them."""
+        """Leave the buffers out: they belong to callers."""
         return {}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
@@ -74,13 +74,13 @@ class Buffers:
 NEVER = np.iinfo(np.int64).max
 
 Reported: TypeAlias = tuple[tuple[str, int], ...]
-"""What the info of a step tells beside the reward: names, and rows of the outcomes."""
+"""Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
 
 class InstanceGenerator(Protocol):
-    """Draws instances of ``num_pages`` pages.
+    """A generator of instances of ``num_pages`` pages.
 
-    They have ``num_sources`` sources of signals, one where the generator has no such attribute.
+    They have ``num_sources`` sources of signals, one if the generator has no such attribute.
     """
 
     @property
@@ -92,7 +92,7 @@ class InstanceGenerator(Protocol):
 
 
 class Plan(NamedTuple):
-    """How a lane's next episode is to begin; no instance means that it keeps its own."""
+    """The start of a lane's next episode; ``instance`` None keeps the current one."""
 
     lane: int
     roots: Roots
@@ -102,28 +102,27 @@ class Plan(NamedTuple):
 
 
 class Episodes(ABC):
-    """N lanes of m pages that step together and share nothing but their size.
+    """N independent lanes of m pages that step together.
 
-    Subclasses hold the worlds: they set ``features`` and ``reported``, and may set ``mortal`` and
-    ``epoch``.
+    Subclasses implement the worlds. They set ``features`` and ``reported``, and may set ``mortal``
+    and ``epoch``.
 
     Args:
         num_lanes: number of lanes, N.
-        generator: draws the instance of a lane at every seeded reset.
-        form: how actions say what is crawled.
+        generator: generator of the instance of a lane at every seeded reset.
+        form: action form.
         horizon: length of an episode, in the instance's unit of time, > 0.
-        reveal: what the tracker is told, ``parameters`` or ``importance``.
+        reveal: known part of the instance, ``parameters`` or ``importance``.
         resample: draw a new instance at every reset, not only at seeded ones.
 
     Attributes:
         features: names of the columns of an observation.
-        reported: what the info of a step tells beside the reward.
+        reported: entries of the info of a step besides the reward.
         mortal: whether pages are born and die.
-        epoch: length of an epoch, where a decision is for one, else NaN.
-        episodes: number of each lane's episode, which no reset repeats, (N,) int64; 0 before the
-            first.
-        ended: which lanes stand at the end of their episode, (N,) bool.
-        any_ended: whether one does.
+        epoch: length of an epoch if actions are for epochs, else NaN.
+        episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
+        ended: mask of the lanes at the end of their episode, (N,) bool.
+        any_ended: whether there are any.
 
     Raises:
         ValueError: an argument outside its range.
@@ -172,13 +171,13 @@ class Episodes(ABC):
         instances: Sequence[Instance | None],
         fallback: np.random.Generator,
     ) -> None:
-        """Begin an episode in the chosen lanes, and stand at its first decision.
+        """Start an episode in the chosen lanes, and play to its first decision.
 
-        A seed restarts the lane's streams and draws its instance; without one they go on. A given
-        instance stays until the next seed. ``fallback`` seeds lanes that never had a seed.
+        A seed restarts the lane's streams and draws its instance; without one the streams continue.
+        A given instance stays until the next seed. ``fallback`` seeds lanes without a seed.
 
         Raises:
-            ValueError: an instance that does not fit; nothing has happened then.
+            ValueError: an instance that does not fit; nothing is changed in this case.
         """
         plans = []
         for lane in map(int, np.flatnonzero(chosen)):
@@ -191,16 +190,16 @@ class Episodes(ABC):
         self._restart(chosen)
 
     def begin_next(self, chosen: BoolArray) -> None:
-        """Begin the next episode of the chosen lanes, which have had one."""
+        """Start the next episode of the chosen lanes, which have had one."""
         lanes = map(int, np.flatnonzero(chosen)) if self.resample else ()
         for plan in [self._plan(lane, None, None) for lane in lanes]:
             self._prepare(plan)
         if not self.resample:
-            self._go_on(chosen)
+            self._count_episodes(chosen)
         self._restart(chosen)
 
     def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
-        """Decide on a lane's next episode, and check it; nothing changes."""
+        """Return the checked plan of a lane's next episode, without changing the lane."""
         known, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
         if seed is None and known is not None:
             episode = self._episode(lane) + 1
@@ -216,12 +215,12 @@ class Episodes(ABC):
         return Plan(lane, known, episode, instance, pinned)
 
     def _check(self, instance: Instance) -> None:
-        """Raise ValueError where an instance does not fit the lanes."""
+        """Raise ValueError unless an instance fits the lanes."""
         if instance.num_pages != self.num_pages:
             raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
 
     def _prepare(self, plan: Plan) -> None:
-        """Set a lane's streams and instance for the restart that follows."""
+        """Set a lane's streams and instance before its restart."""
         lane = plan.lane
         self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
         self._set_streams(lane, plan.roots, plan.episode)
@@ -235,13 +234,13 @@ class Episodes(ABC):
         self.episodes[chosen] += 1
         self.ended[chosen] = False
         self.any_ended = bool(self.ended.any())
-        self._rest_ended()
+        self._idle_ended()
         self._count_steps_left()
 
     def _count_steps_left(self) -> None:
-        """Count the steps until the next episode ends, among the lanes that have not ended.
+        """Update the number of steps until the next end of an episode, of lanes not ended.
 
-        There are none while a lane has had no episode at all.
+        It is 0 while a lane has had no episode.
         """
         if not self.episodes.all():
             self._steps_left = 0
@@ -249,21 +248,21 @@ class Episodes(ABC):
         self._steps_left = int(np.where(self.ended, NEVER, self._decisions_left()).min())
 
     def newly_ended(self) -> BoolArray | None:
-        """Count a step; return the lanes that it brought to the horizon, None where none."""
+        """Count a step; return the mask of lanes that it ended, None if there are none."""
         self._steps_left -= 1
         if self._steps_left > 0:
             return None
         ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
         self.ended |= ended
         self.any_ended = True
-        self._rest_ended()
+        self._idle_ended()
         self._count_steps_left()
         return ended
 
     def steps_per_episode(self) -> int | None:
         """Return the number of steps of an episode at the bandwidth of the generator.
 
-        None where the generator has no bandwidth, or where no step fits and a reset will say so.
+        None if the generator has no bandwidth, or if no step fits, which a reset will report.
         """
         bandwidth = getattr(self._generator, "bandwidth", None)
         if bandwidth is None:
@@ -278,7 +277,7 @@ class Episodes(ABC):
         """Return the number of steps of an episode; ValueError as :meth:`_last_slot_of`."""
         return self._last_slot_of(instance) + 1
 
-    # What a world must have
+    # Interface of worlds
 
     @abstractmethod
     def _last_slot_of(self, instance: Instance) -> int:
@@ -290,9 +289,9 @@ class Episodes(ABC):
 
     @abstractmethod
     def _decisions_left(self) -> IntArray:
-        """Return how many decisions are left in each lane, with the one that it stands at, (N,).
+        """Return the number of decisions left in each lane, including the current one, (N,).
 
-        Below 1 past the last. It is asked for when lanes begin, and when the first of them ends.
+        Below 1 past the last. Called when lanes start, and when the first of them ends.
         """
 
     @abstractmethod
@@ -300,24 +299,24 @@ class Episodes(ABC):
         """Return the number of a lane's episode since its seed, from 0."""
 
     @abstractmethod
-    def _go_on(self, chosen: BoolArray) -> None:
-        """Add one to the numbers of the chosen lanes' episodes; the restart follows."""
+    def _count_episodes(self, chosen: BoolArray) -> None:
+        """Increment the episode numbers of the chosen lanes, before their restart."""
 
     @abstractmethod
     def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
-        """Set what random numbers a lane's next episode takes; the restart follows."""
+        """Set the random streams of a lane's next episode, before its restart."""
 
     @abstractmethod
     def _set_instance(self, lane: int, instance: Instance) -> None:
-        """Give a lane its instance, which fits; the restart follows."""
+        """Set the instance of a lane, which fits, before its restart."""
 
     @abstractmethod
     def _restart_worlds(self, chosen: BoolArray) -> None:
         """Play the chosen lanes from their start to their first decision."""
 
     @abstractmethod
-    def _rest_ended(self) -> None:
-        """Let the lanes that have ``ended``, and no others, sit out the steps that follow."""
+    def _idle_ended(self) -> None:
+        """Make exactly the lanes that have ``ended`` idle in the next steps."""
 
     @abstractmethod
     def _get_world(self) -> Any:
@@ -325,50 +324,50 @@ class Episodes(ABC):
 
     @abstractmethod
     def _set_world(self, state: Any) -> None:
-        """Take on a copy of the state that :meth:`_get_world` returned.
+        """Restore a copy of a state returned by :meth:`_get_world`.
 
         Raises:
-            ValueError: it is of worlds of another size; nothing has happened then.
+            ValueError: a state of worlds of another size; nothing is changed in this case.
         """
 
     @abstractmethod
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Crawl decoded actions and play on to the next decision, in lanes not ended.
+        """Take decoded actions and play to the next decision, in lanes not ended.
 
         Returns the rows of outcomes of the step, NUM_OUTCOMES of (N,), which the next call
-        overwrites; zero where ended.
+        overwrites; zero for ended lanes.
 
         Raises:
-            ValueError: an action that cannot be taken; nothing has happened then.
+            ValueError: an invalid action; nothing is changed in this case.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
 
-    # What is seen
+    # Observations
 
     @abstractmethod
     def observations(self, copy: bool = True) -> ObservationArray:
-        """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
+        """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
 
     @abstractmethod
     def observation(self, lane: int) -> ObservationArray:
-        """Return the observation of a lane, (m, F), a fresh array."""
+        """Return the observation of a lane, (m, F), a new array."""
 
     @abstractmethod
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
 
     @abstractmethod
     def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker of a lane, as new arrays."""
 
     @abstractmethod
     def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
+        """Return the crawls and signals of the last step, or reset, of a lane."""
 
-    # What is true
+    # Truth
 
     def instance(self, lane: int) -> Instance:
-        """Return the truth about a lane's pages.
+        """Return the true instance of a lane.
 
         Raises:
             gymnasium.error.ResetNeeded: the lane has no instance yet.
@@ -379,27 +378,27 @@ class Episodes(ABC):
         return instance
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Say what change rates the tracker believes; see :meth:`crawl_envs.worlds.pages.rate_lanes.EpochLanes`.
+        """Declare estimated change rates, as in ``pages.rate_lanes.EpochLanes.declare``.
 
         Raises:
-            ValueError: actions are no rates, not one finite number >= 0 per page, no such lane.
+            ValueError: actions are not rates, not one finite number >= 0 per page, no such lane.
         """
         raise ValueError(f"declare is for actions 'rates', got actions {self.form.name!r}")
 
     def problem(self, lane: int) -> Problem:
-        """Return what the tracker of a lane was told of its instance."""
+        """Return the public part of the instance of a lane."""
         return self.instance(lane).problem(self.reveal)
 
     @abstractmethod
     def fresh(self, lane: int) -> BoolArray:
-        """Return which held copies are current, (m,) bool."""
+        """Return the mask of pages with a current copy, (m,) bool."""
 
     @abstractmethod
     def ledger(self, lane: int) -> Ledger:
-        """Return what happened in a lane since its episode began."""
+        """Return the totals of a lane since the start of its episode."""
 
     def rng(self, lane: int) -> np.random.Generator:
-        """Return a fresh generator for the random choices of a lane's current episode."""
+        """Return a new generator for the random choices of a lane's current episode."""
         lane_roots = self._roots[lane]
         if lane_roots is None:
             raise ResetNeeded("call reset first: there is no seed yet")
@@ -413,16 +412,16 @@ class Episodes(ABC):
     def crawls_allowed(self, lane: int) -> float:
         """Return the budget of a lane's episode, in crawls."""
 
-    # What decides what happens next
+    # State
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
+        """Return a copy of the complete state."""
         own = {name: getattr(self, name).copy() for name in self._OWN}
         plain = {name: getattr(self, name) for name in self._PLAIN}
         return {**own, **plain, "kind": self._kind(), "world": self._get_world()}
 
     def _kind(self) -> dict[str, Any]:
-        """Return what lanes that share states must have in common, by name."""
+        """Return the settings that must agree between lanes to share states, by name."""
         return {
             "action": self.form.name,
             "batch": self.form.batch,
@@ -432,12 +431,12 @@ class Episodes(ABC):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state that :meth:`get_state` of lanes of the same kind returned.
+        """Restore a state returned by :meth:`get_state` of lanes of the same kind.
 
-        The numbers of episodes are new ones, since what a policy remembers is of another past.
+        The episodes get new numbers, since the memory of policies belongs to another history.
 
         Raises:
-            ValueError: the state is of lanes of another kind; nothing has happened then.
+            ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
         missing = {*self._OWN, *self._PLAIN, "kind", "world"} - set(state)
         if missing:

@@ -1,4 +1,4 @@
-"""Policies that stand side by side, of which one acts at a time."""
+"""A set of policies for one environment, one of which acts at a time."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Arm: TypeAlias = Policy | Callable[[Any], Policy]
 
 
 class ArmSet:
-    """Policies for one environment, each with a label.
+    """Labelled policies for one environment.
 
-    All of them follow the episode, whichever acts: those that learn through ``observe`` are told
-    of every step. In the forms that name pages some count signals, or follow a schedule, as they
-    are asked; so there all are asked at every decision, and only the answer of the one that acts is
-    used. In the form ``rates`` the one that acts is asked alone, but all begin with the episode and
-    take in every book of offers, so that what they remember is of the same days.
+    All policies follow the episode, also those that do not act: ``observe`` of learning policies is
+    called after every step. In the forms that name pages some policies count signals, or advance a
+    schedule, when they choose; so all choose at every decision, and only the choice of the acting
+    one is used. In the form ``rates`` only the acting policy chooses, but all start with the
+    episode and read the offer features of every day, so that they remember the same days.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         arms: for each label a policy bound to ``env``, or a function of ``env`` that returns one.
-            What is no policy of the suite, such as a trained model, is asked for the action of one
-            lane, and only where it acts.
+            For an object that is not a policy of the suite, such as a trained model, ``predict`` is
+            called with the rows of one lane, and only when it acts.
 
     Raises:
-        ValueError: no arms; one that is no policy, is bound to another environment, or has no
-            actions; ``env`` is wrapped in what takes other actions.
+        ValueError: no arms; an arm that is not a policy, is bound to another environment, or has no
+            actions; a wrapper of ``env`` takes other actions.
     """
 
     def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
@@ -48,20 +48,20 @@ class ArmSet:
         return len(self.policies)
 
     def _bound(self, env: Any, label: str, arm: Any) -> Policy:
-        made = arm if hasattr(arm, "predict") and not isinstance(arm, type) else None
-        if made is None and callable(arm):
-            made = arm(env)
-        if not isinstance(made, Policy):
+        policy = arm if hasattr(arm, "predict") and not isinstance(arm, type) else None
+        if policy is None and callable(arm):
+            policy = arm(env)
+        if not isinstance(policy, Policy):
             raise ValueError(f"arm {label!r} must be a policy or a function that makes one")
-        if isinstance(made, ActingPolicy):
-            if made.core is not None and made.core is not self._core:
+        if isinstance(policy, ActingPolicy):
+            if policy.core is not None and policy.core is not self._core:
                 raise ValueError(f"arm {label!r} must be bound to the same environment")
-            if not made.acts:
-                raise ValueError(f"arm {label!r} must have actions, got {made.name} without any")
-        return made
+            if not policy.acts:
+                raise ValueError(f"arm {label!r} must have actions, got {policy.name} without any")
+        return policy
 
-    def on_signal(self, log: CrawlLog, lane: int = 0) -> None:
-        """Tell the arms that learn what the last step, or reset, taught in a lane."""
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Pass the log of the last step, or reset, of a lane to the arms that learn."""
         for policy in self.policies:
             observe = getattr(policy, "observe", None)
             if observe is None:
@@ -72,9 +72,9 @@ class ArmSet:
                 observe(log)
 
     def follow(self, lane: int = 0) -> None:
-        """In the form ``rates``, let all arms take in what is new at a decision, before one acts.
+        """Update all arms at a decision in the form ``rates``, before one of them acts.
 
-        In the other forms they do when they are asked.
+        In the other forms :meth:`act` does so.
         """
         if self._core.action_form != "rates":
             return
@@ -83,40 +83,40 @@ class ArmSet:
                 policy._follow(lane)
 
     def act(self, arm: int, rows: NDArray[Any], lane: int = 0) -> Any:
-        """The action of an arm in a lane, in the environment's form, after :meth:`follow`.
+        """Return the action of an arm in a lane, in the environment's form, after :meth:`follow`.
 
         Args:
-            arm: its number, in the order of the labels.
+            arm: its index, in the order of the labels.
             rows: the observation of the lane, (m, F).
             lane: the lane.
 
         Raises:
-            ValueError: the arm returns no pair, or an action of another shape.
+            ValueError: the arm does not return a pair, or its action has another shape.
         """
-        everyone = self._core.action_form != "rates"
+        ask_all = self._core.action_form != "rates"
         action: Any = None
         for number, policy in enumerate(self.policies):
             if isinstance(policy, ActingPolicy):
-                if number == arm or (everyone and not hasattr(policy, "observe")):
-                    said = policy._encode(policy._decide(rows, lane), rows.shape[0])
-                    action = said if number == arm else action
+                if number == arm or (ask_all and not hasattr(policy, "observe")):
+                    encoded = policy._encode(policy._decide(rows, lane), rows.shape[0])
+                    action = encoded if number == arm else action
             elif number == arm:
-                action = self._asked(arm, rows)
+                action = self._predict(arm, rows)
         self._check(arm, action, () if self._core.action_form == "page" else rows.shape[:1])
         return action
 
-    def _asked(self, arm: int, rows: NDArray[Any]) -> Any:
-        """The action of an arm that is no policy of the suite."""
-        said: Any = self.policies[arm].predict(rows)
-        if not isinstance(said, tuple | list) or len(said) != 2:
+    def _predict(self, arm: int, rows: NDArray[Any]) -> Any:
+        """Return the action of an arm that is not a policy of the suite."""
+        prediction: Any = self.policies[arm].predict(rows)
+        if not isinstance(prediction, tuple | list) or len(prediction) != 2:
             raise ValueError(
                 f"arm {self.labels[arm]!r}: predict must return a pair, an action and a state, "
-                f"got {type(said).__name__} {reprlib.repr(said)}"
+                f"got {type(prediction).__name__} {reprlib.repr(prediction)}"
             )
-        return said[0]
+        return prediction[0]
 
     def _check(self, arm: int, action: Any, shape: tuple[int, ...]) -> None:
-        """Raise ValueError where an arm's action has another shape than those of the form."""
+        """Raise ValueError unless an arm's action has the shape of the action form."""
         try:
             got = str(np.shape(action))
         except ValueError:
@@ -126,7 +126,7 @@ class ArmSet:
 
 
 def check_actions(env: Any) -> None:
-    """Raise ValueError where a wrapper takes other actions than the crawl environment inside."""
+    """Raise ValueError if a wrapper takes other actions than the crawl environment inside."""
     core: Any = core_of(env)
     own = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
     taken = getattr(env, "action_space", None)

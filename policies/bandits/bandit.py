@@ -1,8 +1,8 @@
-"""What all bandits share: how they are asked and told, and how they are played in compiled code.
+"""The base class of bandits, and compiled play against fixed arms.
 
-A bandit's whole memory is an array of three numbers per arm, so that the classes and the compiled
-play run the very same two functions: one that says with which probability each arm is played in a
-round, and one that takes in a reward.
+The memory of a bandit is an array of three numbers per arm. The classes and the compiled play call
+the same two kernels: one computes the probabilities of the arms in a round, the other takes in a
+reward.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.compiling import compiled, ready
 
 MEMORY_ROWS = 3
-"""Numbers that a bandit keeps of every arm."""
+"""Numbers per arm in a bandit's memory."""
 
 _TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
 PROBABILITIES = types.FunctionType(types.void(_TABLE, types.int64, _ROW, _ROW))
@@ -28,30 +28,30 @@ UPDATE = types.FunctionType(
 )
 """Type of ``update(memory, round, settings, chance, arm, reward)``.
 
-``chance`` is the probability with which ``arm`` was played in that round.
+``chance`` is the probability of ``arm`` in that round.
 """
 
 
 class BanditKernels(NamedTuple):
-    """The two compiled functions of a bandit, of the types PROBABILITIES and UPDATE."""
+    """The two compiled functions of a bandit, of types PROBABILITIES and UPDATE."""
 
     probabilities: Any
     update: Any
 
 
 class Bandit(ABC):
-    """Chooses among K arms, round by round, and learns from the rewards of those it chose.
+    """Chooses one of K arms per round and learns from the rewards of the arms chosen.
 
     Args:
         num_arms: K, a whole number >= 1.
-        settings: what its compiled functions are told, (S,) float64.
+        settings: parameters of its compiled functions, (S,) float64.
 
     Raises:
-        ValueError: ``num_arms`` is no whole number >= 1.
+        ValueError: ``num_arms`` is not a whole number >= 1.
 
     Attributes:
         num_arms: K.
-        rounds: how many rewards it was told.
+        rounds: number of rewards received.
     """
 
     kernels: ClassVar[BanditKernels]
@@ -63,13 +63,13 @@ class Bandit(ABC):
         self._memory = np.zeros((MEMORY_ROWS, self.num_arms))
 
     def probabilities(self) -> FloatArray:
-        """With which probability each arm is played in the next round, (K,), in sum 1."""
+        """Return the probability of each arm in the next round, (K,), with sum 1."""
         out = np.empty(self.num_arms)
         ready(self.kernels.probabilities)(self._memory, self.rounds + 1, self._settings, out)
         return out
 
     def draw(self, uniform: float) -> int:
-        """The arm at a number in [0, 1): uniform ones give each arm its probability.
+        """Return the arm at a number in [0, 1): a uniform one gives each arm its probability.
 
         Raises:
             ValueError: the number lies outside [0, 1).
@@ -79,11 +79,11 @@ class Bandit(ABC):
         return int(pick(self.probabilities(), float(uniform)))
 
     def update(self, arm: int, reward: float) -> None:
-        """Take in the reward of the arm that was played, which ends the round.
+        """Take in the reward of the arm played, which ends the round.
 
         Raises:
-            ValueError: no such arm, or one that could not have been played; a reward outside
-                [0, 1]. Nothing is learned then.
+            ValueError: ``arm`` is not an arm, or has probability 0; the reward lies outside [0, 1].
+                The bandit is unchanged.
         """
         arm = whole("arm", arm, 0, self.num_arms - 1)
         reward = real("reward", reward, least=0.0)
@@ -97,19 +97,18 @@ class Bandit(ABC):
         self.rounds += 1
 
     def play_bernoulli(self, means: FloatArray, uniforms: FloatArray) -> IntArray:
-        """Play arms that pay 1 with fixed probabilities and else 0, in compiled code.
+        """Play arms with Bernoulli rewards, in compiled code.
 
         Args:
-            means: the probabilities, in [0, 1], (K,).
-            uniforms: for every round two numbers in [0, 1): the arm's is as in :meth:`draw`, and
-                it pays where the other is below its mean; (n, 2).
+            means: probabilities of the reward 1, in [0, 1], (K,).
+            uniforms: for every round two numbers in [0, 1), (n, 2): the first draws the arm, as in
+                :meth:`draw`; the reward is 1 if the second is below the arm's mean, else 0.
 
         Returns:
-            The arms played, (n,). The bandit has learned what n calls of :meth:`update` would
-            have taught it.
+            The arms played, (n,). The bandit is updated as by n calls of :meth:`update`.
 
         Raises:
-            ValueError: an array of another shape, or with numbers outside its range.
+            ValueError: an array has another shape, or numbers outside its range.
         """
         means = np.ascontiguousarray(means, np.float64)
         uniforms = np.ascontiguousarray(uniforms, np.float64)
@@ -132,7 +131,7 @@ class Bandit(ABC):
 
 @compiled()
 def pick(probabilities: FloatArray, uniform: float) -> int:
-    """Return the arm at a number in [0, 1) on the line of probabilities laid end to end."""
+    """Return the arm whose interval of cumulative probability contains a number in [0, 1)."""
     reached, last = 0.0, 0
     for arm in range(probabilities.size):
         if probabilities[arm] > 0.0:
@@ -145,7 +144,7 @@ def pick(probabilities: FloatArray, uniform: float) -> int:
 
 @compiled()
 def softmax(values: FloatArray, scale: float, out: FloatArray) -> None:
-    """Write exp(scale * value) of all arms, divided by their sum, to ``out``; never overflows."""
+    """Write exp(scale * value) of all arms, divided by their sum, to ``out`` without overflow."""
     top = -np.inf
     for arm in range(values.size):
         top = max(top, scale * values[arm])
@@ -179,7 +178,7 @@ def _play_bernoulli(
     uniforms: FloatArray,
     arms: IntArray,
 ) -> None:
-    """Play as many rounds as there are uniforms, from round ``rounds + 1`` on."""
+    """Play one round per row of ``uniforms``, from round ``rounds + 1`` on."""
     chances = np.empty(means.size)
     for k in range(arms.size):
         number = rounds + k + 1

@@ -1,4 +1,4 @@
-"""The strategies among which a bandit chooses unless it is told others."""
+"""The default arms of a bandit over strategies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from crawl_envs.types import Tracker
 from policies.base.allocated import ChangeRateCrawl, UniformCrawl, complete_pages
 from policies.base.binding import ActingPolicy
 from policies.baselines.heuristics import RandomCrawl, RoundRobin
-from policies.lambdacrawl import LambdaLearnAndCrawl, LambdaLearnAndCrawlBinary, LearningGreedyNCIS
+from policies.lambdacrawl import LambdaLearnAndCrawl, LambdaLearnAndCrawlBinary
 from policies.lambdacrawl.known_rates import BinaryLambdaCrawl, LambdaCrawl
 from policies.ncis.greedy import Greedy, GreedyNCIS
+from policies.ncis.learning_greedy import LearningGreedyNCIS
 from policies.offers.lambdacrawl import DiscreteLambdaCrawl
 from policies.offers.weighted import (
     ChangeWeightedCrawl,
@@ -31,11 +32,11 @@ KAB5: tuple[Strategy, ...] = (
 
 
 def default_arms(action_form: str, tracker: Tracker) -> dict[str, Strategy]:
-    """Strategies that can act in a form of action on what is known, by the name of their policy.
+    """Return the strategies that fit an action form and the revealed parameters, by policy name.
 
-    In the form ``rates``, KAB5 for offers, and elsewhere even, proportional and optimal rates, or
-    where change rates are hidden ones that learn them. In the forms that name pages, every page in
-    turn or at random, and the crawl values for which enough is revealed.
+    In the form ``rates``: KAB5 for offers; elsewhere even, proportional and optimal rates, or
+    policies that learn change rates if these are hidden. In the forms that name pages: round robin,
+    random pages, and the crawl values for which enough is revealed.
 
     Args:
         action_form: the environment's.

@@ -1,4 +1,4 @@
-"""EXP3: exponential weights with a share of blind exploration."""
+"""EXP3: exponential weights with a share of uniform exploration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, BanditKernels
 
 @compiled()
 def exploration(num_arms: int, number: int, gamma: float) -> float:
-    """The share of exploration: gamma, or where that is NaN the one that fits the rounds so far."""
+    """Return the share of exploration: gamma, or if that is NaN the one for the rounds so far."""
     if not np.isnan(gamma):
         return gamma
     wanted: float = np.sqrt(num_arms * np.log(num_arms) / ((np.e - 1.0) * number))
@@ -25,7 +25,7 @@ def exploration(num_arms: int, number: int, gamma: float) -> float:
 def exp3_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """q_k = (1 - gamma) w_k / sum w + gamma / K, with w_k = exp(gamma / K * estimated gain)."""
+    """Write q_k = (1 - gamma) w_k / sum w + gamma / K, w_k = exp(gamma / K * estimated gain)."""
     num_arms = out.size
     gamma = exploration(num_arms, number, settings[0])
     softmax(memory[0], gamma / num_arms, out)
@@ -37,7 +37,7 @@ def exp3_probabilities(
 def exp3_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add x / q of the arm that was played to its estimated gain."""
+    """Add x / q of the arm played to its estimated gain."""
     memory[0, arm] += reward / chance
 
 
@@ -47,22 +47,21 @@ class Exp3Bandit(Bandit):
     ========  ==============================================================
     w_k       weight of arm k: exp(gamma / K times the sum of its x / q)
     q_k       probability of arm k: (1 - gamma) w_k / sum_j w_j + gamma / K
-    x         reward of the arm that was played, in [0, 1]
+    x         reward of the arm played, in [0, 1]
     ========  ==============================================================
 
     Line 11 of the paper divides the reward by :math:`q_i`, with i an offer; it has to be the q of
-    the arm that was played, or the estimate has no meaning. Sums are kept, not weights, so that
-    nothing overflows however long it is played.
+    the arm played, or the estimate has no meaning. The memory holds sums, not weights, so that
+    nothing overflows.
 
-    A fixed ``gamma``, the paper's .1 among them, has no bound on regret that is sublinear: it
-    plays at random in the share gamma of all rounds for ever, and so loses gamma times the mean
-    gap of the arms per round. With None, gamma falls with the rounds t as
-    min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice for a horizon of t; the sums are weighed anew
-    by it in every round.
+    A fixed ``gamma``, such as the paper's .1, has no sublinear bound on regret: it plays at random
+    in the share gamma of all rounds, and so loses gamma times the mean gap of the arms per round.
+    With None, gamma falls with the rounds t as min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice
+    for a horizon of t; all weights are recomputed with it in every round.
 
     Args:
         num_arms: K, a whole number >= 1.
-        gamma: share of exploration, in (0, 1]; None for the one that falls.
+        gamma: share of exploration, in (0, 1]; None for the falling one.
 
     Raises:
         ValueError: an argument out of its range.
@@ -78,10 +77,10 @@ class Exp3Bandit(Bandit):
 
 
 def exp3_gamma(num_arms: int, horizon: int) -> float:
-    """The gamma that Auer et al. (2002), Corollary 3.2, choose for a horizon in rounds.
+    """Return the gamma of Auer et al. (2002), Corollary 3.2, for a horizon in rounds.
 
     Raises:
-        ValueError: an argument is no whole number >= 1.
+        ValueError: an argument is not a whole number >= 1.
     """
     num_arms, horizon = whole("num_arms", num_arms, 1), whole("horizon", horizon, 1)
     return float(exploration(num_arms, horizon, math.nan))

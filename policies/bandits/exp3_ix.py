@@ -14,7 +14,7 @@ from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, BanditKernels
 
 @compiled()
 def learning_rate(num_arms: int, number: int, fixed: float) -> float:
-    """The learning rate: the fixed one, or where that is NaN sqrt(2 ln K / (K t))."""
+    """Return the learning rate: the fixed one, or if that is NaN sqrt(2 ln K / (K t))."""
     if not np.isnan(fixed):
         return fixed
     falling: float = np.sqrt(2.0 * np.log(num_arms) / (num_arms * number))
@@ -25,7 +25,7 @@ def learning_rate(num_arms: int, number: int, fixed: float) -> float:
 def exp3_ix_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """p_k in proportion to exp(-eta * estimated loss)."""
+    """Write p_k, in proportion to exp(-eta * estimated loss)."""
     softmax(memory[0], -learning_rate(out.size, number, settings[0]), out)
 
 
@@ -33,18 +33,18 @@ def exp3_ix_probabilities(
 def exp3_ix_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add (1 - x) / (p + gamma) of the arm that was played to its estimated loss."""
+    """Add (1 - x) / (p + gamma) of the arm played to its estimated loss."""
     gamma = learning_rate(memory.shape[1], number, settings[0]) / 2.0
     memory[0, arm] += (1.0 - reward) / (chance + gamma)
 
 
 class Exp3IXBandit(Bandit):
-    """EXP3-IX of Neu (2015): its regret is small with high probability, not in the mean alone.
+    """EXP3-IX of Neu (2015), whose regret is small with high probability, not only on average.
 
     ========  =================================================================
     L_k       estimated loss of arm k: the sum of its (1 - x) / (p + gamma_t)
     p_k       probability of arm k, in proportion to exp(-eta_t L_k)
-    gamma_t   eta_t / 2, which biases estimates towards arms that are played
+    gamma_t   eta_t / 2, which biases estimates towards the arms played
     ========  =================================================================
 
     By default eta_t = sqrt(2 ln K / (K t)) in round t, which needs no horizon. (Neu's own choice
@@ -52,7 +52,7 @@ class Exp3IXBandit(Bandit):
 
     Args:
         num_arms: K, a whole number >= 1.
-        horizon: rounds that will be played, for the fixed eta sqrt(2 ln K / (K horizon)).
+        horizon: number of rounds, for the fixed eta sqrt(2 ln K / (K horizon)).
         learning_rate: instead of ``horizon``, a fixed eta, > 0.
 
     Raises:

@@ -1,4 +1,4 @@
-"""EXP3++: exponential weights that explore an arm less, the surer it is that it is worse."""
+"""EXP3++: exponential weights with less exploration of arms that are worse with confidence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ESTIMATES, PLAYS, LOSSES = 0, 1, 2
 
 @compiled()
 def _half_width(num_arms: int, number: int, plays: float, alpha: float) -> float:
-    """Half of the confidence interval of an arm's mean loss: sqrt(alpha ln(t K^(1/alpha)) / 2N)."""
+    """Return half the confidence interval of a mean loss, sqrt(alpha ln(t K^(1/alpha)) / 2N)."""
     width: float = np.sqrt((alpha * np.log(number) + np.log(num_arms)) / (2.0 * plays))
     return width
 
 
 @compiled()
 def gap(memory: FloatArray, number: int, alpha: float, arm: int) -> float:
-    """By how much an arm's mean loss surely exceeds the least one, in [0, 1]; 0 where unsure."""
+    """Return a lower confidence bound on an arm's mean loss less the least one, in [0, 1]."""
     num_arms = memory.shape[1]
     least = 1.0
     for other in range(num_arms):
@@ -39,7 +39,7 @@ def gap(memory: FloatArray, number: int, alpha: float, arm: int) -> float:
 def exp3_plus_plus_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """(1 - sum epsilon) rho + epsilon; first of all, each arm once, in their order."""
+    """Write (1 - sum epsilon) rho + epsilon; in the first K rounds, each arm in turn."""
     num_arms = out.size
     alpha, beta = settings[0], settings[1]
     for arm in range(num_arms):
@@ -65,7 +65,7 @@ def exp3_plus_plus_probabilities(
 def exp3_plus_plus_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add the loss of the arm that was played: divided by its probability, and as it is."""
+    """Add the loss of the arm played, both divided by its probability and as it is."""
     loss = 1.0 - reward
     memory[ESTIMATES, arm] += loss / chance
     memory[PLAYS, arm] += 1.0
@@ -73,10 +73,10 @@ def exp3_plus_plus_update(
 
 
 class Exp3PlusPlusBandit(Bandit):
-    """EXP3++ of Seldin and Lugosi (2017): near the best of both worlds, without being told which.
+    """EXP3++ of Seldin and Lugosi (2017), for both stochastic and adversarial rewards.
 
     ===========  ===================================================================
-    loss         1 - x of the arm that was played; L its sum, N the number of plays
+    loss         1 - x of the arm played; L its sum, N the number of plays
     rho_k        in proportion to exp(-eta_t times the sum of loss / probability)
     eta_t        sqrt(ln K / (t K)) / 2
     UCB, LCB     L / N plus or minus sqrt(alpha ln(t K^(1/alpha)) / (2 N)), in [0, 1]

@@ -1,4 +1,4 @@
-"""How much a bandit loses on arms that pay with fixed probabilities."""
+"""Regret of bandits on arms with Bernoulli rewards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawl_envs.types.arguments import whole
 from policies.bandits.bandit import Bandit
 
 BLOCK = 1 << 16
-"""Rounds that are drawn at a time."""
+"""Rounds drawn at a time."""
 
 
 def bernoulli_regret(
@@ -23,31 +23,31 @@ def bernoulli_regret(
     runs: int = 20,
     seed: int = 0,
 ) -> FloatArray:
-    """Pseudo-regret of runs against arms that pay 1 with fixed probabilities, and else 0.
+    """Return the pseudo-regret of runs against arms with Bernoulli rewards.
 
     It is the sum over rounds of the largest mean minus that of the arm played: the regret of Han
-    et al. (2020), eq. 1, with the luck of the rewards taken out. All horizons are of one run, so
-    a bandit that is tuned to a horizon has to be asked about that one alone.
+    et al. (2020), eq. 1, without the noise of the rewards. All horizons are read along one run, so
+    a bandit tuned to a horizon needs a call for that horizon alone.
 
     Args:
-        make: returns a fresh bandit.
-        means: the probabilities, in [0, 1], (K,).
+        make: returns a new bandit.
+        means: probabilities of the reward 1, in [0, 1], (K,).
         horizons: rounds after which regret is read, rising whole numbers >= 1.
         runs: independent runs, a whole number >= 1.
-        seed: of all draws, a whole number >= 0.
+        seed: seed of all draws, a whole number >= 0.
 
     Returns:
         Regret >= 0, (runs, number of horizons).
 
     Raises:
-        ValueError: an argument out of its range, or horizons that do not rise.
+        ValueError: an argument is out of its range, or the horizons do not rise.
     """
     ends = [whole("horizons", horizon, 1) for horizon in horizons]
     if not ends or any(later <= earlier for earlier, later in pairwise(ends)):
         raise ValueError(f"horizons must be rising whole numbers, got {horizons!r}")
     means = np.asarray(means, np.float64)
-    found = np.empty((whole("runs", runs, 1), len(ends)))
-    for row, stream in zip(found, np.random.SeedSequence(seed).spawn(runs), strict=True):
+    regret = np.empty((whole("runs", runs, 1), len(ends)))
+    for row, stream in zip(regret, np.random.SeedSequence(seed).spawn(runs), strict=True):
         bandit, rng, lost = make(), np.random.default_rng(stream), 0.0
         for k, end in enumerate(ends):
             while bandit.rounds < end:
@@ -55,11 +55,11 @@ def bernoulli_regret(
                 arms = bandit.play_bernoulli(means, uniforms)
                 lost += float((means.max() - means[arms]).sum())
             row[k] = lost
-    return found
+    return regret
 
 
 def growth(horizons: Sequence[int], regret: FloatArray) -> float:
-    """The exponent with which regret grows: the slope of a line through it in logarithms.
+    """Return the exponent of the growth of regret: the slope of a line through its logarithms.
 
     Args:
         horizons: as for :func:`bernoulli_regret`, two or more.

@@ -1,22 +1,22 @@
-"""What the crawls of a step are worth to a bandit whose arms are strategies.
+"""Rewards of a step for a bandit whose arms are strategies.
 
-Han et al. (2020), eq. 2, pay the share of the crawled clicks that had changed,
+The reward of Han et al. (2020), eq. 2, is :func:`literal_reward`, the click-weighted share of
+crawls that found a change,
 
-    x = sum over crawled i of mu_i 1(i had changed) / sum over crawled i of mu_i,
+    x = sum over crawled i of mu_i 1(i had changed) / sum over crawled i of mu_i.
 
-which :func:`literal_reward` is. The text calls it the increase of click-weighted freshness, and it
-is not: what it divides by depends on the arm. It is a rate of success, and best served by crawling
-few pages, or worthless ones, that have surely changed. Among strategies that spend one budget, the
-one that goes where prices change all the time earns the most of it and may be the worst of all for
-freshness.
+The text calls it the increase of click-weighted freshness, which it is not: the denominator depends
+on the arm. It is a success rate, and largest when few pages, or pages without clicks, are crawled
+that have almost certainly changed. Among strategies with one budget, the one that crawls pages with
+constantly changing prices gets the largest reward and may be the worst of all for freshness.
 
-:func:`gain_reward` divides by the same number whatever the arm: the mu of all pages, times a bound
-that brings typical rewards up from near 0 into [0, 1]. It is the gain in freshness at the moment
+:func:`gain_reward` has a denominator that does not depend on the arm: the mu of all pages, times a
+bound that scales typical rewards from near 0 into [0, 1]. It is the gain in freshness at the moment
 of the crawls.
 
-Neither sees what a crawl leaves behind. Arms share the state of the copies, so that what one of
-them earns depends on which were played before, and the bounds on regret of bandits, which compare
-with one arm on the very same rewards, do not carry over to freshness.
+Neither includes the later effects of a crawl. Arms share the state of the copies, so the reward of
+one depends on those played before, and regret bounds of bandits, which compare with one arm on the
+same rewards, do not carry over to freshness.
 """
 
 from __future__ import annotations
@@ -31,57 +31,57 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.binding import CrawlCore
-from policies.offers.rates import RateSource, answer, begun, rate_source
+from policies.offers.rates import RateSource, cached_rates, fresh_source, rate_source
 
 Reward = Literal["gain", "literal"]
 OFFER_GAIN_BOUND = 0.02
-"""Share of all clicks that the gain of a step of offers pays with 1; what is more is clipped.
+"""Gain of a step of offers, as a share of all clicks, with reward 1; larger gains are clipped.
 
-Steps of KAB5 gain some .006 on average where a tenth of the offers is crawled a day, and .002 where
-a hundredth is. The bound is the same for all budgets and arms, and was not searched for.
+The mean gain of a step of KAB5 is about .006 if a tenth of the offers is crawled a day, and .002 if
+a hundredth is. The bound is the same for all budgets and arms, and was not tuned.
 """
 ROUNDING = 1e-9
-"""By this share a gain may exceed its bound through rounding, and count as not clipped."""
+"""Relative excess of a gain over its bound that counts as rounding, not as clipped."""
 
 
 @dataclass
 class RewardState:
-    """One lane's episode: the weights and the bound that hold now, and how often it was clipped."""
+    """A lane's episode state: current weights and bound, and the number of clipped rewards."""
 
     source: RateSource | None
     weights: FloatArray
     bound: float
-    book: OfferFeatures | None
+    offer_features: OfferFeatures | None
     clipped: int = 0
 
 
 class RewardRule:
-    """Pays a step by :mod:`policies.bandits.rewards`.
+    """Computes rewards of steps (:mod:`policies.bandits.rewards`).
 
-    A bandit tells arms apart by rewards of the order of 1. Where importance is concentrated the
-    sure bound is far above what crawls gain, and it learns next to nothing in a thousand steps:
+    Bandits distinguish arms by rewards of the order of 1. If importance is concentrated, the sure
+    bound is far above the actual gains, and a bandit learns next to nothing in a thousand steps:
     on 2,000 offers of ``CrawlOffers-v0`` with a tenth crawled a day, the bound is about .5 and the
-    mean gain .005. A ``gain_bound`` that is exceeded now and then serves better; for offers it is
-    OFFER_GAIN_BOUND unless said otherwise, or the sure bound where that is less.
+    mean gain .005. A ``gain_bound`` that is exceeded now and then works better; the default for
+    offers is OFFER_GAIN_BOUND, or the sure bound if that is less.
 
-    Elsewhere it is the sure bound, :func:`policies.bandits.rewards.sure_bound` of as many crawls as a
-    decision can make: 1 in the form ``page``, ``batch`` in ``scores``, and all pages in
-    ``refresh``. In ``rates``, offers are crawled at most once each per step and not more often than
-    the budget of a step allows, rounded up; other pages are crawled at random instants, which have
-    no bound, so that the weight of all pages, once, has to do. The bound follows from the weights
-    and the budget alone, never from the arm, and holds as long as the weights do.
+    Elsewhere the default is :func:`sure_bound` for the largest number of crawls of a
+    decision: 1 in the form ``page``, ``batch`` in ``scores``, and all pages in ``refresh``. In
+    ``rates``, offers are crawled at most once each per step and not more often than the budget of a
+    step allows, rounded up; other pages are crawled at random times, whose number has no bound, so
+    the weight of all pages, once, is used. The bound depends on the weights and the budget, never
+    on the arm, and changes only with the weights.
 
     Args:
         core: the environment.
         reward: ``gain`` or ``literal``.
-        gain_bound: instead of the sure bound a tighter one, a share in (0, 1]: what gains more is
-            paid with 1, and counted as clipped.
-        weights: a source whose clicks are the weights, asked anew with every book of offers; None
-            for the importance that is revealed.
+        gain_bound: a tighter bound than the sure one, a share in (0, 1]: larger gains have reward 1
+            and count as clipped.
+        weights: a source whose clicks are the weights, called once for each day's offer features;
+            None for the revealed importance.
 
     Raises:
-        ValueError: an unknown reward; a bound outside (0, 1], or for the literal reward, which has
-            none; weights that are no source.
+        ValueError: ``reward`` is unknown; ``gain_bound`` lies outside (0, 1], or is given for the
+            literal reward, which has none; ``weights`` is not a source.
     """
 
     def __init__(
@@ -102,25 +102,23 @@ class RewardRule:
         self.source = None if weights is None else rate_source("weights", weights)
 
     def begin(self, tracker: Tracker) -> RewardState:
-        """What to keep of an episode that starts, or is joined, at ``tracker``."""
-        source = None if self.source is None else begun(self.source)
+        """Return the state of an episode that starts, or is entered, at ``tracker``."""
+        source = None if self.source is None else fresh_source(self.source)
         weights = self._weights(source, tracker)
         return RewardState(source, weights, self._bound(weights, tracker), tracker.offers)
 
     def renew(self, lane_state: RewardState, tracker: Tracker) -> None:
-        """Take the weights of a new day, before the step that is paid by them."""
+        """Update the weights on a new day, before the step whose reward uses them."""
         if lane_state.source is None or (
-            tracker.offers is lane_state.book and tracker.offers is not None
+            tracker.offers is lane_state.offer_features and tracker.offers is not None
         ):
             return
-        lane_state.weights, lane_state.book = (
-            self._weights(lane_state.source, tracker),
-            tracker.offers,
-        )
+        lane_state.weights = self._weights(lane_state.source, tracker)
+        lane_state.offer_features = tracker.offers
         lane_state.bound = self._bound(lane_state.weights, tracker)
 
-    def pay(self, lane_state: RewardState, log: CrawlLog) -> float:
-        """The reward of a step, in [0, 1]."""
+    def step_reward(self, lane_state: RewardState, log: CrawlLog) -> float:
+        """Return the reward of a step, in [0, 1]."""
         if self.reward == "literal":
             return literal_reward(log, lane_state.weights)
         gained = gained_share(log, lane_state.weights) / lane_state.bound
@@ -128,17 +126,17 @@ class RewardRule:
         return min(gained, 1.0)
 
     def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:
-        return tracker.problem.importance if source is None else answer(source, tracker).click
+        return tracker.problem.importance if source is None else cached_rates(source, tracker).click
 
     def _bound(self, weights: FloatArray, tracker: Tracker) -> float:
         if self.gain_bound is not None:
             return self.gain_bound
-        sure = sure_bound(weights, crawls_of_a_decision(self.core, tracker))
+        sure = sure_bound(weights, max_crawls(self.core, tracker))
         return sure if tracker.offers is None else min(sure, OFFER_GAIN_BOUND)
 
 
-def crawls_of_a_decision(core: CrawlCore, tracker: Tracker) -> int:
-    """The largest number of pages that a decision can crawl, in 1 .. m."""
+def max_crawls(core: CrawlCore, tracker: Tracker) -> int:
+    """Return the largest number of pages that a decision can crawl, in 1 .. m."""
     problem = tracker.problem
     if core.action_form == "rates" and tracker.offers is not None:
         most = max(problem.bandwidth, *(step for _, step in problem.bandwidth_steps), 0.0)
@@ -149,20 +147,20 @@ def crawls_of_a_decision(core: CrawlCore, tracker: Tracker) -> int:
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
-    """Han et al. (2020), eq. 2: the share of what was crawled that had changed, by weight.
+    """Return the weighted share of crawls that found a change, Han et al. (2020), eq. 2.
 
     Args:
         log: of the step; probes do not count.
         weights: of the pages, >= 0, (m,).
 
     Returns:
-        In [0, 1]; 0 where nothing of any weight was crawled.
+        In [0, 1]; 0 if no page of positive weight was crawled.
     """
     return literal_reward_of(*_crawled(log, weights))
 
 
 def literal_reward_of(crawled: FloatArray, changed: BoolArray) -> float:
-    """:func:`literal_reward` of crawls, given as arrays.
+    """Return :func:`literal_reward` of crawls given as arrays.
 
     Args:
         crawled: the weight of the page of each crawl, >= 0, (n,).
@@ -173,20 +171,20 @@ def literal_reward_of(crawled: FloatArray, changed: BoolArray) -> float:
 
 
 def gained_share(log: CrawlLog, weights: FloatArray) -> float:
-    """The weight of the crawls that found a change, as a share of that of all pages.
+    """Return the weight of the crawls that found a change, as a share of that of all pages.
 
     Args:
         log: of the step; probes do not count.
         weights: of the pages, >= 0, (m,).
 
     Returns:
-        >= 0, and at most 1 where no page is crawled twice; 0 where all weights are.
+        >= 0, and at most 1 if no page is crawled twice; 0 if all weights are 0.
     """
     return gained_share_of(*_crawled(log, weights), float(weights.sum()))
 
 
 def gained_share_of(crawled: FloatArray, changed: BoolArray, total: float) -> float:
-    """:func:`gained_share` of crawls, given as arrays.
+    """Return :func:`gained_share` of crawls given as arrays.
 
     Args:
         crawled: the weight of the page of each crawl, >= 0, (n,).
@@ -197,33 +195,33 @@ def gained_share_of(crawled: FloatArray, changed: BoolArray, total: float) -> fl
 
 
 def gain_reward(log: CrawlLog, weights: FloatArray, bound: float) -> float:
-    """The gained share, divided by a bound that does not depend on the arm, and at most 1.
+    """Return the gained share, divided by a bound that does not depend on the arm, and at most 1.
 
     Args:
         log: of the step; probes do not count.
         weights: of the pages, >= 0, (m,).
-        bound: the share that is paid with 1, in (0, 1].
+        bound: the gained share with reward 1, in (0, 1].
 
     Returns:
         In [0, 1].
 
     Raises:
-        ValueError: a bound outside (0, 1].
+        ValueError: ``bound`` lies outside (0, 1].
     """
     return gain_reward_of(*_crawled(log, weights), float(weights.sum()), bound)
 
 
 def gain_reward_of(crawled: FloatArray, changed: BoolArray, total: float, bound: float) -> float:
-    """:func:`gain_reward` of crawls, given as arrays.
+    """Return :func:`gain_reward` of crawls given as arrays.
 
     Args:
         crawled: the weight of the page of each crawl, >= 0, (n,).
         changed: whether the crawl found a change, (n,).
         total: the weight of all pages, >= 0.
-        bound: the share that is paid with 1, in (0, 1].
+        bound: the gained share with reward 1, in (0, 1].
 
     Raises:
-        ValueError: a bound outside (0, 1].
+        ValueError: ``bound`` lies outside (0, 1].
     """
     if not 0.0 < bound <= 1.0:
         raise ValueError(f"bound must lie in (0, 1], got {bound!r}")
@@ -231,17 +229,17 @@ def gain_reward_of(crawled: FloatArray, changed: BoolArray, total: float, bound:
 
 
 def sure_bound(weights: FloatArray, crawls: int) -> float:
-    """The largest share of all weight that so many pages can hold: no gain exceeds it.
+    """Return the largest share of all weight in so many pages, an upper bound on gains.
 
     Args:
         weights: of the pages, >= 0, (m,).
         crawls: the largest number of pages that a decision crawls, each once, >= 1.
 
     Returns:
-        In (0, 1]; 1 where all weights are 0.
+        In (0, 1]; 1 if all weights are 0.
 
     Raises:
-        ValueError: ``crawls`` is no whole number >= 1.
+        ValueError: ``crawls`` is not a whole number >= 1.
     """
     crawls = whole("crawls", crawls, 1)
     total = float(weights.sum())
@@ -251,5 +249,5 @@ def sure_bound(weights: FloatArray, crawls: int) -> float:
 
 
 def _crawled(log: CrawlLog, weights: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """The weight of each crawl, and whether it found a change; probes weigh nothing."""
+    """Return the weight of each crawl, 0 for probes, and whether it found a change."""
     return np.where(log.probe, 0.0, weights[log.page]), log.changed

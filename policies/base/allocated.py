@@ -1,4 +1,4 @@
-"""Policies that allocate crawl rates to pages, and then crawl at random or follow a schedule."""
+"""Policies that allocate crawl rates to pages, then crawl at random or follow a schedule."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
 from policies.base.binding import PAGE_FORMS, ActionForm
+from policies.base.registry import registered
 from policies.base.sequence import PlannedPolicy, SequenceState
 from policies.base.signal_queue import response_share
 
@@ -25,9 +26,9 @@ class PageRates(NamedTuple):
     """How often each page is crawled.
 
     Attributes:
-        rates: crawls per unit of time, >= 0, (m,), the answers to signals among them.
-        probabilities: the share of its signals that are answered by a crawl, in [0, 1], (m,); 0
-            where a page is crawled without regard to signals.
+        rates: crawls per unit of time, >= 0, signal responses included, (m,).
+        probabilities: share of the page's signals that get a crawl, in [0, 1], (m,); 0 where a
+            page is crawled without regard to signals.
     """
 
     rates: FloatArray
@@ -36,14 +37,14 @@ class PageRates(NamedTuple):
 
 @dataclass
 class RateState:
-    """One lane's episode: the rules that hold one after the other, and their starts."""
+    """The state of a lane's episode: its successive rules, and their start times."""
 
     episode: int
     rules: tuple[RateRule, ...]
     starts: FloatArray
 
     def action(self, tracker: Tracker, epoch: float) -> FloatArray:
-        """The action of the epoch that begins now, (m,)."""
+        """Return the action of the epoch that begins now, (m,)."""
         reached = np.searchsorted(self.starts, tracker.time + 1e-6 * epoch, side="right")
         rule = self.rules[int(reached) - 1]
         return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
@@ -53,18 +54,18 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
     """Crawls pages at given rates.
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
-    slot; where a share of a page's signals is to be answered, every (1 / share)-th is
-    (:class:`policies.base.signal_queue.ResponseQueue`). In the form ``rates`` it crawls pages at random
-    instants, by Poisson processes, and answers signals by the toss of a coin.
+    slot; with a positive response share, every (1 / share)-th signal of the page gets a crawl
+    (:class:`policies.base.signal_queue.ResponseQueue`). In the form ``rates`` it crawls pages at
+    random instants, by Poisson processes, and responds to each signal with the given probability.
 
-    Where the bandwidth steps, each has its own allocation; but a schedule with answers to signals
-    has one for the whole episode, that of its mean bandwidth.
+    Where the bandwidth changes, each bandwidth has its own allocation; a schedule with signal
+    responses has a single one, for the mean bandwidth of the episode.
 
     An action in the form ``rates`` has no rate for a page with complete observation, only a share
-    of its signals. A policy that pays no regard to signals then answers the share
-    ``rate / change_rate``: as many crawls, but better timed ones. Where that is above 1 it answers
-    every signal, and spends less than its budget. Simulated without an environment it crawls such a
-    page by a Poisson process like any other.
+    of its signals. A policy that ignores signals then uses the share ``rate / change_rate``: as
+    many crawls, but better timed. Where the ratio is above 1 it responds to every signal, and
+    spends less than its budget. Simulated without an environment, it crawls such a page by a
+    Poisson process like any other.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
@@ -80,7 +81,7 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
     shifts: ClassVar[bool] = True
-    """Whether the pages' shares of the crawls depend on the bandwidth."""
+    """Whether the pages' shares of all crawls depend on the bandwidth."""
 
     def __init__(
         self,
@@ -96,15 +97,15 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
 
     @abstractmethod
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Crawls per unit time of each page, shape (m,), in sum at most ``bandwidth``."""
+        """Return the crawls per unit time of each page, (m,), in sum at most ``bandwidth``."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
-        """The rates, and the shares of signals that are answered: none unless a subclass does."""
+        """Return the rates, without signal responses; subclasses may add them."""
         rates = self.rates(problem, bandwidth)
         return PageRates(rates, np.zeros_like(rates))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """The rates, or the page of every slot; random ones are drawn from ``rng``.
+        """Return the rates, or the page of every slot; random ones are drawn from ``rng``.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
@@ -118,8 +119,8 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         )
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
-        found = self.allocate(problem, bandwidth)
-        rates, chances = np.minimum(found.rates, bandwidth), found.probabilities
+        allocation = self.allocate(problem, bandwidth)
+        rates, chances = np.minimum(allocation.rates, bandwidth), allocation.probabilities
         answering = chances > 0.0
         if self.core is not None:
             complete = complete_pages(problem)
@@ -128,7 +129,7 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         return RateRule(start, np.where(answering, 0.0, rates), chances)
 
     def _shares(self, problem: Problem, rates: FloatArray) -> FloatArray:
-        """The shares of complete pages' signals that make as many crawls as ``rates``, (m,)."""
+        """Return the response shares of complete pages with as many crawls as ``rates``, (m,)."""
         if problem.change_rate is None:
             if not complete_pages(problem).any():
                 return np.zeros_like(rates)
@@ -143,13 +144,13 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         if not self.shifts:
             bandwidth_periods = [(problem.bandwidth, slots)]
         span = sum(count / rate for rate, count in bandwidth_periods)
-        found = self.allocate(problem, slots / span if slots else problem.bandwidth)
-        if found.probabilities.any():
-            own = np.where(found.probabilities > 0.0, 0.0, found.rates)
-            pages = self._crawls(own if own.any() else found.rates, slots, rng)
-            return CompiledSequence(pages, found.probabilities)
+        allocation = self.allocate(problem, slots / span if slots else problem.bandwidth)
+        if allocation.probabilities.any():
+            own = np.where(allocation.probabilities > 0.0, 0.0, allocation.rates)
+            pages = self._crawls(own if own.any() else allocation.rates, slots, rng)
+            return CompiledSequence(pages, allocation.probabilities)
         if len(bandwidth_periods) == 1:
-            return CompiledSequence(self._crawls(found.rates, slots, rng))
+            return CompiledSequence(self._crawls(allocation.rates, slots, rng))
         parts = [
             self._crawls(self.allocate(problem, rate).rates, count, rng)
             for rate, count in bandwidth_periods
@@ -179,11 +180,12 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         return lane_state.decide(self.core, tracker, lane, self._count)
 
 
+@registered
 class LowDiscrepancy(AllocatedPolicy):
-    """The rates that are optimal for evenly spaced crawls, without signals (NCIS, eq. 5).
+    """The optimal rates for evenly spaced crawls, without signals (NCIS, eq. 5).
 
     With its default schedule, the LDS of Busa-Fekete et al., section 6.4, after Algorithm 3 of
-    Azar et al. When the bandwidth steps, it solves for the new one and starts a new schedule.
+    Azar et al. When the bandwidth changes, it solves for the new one and starts a new schedule.
     Crawls at random instants are not evenly spaced, so it does not act in the form ``rates``.
     """
 
@@ -191,24 +193,26 @@ class LowDiscrepancy(AllocatedPolicy):
     needs = ("importance", "change_rate")
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Optimal rates, shape (m,); equal ones where no page needs any crawl."""
+        """Return optimal rates, (m,); equal ones where no page needs any crawl."""
         assert problem.change_rate is not None
         if not problem.importance.any():
             return even_rates(problem, bandwidth)
-        found = solvers.binary_periodic(problem.importance, problem.change_rate, bandwidth).rates
-        return found if found.any() else even_rates(problem, bandwidth)
+        rates = solvers.binary_periodic(problem.importance, problem.change_rate, bandwidth).rates
+        return rates if rates.any() else even_rates(problem, bandwidth)
 
 
+@registered
 class UniformCrawl(AllocatedPolicy):
     """Crawls every page at the same rate."""
 
     shifts = False
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Equal rates, shape (m,)."""
+        """Return equal rates, (m,)."""
         return even_rates(problem, bandwidth)
 
 
+@registered
 class ChangeRateCrawl(AllocatedPolicy):
     """Crawls every page in proportion to its change rate; at equal rates if none changes."""
 
@@ -216,7 +220,7 @@ class ChangeRateCrawl(AllocatedPolicy):
     shifts = False
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Rates in proportion to the change rates, shape (m,)."""
+        """Return rates in proportion to the change rates, (m,)."""
         assert problem.change_rate is not None
         largest = problem.change_rate.max()
         if largest <= 0.0:
@@ -227,12 +231,12 @@ class ChangeRateCrawl(AllocatedPolicy):
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
-    """The bandwidth in equal parts, (m,)."""
+    """Return the bandwidth in equal parts, (m,)."""
     return np.full(problem.num_pages, bandwidth / problem.num_pages)
 
 
 def complete_pages(problem: Problem) -> BoolArray:
-    """Which pages have complete observation, (m,)."""
+    """Return whether each page has complete observation, (m,)."""
     if problem.complete is None:
         return np.zeros(problem.num_pages, np.bool_)
     return problem.complete

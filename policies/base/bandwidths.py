@@ -1,4 +1,4 @@
-"""Which bandwidth there is to allocate, one after the other, where it steps in an episode."""
+"""The successive bandwidths to allocate in an episode whose bandwidth changes in steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from crawl_envs.types import Problem
 
 ROUNDING = 1e-12
-"""Share by which a number of slots or epochs may miss a whole one through rounding."""
+"""Relative rounding error of a number of slots or epochs that counts as a whole number."""
 
 
 def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
-    """The bandwidths of an episode of ``slots`` crawls, and for how many of them each holds."""
+    """Return the bandwidths of an episode of ``slots`` crawls, and the number of crawls at each."""
     bandwidth_periods: list[tuple[float, int]] = []
     made, begin, rate = 0, 0.0, problem.bandwidth
     due = 0.0
@@ -25,9 +25,9 @@ def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
 
 
 def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
-    """Starts of the allocations of an episode, the first of which is 0, and their bandwidths.
+    """Return the start times (the first is 0) and bandwidths of the allocations of an episode.
 
-    An epoch has its mean bandwidth. With ``epoch`` None every step of the bandwidth starts one.
+    An epoch has its mean bandwidth. With ``epoch`` None every bandwidth step starts an allocation.
     """
     steps = ((0.0, problem.bandwidth), *problem.bandwidth_steps)
     if epoch is None:

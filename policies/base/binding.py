@@ -1,4 +1,4 @@
-"""What ties a policy to what it acts on: an environment or columns in, a form of action out."""
+"""Base classes of policies: they read an environment or observation columns, and return actions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates"]
 PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
 
-EpisodeState = TypeVar("EpisodeState", bound="Seated")
+EpisodeState = TypeVar("EpisodeState", bound="LaneState")
 
 
 CORE_NAMES = (
     *("num_lanes", "action_form", "batch", "features"),
     *("tracker", "last_log", "rng", "num_slots"),
 )
-"""What an environment must have so that policies can be bound to it."""
+"""Attributes that an environment must have so that policies can be bound to it."""
 
 
 class CrawlCore(Protocol):
-    """What a policy may read from an environment: ``env.unwrapped``.
+    """The attributes of ``env.unwrapped`` that a policy may read.
 
     ``epoch`` and ``declare`` are for the action form ``rates``.
     """
@@ -40,23 +40,23 @@ class CrawlCore(Protocol):
     features: tuple[str, ...]
 
     def tracker(self, lane: int = 0) -> Tracker:
-        """What is known in a lane."""
+        """Return the tracker of a lane: all public information."""
 
     def last_log(self, lane: int = 0) -> CrawlLog:
-        """What the last step taught."""
+        """Return the crawls and signals of the last step."""
 
     def rng(self, lane: int = 0) -> np.random.Generator:
-        """A generator for the random choices of the current episode."""
+        """Return the generator for random choices of the current episode."""
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Say what change rates are believed, for the budget of the next step."""
+        """Declare the estimated change rates, for the budget of the next step."""
 
     def num_slots(self, lane: int = 0) -> int:
-        """Crawls in an episode; epochs in the form ``rates``."""
+        """Return the number of crawls in an episode; of epochs in the form ``rates``."""
 
 
-class Seated(Protocol):
-    """What a policy keeps of one lane's episode."""
+class LaneState(Protocol):
+    """A policy's state of one lane's episode."""
 
     episode: int
 
@@ -64,13 +64,13 @@ class Seated(Protocol):
 class ActingPolicy(ABC, Generic[EpisodeState]):
     """A policy with Stable-Baselines3's ``predict``.
 
-    What it decides are the pages to crawl, in the forms ``page``, ``scores`` and ``refresh``; in
-    the form ``rates`` it is the action itself, (m,): the crawl rate of each page, and of a page
-    with complete observation the probability of a crawl per signal.
+    A decision is the pages to crawl in the forms ``page``, ``scores`` and ``refresh``; in the form
+    ``rates`` it is the action itself, (m,): the crawl rate of each page, or for a page with
+    complete observation the probability of a crawl per signal.
 
-    Bound to an environment it reads ``tracker`` (float64, unsaturated) and takes from the
-    observation only its shape, so it also serves where the observation is normalised, or stacked
-    by a Stable-Baselines3 DummyVecEnv around the very same environment.
+    Bound to an environment it reads ``tracker`` (float64, unsaturated) and only the shape of the
+    observation, so the observation may be normalised, or stacked by a Stable-Baselines3
+    DummyVecEnv around the same environment.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -85,9 +85,11 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
     """
 
     acts: ClassVar[tuple[str, ...]] = PAGE_FORMS
-    """The forms of action that it can act in."""
+    """The supported forms of action."""
     oracle: ClassVar[bool] = False
-    """Whether it reads what truly happened, which no tracker can know."""
+    """Whether the policy reads the true events, which the tracker does not contain."""
+    for_fragments: ClassVar[bool] = False
+    """Whether the policy is for pages made of fragments only."""
 
     def __init__(
         self,
@@ -118,7 +120,7 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         self._lane_states: dict[int, EpisodeState] = {}
 
     def _check_form(self) -> None:
-        """Raise ValueError where the policy cannot act in the form of action that it is to."""
+        """Raise ValueError where the policy cannot act in its form of action."""
         if self.action_form not in self.acts:
             raise ValueError(
                 f"action_form must be one of {self.acts} for {self.name}, got {self.action_form!r}"
@@ -131,23 +133,23 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
     @property
     def _count(self) -> int:
-        """How many pages a decision names."""
+        """Number of pages per decision."""
         return self.batch if self.action_form == "scores" else 1
 
     @abstractmethod
     def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
-        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+        """Return the state of an episode that the policy enters, maybe midway, at ``tracker``."""
 
     @abstractmethod
     def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        """The pages to crawl at this decision of a bound policy, best first, all distinct.
+        """Return the pages to crawl at this decision of a bound policy, best first, distinct.
 
         In the form ``rates``: the action, (m,).
         """
 
     @abstractmethod
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        """The pages to crawl, best first, from one lane's observation, shape (m, F)."""
+        """Return the pages to crawl, best first, from one lane's observation, (m, F)."""
 
     def predict(
         self,
@@ -156,17 +158,17 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """The action for an observation, in the environment's form, and ``state`` unchanged.
+        """Return the action for an observation, in the environment's form, and ``state``.
 
         Args:
             observation: shape (m, F) of one lane or (N, m, F) of N lanes; a bound policy requires
                 its environment's N.
-            state: passed through; what a bound policy remembers, it keeps by lane.
-            episode_start: not used; a bound policy sees it in ``tracker.episode``.
-            deterministic: not used; random policies toss the environment's coins.
+            state: returned unchanged; a bound policy keeps its own state per lane.
+            episode_start: not used; a bound policy reads ``tracker.episode``.
+            deterministic: not used; random policies draw from the environment's generator.
 
         Returns:
-            Per lane, with a leading axis as ``observation`` has one: the page (int64), the scores
+            Per lane, with a leading axis if ``observation`` has one: the page (int64), the scores
             (float32, shape (m,): the chosen pages from 1 downwards, all others -1), the set of
             pages (int8, shape (m,)), or the rates (float64, shape (m,)).
 
@@ -205,14 +207,14 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         return self._choose(self._lane_state(tracker, lane), tracker, lane)
 
     def _lane_state(self, tracker: Tracker, lane: int) -> EpisodeState:
-        """What is kept of a lane's episode, begun if it is a new one."""
+        """Return the state of a lane's episode, a new one if the episode is new."""
         lane_state = self._lane_states.get(lane)
         if lane_state is None or lane_state.episode != tracker.episode:
             lane_state = self._lane_states[lane] = self._begin(tracker, lane)
         return lane_state
 
     def _follow(self, lane: int) -> None:
-        """Take in what is new at a decision, which another policy may make."""
+        """Update the lane's state at a decision that another policy may make."""
         assert self.core is not None
         self._lane_state(self.core.tracker(lane), lane)
 
@@ -231,24 +233,24 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
 
 class CrawlPolicy(ActingPolicy[EpisodeState]):
-    """A policy whose whole episode follows from the problem, so that compiled code can play it.
+    """A policy that compiled code can play: the problem determines its whole episode.
 
     Arguments and errors as for :class:`ActingPolicy`.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
-    """Fields of :class:`crawl_envs.types.Problem` that the policy is built on."""
+    """Fields of :class:`crawl_envs.types.Problem` that the policy needs."""
 
     @abstractmethod
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """The compiled form for ``problem`` over ``slots`` crawls; ``rng`` for random choices.
+        """Return the compiled form for ``problem`` and ``slots`` crawls; ``rng`` decides at random.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
 
     @abstractmethod
     def _start(self, compiled: Compiled, tracker: Tracker) -> EpisodeState:
-        """What to keep of an episode that starts, or is joined, at ``tracker``."""
+        """Return the state of an episode that the policy enters, maybe midway, at ``tracker``."""
 
     def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
         assert self.core is not None
@@ -265,7 +267,7 @@ class CrawlPolicy(ActingPolicy[EpisodeState]):
 
 
 def core_of(env: Any) -> CrawlCore:
-    """The crawl environment inside ``env``; ValueError if there is none."""
+    """Return the crawl environment inside ``env``; ValueError if there is none."""
     core = getattr(env, "unwrapped", env)
     of_rates = getattr(core, "action_form", None) == "rates"
     wanted = (*CORE_NAMES, *(("epoch", "declare") if of_rates else ()))

@@ -1,4 +1,4 @@
-"""Policies that learn in compiled code: the same functions play steps and whole episodes."""
+"""Policies that learn in compiled code; steps and whole episodes call the same functions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from policies.base.index import largest_pages
 
 @dataclass
 class MemoryState:
-    """One lane's episode: the learner, and what it knew of the pages at its last decision.
+    """The state of a lane's episode: the learner, and the pages at its last decision.
 
-    ``since`` says when each page's elapsed time began, and ``known`` whether it existed, (m,) each.
+    ``since`` is the start of each page's elapsed time, ``known`` whether it existed, (m,) each.
     """
 
     episode: int
@@ -30,7 +30,7 @@ class MemoryState:
     known: BoolArray
 
     def join(self, tracker: Tracker) -> None:
-        """Begin in mid-episode: earlier signals are heard now, since their times are not known."""
+        """Begin in mid-episode: earlier signals, whose times are unknown, count as arriving now."""
         self.since[:] = tracker.time - tracker.elapsed
         self.known[:] = tracker.alive
         counts = np.atleast_2d(tracker.signals)
@@ -42,7 +42,7 @@ class MemoryState:
         )
 
     def follow(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Take in what was learned since the last decision, in the order of compiled rollouts."""
+        """Update on the log since the last decision, in the order of compiled rollouts."""
         memory, num_sources = self.learner.memory, tracker.problem.num_sources
         learn, on_birth_or_death, on_signal = map(
             ready, (self.learner.learn, self.learner.on_birth_or_death, self.learner.on_signal)
@@ -50,8 +50,8 @@ class MemoryState:
         received = log.signals.reshape(num_sources, -1).T.astype(np.float64)
         for k in np.flatnonzero(~log.probe):
             page, time = int(log.page[k]), float(log.time[k])
-            found = float(log.elapsed[k]), np.ascontiguousarray(received[k]), bool(log.changed[k])
-            learn(*memory, page, time, *found)
+            outcome = float(log.elapsed[k]), np.ascontiguousarray(received[k]), bool(log.changed[k])
+            learn(*memory, page, time, *outcome)
             self.since[page] = time
         start = tracker.time - tracker.elapsed
         newer = tracker.alive & (start > self.since + AGE_ROUNDING * tracker.time)
@@ -63,25 +63,24 @@ class MemoryState:
         self.time = tracker.time
 
 
-def tells_all(log: CrawlLog, tracker: Tracker) -> bool:
-    """Whether a log tells all that is known, as the first of an episode does."""
-    told = np.zeros_like(np.atleast_2d(tracker.signals))
-    np.add.at(told, (log.signal_source, log.signal_page), 1)
-    return log.page.size == 0 and bool(np.all(np.atleast_2d(tracker.signals) <= told))
+def is_complete(log: CrawlLog, tracker: Tracker) -> bool:
+    """Return whether a log contains all events so far, as the first of an episode does."""
+    logged = np.zeros_like(np.atleast_2d(tracker.signals))
+    np.add.at(logged, (log.signal_source, log.signal_page), 1)
+    return log.page.size == 0 and bool(np.all(np.atleast_2d(tracker.signals) <= logged))
 
 
 class CompiledLearnerPolicy(CrawlPolicy[MemoryState]):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
-    It is bound to an environment, whose tracker and log it reads at every decision. What the
-    observation holds is ignored, but for its shape: a changed, delayed or masked observation
-    changes nothing. Compiled rollouts (:func:`crawl_envs.evaluation.simulate`) crawl as its steps
-    do.
+    It is bound to an environment, whose tracker and log it reads at every decision. Only the shape
+    of the observation is read: a changed, delayed or masked observation changes nothing. Compiled
+    rollouts (:func:`crawl_envs.evaluation.simulate`) make the same crawls as its steps.
 
-    A lane that takes on a state (``set_state``) counts as in a new episode. There, and where it
-    first decides in mid-episode, the policy begins anew: of what was before it takes in only the
-    ages of pages, and their signals since, as if those came at that moment. What it learned in
-    another past is forgotten.
+    A lane whose state is set (``set_state``) counts as in a new episode. There, and where its
+    first decision is in mid-episode, the policy starts from its initial memory: it reads only the
+    elapsed times of pages, and their signals since, as if these arrived at that moment. Everything
+    learned before is dropped.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -95,19 +94,19 @@ class CompiledLearnerPolicy(CrawlPolicy[MemoryState]):
 
     @abstractmethod
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
-        """The learner that knows no more than ``problem``; ``slots`` and ``rng`` do not matter.
+        """Return the initial learner of ``problem``; ``slots`` and ``rng`` are not used.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
 
     def scores(self, lane: int = 0) -> FloatArray:
-        """The scores of the pages at the decision at hand, (m,); -inf where they do not exist."""
+        """Return the scores of the pages at the current decision, (m,); -inf if not alive."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
         return self._scores(self._up_to_date(tracker, lane), tracker)
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn what the next ``predict`` would learn; it has nothing left to learn then."""
+        """Learn from the last log now, instead of at the next ``predict``."""
         assert self.core is not None
         self._up_to_date(self.core.tracker(lane), lane)
 
@@ -119,12 +118,12 @@ class CompiledLearnerPolicy(CrawlPolicy[MemoryState]):
         )
 
     def _up_to_date(self, tracker: Tracker, lane: int) -> MemoryState:
-        """The lane's seat, after it has taken in what is new at this decision."""
+        """Return the state of the lane's episode, updated to this decision."""
         assert self.core is not None
         lane_state = self._lane_state(tracker, lane)
         if lane_state.time != tracker.time:
             log = self.core.last_log(lane)
-            if lane_state.time == -np.inf and not tells_all(log, tracker):
+            if lane_state.time == -np.inf and not is_complete(log, tracker):
                 lane_state.join(tracker)
                 lane_state.time = tracker.time
             else:
@@ -137,8 +136,8 @@ class CompiledLearnerPolicy(CrawlPolicy[MemoryState]):
 
     def _scores(self, lane_state: MemoryState, tracker: Tracker) -> FloatArray:
         scores = np.empty(tracker.elapsed.size)
-        page_state = tracker.time, tracker.elapsed, tracker.alive, scores
-        ready(lane_state.learner.score)(*lane_state.learner.memory, *page_state)
+        arguments = tracker.time, tracker.elapsed, tracker.alive, scores
+        ready(lane_state.learner.score)(*lane_state.learner.memory, *arguments)
         return np.where(tracker.alive, scores, -np.inf)
 
     def _choose(self, lane_state: MemoryState, tracker: Tracker, lane: int) -> IntArray:

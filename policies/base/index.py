@@ -19,10 +19,10 @@ from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
 
 ROUNDING = 1e-12
-"""Relative error of a time found as now minus elapsed."""
+"""Relative error of a time computed as now minus elapsed."""
 
 REMEMBERED = 64
-"""An unbound policy keeps the tables of so many lanes of a batch from one call to the next."""
+"""Number of lanes whose tables an unbound policy keeps from one call to the next."""
 
 _PAGE_STATE = (types.float64[::1], types.float64[::1], types.boolean[::1])
 
@@ -31,15 +31,15 @@ _PAGE_STATE = (types.float64[::1], types.float64[::1], types.boolean[::1])
 def best_page(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> int:
-    """The alive page of the largest value, ties to the lowest index; 0 if none is alive."""
+    """Return the alive page of the largest value, ties to the lowest index; 0 if none is alive."""
     best = -1
     largest = -math.inf
     for page in range(elapsed.size):
         if alive[page]:
-            worth = value(parameters, page, elapsed[page], signals[page])
-            if best < 0 or worth > largest:
+            page_value = value(parameters, page, elapsed[page], signals[page])
+            if best < 0 or page_value > largest:
                 best = page
-                largest = worth
+                largest = page_value
     return max(best, 0)
 
 
@@ -47,14 +47,14 @@ def best_page(
 def page_values(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> FloatArray:
-    """The value of every page, shape (m,); -inf where it is not alive."""
-    worth = np.empty(elapsed.size)
+    """Return the value of every page, (m,); -inf where it is not alive."""
+    values = np.empty(elapsed.size)
     for page in range(elapsed.size):
         if alive[page]:
-            worth[page] = value(parameters, page, elapsed[page], signals[page])
+            values[page] = value(parameters, page, elapsed[page], signals[page])
         else:
-            worth[page] = -math.inf
-    return worth
+            values[page] = -math.inf
+    return values
 
 
 @compiled(
@@ -65,7 +65,7 @@ def page_values(
 def weighted_signals(
     signal_weight: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
-    """What each of some signals counts, by its page, age and source, shape (n,)."""
+    """Return the weight of each signal, by its page, age and source, (n,)."""
     counts = np.empty(page.size)
     for signal in range(page.size):
         counts[signal] = signal_weight(parameters, page[signal], age[signal], source[signal])
@@ -73,24 +73,23 @@ def weighted_signals(
 
 
 class ValuePointer(types.WrapperAddressProtocol):
-    """A compiled value with its address at hand, for the choice among few pages.
+    """A compiled value with its address, for the choice among few pages.
 
-    Numba takes compiled functions as arguments, but looks their address up at every call, for
-    20 us; through the address at hand, on the other hand, a page can cost 20 ns more. Both run
-    the same arithmetic.
+    Numba takes compiled functions as arguments, but looks up their address at every call, which
+    takes 20 us; with the stored address, a page can take 20 ns more. Both run the same arithmetic.
     """
 
     def __init__(self, value: Any) -> None:
         self.value = ready(value)  # keeps the code alive
-        found = value.get_compile_result(VALUE.signature)
-        self.address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+        result = value.get_compile_result(VALUE.signature)
+        self.address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
     def __wrapper_address__(self) -> int:
-        """Where the function is."""
+        """Return the address of the function."""
         return int(self.address)
 
     def signature(self) -> Any:
-        """What it takes and returns."""
+        """Return the function's type."""
         return VALUE.signature
 
 
@@ -99,26 +98,26 @@ FEW_PAGES = 500
 
 
 def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray:
-    """What signals count of which only their numbers are known, (m,) or (S, m); shape (m,)."""
+    """Return the total weight of signals of unknown age, (m,), by their numbers, (m,) or (S, m)."""
     numbers = np.atleast_2d(signals).astype(np.float64)
     if index.signal_weight is None:
         return np.asarray(numbers.sum(axis=0))
     pages = np.arange(numbers.shape[1])
     ages = np.full(numbers.shape[1], math.inf)
     total = np.zeros(numbers.shape[1])
-    for source, heard in enumerate(numbers):
+    for source, count in enumerate(numbers):
         each = ready(weighted_signals)(
             index.signal_weight, index.parameters, pages, ages, np.full_like(pages, source)
         )
-        total += np.multiply(heard, each, out=np.zeros_like(total), where=heard > 0.0)
+        total += np.multiply(count, each, out=np.zeros_like(total), where=count > 0.0)
     return total
 
 
 @dataclass
 class IndexState:
-    """One lane's episode: its table, and what the signals since each page's last crawl count.
+    """The state of a lane's episode: its table, and the weight of signals since the last crawl.
 
-    ``counted`` and ``last_crawl`` have shape (m,); they are kept only where the age of a signal
+    ``counted`` and ``last_crawl`` have shape (m,); they are used only where the age of a signal
     matters.
     """
 
@@ -129,16 +128,15 @@ class IndexState:
     last_crawl: FloatArray
 
     def join(self, tracker: Tracker) -> None:
-        """Stand at a decision in mid-episode: the ages of earlier signals are not known."""
+        """Begin in mid-episode: the ages of earlier signals are not known."""
         self.counted[:] = counts_at_unknown_age(self.compiled, tracker.signals)
         self.last_crawl[:] = tracker.time - tracker.elapsed
         self.time = tracker.time
 
     def count(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Bring the counts to the decision at hand, from what the step before it taught.
+        """Update the counts to the current decision, from the log of the step before it.
 
-        A birth counts as a crawl: where a page's elapsed time says that it was born, it is newer
-        than its last crawl.
+        A birth counts as a crawl. A page whose elapsed time began after its last crawl was born.
         """
         np.maximum.at(self.last_crawl, log.page, log.time)
         start = tracker.time - tracker.elapsed
@@ -166,19 +164,19 @@ class IndexPolicy(CrawlPolicy[IndexState]):
     The table of the pages' parameters is built once per episode and lane. Steps and
     :meth:`compile` use the same compiled value and table, so both choose the same pages.
 
-    In the action form ``scores`` it takes the ``batch`` pages of the largest values, in
-    ``refresh`` those whose value reaches ``threshold``.
+    In the action form ``scores`` it crawls the ``batch`` pages of the largest values, in
+    ``refresh`` the pages whose value reaches ``threshold``.
 
     Args:
         env: a crawl environment; or, unbound, ``features``, ``action_form`` and ``batch`` as
             for :class:`policies.base.binding.CrawlPolicy`.
-        features: the observation's columns; those that the policy needs must be among them.
+        features: the observation's columns, including those that the policy needs.
         action_form: with ``features``, the form of the actions.
         batch: with ``features``, crawls per decision in the form ``scores``.
         threshold: in the form ``refresh``, the value from which a page is crawled, in units of
             importance times time, importance as given; None for the single best page.
-        believed: a function of the problem that returns what the policy takes for it, such as
-            one with estimated parameters; None believes what is revealed.
+        believed: a function that maps the problem to the one that the policy assumes, for example
+            with estimated parameters; None for the problem as revealed.
 
     Raises:
         ValueError: as for the base class; a threshold in another form; at construction without
@@ -222,14 +220,14 @@ class IndexPolicy(CrawlPolicy[IndexState]):
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        """The compiled value of type VALUE, and its table for ``problem``, shape (m, P)."""
+        """Return the compiled value of type VALUE, and its table for ``problem``, (m, P)."""
 
     def _signal_weight(self, problem: Problem) -> Any:
-        """The compiled function of type HEED that counts signals, or None to count each as 1."""
+        """Return the compiled weight, of type SIGNAL_WEIGHT, of a signal; None for weight 1."""
         return None
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
-        """The compiled value and its table; ``slots`` and ``rng`` do not matter.
+        """Return the compiled value and its table; ``slots`` and ``rng`` are not used.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
@@ -283,15 +281,15 @@ class IndexPolicy(CrawlPolicy[IndexState]):
         index = self._tabulated(column, elapsed.size, lane)
         signals = np.zeros(elapsed.size)
         if self.uses_signals:
-            heard = np.rint(_of_sources(column, "signals")).astype(np.int64)
-            signals = counts_at_unknown_age(index, heard)
+            counts = np.rint(_of_sources(column, "signals")).astype(np.int64)
+            signals = counts_at_unknown_age(index, counts)
         return self._best(index, elapsed, signals, alive)
 
     def _tabulated(self, column: dict[str, FloatArray], num_pages: int, lane: int) -> CompiledIndex:
-        """The table for these columns of parameters; that of the same lane before, if equal."""
-        told = (*self.needs, *(("complete",) if "complete" in column else ()))
-        known = {name: _of_sources(column, name) for name in told}
-        given = np.concatenate([np.atleast_2d(known[name]) for name in told] or [np.zeros(0)])
+        """Return the table for these columns; the lane's last one if they have not changed."""
+        names = (*self.needs, *(("complete",) if "complete" in column else ()))
+        known = {name: _of_sources(column, name) for name in names}
+        given = np.concatenate([np.atleast_2d(known[name]) for name in names] or [np.zeros(0)])
         if lane in self._tables:
             before, index = self._tables[lane]
             if np.array_equal(before, given) and index.parameters.shape[0] == num_pages:
@@ -318,14 +316,14 @@ class IndexPolicy(CrawlPolicy[IndexState]):
 
 
 class SignalPolicy(IndexPolicy):
-    """An index policy that counts signals, and can leave out those that come soon after a crawl.
+    """An index policy that counts signals, and can ignore those that come soon after a crawl.
 
     Args:
         env: a crawl environment, or None with ``features``.
-        delay_window: signals that arrive within this time of a crawl of their page (and of time
-            0, when every page is taken to be crawled) are not counted (Busa-Fekete et al.,
-            Appendix C). It is kept from the log of each step, so it needs an environment, and is
-            exact when ``predict`` is called once per decision from the episode's start on.
+        delay_window: signals that arrive within this time of a crawl of their page (or of time 0,
+            when every page counts as crawled) are not counted (Busa-Fekete et al., Appendix C).
+            It needs an environment, whose log it reads, and is exact when ``predict`` is called
+            once per decision from the episode's start on.
         **binding: ``features``, ``action_form``, ``batch`` and ``threshold``, as for
             :class:`IndexPolicy`.
 
@@ -358,11 +356,11 @@ def best_pages(
     batch: int,
     threshold: float | None = None,
 ) -> IntArray:
-    """The pages that an index policy crawls, best first.
+    """Return the pages that an index policy crawls, best first.
 
     Args:
         index: the value and its table.
-        page_state: elapsed times, what signals count, and which pages are alive, (m,) each.
+        page_state: elapsed times, total weights of signals, and whether alive, (m,) each.
         form: the form of action.
         batch: crawls per decision in the form ``scores``.
         threshold: in the form ``refresh``, the value from which a page is crawled; None for the
@@ -379,22 +377,22 @@ def best_pages(
 
 
 def _of_sources(column: dict[str, FloatArray], name: str) -> FloatArray:
-    """A column by its name, (m,), or those of several sources of signals, (S, m)."""
+    """Return a column by its name, (m,), or those of several sources of signals, (S, m)."""
     if name in column:
         return column[name]
     return np.stack([column[f"{name}_{source}"] for source in range(_sources(column, name))])
 
 
 def _sources(columns: Iterable[str], name: str) -> int:
-    """How many columns ``name_0``, ``name_1``, ... there are."""
+    """Return the number of columns ``name_0``, ``name_1``, ..."""
     return sum(column.rpartition("_")[0] == name for column in columns)
 
 
-def largest_pages(worth: FloatArray, alive: BoolArray, count: int) -> IntArray:
-    """The ``count`` alive pages of the largest values, best first, ties to the lowest index."""
+def largest_pages(values: FloatArray, alive: BoolArray, count: int) -> IntArray:
+    """Return the ``count`` alive pages of the largest values, best first, ties to lower indices."""
     count = min(count, int(alive.sum()))
     if count == 0:
         return np.zeros(1, dtype=np.int64)
-    bound = np.partition(worth, worth.size - count)[worth.size - count]
-    candidates = np.flatnonzero(alive & (worth >= bound))
-    return candidates[np.argsort(-worth[candidates], kind="stable")[:count]]
+    bound = np.partition(values, values.size - count)[values.size - count]
+    candidates = np.flatnonzero(alive & (values >= bound))
+    return candidates[np.argsort(-values[candidates], kind="stable")[:count]]

@@ -1,12 +1,11 @@
 """From crawl rates to crawls, one per slot.
 
-A schedule is low-discrepancy when the number of crawls of each page stays within one of its share
-of the slots, at every slot. Each crawl then has a window of slots, and crawling the open window
-that closes first keeps all of them (Liu and Layland 1973; Tijdeman 1980). As far as secondary
-sources tell, so do Azar et al. (2018, Algorithm 3) turn optimal rates into a schedule: what stands
-here is a reconstruction, with the bound on discrepancy that the name promises. The windows'
-openings matter as much as their ends: by ends alone the same heap runs pages ahead of their share
-without bound.
+A schedule is low-discrepancy when, at every slot, the number of crawls of each page is within one
+of its share of the slots. Each crawl then has a window of slots, and always crawling the open
+window that closes first meets all of them (Liu and Layland 1973; Tijdeman 1980). According to
+secondary sources, Azar et al. (2018, Algorithm 3) turn optimal rates into a schedule in this way;
+this module is a reconstruction, with the discrepancy bound that the name implies. The openings of
+the windows are needed: with their ends alone, pages get ahead of their share without bound.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from crawl_envs.types.compiling import compiled
 Method = Literal["deadline", "tijdeman"]
 
 ROUNDING = 1e-12
-"""Relative error allowed in k / p before it counts as lying beyond the next whole number."""
+"""Relative error of k / p that is still rounded to the next whole number."""
 
 
 def low_discrepancy(rates: ArrayLike, slots: int, *, method: Method = "deadline") -> IntArray:
-    """Crawls in proportion to ``rates``, spread as evenly as one crawl per slot allows.
+    """Return crawls in proportion to ``rates``, spread as evenly as one crawl per slot allows.
 
-    With shares p = rates / sum(rates) of n pages (those of rate 0 are left out):
+    With shares p = rates / sum(rates) of n pages (pages of rate 0 are left out):
 
     - ``"deadline"``: the k-th crawl of a page is released at slot floor((k-1)/p) and due by
       ceil(k/p); each slot takes the released crawl that is due first. After every slot t,
       ``|crawls - p t| < 1``.
     - ``"tijdeman"``: the chairman rule. Among the pages with p t - crawls >= 1/(2n-2), the one
-      that would get there first. ``|crawls - p t| <= 1 - 1/(2n-2)``, the best bound there is.
+      with the earliest deadline. ``|crawls - p t| <= 1 - 1/(2n-2)``, the best possible bound.
 
     Ties go to the lowest index. A longer schedule begins with the shorter one.
 
     Args:
         rates: crawl rates >= 0 in any unit, shape (m,), not all zero.
         slots: length of the schedule, >= 0.
-        method: which of the two rules.
+        method: one of the two rules.
 
     Returns:
         The page of each slot, int64, shape (slots,).
@@ -64,7 +63,7 @@ def low_discrepancy(rates: ArrayLike, slots: int, *, method: Method = "deadline"
 
 
 def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
-    """Independent crawls, each of a page with probability in proportion to its rate.
+    """Draw independent crawls, with probabilities in proportion to the rates.
 
     Arguments and errors as for :func:`low_discrepancy`; one uniform draw of ``rng`` per slot.
     """
@@ -76,7 +75,7 @@ def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
 
 
 def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
-    """The pages of positive rate, and their shares of the slots."""
+    """Return the pages of positive rate, and their shares of the slots."""
     given = np.asarray(rates, dtype=np.float64)
     if given.ndim != 1:
         raise ValueError(f"rates must have shape (m,), got shape {given.shape}")
@@ -103,11 +102,11 @@ def _slots(slots: int) -> int:
 
 @compiled()
 def _window(share: float, crawls: int, exact: bool, margin: float) -> tuple[float, float]:
-    """First slot (from 0) of a page's next crawl, and the time by which it is due.
+    """Return the first slot (from 0) of a page's next crawl, and the time by which it is due.
 
-    Whole numbers met up to rounding count as such, so that shares like 1/3 get exact windows.
+    Numbers within rounding of a whole number are rounded, so shares like 1/3 get exact windows.
     Before slot t more than (t + 1) * (1 - ROUNDING) crawls have been released, hence at least
-    t + 1, of which t are made: as long as slots stay below 1 / ROUNDING one is always waiting.
+    t + 1, and t have been made: below 1 / ROUNDING slots, there is always a released crawl.
     """
     if exact:
         opens = np.ceil((crawls + margin) / share * (1.0 - ROUNDING)) - 1.0
@@ -120,7 +119,7 @@ def _window(share: float, crawls: int, exact: bool, margin: float) -> tuple[floa
 
 @compiled()
 def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: float) -> IntArray:
-    """Every page waits either in the list of the slot that releases it, or in the heap."""
+    """Return the page of each slot. A page is in the list of its release slot, or in the heap."""
     num_pages = shares.size
     chosen = np.empty(slots, np.int64)
     crawls = np.zeros(num_pages, np.int64)

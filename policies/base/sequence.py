@@ -1,8 +1,8 @@
-"""Policies whose crawls are known beforehand: a page for every slot, but for answered signals.
+"""Policies whose crawls are planned when an episode starts: a page for every slot.
 
-A policy may also answer a share of the signals of some pages: those in the queue of
-:class:`policies.base.signal_queue.ResponseQueue` are crawled first, and the sequence goes on in the slots that
-are left.
+A policy may also respond to a share of the signals of some pages: the pages in its
+:class:`policies.base.signal_queue.ResponseQueue` are crawled first, and the sequence continues in
+the remaining slots.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from policies.base.signal_queue import ResponseQueue
 
 @dataclass
 class SequenceState:
-    """One lane's episode: its sequence of pages, how far it was followed, and the open answers.
+    """The state of a lane's episode: its sequence of pages, position, and pending responses.
 
-    ``distinct`` are the pages of the sequence, each once; ``responses`` is None where no signal is
-    answered.
+    ``distinct`` are the pages of the sequence, each once; ``responses`` is None without signal
+    responses.
     """
 
     episode: int
@@ -39,12 +39,12 @@ class SequenceState:
 
     @classmethod
     def at_start(cls, episode: int, compiled: CompiledSequence) -> SequenceState:
-        """The seat of an episode that starts."""
+        """Return the state of an episode that starts."""
         responses = None if compiled.answered is None else ResponseQueue(compiled.answered)
         return cls(episode, compiled.pages, np.unique(compiled.pages), responses)
 
     def advance(self, count: int, alive: BoolArray) -> IntArray:
-        """The next ``count`` distinct alive pages; the first alive page if there are none left."""
+        """Return the next ``count`` distinct alive pages; the first alive page if none is left."""
         chosen: list[int] = []
         if self.responses is not None:
             first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
@@ -60,7 +60,7 @@ class SequenceState:
         return np.array(chosen or [int(np.argmax(alive))], dtype=np.int64)
 
     def decide(self, core: CrawlCore, tracker: Tracker, lane: int, count: int) -> IntArray:
-        """The pages of a decision; asked again at the same one, the same."""
+        """Return the pages of a decision; a second call at the same time returns the same."""
         if self.time != tracker.time:
             if self.responses is not None:
                 self.responses.on_signal(core.last_log(lane).signal_page)
@@ -70,7 +70,7 @@ class SequenceState:
 
 
 class PlannedPolicy(CrawlPolicy[EpisodeState]):
-    """A policy that decides at the start of an episode what it will do.
+    """A policy that plans its crawls at the start of an episode.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
@@ -85,36 +85,36 @@ class PlannedPolicy(CrawlPolicy[EpisodeState]):
     def __init__(self, env: Any = None, *, action_form: ActionForm | None = None) -> None:
         if env is None and action_form is None:
             raise ValueError(
-                f"{self.name} plans its crawls, so env must be an environment, or action_form say "
-                "how it is simulated without one"
+                f"{self.name} plans its crawls, so env must be an environment, or action_form the "
+                "form in which it is simulated without one"
             )
         super().__init__(env, features=() if env is None else None, action_form=action_form)
 
     def _lanes(self, observation: Any) -> NDArray[Any]:
         if self.core is None:
-            raise ValueError(f"{self.name} has no env: it can be simulated, but has no predictions")
+            raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
         return super()._lanes(observation)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError("predict refuses")
+        raise AssertionError("predict raises before this")
 
 
 class SequencePolicy(PlannedPolicy[SequenceState]):
     """Follows a sequence of pages that is made when an episode starts.
 
     Each decision takes the next entry (in the form ``scores``, the next ``batch`` different
-    pages), and leaves out pages that do not exist; a sequence that ends starts over. Asked twice
-    at one decision, it gives the same answer.
+    pages), and skips pages that do not exist; the sequence is cyclic. Two calls of ``predict`` at
+    one decision return the same action.
 
     Arguments and errors as for :class:`PlannedPolicy`.
     """
 
     @abstractmethod
     def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> IntArray:
-        """The page of every slot, shape (slots,)."""
+        """Return the page of every slot, (slots,)."""
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """The page of every slot; random ones are drawn from ``rng``.
+        """Return the page of every slot; random ones are drawn from ``rng``.
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """

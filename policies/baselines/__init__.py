@@ -1,1 +1,4 @@
-"""Simple policies, and the adaptive schedules of public crawlers."""
+"""Simple policies, and the adaptive schedules of public crawlers.
+
+Public module: heuristics.
+"""

@@ -1,9 +1,9 @@
-"""The adaptive revisit policies that crawlers ship with: Apache Nutch's and Apache StormCrawler's.
+"""The adaptive revisit policies of public crawlers: Apache Nutch's and Apache StormCrawler's.
 
-Both give every page an interval of its own, which grows after a crawl that found no change and
-shrinks after one that did. Neither knows a budget or the importance of pages. At a steady state
-the probability of a change per interval is one and the same number for all pages, so they crawl
-in proportion to change rates (with ``sync_delta`` nearly so).
+Both give every page its own interval, which grows after a crawl without a change and shrinks after
+a crawl with one. Neither uses a budget or the importance of pages. At a steady state the
+probability of a change per interval is the same for all pages, so they crawl in proportion to
+change rates (with ``sync_delta`` approximately).
 
 Sources: ``org.apache.nutch.crawl.AdaptiveFetchSchedule`` and ``AbstractFetchSchedule`` with the
 values of ``conf/nutch-default.xml``; ``org.apache.stormcrawler.persistence.AdaptiveScheduler``.
@@ -24,20 +24,21 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, quantity, real, whole
 from crawl_envs.types.compiling import compiled
 from policies.base.binding import ActingPolicy
+from policies.base.registry import registered
 
 SECONDS_PER_DAY = 86400.0
 MINUTES_PER_DAY = 1440.0
 SHORTENED = 0.9
-"""Nutch cuts an interval above the largest allowed one down to this share of it."""
+"""Nutch reduces an interval above the largest allowed one to this share of the latter."""
 
 
 class Revisits(NamedTuple):
-    """What a crawler keeps of its pages, (m,) each.
+    """A crawler's records of its pages, (m,) each.
 
     Attributes:
-        due: when each page is due, in the instance's unit of time.
-        interval: in the crawler's unit.
-        modified: when each page was last found changed, in the instance's unit.
+        due: time at which each page is due, in the instance's unit.
+        interval: revisit interval, in the crawler's unit.
+        modified: time of the last crawl with a change, in the instance's unit.
     """
 
     due: FloatArray
@@ -72,7 +73,7 @@ class StormRule(NamedTuple):
 def nutch_reschedule(
     rule: NutchRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in the order of these."""
+    """Reschedule pages after crawls, (n,), in order."""
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
@@ -101,7 +102,7 @@ def nutch_reschedule(
 def storm_reschedule(
     rule: StormRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in the order of these; intervals are whole minutes."""
+    """Reschedule pages after crawls, (n,), in order; intervals are whole minutes."""
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
@@ -118,9 +119,9 @@ def storm_reschedule(
 
 @dataclass
 class RevisitState:
-    """One lane's episode: when pages are due, as a heap in which outdated entries may stand.
+    """The state of a lane's episode: due times, as a heap that may contain outdated entries.
 
-    ``parked`` (m,) are the pages that stand nowhere in it, because they do not exist.
+    ``parked`` (m,) marks the pages without an entry, because they do not exist.
     """
 
     episode: int
@@ -136,31 +137,31 @@ class RevisitState:
             heapq.heappush(self.heap, (due, page))
 
     def first(self, count: int, until: float, alive: BoolArray) -> IntArray:
-        """The ``count`` existing pages that are due first, but none after ``until``."""
-        found: list[tuple[float, int]] = []
-        while self.heap and len(found) < count and self.heap[0][0] <= until:
+        """Return the ``count`` existing pages that are due first, none due after ``until``."""
+        entries: list[tuple[float, int]] = []
+        while self.heap and len(entries) < count and self.heap[0][0] <= until:
             entry = heapq.heappop(self.heap)
             due, page = entry
-            if due != self.revisits.due[page] or (found and found[-1] == entry):
+            if due != self.revisits.due[page] or (entries and entries[-1] == entry):
                 continue
             if alive[page]:
-                found.append(entry)
+                entries.append(entry)
             else:
                 self.parked[page] = True
-        for entry in found:
+        for entry in entries:
             heapq.heappush(self.heap, entry)
-        return np.array([page for _, page in found], dtype=np.int64)
+        return np.array([page for _, page in entries], dtype=np.int64)
 
 
 class RevisitPolicy(ActingPolicy[RevisitState]):
-    """Crawls pages when they are due, by a rule that looks at what crawls found.
+    """Crawls pages when they are due, by a rule that adapts intervals to the observed changes.
 
-    In the form ``page`` each slot goes to the page that is due first, even before its time, and in
-    ``scores`` the ``batch`` first ones; ties go to the lowest index. In ``refresh`` exactly the due
-    pages are crawled, however many: that is what the rule itself would spend. All pages count as
-    crawled when the episode starts, or when they are born, and are due one default interval later.
+    In the form ``page`` each slot goes to the page that is due first, even before its due time; in
+    ``scores`` to the first ``batch`` ones; ties go to the lowest index. In ``refresh`` exactly the
+    due pages are crawled, however many: the spending of the rule itself. All pages count as crawled
+    at the start of the episode, or at their birth, and are due one default interval later.
 
-    It learns from ``last_log`` at every ``predict``, once per decision.
+    It reads ``last_log`` at every ``predict``, once per decision.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -178,11 +179,11 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
 
     @abstractmethod
     def first_interval(self) -> tuple[float, float]:
-        """The default interval, in the crawler's unit, and that unit in the instance's."""
+        """Return the default interval, in the crawler's unit, and that unit in the instance's."""
 
     @abstractmethod
     def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set when the crawled pages are due again."""
+        """Set the next due times of the crawled pages."""
 
     def _begin(self, tracker: Tracker, lane: int) -> RevisitState:
         num_pages = tracker.elapsed.size
@@ -191,11 +192,11 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
             Revisits(np.zeros(num_pages), np.zeros(num_pages), np.zeros(num_pages)),
             np.ones(num_pages, np.bool_),
         )
-        self._welcome(lane_state, tracker)
+        self._add_born(lane_state, tracker)
         return lane_state
 
-    def _welcome(self, lane_state: RevisitState, tracker: Tracker) -> None:
-        """Let pages that have come to exist be due one default interval after that."""
+    def _add_born(self, lane_state: RevisitState, tracker: Tracker) -> None:
+        """Add newly born pages, due one default interval after their birth."""
         new = np.flatnonzero(lane_state.parked & tracker.alive)
         length, unit = self.first_interval()
         start = tracker.time - tracker.elapsed[new]
@@ -213,7 +214,7 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
                 self.reschedule(log, lane_state.revisits)
                 lane_state.enter(log.page[~lane_state.parked[log.page]])
             if lane_state.parked.any():
-                self._welcome(lane_state, tracker)
+                self._add_born(lane_state, tracker)
             everything = self.action_form == "refresh"
             count = tracker.elapsed.size if everything else self._count
             lane_state.chosen = lane_state.first(
@@ -225,20 +226,21 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
         return lane_state.chosen
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError("a policy that learns from crawls is always bound")
+        raise AssertionError(f"{self.name} is always bound")
 
 
+@registered
 class NutchAdaptive(RevisitPolicy):
     """Apache Nutch's AdaptiveFetchSchedule.
 
-    A page found changed has its interval multiplied by ``1 - dec_rate``, any other by
-    ``1 + inc_rate``. With ``sync_delta``, an interval is at least the time since the last change
-    that was found, and the next crawl comes ``sync_delta_rate`` times that time sooner. Defaults
-    are those of the shipped configuration; the fallbacks in the code are others (0.2 each).
+    A crawl with a change multiplies the page's interval by ``1 - dec_rate``, any other crawl by
+    ``1 + inc_rate``. With ``sync_delta``, an interval is at least the time since the last observed
+    change, and the next crawl comes ``sync_delta_rate`` times that time earlier. Defaults are those
+    of Nutch's default configuration; the fallbacks in its code differ (0.2 each).
 
-    A page that would be due more than ``fetch_interval_max`` from now is due then. Nutch says so,
-    but takes such a page for due at every round of its generator, so that pages that never change
-    end up being crawled without pause; that is not followed here. Nor are its whole milliseconds.
+    Due times are at most ``fetch_interval_max`` from now, as documented by Nutch. Its generator,
+    however, treats such a page as due in every round, so that pages that never change are crawled
+    without pause; this is not reproduced here, nor is the rounding to whole milliseconds.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -290,20 +292,21 @@ class NutchAdaptive(RevisitPolicy):
         )
 
     def first_interval(self) -> tuple[float, float]:
-        """The default interval, in seconds, and a second in the instance's unit."""
+        """Return the default interval, in seconds, and a second in the instance's unit."""
         return self.fetch_interval_default, self.rule.second
 
     def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set when the crawled pages are due again."""
+        """Set the next due times of the crawled pages."""
         nutch_reschedule(self.rule, log.page, log.time, log.changed, revisits)
 
 
+@registered
 class StormCrawlerAdaptive(RevisitPolicy):
     """Apache StormCrawler's AdaptiveScheduler.
 
-    A page found changed has its interval brought closer to the least one, to ``(1 - rate_decr)
-    interval + rate_decr fetch_interval_min``, any other has it multiplied by ``1 + rate_incr``, up
-    to the largest one. Intervals are whole minutes, rounded down: one of a minute stays so.
+    A crawl with a change moves the page's interval towards the least one, to ``(1 - rate_decr)
+    interval + rate_decr fetch_interval_min``; any other crawl multiplies it by ``1 + rate_incr``,
+    up to the largest one. Intervals are whole minutes, rounded down: one minute stays one minute.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -344,9 +347,9 @@ class StormCrawlerAdaptive(RevisitPolicy):
         )
 
     def first_interval(self) -> tuple[float, float]:
-        """The default interval, in minutes, and a minute in the instance's unit."""
+        """Return the default interval, in minutes, and a minute in the instance's unit."""
         return float(self.fetch_interval_default), self.rule.minute
 
     def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set when the crawled pages are due again."""
+        """Set the next due times of the crawled pages."""
         storm_reschedule(self.rule, log.page, log.time, log.changed, revisits)

@@ -1,4 +1,4 @@
-"""Policies that need to be told nothing."""
+"""Policies that need no parameters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 from crawl_envs.types import FloatArray, IntArray, Problem
 from policies.base import schedules
 from policies.base.index import IndexPolicy
+from policies.base.registry import registered
 from policies.base.sequence import SequencePolicy
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 
 
+@registered
 class RoundRobin(IndexPolicy):
-    """Crawls the page that was crawled longest ago: every page in turn, the lowest index first.
+    """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
 
     Arguments and errors as for :class:`policies.base.index.IndexPolicy`; the column ``elapsed``
     suffices, and ``threshold`` is a time.
@@ -26,8 +28,9 @@ class RoundRobin(IndexPolicy):
         return value_kernels.round_robin_value, table
 
 
+@registered
 class RandomCrawl(SequencePolicy):
-    """Crawls pages at random, all with the same probability, tossing the environment's coins.
+    """Crawls pages at random with equal probabilities, drawn by the environment's generator.
 
     Arguments and errors as for :class:`policies.base.sequence.SequencePolicy`.
     """

@@ -1,17 +1,16 @@
-"""Estimates of change rates, and of the quality of signals, from what crawls find.
+"""Estimates of change rates and of signal quality from the results of crawls.
 
 =============================  ================================================================
 :func:`change_rate_mle`        change rates of pages without signals
 :func:`signal_quality_mle`     alpha and b = alpha beta of pages with signals
-:func:`signal_quality`         from those to change rate, recall, precision, false signals
-:func:`empirical_bayes`        the same where histories are short: pages borrow from their group
-:class:`SignalQualityEstimator`  the same as the crawl goes on
-:func:`naive_signal_quality`   the biased count of intervals that a paper warns of
-:func:`fit_pages`              the compiled core of them all
+:func:`signal_quality`         change rate, recall, precision, false signals from alpha and b
+:func:`empirical_bayes`        the same for short histories: shrinkage towards the group
+:func:`naive_signal_quality`   the biased count of intervals (Busa-Fekete et al., Appendix E)
+:func:`fit_pages`              the compiled core of all these
 =============================  ================================================================
 
 Estimators of change rates alone, and the fast fit of many pages, are in
-:mod:`policies.estimators.change_rates`, and can be had from here as well.
+:mod:`policies.estimators.change_rates` and exported here as well.
 """
 
 from policies.estimators.change_rates import (
@@ -25,7 +24,6 @@ from policies.estimators.change_rates import (
     MomentMatching,
     NaiveEstimator,
     RateFit,
-    StochasticApproximation,
     complete_observation_rates,
     fit_change_rates,
     improved_rate,
@@ -35,8 +33,9 @@ from policies.estimators.change_rates import (
     naive_rate,
     poisson_crawl_rate,
 )
-from policies.estimators.histories import GammaPrior
-from policies.estimators.signals.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO, Crawls
+from policies.estimators.histories import Crawls, GammaPrior
+from policies.estimators.signals.empirical_bayes import EmpiricalBayes, empirical_bayes
+from policies.estimators.signals.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO
 from policies.estimators.signals.newton import Fit, fit_pages
 from policies.estimators.signals.quality import (
     ChangeRateFit,
@@ -48,8 +47,6 @@ from policies.estimators.signals.quality import (
     signal_quality,
     signal_quality_mle,
 )
-from policies.estimators.signals.shrinkage import EmpiricalBayes, empirical_bayes
-from policies.estimators.signals.streaming import SignalQualityEstimator
 
 __all__ = [
     "INFINITE",
@@ -74,8 +71,6 @@ __all__ = [
     "RateFit",
     "SignalFit",
     "SignalQuality",
-    "SignalQualityEstimator",
-    "StochasticApproximation",
     "change_rate_mle",
     "complete_observation_rates",
     "empirical_bayes",

@@ -1,23 +1,39 @@
-"""What crawls found, checked and put together page by page; priors of what is estimated."""
+"""Histories of crawls, checked and grouped by page; priors of the estimates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import floats, whole
-from policies.estimators.signals.likelihood import Crawls
+
+
+class Crawls(NamedTuple):
+    """Crawls with the state known before each, grouped by page.
+
+    Attributes:
+        design: time since the crawl before, and signals of each source since then; (n, d).
+        changed: whether the page had changed, (n,) bool.
+        weight: multiplicity of a crawl, >= 0; (n,).
+        offsets: the crawls of page i are rows offsets[i] .. offsets[i + 1] - 1; (m + 1,) int64.
+    """
+
+    design: FloatArray
+    changed: BoolArray
+    weight: FloatArray
+    offsets: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class GammaPrior:
-    """Gamma distributions of what is estimated of a page: first alpha, then b of each source.
+    """Gamma distributions of the estimated parameters of a page: alpha, then b of each source.
 
-    The estimate is the mode in logarithms, (shape + counts) / (rate + exposure) were changes
-    counted: the posterior mean then, and never on a bound.
+    The estimate is the mode in logarithms, never on a bound; for counted changes it is the
+    posterior mean, (shape + counts) / (rate + exposure).
 
     Args:
         shape: > 0, or 0 (with rate 0) for no prior; shape (d,) for all pages, (m, d) for each, or
@@ -44,14 +60,14 @@ class GammaPrior:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of each component, nan where there is no prior."""
+        """Mean of each component, nan without a prior."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.shape / self.rate)
 
-    def of(self, num_pages: int, components: int) -> tuple[FloatArray, FloatArray]:
-        """Shape and rate, each (m, d); ValueError where they do not fit these numbers."""
+    def broadcast_to(self, num_pages: int, components: int) -> tuple[FloatArray, FloatArray]:
+        """Return shape and rate, each (m, d); ValueError if they do not broadcast to it."""
         size = num_pages, components
-        try:  # copies: what can be written to has a type of its own in compiled code
+        try:  # copies: numba types differ for arrays that are not writeable
             return np.broadcast_to(self.shape, size).copy(), np.broadcast_to(self.rate, size).copy()
         except ValueError:
             raise ValueError(
@@ -73,7 +89,7 @@ NO_PRIOR = GammaPrior(np.zeros(()), np.zeros(()))
 
 
 def column(name: str, values: ArrayLike, length: int, *, flags: bool = False) -> FloatArray:
-    """Return numbers >= 0, or allowed ``flags``, of shape (n,); ValueError where they are not."""
+    """Return numbers >= 0, or allowed ``flags``, of shape (n,); ValueError unless they are."""
     array = numbers(name, values, flags=flags)
     if array.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {array.shape}")
@@ -95,7 +111,7 @@ def rows_of_pages(
     """Return the page of each crawl, (n,) int64, and the number of pages.
 
     Raises:
-        ValueError: a page is no whole number, or not one of the pages 0 .. m - 1.
+        ValueError: a page is not a whole number in 0 .. m - 1.
     """
     given = np.zeros(length, np.int64) if page is None else np.asarray(page)
     if given.shape != (length,) or (given.dtype.kind not in "iu" and length):
@@ -118,19 +134,19 @@ def history(
     num_pages: int | None = None,
     weights: ArrayLike | None = None,
 ) -> Crawls:
-    """Put crawls together by page, in the order given.
+    """Group crawls by page, in the order given.
 
     Args:
         elapsed: time since the page's crawl before, >= 0; (n,).
-        signals: signals since then, (n,), or (S, n) of S sources; fractions are welcome. None is
-            no source at all.
+        signals: signals since then, (n,), or (S, n) of S sources; may be fractional. None for no
+            source.
         changed: whether the page had changed, (n,) bool.
-        page: the page of each crawl, (n,) whole numbers; None is a single page.
-        num_pages: m; None is up to the largest page.
-        weights: how often a crawl counts, >= 0; (n,). None is once each.
+        page: the page of each crawl, (n,) whole numbers; None for a single page.
+        num_pages: m; None for the largest page plus 1.
+        weights: multiplicity of each crawl, >= 0; (n,). None for 1.
 
     Raises:
-        ValueError: numbers are negative or not finite, shapes disagree, a page is none of the m,
+        ValueError: numbers are negative or not finite, shapes disagree, a page is out of range,
             or a page had changed in no time and without a signal.
     """
     time = numbers("elapsed", elapsed)
@@ -140,20 +156,20 @@ def history(
     counts = np.zeros((0, n)) if signals is None else numbers("signals", signals)
     if counts.ndim not in (1, 2) or counts.shape[-1] != n:
         raise ValueError(f"signals must have shape ({n},) or (S, {n}), got {counts.shape}")
-    found = truths("changed", changed, n) > 0.0
+    flags = truths("changed", changed, n) > 0.0
     weight = np.ones(n) if weights is None else column("weights", weights, n)
     pages, m = rows_of_pages(page, num_pages, n)
     design = np.vstack([time[None], counts[None] if counts.ndim == 1 else counts]).T
-    if np.any(found & ~design.any(axis=1)):
+    if np.any(flags & ~design.any(axis=1)):
         raise ValueError("changed must be False where elapsed and signals are 0, got True")
     offsets = np.zeros(m + 1, np.int64)
     np.cumsum(np.bincount(pages, minlength=m), out=offsets[1:])
     order = np.argsort(pages, kind="stable")
-    return Crawls(np.ascontiguousarray(design[order]), found[order], weight[order], offsets)
+    return Crawls(np.ascontiguousarray(design[order]), flags[order], weight[order], offsets)
 
 
 def page_sums(crawls: Crawls, values: FloatArray) -> FloatArray:
-    """Weighted sums of ``values``, (n, ...), over the crawls of each page; (m, ...)."""
+    """Return weighted sums of ``values``, (n, ...), over the crawls of each page; (m, ...)."""
     weighted = (values.T * crawls.weight).T
     sums = np.zeros((len(crawls.offsets) - 1, *values.shape[1:]))
     kept = np.flatnonzero(np.diff(crawls.offsets))

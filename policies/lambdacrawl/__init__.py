@@ -1,21 +1,26 @@
-"""Policies that learn the change model of the pages while they crawl, or do without one."""
+"""The LambdaCrawl policies, and policies that learn change rates or do without them.
+
+Public module: known_rates.
+"""
 
 from policies.lambdacrawl.explore_then_commit import ExploreThenCommit
+from policies.lambdacrawl.known_rates import BinaryLambdaCrawl, LambdaCrawl, LambdaCrawlApprox
 from policies.lambdacrawl.learned_rates import (
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlApprox,
     LambdaLearnAndCrawlBinary,
 )
 from policies.lambdacrawl.mirror_sync import AsyncMirrorSync, AsyncPSGDSync, MirrorSync
-from policies.ncis.learning import LearningGreedyNCIS
 
 __all__ = [
     "AsyncMirrorSync",
     "AsyncPSGDSync",
+    "BinaryLambdaCrawl",
     "ExploreThenCommit",
+    "LambdaCrawl",
+    "LambdaCrawlApprox",
     "LambdaLearnAndCrawl",
     "LambdaLearnAndCrawlApprox",
     "LambdaLearnAndCrawlBinary",
-    "LearningGreedyNCIS",
     "MirrorSync",
 ]

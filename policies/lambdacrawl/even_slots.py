@@ -1,4 +1,4 @@
-"""Crawls one after the other, in proportion to rates that may change as one goes."""
+"""Crawls one slot at a time, in proportion to rates that may change from slot to slot."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from crawl_envs.types.compiling import compiled
 from policies.base.signal_queue import ResponseQueue
 
 ROUNDING = 1e-9
-"""By so much a credit may miss 0 and still count as there."""
+"""A credit up to this counts as 0."""
 
 
 @compiled()
 def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> int:
-    """Give every page its share of a slot, and the slot to one page.
+    """Add every page's share of a slot to its credit, and return the page that gets the slot.
 
-    Among the pages whose next crawl is released, the one due first, ties to the lowest index: the
+    Of the pages whose next crawl is released, the one due first, ties to the lowest index: the
     earliest-deadline rule of :func:`policies.base.schedules.low_discrepancy`, slot by slot. O(m).
 
     Args:
-        shares: of the slots, >= 0, in sum 1, (m,).
-        credit: share of the slots so far less the crawls made, in sum 0, (m,); changed.
+        shares: shares of the slots, >= 0, in sum 1, (m,).
+        credit: share of the slots so far minus crawls made, in sum 0, (m,); changed.
         alive: pages that may be crawled, at least one, (m,).
     """
     chosen, soonest = -1, np.inf
@@ -44,22 +44,22 @@ def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> in
 
 
 class EvenSlots:
-    """Who gets the next slot: pages by their rates, and pages whose signals are to be answered.
+    """Assigns slots to pages by their rates, and to pages with signal responses due.
 
-    Signals come first, in the order of :class:`policies.base.signal_queue.ResponseQueue`, with probabilities in
-    the place of shares. The other slots go round by :func:`next_in_turn`; where no page has a rate,
-    to the fullest account.
-    Credits and accounts go on when rates change, so that over many plans every page gets what the
-    plans promised it: within one crawl as long as the rates stay. However they change, no page is a
-    crawl ahead of its promise; behind it, none fell by more than 1.6 in trials with rates drawn
-    anew every few slots.
+    Signal responses come first, in the order of
+    :class:`policies.base.signal_queue.ResponseQueue`, with probabilities as shares. The other
+    slots are assigned by :func:`next_in_turn`; where no page has a rate, to the largest account.
+    Credits and accounts are kept when rates change, so that over many plans every page gets the
+    number of crawls that the plans amount to, within one crawl as long as rates stay. With changing
+    rates, no page is a crawl ahead; in trials with new random rates every few slots, none fell
+    behind by more than 1.6.
 
     Args:
         num_pages: m.
 
     Attributes:
-        credit: share of the slots so far less the crawls made, in sum 0, (m,).
-        responses: the signals that wait for slots.
+        credit: share of the slots so far minus crawls made, in sum 0, (m,).
+        responses: the pending signal responses.
     """
 
     def __init__(self, num_pages: int) -> None:
@@ -68,7 +68,7 @@ class EvenSlots:
         self._shares: FloatArray = np.zeros(num_pages)
 
     def plan(self, rates: FloatArray, answered: FloatArray) -> None:
-        """From now on crawl in proportion to ``rates``, (m,), and answer signals, (m,)."""
+        """Set the crawl rates, (m,), and the shares of signals that get a response, (m,)."""
         total = float(rates.sum())
         self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
         self.responses.share = answered
@@ -76,11 +76,11 @@ class EvenSlots:
         self.credit -= self._shares * self.credit.sum()
 
     def on_signal(self, pages: IntArray) -> None:
-        """Take in signals, in the order that they came."""
+        """Add signals of pages, in order of time."""
         self.responses.on_signal(pages)
 
     def take(self, alive: BoolArray) -> int:
-        """The page that gets the next slot; 0 where none is alive."""
+        """Return the page that gets the next slot; 0 where none is alive."""
         if not alive.any():
             return 0
         while self.responses:

@@ -1,4 +1,4 @@
-"""Explore, then commit: learn change rates for a while, then crawl at the rates they call for."""
+"""Explore, then commit: estimate change rates for a while, then crawl at the optimal rates."""
 
 from __future__ import annotations
 
@@ -10,40 +10,42 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
+from policies.base.registry import registered
 from policies.lambdacrawl.rate_learner import ROUNDING, EpochState, LearnedRates, RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
 
 
+@registered
 class ExploreThenCommit(RateLearner):
-    r"""Crawls all pages alike until it knows enough, and never learns again.
+    r"""Crawls all pages at the same rate for a while, then at rates optimal under its estimates.
 
     After Upadhyay et al. (Learning to Crawl, AAAI 2020). For the time ``explore`` every page is
-    crawled at the rate R / m. Then change rates are estimated by matching moments, those of pages
-    with complete observation by counting their signals, and the rates optimal under them hold to
-    the end. The loss per unit of time is quadratic in the errors of the estimates, so that
-    exploring for the order of sqrt(T) makes a regret of the order of sqrt(T).
+    crawled at the rate R / m. Then change rates are estimated once, by moment matching, or from
+    signal counts for pages with complete observation, and the optimal rates for them are used to
+    the end. The loss per unit of time is quadratic in the estimation errors, so that exploration
+    of the order of sqrt(T) gives a regret of the order of sqrt(T).
 
-    Smoothing is ours: a page on which no crawl, or every crawl, found a change would else be taken
-    to change never, or infinitely often, to the end.
+    Smoothing is ours: without it, a page where no crawl, or every crawl, saw a change would have an
+    estimate of 0, or of infinity, to the end.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        explore: how long to explore, in units of time, rounded up to whole epochs; None for the
-            square root of the horizon, both counted in epochs.
-        objective: ``harmonic`` commits to :func:`policies.solvers.harmonic`, ``binary`` to
+        explore: length of the exploration, in units of time, rounded up to whole epochs; None for
+            the square root of the horizon, both counted in epochs.
+        objective: ``harmonic`` uses :func:`policies.solvers.harmonic`, ``binary``
             :func:`policies.solvers.binary_poisson`, which treats all pages as if none had complete
             observation.
-        epoch: in the form ``page``, the unit in which exploration is counted; in the form
-            ``rates`` it is the environment's.
-        initial: guess of all change rates as long as no page at all was observed, > 0.
-        smoothing: length of the imaginary intervals, and number of imaginary signals, > 0. A page
-            that exploration did not reach has the rate ln(2) / smoothing.
+        epoch: in the form ``page``, the time unit of exploration; in the form ``rates`` it is the
+            environment's.
+        initial: estimate of all change rates before any observation, > 0.
+        smoothing: length of the pseudo-intervals, and number of pseudo-signals, > 0. A page not
+            crawled during exploration has the rate ln(2) / smoothing.
 
     Raises:
-        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out of
-            its range.
+        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out
+            of its range.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class ExploreThenCommit(RateLearner):
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
-    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
         moments = estimators.MomentMatching(
             problem.num_pages, smoothing=self.smoothing, initial=self.initial
         )
@@ -86,7 +88,7 @@ class ExploreThenCommit(RateLearner):
             return even(importance.size, bandwidth)
         lane_state.learned.closed = True
         if self.objective == "binary":
-            return solvers.binary_poisson(importance, lane_state.believed, bandwidth)
+            return solvers.binary_poisson(importance, lane_state.change_rate, bandwidth)
         return solvers.harmonic(
-            importance, lane_state.believed, bandwidth, complete=lane_state.complete
+            importance, lane_state.change_rate, bandwidth, complete=lane_state.complete
         )

@@ -1,4 +1,4 @@
-"""LambdaLearnAndCrawl: learn change rates while crawling at the rates that they call for."""
+"""LambdaLearnAndCrawl: learn change rates while crawling at the optimal rates for them."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
+from policies.base.registry import registered
 from policies.lambdacrawl.rate_learner import EpochState, LearnedRates, RateLearner
 from policies.solvers import Allocation
 
 
+@registered
 class LambdaLearnAndCrawl(RateLearner):
-    """Epoch by epoch, estimates all change rates and crawls at rates optimal under them.
+    """Estimates all change rates after every epoch, and crawls at the optimal rates for them.
 
-    LAMBDALEARNANDCRAWL, Algorithm 4 of Kolobov et al. (2019). Change rates are first guessed to be
-    ``initial``. At the end of every epoch those of pages without complete observation are the most
-    likely ones given what crawls found (eq. 10), those of the others come from the number of their
-    signals (eq. 11), both smoothed by imaginary observations so that they are positive and finite.
-    The rates of :func:`policies.solvers.harmonic` for these estimates hold for the next epoch.
+    LAMBDALEARNANDCRAWL, Algorithm 4 of Kolobov et al. (2019). The first estimate is ``initial``. At
+    the end of every epoch, change rates are estimated by maximum likelihood from crawls (eq. 10),
+    or from the number of signals for pages with complete observation (eq. 11), both smoothed by
+    pseudo-observations so that they are positive and finite. The next epoch uses the rates of
+    :func:`policies.solvers.harmonic` for these estimates.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
             the environment's.
-        initial: first guess of all change rates, per unit of time, > 0.
-        window: S(n), the last units of time that estimates are made from, > 0; None for all, which
-            converges where change rates stay (Proposition 8).
-        smoothing: length of the imaginary intervals, and number of imaginary signals, > 0.
+        initial: first estimate of all change rates, per unit of time, > 0.
+        window: S(n), length of the recent time that estimates use, > 0; None for all, which
+            converges for constant change rates (Proposition 8).
+        smoothing: length of the pseudo-intervals, and number of pseudo-signals, > 0.
         bounds: (least, largest) estimate; None for none. The public code of the paper searches
             change rates of pages without complete observation in [.0005, 7] per day.
 
     Raises:
-        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out of
-            its range.
+        ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out
+            of its range.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class LambdaLearnAndCrawl(RateLearner):
         self.smoothing = real("smoothing", smoothing, above=0.0)
         self.bounds = range_of("bounds", bounds)
 
-    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
         crawled = estimators.ChangeRateMLE(
             problem.num_pages,
             smoothing=self.smoothing,
@@ -76,7 +78,7 @@ class LambdaLearnAndCrawl(RateLearner):
     def _allocate(
         self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
-        return self._solve(importance, lane_state.believed, bandwidth, lane_state.complete)
+        return self._solve(importance, lane_state.change_rate, bandwidth, lane_state.complete)
 
     def _solve(
         self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
@@ -84,13 +86,14 @@ class LambdaLearnAndCrawl(RateLearner):
         return solvers.harmonic(importance, change_rate, bandwidth, complete=complete)
 
 
+@registered
 class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
     """The same with rates in proportion to importance on pages without complete observation.
 
-    The approximation of Proposition 9: :func:`policies.solvers.harmonic.approx`. It needs the
-    change rates of pages with complete observation, of which much is known early; those of the
-    others it learns too, as the paper's public code does, but they only decide how the bandwidth is
-    split between the two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
+    The approximation of Proposition 9: :func:`policies.solvers.harmonic_approx`. It needs the
+    change rates of pages with complete observation, which are quickly estimated. It also learns
+    those of the others, as the paper's public code does, but only to split the bandwidth between
+    the two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
     """
 
     def _solve(
@@ -99,22 +102,23 @@ class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
         return solvers.harmonic_approx(importance, change_rate, bandwidth, complete=complete)
 
 
+@registered
 class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     """The same for binary staleness with a floor: BLLC_eps of the paper's experiments.
 
     All pages are crawled as if none had complete observation, at the rates of
     :func:`policies.solvers.binary_poisson`, and in the form ``page`` all change rates are learned
-    from crawls. In the form ``rates``, where a page with complete observation can be crawled at its
-    signals only, it answers so many of them that as many crawls are expected, or all where that are
-    fewer, so that it spends less than its budget; and counts signals.
+    from crawls. In the form ``rates``, where a page with complete observation can be crawled only
+    on its signals, it responds to the share of signals with the same expected number of crawls, or
+    to all signals if these are fewer, which spends less than the budget; and it counts signals.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
-        epoch: and what follows, as for :class:`LambdaLearnAndCrawl`.
-        initial: first guess of all change rates.
-        window: the last units of time that estimates are made from.
-        smoothing: length of the imaginary intervals, and number of imaginary signals.
+        epoch: this and the following arguments as for :class:`LambdaLearnAndCrawl`.
+        initial: first estimate of all change rates.
+        window: length of the recent time that estimates use.
+        smoothing: length of the pseudo-intervals, and number of pseudo-signals.
         bounds: (least, largest) estimate.
 
     Raises:

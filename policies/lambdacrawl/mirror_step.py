@@ -11,7 +11,7 @@ from crawl_envs.types import FloatArray
 
 MAX_STEPS = 200
 TOLERANCE = 1e-14
-"""Relative error of the total at which the multiplier is found."""
+"""Relative error of the total at which the search for the multiplier stops."""
 
 
 def mirror_step(
@@ -22,18 +22,18 @@ def mirror_step(
     fastest: float,
     total: float,
 ) -> FloatArray:
-    r"""The rates r that minimise eta <g, r> + sum (r/r' - 1 - ln(r/r')).
+    r"""Return the rates r that minimise eta <g, r> + sum (r/r' - 1 - ln(r/r')).
 
     Over ``slowest <= r <= fastest`` and ``sum r <= total``: the update of MirrorSync (Kolobov,
     Bubeck and Zimmert, Online Learning for Active Cache Synchronization, ICML 2020). With the
-    multiplier lambda >= 0 of the total, 1/r = 1/r' + eta g + lambda, cut to the box; the sum falls
-    as lambda rises, and its one root is found by Newton's method within a bracket.
+    multiplier lambda >= 0 of the total, 1/r = 1/r' + eta g + lambda, clipped to the box; the sum
+    decreases in lambda, and its root is computed by Newton's method within a bracket.
 
     Args:
         rates: r', > 0, (n,).
         gradient: g, (n,).
         step_size: eta, >= 0.
-        slowest: least rate, > 0; with it everywhere, the total is not exceeded.
+        slowest: least rate, > 0, at most ``total / n``.
         fastest: largest rate, >= slowest.
         total: largest sum of rates.
 
@@ -43,13 +43,13 @@ def mirror_step(
     Raises:
         ValueError: ``slowest`` everywhere exceeds ``total``.
     """
-    _check_room(rates.size, slowest, total)
+    _check_total(rates.size, slowest, total)
     inverse = 1.0 / rates + step_size * gradient
 
     def at(multiplier: float) -> tuple[FloatArray, float]:
-        found = 1.0 / np.clip(inverse + multiplier, 1.0 / fastest, 1.0 / slowest)
-        inside = found[(found > slowest) & (found < fastest)]
-        return found, float(inside @ inside)
+        result = 1.0 / np.clip(inverse + multiplier, 1.0 / fastest, 1.0 / slowest)
+        inside = result[(result > slowest) & (result < fastest)]
+        return result, float(inside @ inside)
 
     return _spend(at, 1.0 / slowest - float(inverse.min()), total)
 
@@ -62,43 +62,43 @@ def projected_step(
     fastest: float,
     total: float,
 ) -> FloatArray:
-    """The rates nearest to r' - eta g, over the same set: projected gradient descent.
+    """Return the rates nearest to r' - eta g, over the same set: projected gradient descent.
 
-    Arguments, result and errors as for :func:`mirror_step`; r = r' - eta g - lambda, cut to the
-    box.
+    Arguments, result and errors as for :func:`mirror_step`; r = r' - eta g - lambda, clipped to
+    the box.
     """
-    _check_room(rates.size, slowest, total)
+    _check_total(rates.size, slowest, total)
     aim = rates - step_size * gradient
 
     def at(multiplier: float) -> tuple[FloatArray, float]:
-        found = np.clip(aim - multiplier, slowest, fastest)
-        return found, float(np.count_nonzero((found > slowest) & (found < fastest)))
+        result = np.clip(aim - multiplier, slowest, fastest)
+        return result, float(np.count_nonzero((result > slowest) & (result < fastest)))
 
     return _spend(at, float(aim.max()) - slowest, total)
 
 
-def _check_room(num_pages: int, slowest: float, total: float) -> None:
+def _check_total(num_pages: int, slowest: float, total: float) -> None:
     if num_pages * slowest > total * (1.0 + 1e-12):
         raise ValueError(
-            f"slowest must leave room in the total, got {slowest} for each of {num_pages} pages, "
-            f"{total}"
+            f"slowest must be at most total / num_pages, got {slowest} for each of {num_pages} "
+            f"pages and the total {total}"
         )
 
 
 def _spend(
     at: Callable[[float], tuple[FloatArray, float]], largest: float, total: float
 ) -> FloatArray:
-    """Rates at the least multiplier >= 0 with which they do not exceed the total.
+    """Return the rates at the least multiplier >= 0 with a sum of at most the total.
 
     Args:
-        at: gives the rates at a multiplier, and how fast their sum falls there.
+        at: function of the multiplier that returns the rates, and minus the slope of their sum.
         largest: a multiplier at which all rates are at their least.
         total: largest sum.
     """
     low, high, multiplier = 0.0, largest, 0.0
-    found, slope = at(multiplier)
+    result, slope = at(multiplier)
     for _ in range(MAX_STEPS):
-        gap = float(found.sum()) - total
+        gap = float(result.sum()) - total
         if abs(gap) <= TOLERANCE * total or (gap < 0.0 and multiplier == 0.0):
             break
         low, high = (multiplier, high) if gap > 0.0 else (low, multiplier)
@@ -107,5 +107,5 @@ def _spend(
         if after in (low, high):
             break
         multiplier = after
-        found, slope = at(multiplier)
-    return found
+        result, slope = at(multiplier)
+    return result

@@ -1,4 +1,4 @@
-"""Learning crawl rates without a model of changes: what probes and crawls find is all."""
+"""Learning crawl rates without a model of changes, from the results of probes and crawls alone."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from scipy.special import digamma
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import quantity, real
 from policies.base.binding import ActingPolicy
+from policies.base.registry import registered
 from policies.lambdacrawl.mirror_step import mirror_step, projected_step
 
 
 class SyncJobs:
     r"""Plans a crawl of each page every 1/r, and with probability eps a probe in between.
 
-    Of a page crawled every 1/r that costs c(a) at age a, the mean cost is J = r int_0^{1/r} c, and
-    dJ/dr = (E c(U/r) - c(1/r)) / r with U uniform on (0, 1). A gap between two crawls that held a
-    probe gives the sample (c(probe) - c(crawl)) / (eps r), one without gives 0: unbiased (Kolobov,
+    The mean cost of a page crawled every 1/r, with cost c(a) at age a, is J = r int_0^{1/r} c, and
+    dJ/dr = (E c(U/r) - c(1/r)) / r with U uniform on (0, 1). A gap between two crawls with a probe
+    gives the sample (c(probe) - c(crawl)) / (eps r), a gap without one gives 0: unbiased (Kolobov,
     Bubeck and Zimmert, ICML 2020).
 
-    One slot serves one job, that which is due first, even before it is due. Lateness therefore does
-    not pile up, and times are off by the few slots that jobs wait for each other; in place of 1/r
-    stands the true length of the gap. A gap is planned when it begins, with the rate that holds
-    then; those at the start of an episode, which all begin at once, give no sample.
+    Each slot serves the job with the earliest due time, even ahead of it. Delays therefore do not
+    accumulate, and times are off by a few slots; the true length of the gap replaces 1/r. A gap is
+    planned when it begins, with the rate at that time; the gaps at the start of an episode, which
+    all begin at once, give no sample.
 
     Args:
         rates: r of each page, > 0, (m,).
         probing: eps, in (0, 1].
-        now: the time; all pages count as crawled then.
-        rng: for the probes.
+        now: the current time; all pages count as crawled then.
+        rng: generator for the probes.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class SyncJobs:
         m = rates.size
         self.rates, self.probing, self.rng = rates, probing, rng
         self._due: FloatArray = np.empty(m)
-        self._next: FloatArray = np.empty(m)  # the sooner of the crawl and the probe
-        self._probed: FloatArray = np.full(m, np.nan)  # what the probe of this gap cost
+        self._next: FloatArray = np.empty(m)  # the earlier of the crawl and the probe
+        self._probed: FloatArray = np.full(m, np.nan)  # cost seen by the probe of this gap
         self._opening: BoolArray = np.ones(m, np.bool_)
         self.total: FloatArray = np.zeros(m)
         self.gaps: IntArray = np.zeros(m, np.int64)
@@ -51,17 +52,17 @@ class SyncJobs:
             self._plan(page, now)
 
     def serve(self) -> tuple[int, bool]:
-        """The page whose job is due first, and whether that is a probe."""
+        """Return the page whose job is due first, and whether the job is a probe."""
         page = int(self._next.argmin())
         return page, bool(self._next[page] < self._due[page])
 
     def probed(self, page: int, cost: float) -> None:
-        """Note what a probe found."""
+        """Record the cost that a probe saw."""
         self._probed[page] = cost
         self._next[page] = self._due[page]
 
     def crawled(self, page: int, now: float, elapsed: float, cost: float) -> None:
-        """Note what a crawl found ``elapsed`` after the one before, and plan the next gap."""
+        """Record the cost that a crawl saw ``elapsed`` after the last one; plan the next gap."""
         if self._opening[page]:
             self._opening[page] = False
         else:
@@ -72,7 +73,7 @@ class SyncJobs:
         self._plan(page, now)
 
     def slopes(self) -> tuple[IntArray, FloatArray]:
-        """The pages with samples since the last call, and the means of these; forgets them."""
+        """Return the pages with samples since the last call, and their means; reset the samples."""
         pages = np.flatnonzero(self.gaps)
         means = self.total[pages] / self.gaps[pages]
         self.total[:] = 0.0
@@ -83,8 +84,8 @@ class SyncJobs:
         gap = 1.0 / self.rates[page]
         self._due[page] = self._next[page] = now + gap
         self._probed[page] = np.nan
-        toss, where = self.rng.random(2)
-        if toss < self.probing:
+        uniform, where = self.rng.random(2)
+        if uniform < self.probing:
             self._next[page] = now + where * gap
 
 
@@ -95,7 +96,7 @@ Box: TypeAlias = tuple[float, float, float]
 
 @dataclass
 class SyncState:
-    """One lane's episode: its jobs, and the time up to which everything was taken in."""
+    """The state of a lane's episode: its jobs, and the time up to which logs were read."""
 
     episode: int
     jobs: SyncJobs
@@ -108,38 +109,36 @@ class SyncState:
     chosen: int = 0
 
 
+@registered
 class AsyncMirrorSync(ActingPolicy[SyncState]):
-    r"""Learns how often to crawl each page from the slope of its cost, cycle by cycle.
+    r"""Learns the crawl rate of each page from the slope of its cost, cycle by cycle.
 
     AsyncMirrorSync of Kolobov, Bubeck and Zimmert (Online Learning for Active Cache
     Synchronization, ICML 2020). Pages are arms that are played every 1/r_k; with probability
     ``probing`` an arm is also probed at a uniform time between two plays, which shows its cost and
-    refreshes nothing. :class:`policies.lambdacrawl.mirror_sync.SyncJobs` makes these jobs into crawls,
-    one per slot, and gaps between crawls into unbiased samples of the cost's slope. At the end of
-    every cycle the arms with new samples share their own total of rates anew, by
-    :func:`policies.lambdacrawl.mirror_step.mirror_step`. Nothing is supposed of the changes, and nothing
-    but importance is needed.
+    refreshes nothing. :class:`SyncJobs` turns these jobs into crawls, one per slot, and gaps
+    between crawls into unbiased samples of the cost's slope. At the end of every cycle,
+    :func:`policies.lambdacrawl.mirror_step.mirror_step` updates the rates of the arms with new
+    samples; their sum stays. Changes need no model, and only importance must be known.
 
-    It departs from the public code in two places. That divides the slopes by the number of arms
-    that are updated, which changes the step size from cycle to cycle, and is 0/0 where there are
-    none: here they are slopes of the sum of costs, divided by nothing, so that a step of an arm
-    does not depend on how many others there are, and a cycle without samples updates nothing. And
-    there the play under way when a rate changes is moved by rules that a coin decides: here a new
-    rate holds from the arm's next crawl on. Importance counts relative to its mean, so that
-    ``step_size`` means the same whatever its unit.
+    It differs from the public code in two ways. The public code divides the slopes by the number
+    of updated arms, which changes the step size from cycle to cycle, and is 0/0 without samples.
+    Here slopes are those of the sum of costs, so that the step of an arm does not depend on the
+    number of the others, and a cycle without samples updates nothing. The public code moves the
+    current play at random when a rate changes; here a new rate applies from the arm's next crawl
+    on. Importance is divided by its mean, so that ``step_size`` does not depend on its unit.
 
     Args:
         env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
-        step_size: eta. For 100 arms, the public code's come to .013 for Poisson changes (cycle 8
-            at R / m = .4, slowest 1/16, fastest 15) and .016 for polynomial costs (cycle 20,
-            fastest 7.5).
-        probing: eps, in (0, 1); of the bandwidth R, R / (1 + eps) goes into crawls.
+        step_size: eta. For 100 arms, the public code's values amount to .013 for Poisson changes
+            (cycle 8 at R / m = .4, slowest 1/16, fastest 15) and .016 for polynomial costs (cycle
+            20, fastest 7.5).
+        probing: eps, in (0, 1); crawls use R / (1 + eps) of the bandwidth R.
         cycle: length of a cycle, in units of time; None for a fifth of the longest gap.
         slowest: least rate, as a share of R / m.
         fastest: largest rate with its probes, as a multiple of R / m.
-        penalty: what a page costs: ``binary``, its importance as long as it is stale, or
-            ``harmonic``, importance times H(n) with n uncrawled changes, which only pages with
-            complete observation show.
+        penalty: the cost of a page: ``binary``, its importance while it is stale, or ``harmonic``,
+            importance times H(n) with n uncrawled changes, which needs complete observation.
 
     Raises:
         ValueError: an argument out of its range; at the first ``predict``, an environment
@@ -161,7 +160,7 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         penalty: Penalty = "binary",
     ) -> None:
         if env is None:
-            raise ValueError(f"{self.name} plans ahead, so env must be an environment")
+            raise ValueError(f"{self.name} learns from logs, so env must be an environment")
         super().__init__(env)
         self.step_size = real("step_size", step_size, above=0.0)
         self.probing = real("probing", probing, above=0.0)
@@ -171,9 +170,7 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         self.slowest = real("slowest", slowest, above=0.0)
         self.fastest = real("fastest", fastest, least=1.0)
         if self.slowest * (1.0 + self.probing) > 1.0:
-            raise ValueError(
-                f"slowest must leave room for probes, at most 1 / (1 + probing), got {slowest!r}"
-            )
+            raise ValueError(f"slowest must be at most 1 / (1 + probing), got {slowest!r}")
         if penalty not in get_args(Penalty):
             raise ValueError(f"penalty must be one of {get_args(Penalty)}, got {penalty!r}")
         self.penalty = penalty
@@ -185,23 +182,23 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
             )
 
     def rates(self, lane: int = 0) -> FloatArray:
-        """The rates of crawls, without probes, that hold in a lane now; (m,).
+        """Return the present rates of crawls in a lane, without probes, (m,).
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
         if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
         return self._lane_states[lane].jobs.rates.copy()
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        """Learn from a lane's last log now, instead of at the next ``predict``."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
         self._learn(self._lane_state(tracker, lane), log, tracker)
 
     def _cycle(self, longest: float) -> float:
-        """Length of a cycle where the longest gap is ``longest``."""
+        """Return the length of a cycle where the longest gap is ``longest``."""
         return longest / 5.0 if self.cycle is None else self.cycle
 
     def _begin(self, tracker: Tracker, lane: int) -> SyncState:
@@ -241,12 +238,12 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         return np.array([lane_state.chosen])
 
     def _learn(self, lane_state: SyncState, log: CrawlLog, tracker: Tracker) -> None:
-        """Take in a log, once; renew the rates at the end of a cycle; choose the next job."""
+        """Read a log, once; update the rates at the end of a cycle; choose the next job."""
         if lane_state.time == tracker.time:
             return
         jobs = lane_state.jobs
         if not math.isnan(lane_state.time):
-            self._take_in(lane_state, log)
+            self._read_log(lane_state, log)
         if tracker.time >= lane_state.update:
             lane_state.update += self._cycle(1.0 / lane_state.slowest)
             self._renew(lane_state)
@@ -254,7 +251,7 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         lane_state.chosen = page + probe * jobs.rates.size
         lane_state.time = tracker.time
 
-    def _take_in(self, lane_state: SyncState, log: CrawlLog) -> None:
+    def _read_log(self, lane_state: SyncState, log: CrawlLog) -> None:
         signals = np.atleast_2d(log.signals)[0]
         probes = log.probe.tolist()
         for k, page in enumerate(log.page.tolist()):
@@ -270,7 +267,7 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         return float(digamma(signals + 1.0) - digamma(1.0))  # H(n)
 
     def _renew(self, lane_state: SyncState) -> None:
-        """Share the total of the arms with samples anew."""
+        """Update the rates of the arms with samples; their sum stays."""
         jobs = lane_state.jobs
         pages, slopes = jobs.slopes()
         if pages.size == 0:
@@ -280,21 +277,22 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         jobs.rates[pages] = self._descend(before, slopes, box, lane_state.even)
 
     def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
-        """One step; ``even`` is R / m."""
+        """Return the rates after one step; ``even`` is R / m."""
         return mirror_step(rates, slopes, self.step_size, *box)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         raise AssertionError(f"{self.name} is always bound")
 
 
+@registered
 class AsyncPSGDSync(AsyncMirrorSync):
     """The same with projected gradient steps: the baseline of the paper's experiments.
 
     Args:
         env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
-        step_size: eta, in units of R / m squared; for 100 arms, the public code's come to .03 for
-            Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
-        probing: as for :class:`AsyncMirrorSync`, like all that follows.
+        step_size: eta, in units of R / m squared; for 100 arms, the public code's values amount to
+            .03 for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
+        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
         cycle: length of a cycle; None for the longest gap.
         slowest: least rate.
         fastest: largest rate.
@@ -332,18 +330,19 @@ class AsyncPSGDSync(AsyncMirrorSync):
         return projected_step(rates, slopes, self.step_size * even * even, *box)
 
 
+@registered
 class MirrorSync(AsyncMirrorSync):
-    """The same in rounds as long as the longest gap, in which every arm is played.
+    """The same in rounds of the length of the longest gap, in which every arm is played.
 
-    MirrorSync of the same paper. An arm that slots made too late to be played in a round keeps its
-    rate, and the others share their own total; a cycle of any other length makes it
-    :class:`AsyncMirrorSync`.
+    MirrorSync of the same paper. An arm that is not played in a round, because its slot came too
+    late, keeps its rate, and the sum of the others' rates stays. With any other cycle length the
+    policy is :class:`AsyncMirrorSync`.
 
     Args:
         env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
-        step_size: eta; for 100 arms, the public code's come to .05 for Poisson changes and .027
-            for polynomial costs.
-        probing: as for :class:`AsyncMirrorSync`, like all that follows.
+        step_size: eta; for 100 arms, the public code's values amount to .05 for Poisson changes
+            and .027 for polynomial costs.
+        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
         slowest: its inverse is the length of a round.
         fastest: largest rate.
         penalty: ``binary`` or ``harmonic``.

@@ -1,4 +1,4 @@
-"""What policies share that learn change rates, and solve for crawl rates epoch by epoch."""
+"""Base of the policies that learn change rates, and solve for crawl rates epoch by epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.arguments import quantity
+from crawl_envs.types.arguments import quantity, within_domain
 from policies import estimators
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
@@ -21,52 +21,52 @@ from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
 ROUNDING = 1e-12
-"""By so much, relative to it, a time may miss the end of a step or epoch and count as there."""
+"""Relative rounding error of a time that still counts as the end of a step or epoch."""
 
 
 @dataclass
 class EpochState(ABC):
-    """One lane's episode: what was learned, what follows from it, and the present action.
+    """The state of a lane's episode: the learned change rates, the plan, and the present action.
 
     Attributes:
-        episode: its number.
-        horizon: its end, as long as the bandwidth does not step.
-        learned: what was learned of change rates.
-        complete: pages whose signals are answered, (m,).
-        believed: the change rates of the present plan, (m,).
+        episode: number of the episode.
+        horizon: end of the episode, for constant bandwidth.
+        learned: the learned change rates.
+        complete: pages with signal responses, (m,).
+        change_rate: the estimated change rates of the present plan, (m,).
         allocation: the present plan; None before the first.
-        action: the present action; what it is depends on the form.
-        time: of the latest decision that a log was taken in at; NaN before the first.
+        action: the present action; its meaning depends on the form.
+        time: time of the last decision whose log was read; NaN before the first.
     """
 
     episode: int
     horizon: float
     learned: LearnedRates
     complete: BoolArray
-    believed: FloatArray = field(init=False)
+    change_rate: FloatArray = field(init=False)
     allocation: Allocation | None = field(default=None, init=False)
     action: NDArray[Any] = field(init=False)
     time: float = field(default=math.nan, init=False)
 
     def __post_init__(self) -> None:
-        self.believed = np.zeros(self.complete.size)
+        self.change_rate = np.zeros(self.complete.size)
 
     @abstractmethod
     def over(self) -> bool:
-        """Whether the present plan has ended."""
+        """Return whether the present plan has ended."""
 
     @abstractmethod
     def follow(self, rates: FloatArray, chances: FloatArray) -> None:
-        """Take on a plan: crawl rates, 0 on complete pages, and chances, 0 elsewhere; (m,) each."""
+        """Set the plan: crawl rates, 0 on complete pages, and chances, 0 elsewhere; (m,) each."""
 
     @abstractmethod
-    def decide(self, heard: IntArray, alive: BoolArray) -> None:
-        """Settle the action, after signals of pages, (n,), in the order that they came."""
+    def decide(self, signal_page: IntArray, alive: BoolArray) -> None:
+        """Set the action, after signals of pages, (n,), in order of time."""
 
     def adopt(self, allocation: Allocation) -> None:
-        """Take on the allocation that follows from ``believed``."""
+        """Set the allocation that follows from ``change_rate``."""
         self.allocation = allocation
-        self.follow(*played(allocation, self.complete, self.believed))
+        self.follow(*played(allocation, self.complete, self.change_rate))
 
 
 @dataclass
@@ -74,20 +74,20 @@ class RatesState(EpochState):
     """In the form ``rates``: every plan is the action of one epoch, (m,)."""
 
     def over(self) -> bool:
-        """Always: every decision is an epoch's first."""
+        """Return True: every decision is an epoch's first."""
         return True
 
     def follow(self, rates: FloatArray, chances: FloatArray) -> None:
-        """Take on a plan."""
+        """Set the plan."""
         self.action = rates + chances
 
-    def decide(self, heard: IntArray, alive: BoolArray) -> None:
-        """Nothing is left to settle."""
+    def decide(self, signal_page: IntArray, alive: BoolArray) -> None:
+        """Do nothing: the plan is the action."""
 
 
 @dataclass
 class SlotsState(EpochState):
-    """In the form ``page``: plans hold for an ``epoch`` each, whose slots go out evenly.
+    """In the form ``page``: a plan is for one ``epoch``, with evenly spaced crawls.
 
     The action is the page of a slot, (1,).
     """
@@ -101,27 +101,27 @@ class SlotsState(EpochState):
         self.slots = EvenSlots(self.complete.size)
 
     def over(self) -> bool:
-        """Whether the epoch of the present plan has ended, or there is none."""
+        """Return whether the epoch of the present plan has ended, or there is no plan."""
         return self.time >= self.until
 
     def follow(self, rates: FloatArray, chances: FloatArray) -> None:
-        """Take on a plan, to the end of the epoch that holds the present time."""
+        """Set the plan, to the end of the epoch that contains the present time."""
         self.slots.plan(rates, chances)
         passed = math.floor(self.time / self.epoch * (1.0 + ROUNDING))
         self.until = (passed + 1) * self.epoch * (1.0 - ROUNDING)
 
-    def decide(self, heard: IntArray, alive: BoolArray) -> None:
-        """Give the next slot to a page."""
-        self.slots.on_signal(heard)
+    def decide(self, signal_page: IntArray, alive: BoolArray) -> None:
+        """Set the page of the next slot."""
+        self.slots.on_signal(signal_page)
         self.action = np.array([self.slots.take(alive)])
 
 
 def played(
     allocation: Allocation, complete: BoolArray, change_rate: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Crawl rates, 0 on complete pages, and crawl probabilities, 0 elsewhere; (m,) each.
+    """Return crawl rates, 0 on complete pages, and crawl probabilities, 0 elsewhere; (m,) each.
 
-    Where the solver knows of no signals, complete pages answer as many as their rates call for.
+    If the solver ignores signals, complete pages get the response shares of their rates.
     """
     chances = allocation.probabilities
     if chances is None:
@@ -130,7 +130,7 @@ def played(
 
 
 class CrawlEstimator(Protocol):
-    """Estimates change rates from what crawls find, as :class:`policies.estimators` has them."""
+    """An estimator of change rates from crawls, as in :mod:`policies.estimators`."""
 
     @property
     def estimate_(self) -> FloatArray:
@@ -145,25 +145,25 @@ class CrawlEstimator(Protocol):
         time: FloatArray,
         now: float,
     ) -> None:
-        """Take in crawls in order of time."""
+        """Update on crawls in order of time."""
 
 
 class LearnedRates:
     """Change rates from crawls, and from signals where observation is complete.
 
-    Signals tell (U + smoothing) / (S + smoothing) for U signals in the time S: Algorithm 4 of
-    Kolobov et al. (2019). The crawls of such pages, and probes, tell nothing more.
+    U signals in the time S give the estimate (U + smoothing) / (S + smoothing): Algorithm 4 of
+    Kolobov et al. (2019). The crawls of such pages, and probes, add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
-        crawled: estimates the rates of the other pages.
-        initial: first guess, before anything was observed, > 0.
-        window: the last units of time that count for signals; None for all.
-        smoothing: number of imaginary signals.
-        since: when learning begins; signals before that do not count.
+        crawled: estimator for the other pages.
+        initial: estimate before any observation, > 0.
+        window: length of the recent time in which signals count; None for all.
+        smoothing: number of pseudo-signals.
+        since: start of learning; earlier signals do not count.
 
     Attributes:
-        closed: True takes in nothing any more.
+        closed: whether further logs are ignored.
     """
 
     def __init__(
@@ -180,24 +180,24 @@ class LearnedRates:
         self._crawled = crawled
         self._logs: list[CrawlLog] = []
         self._time = since
-        self._heard = estimators.CompleteObservations(
+        self._signals = estimators.CompleteObservations(
             complete.size, smoothing=smoothing, window=window, initial=initial, start=since
         )
 
-    def take_in(self, log: CrawlLog, time: float) -> None:
-        """Take in the crawls and signals of a log that ends at a time."""
+    def add(self, log: CrawlLog, time: float) -> None:
+        """Add the crawls and signals of a log that ends at ``time``."""
         if not self.closed:
             self._logs.append(log)
             self._time = time
 
     def estimate(self) -> FloatArray:
-        """Change rates, (m,)."""
+        """Return the estimated change rates, (m,)."""
         if self._logs:
             self._read()
-        return np.where(self.complete, self._heard.estimate_, self._crawled.estimate_)
+        return np.where(self.complete, self._signals.estimate_, self._crawled.estimate_)
 
     def _read(self) -> None:
-        """Pass on what came since the last look, all at once, which is much faster."""
+        """Update the estimators on all new logs at once, which is much faster than one by one."""
         page, elapsed, changed, time, probe = (
             np.concatenate([getattr(log, name) for log in self._logs])
             for name in ("page", "elapsed", "changed", "time", "probe")
@@ -209,28 +209,28 @@ class LearnedRates:
         if self._time > self.since:
             signal = np.concatenate([log.signal_page for log in self._logs])
             times = np.concatenate([log.signal_time for log in self._logs])
-            heard = self.complete[signal] & (times >= self.since)
-            self._heard.update(signal[heard], time=self._time, signal_time=times[heard])
+            used = self.complete[signal] & (times >= self.since)
+            self._signals.update(signal[used], time=self._time, signal_time=times[used])
         self._logs.clear()
 
 
 class RateLearner(ActingPolicy[EpochState]):
-    """Learns change rates from what crawls and signals say, and crawls at rates that follow.
+    """Learns change rates from crawls and signals, and crawls at the optimal rates for them.
 
-    In the form ``rates`` it answers every decision with the rates of the coming epoch: crawl rates
-    of pages without complete observation, crawl probabilities per signal of the others. In the form
-    ``page`` it makes the rates into crawls without randomness
-    (:class:`policies.lambdacrawl.even_slots.EvenSlots`), and plans anew every ``epoch``.
+    In the form ``rates`` every decision is the rates of the coming epoch: crawl rates of pages
+    without complete observation, crawl probabilities per signal of the others. In the form ``page``
+    it turns the rates into crawls without randomness
+    (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
-    It reads importance, the bandwidth and which pages have complete observation, and learns the
-    rest from ``last_log`` at every ``predict``, once per decision, whether or not ``observe`` was
-    called. Change rates are not read where they are revealed. Every episode starts from nothing,
-    and lanes learn by themselves. A lane that takes on a state (``set_state``) counts as in a new
-    episode: there the policy begins again from nothing, with the step before that state.
+    It reads importance, the bandwidth and ``complete`` from the problem, and learns from
+    ``last_log`` at every ``predict``, once per decision, whether or not ``observe`` was called.
+    Revealed change rates are not read. Every episode starts with no data, and lanes learn
+    independently. A lane whose state is set (``set_state``) counts as in a new episode: the policy
+    starts with no data but the step before that state.
 
-    In the form ``rates`` every ``predict`` also declares to the environment the change rates that
-    it believes in. The last declaration before a step is what its budget goes by: of several
-    learners on one environment, ask the one whose action is played last.
+    In the form ``rates`` every ``predict`` also declares the estimated change rates to the
+    environment. The last declaration before a step determines its budget: with several learners on
+    one environment, the last ``predict`` must be that of the learner whose action is played.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -246,45 +246,45 @@ class RateLearner(ActingPolicy[EpochState]):
 
     def __init__(self, env: Any, *, epoch: float = 1.0) -> None:
         if env is None:
-            raise ValueError(f"{self.name} plans ahead, so env must be an environment")
+            raise ValueError(f"{self.name} learns from logs, so env must be an environment")
         super().__init__(env)
         self.epoch = quantity("epoch", epoch, above=0.0)
         if self.core is not None and self.action_form == "rates":
             self.epoch = self.core.epoch
 
     @abstractmethod
-    def _student(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
-        """What learns in an episode, from a time on."""
+    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
+        """Return an episode's learner of change rates, for logs from ``since`` on."""
 
     @abstractmethod
     def _allocate(
         self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
     ) -> Allocation:
-        """The allocation for a time and a bandwidth, given ``seat.believed``.
+        """Return the allocation for a time and a bandwidth, given ``lane_state.change_rate``.
 
         Importance, (m,), is 0 for pages that do not exist, and not all zero.
         """
 
     def estimate(self, lane: int = 0) -> FloatArray:
-        """The change rates that the present plan of a lane believes in, (m,).
+        """Return the estimated change rates of a lane's present plan, (m,).
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        return self._known(lane).believed.copy()
+        return self._known(lane).change_rate.copy()
 
     def allocation(self, lane: int = 0) -> Allocation:
-        """The present plan of a lane; of pages with complete observation, ``rates`` are expected.
+        """Return a lane's present plan; ``rates`` of complete pages are expected numbers.
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        found = self._known(lane).allocation
-        assert found is not None
-        return found
+        allocation = self._known(lane).allocation
+        assert allocation is not None
+        return allocation
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        """Learn from a lane's last log now, instead of at the next ``predict``."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
         self._learn(self._lane_state(tracker, lane), log, tracker)
@@ -295,7 +295,7 @@ class RateLearner(ActingPolicy[EpochState]):
         return self._lane_states[lane]
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        """Of which pages signals are answered: where possible, those of complete observation."""
+        """Return the pages with signal responses, given those with complete observation; (m,)."""
         return complete
 
     def _begin(self, tracker: Tracker, lane: int) -> EpochState:
@@ -305,31 +305,31 @@ class RateLearner(ActingPolicy[EpochState]):
         horizon = self.core.num_slots(lane) * step
         since = 0.0 if tracker.time <= step * (1.0 + ROUNDING) else tracker.time - step
         complete = self._responses(complete_pages(problem))
-        student = self._student(problem, complete, since)
+        learned = self._start_learning(problem, complete, since)
         if of_rates:
-            return RatesState(tracker.episode, horizon, student, complete)
-        return SlotsState(tracker.episode, horizon, student, complete, self.epoch)
+            return RatesState(tracker.episode, horizon, learned, complete)
+        return SlotsState(tracker.episode, horizon, learned, complete, self.epoch)
 
     def _choose(self, lane_state: EpochState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
         self._learn(lane_state, self.core.last_log(lane), tracker)
-        if self.action_form == "rates":  # anew each time: others may have declared in between
-            self.core.declare(lane_state.believed, lane)
+        if self.action_form == "rates":  # each time: other policies may have declared in between
+            self.core.declare(lane_state.change_rate, lane)
         return lane_state.action
 
     def _learn(self, lane_state: EpochState, log: CrawlLog, tracker: Tracker) -> None:
-        """Take in a log, once per decision; plan if it is time to, and settle the action."""
+        """Read a log, once per decision; plan if the last plan has ended, and set the action."""
         if lane_state.time == tracker.time:
             return
         lane_state.time = tracker.time
-        lane_state.learned.take_in(log, tracker.time)
+        lane_state.learned.add(log, tracker.time)
         if lane_state.over():
-            lane_state.believed = lane_state.learned.estimate()
+            lane_state.change_rate = within_domain(lane_state.learned.estimate())
             lane_state.adopt(self._plan(lane_state, tracker))
         lane_state.decide(log.signal_page, tracker.alive)
 
     def _plan(self, lane_state: EpochState, tracker: Tracker) -> Allocation:
-        """The allocation that follows from ``seat.believed``."""
+        """Return the allocation that follows from ``lane_state.change_rate``."""
         problem, time = tracker.problem, tracker.time
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = self._bandwidth(problem, time)
@@ -338,7 +338,7 @@ class RateLearner(ActingPolicy[EpochState]):
         return self._allocate(lane_state, importance, bandwidth, time)
 
     def _bandwidth(self, problem: Problem, time: float) -> float:
-        """Mean bandwidth of the epoch that begins at a time."""
+        """Return the mean bandwidth of the epoch that begins at a time."""
         starts, bandwidths = zip(*epoch_bandwidths(problem, self.epoch), strict=True)
         return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
 
@@ -347,6 +347,6 @@ class RateLearner(ActingPolicy[EpochState]):
 
 
 def even(num_pages: int, bandwidth: float) -> Allocation:
-    """Every page at the same rate; multiplier and objective are not known (NaN)."""
+    """Return an equal rate for every page; multiplier and objective are unknown (NaN)."""
     rates = np.full(num_pages, bandwidth / num_pages)
     return Allocation(rates, None, math.nan, math.nan, 0, True)

@@ -1,7 +1,9 @@
 """Recrawl scheduling by information longevity (Olston and Pandey, WWW 2008).
 
-A page is worth a crawl at once when its utility U(t) = t D*(t) - int_0^t D*(x) dx, with t the time
-since the last crawl and D* the divergence expected by then, has reached a threshold (section 2.2).
+A page should be crawled once its utility U(t) = t D*(t) - int_0^t D*(x) dx, with t the time since
+the last crawl and D* the expected divergence, has reached a threshold (section 2.2).
+
+Public modules: bounds, cgm, curve_fitting, learning, offline.
 """
 
 from policies.longevity.bounds import DivergenceBounds

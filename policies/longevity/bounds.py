@@ -1,4 +1,4 @@
-"""The online policy that bounds divergence, and doubles or halves refresh periods.
+"""An online policy that bounds divergence, and doubles or halves refresh periods.
 
 Olston and Pandey (2008), sections 4.1, 4.3 and 4.5.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
 from crawl_envs.types.compiling import compiled
+from policies.base.registry import registered
 from policies.estimators.divergence.counts import Footprint
 from policies.estimators.divergence.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
 from policies.estimators.divergence.step_bounds import MOST, bounds_of_page
@@ -21,19 +22,17 @@ from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, 
 from policies.longevity.warm_up import at_first_copy, first_turns
 
 FIRST_SHARE = 0.1
-"""With a budget, the first threshold is what a page loses by this divergence in a mean interval."""
+"""With a budget, the first threshold is the loss from this divergence over a mean interval."""
 GAIN = 0.3
-"""How far the threshold follows a demand that is e times the budget, per m refreshes, in logs."""
+"""Change of the log threshold per m refreshes at a demand of e times the budget."""
 
 
 @dataclass
 class BoundsState(RefreshState):
-    """One lane's episode; ``reference`` (t_R) and ``period`` (phi) are (m,).
+    """A lane's episode state; ``reference`` (t_R) and ``period`` (phi) are (m,).
 
-    The reference time of a page that does not exist yet is NaN. ``cut_short`` (m,) tells whose
-    first wait is to be cut short.
-
-    ``threshold`` is T, which moves where there is a budget.
+    The reference time of a page that does not exist yet is NaN. ``cut_short`` (m,) marks the pages
+    whose first wait is shortened. ``threshold`` is T, which changes if there is a budget.
     """
 
     profiles: ChangeProfiles
@@ -43,24 +42,25 @@ class BoundsState(RefreshState):
     cut_short: BoolArray
 
 
+@registered
 class DivergenceBounds(RefreshPolicy[BoundsState]):
-    """Refreshes a page when its period is over, which bounds on its utility double or halve.
+    """Refreshes a page at the end of its period, which bounds on its utility double or halve.
 
-    At each refresh, with s the time since the page's reference time (section 4.3): the upper and
-    lower bounds on divergence of its profiles give bounds on the utility at s. If even the upper
-    one is below the threshold, the period becomes 2 s; if the lower one has reached it, the period
-    is halved and the reference time is now; else the period stays. Utility counts times importance,
-    and the period is never longer than risk * threshold / importance, as a divergence is at most 1
-    (section 4.5). So a static page is refreshed every risk * threshold / importance, as the paper
-    has it: with its risk of 10 and threshold T every 10 T, which costs the most where T is small.
+    At each refresh, with s the time since the page's reference time (section 4.3), the upper and
+    lower bounds on divergence of its profiles give bounds on the utility at s. If the upper one is
+    below the threshold, the period becomes 2 s; if the lower one has reached it, the period is
+    halved and the reference time is now; else the period is unchanged. Utility is multiplied by
+    importance, and the period is at most risk * threshold / importance, as a divergence is at most
+    1 (section 4.5). So a static page is refreshed every risk * threshold / importance, as in the
+    paper: with its risk of 10 and threshold T every 10 T, which costs the most if T is small.
 
-    The period starts from threshold / importance, before which no utility can reach the threshold.
-    With ``stagger`` a page's first refresh may come before that, and leaves the period as it is.
+    The first period is threshold / importance, before which no utility can reach the threshold.
+    With ``stagger`` a page's first refresh may come before that; it does not change the period.
 
-    With a budget there is no threshold. Pages come by the share of their period that has passed,
-    and the threshold follows the budget. It rises while the periods of all pages ask for more
-    refreshes per unit time than the bandwidth, else it falls: over m refreshes by 0.3 times
-    log(demand / bandwidth), of which at most 1 counts.
+    With a budget, pages are ranked by the share of their period that has passed, and the threshold
+    follows the budget. It rises while the periods of all pages demand more refreshes per unit time
+    than the bandwidth, else it falls: over m refreshes by 0.3 times log(demand / bandwidth), which
+    is clipped to [-1, 1].
 
     Args:
         env: an environment of pages with fragments, single or vector, wrapped or not.
@@ -68,12 +68,12 @@ class DivergenceBounds(RefreshPolicy[BoundsState]):
         histories: profiles of each page, h >= 1.
         length: observations of each profile, >= 1.
         risk: rho >= 1.
-        sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
-        stagger: whether the first waits of pages end one after the other, see
+        sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
+        stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
-        ValueError: ``env`` has no fragments; an argument out of its range.
+        ValueError: ``env`` has no fragments; an argument is out of its range.
     """
 
     def __init__(
@@ -98,20 +98,20 @@ class DivergenceBounds(RefreshPolicy[BoundsState]):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
-        lane_state = self._seated(lane)
+        """Return the bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
+        lane_state = self._state_of(lane)
         profiles = lane_state.profiles.footprint()
         arrays = lane_state.reference, lane_state.period, lane_state.cut_short
         own = sum(array.nbytes for array in arrays) / lane_state.period.size
         return Footprint(profiles.stored + own, profiles.counted)
 
     def periods(self, lane: int = 0) -> FloatArray:
-        """Refresh periods of all pages, (m,); inf of pages of no importance.
+        """Return the refresh periods of all pages, (m,); inf for pages of no importance.
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        return self._seated(lane).period.copy()
+        return self._state_of(lane).period.copy()
 
     def _begin(self, tracker: Tracker, lane: int) -> BoundsState:
         num_pages = tracker.elapsed.size
@@ -169,9 +169,9 @@ def reset_periods(
     period: FloatArray,
     cut_short: BoolArray,
 ) -> None:
-    """Set the periods, and reference times, of pages just refreshed, (n,), in that order.
+    """Set the periods and reference times of pages just refreshed, (n,), in that order.
 
-    A page that is ``cut_short``, (m,), which ends here, keeps its period if that was not over.
+    A page with ``cut_short``, (m,), which is cleared, keeps its period if that was not over.
     """
     for k in range(pages.size):
         page = pages[k]

@@ -1,6 +1,6 @@
-"""Cho and Garcia-Molina's policy: change rates from what crawls found, and holistic staleness.
+"""Cho and Garcia-Molina's policy: estimated change rates and holistic staleness.
 
-Olston and Pandey (2008), section 5.3, compare with it.
+It is a baseline in Olston and Pandey (2008), section 5.3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
-from crawl_envs.types.arguments import flag
+from crawl_envs.types.arguments import flag, within_domain
+from policies.base.registry import registered
 from policies.estimators.change_rates import fit_change_rates, improved_rate
 from policies.estimators.divergence.counts import CrawlCounts, Footprint
 from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency
@@ -20,48 +21,48 @@ from policies.values.divergence.curves import HolisticCurves
 
 Estimator: TypeAlias = Literal["improved", "mle"]
 FEWEST = 2
-"""Without a warm-up, pages with fewer refreshes are on the schedule for learning."""
+"""Without a warm-up, pages with fewer refreshes are on the learning schedule."""
 HIGHEST = 1e12
-"""Rates are at most this, which stands for an estimate of inf."""
+"""Largest rate, in place of an estimate of inf."""
 
 
 @dataclass
 class CountingState(RefreshState):
-    """One lane's episode: its crawls, and the change rate that follows for each page, (m,)."""
+    """A lane's episode state: crawl counts, and the estimated change rate of each page, (m,)."""
 
     counts: CrawlCounts
     rate: FloatArray
 
 
+@registered
 class ChoGarciaMolina(RefreshPolicy[CountingState]):
     """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
 
-    Change rates are estimated from whether refreshes found a change, and the utility is that of a
-    page that changes as a whole at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates
-    that is the allocation of Cho and Garcia-Molina, "Effective page refresh policies for web
-    crawlers" (appendix A).
+    Change rates are estimated from whether refreshes found a change. The utility is that of a page
+    that changes as a whole at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates this
+    is the allocation of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers"
+    (appendix A).
 
-    Estimates are theirs too ("Estimating frequency of change", 2003): ``improved`` is
+    The estimators are from their "Estimating frequency of change" (2003): ``improved`` is
     -ln((n - X + 0.5) / (n + 0.5)) / I, with I the mean interval, and ``mle`` is the maximum of the
-    likelihood for uneven intervals, which is 0 where no refresh found a change and infinite where
-    all did. Pages of either rate are worth nothing and are not refreshed again but by a budget that
-    nothing else needs.
+    likelihood for uneven intervals, which is 0 if no refresh found a change and infinite if all
+    did. Pages of either rate have utility 0 and are only refreshed again with spare budget.
 
-    Till ``warm_up`` pages are refreshed each ``learning`` times their number of copies, see
-    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the page that is the most
-    overdue of these comes first.
+    Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, see
+    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the most overdue of these
+    comes first.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
         learning: l > 0, in units of time; None as in :class:`.CurveFitting`.
-        warm_up: in units of time, > 0; None: estimates count from the third refresh of a page on.
+        warm_up: in units of time, > 0; None: estimates are used from a page's third refresh on.
         estimator: ``improved`` or ``mle``.
-        stagger: whether the first waits of pages end one after the other, see
+        stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; an argument out of its range.
+        ValueError: ``env`` is not a crawl environment; an argument is out of its range.
     """
 
     def __init__(
@@ -82,18 +83,18 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Bytes of state per page in a lane; two counts and a time count as 12."""
-        lane_state = self._seated(lane)
+        """Return the bytes of state per page in a lane; two counts and a time count as 12."""
+        lane_state = self._state_of(lane)
         stored = lane_state.counts.nbytes + lane_state.rate.nbytes
         return Footprint(stored / lane_state.rate.size, 12.0)
 
     def change_rates(self, lane: int = 0) -> FloatArray:
-        """Estimated change rates, (m,); 0 before the first refresh.
+        """Return the estimated change rates, (m,); 0 before the first refresh.
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        return self._seated(lane).rate.copy()
+        return self._state_of(lane).rate.copy()
 
     def _begin(self, tracker: Tracker, lane: int) -> CountingState:
         num_pages = tracker.elapsed.size
@@ -109,7 +110,8 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         else:
             counts = lane_state.counts
             rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
-        lane_state.rate[pages] = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
+        rates = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
+        lane_state.rate[pages] = within_domain(rates)
 
     def _urgency(self, lane_state: CountingState, tracker: Tracker, lane: int) -> Urgency:
         wait = learning_period(
@@ -118,8 +120,8 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)
-        utility = HolisticCurves(lane_state.rate).utility(tracker.elapsed)
-        worth = tracker.problem.importance * utility
+        curves = HolisticCurves(lane_state.rate)
+        utility = tracker.problem.importance * curves.utility(tracker.elapsed)
         if self.warm_up is None:
-            return Urgency(worth, np.where(lane_state.counts.crawls < FEWEST, learning, 0.0))
-        return Urgency(worth)
+            return Urgency(utility, np.where(lane_state.counts.crawls < FEWEST, learning, 0.0))
+        return Urgency(utility)

@@ -1,4 +1,4 @@
-"""The online policy that fits divergence curves to what refreshes found.
+"""An online policy that fits divergence curves to the results of refreshes.
 
 Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
 from crawl_envs.types.compiling import compiled
+from policies.base.registry import registered
 from policies.estimators.divergence.counts import Footprint
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
 from policies.estimators.divergence.profiles import ChangeProfiles, HeldProfiles, combine
@@ -28,15 +29,15 @@ from policies.longevity.warm_up import check_warm_up, first_turns, learning_peri
 from policies.values.divergence.one_region import region_period, region_utilities
 
 FEWEST = 4
-"""With fewer observations than this, a fit to more of them stands."""
+"""With fewer observations than this, an earlier fit to more observations is kept."""
 
 
 @dataclass
 class FittingState(RefreshState):
-    """One lane's episode.
+    """A lane's episode state.
 
-    ``items``, ``share`` and ``rate`` are the curve fitted to each page and ``fitted`` to how many
-    observations; ``crawls`` are the copies made of each page, the first included; all (m,).
+    ``items``, ``share`` and ``rate`` are the fitted curve of each page, ``fitted`` the number of
+    observations it was fitted to, ``crawls`` the number of copies, the first included; all (m,).
     ``period`` (m,) is the time at which the curve's utility reaches the threshold.
     """
 
@@ -49,22 +50,23 @@ class FittingState(RefreshState):
     period: FloatArray
 
 
+@registered
 class CurveFitting(RefreshPolicy[FittingState]):
-    """Refreshes a page when the curve that fits its change profiles has reached the threshold.
+    """Refreshes a page when the utility of its fitted curve has reached the threshold.
 
     After each refresh of a page its change profiles are combined, the closest curve of churn or
     scroll is fitted, and the refresh period is the time at which the utility of that curve, times
-    importance, is ``threshold`` (sections 4.1 and 4.2). It is never longer than ``learning`` times
-    the number of copies of the page so far, of which the first is the one held from the start, and
-    with ``risk`` not than risk * threshold / importance, as a divergence is at most 1 (4.5).
+    importance, is ``threshold`` (sections 4.1 and 4.2). It is at most ``learning`` times the number
+    of copies of the page so far, including the first copy, and with ``risk`` at most
+    risk * threshold / importance, as a divergence is at most 1 (section 4.5).
 
-    With a budget the pages past the longest wait that learning or risk allows come first, then
-    those with the most utility by their curves.
+    With a budget, pages past the longest wait that learning or risk allows come first, then those
+    with the largest utility by their curves.
 
-    With ``warm_up`` pages are refreshed each ``learning`` times their number of copies for so long,
-    and by their curves alone after that, as where the paper compares policies (section 5.3).
+    Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, after
+    that by their curves alone, as in the paper's comparison of policies (section 5.3).
 
-    When a new profile has fewer than 4 observations, the curve fitted to more of them stands.
+    When a new profile has fewer than 4 observations, the curve fitted to more of them is kept.
 
     Args:
         env: an environment of pages with fragments, single or vector, wrapped or not.
@@ -75,12 +77,12 @@ class CurveFitting(RefreshPolicy[FittingState]):
             between refreshes of a page, m / (2 bandwidth).
         risk: rho >= 1; None for no bound. It needs a threshold.
         warm_up: in units of time, > 0; None for the paper's own rule at all times.
-        sketch_size: smallest hashes kept of each base version, >= 1; None for all there are.
-        stagger: whether the first waits of pages end one after the other, see
+        sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
+        stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.warm_up.first_turns`.
 
     Raises:
-        ValueError: ``env`` has no fragments; an argument out of its range.
+        ValueError: ``env`` has no fragments; an argument is out of its range.
     """
 
     def __init__(
@@ -110,12 +112,12 @@ class CurveFitting(RefreshPolicy[FittingState]):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Bytes of state per page in a lane; as in the paper, the fitted curve is not counted.
+        """Return the bytes of state per page in a lane; as in the paper, without the fitted curve.
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        lane_state = self._seated(lane)
+        lane_state = self._state_of(lane)
         profiles = lane_state.profiles.footprint()
         own = (
             lane_state.items,
@@ -162,21 +164,21 @@ class CurveFitting(RefreshPolicy[FittingState]):
         learning = learning_period(
             self.learning, lane_state.crawls, tracker.problem, self.action_form
         )
-        worth = np.zeros(tracker.elapsed.size)
-        turns = first_turns(tracker) if self.stagger else np.ones(worth.size)
+        utility = np.zeros(tracker.elapsed.size)
+        turns = first_turns(tracker) if self.stagger else np.ones(utility.size)
         if self.warm_up is not None and tracker.time <= self.warm_up:
-            return Urgency(worth, tracker.elapsed / (learning * turns))
+            return Urgency(utility, tracker.elapsed / (learning * turns))
         bound = learning if self.warm_up is None else math.inf
-        wait = turns * longest_wait(bound, self._riskless(tracker))
+        wait = turns * longest_wait(bound, self._risk_bound(tracker))
         if self.threshold is not None and self.action_form == "refresh":
-            return Urgency(worth, tracker.elapsed / longest_wait(wait, turns * lane_state.period))
+            return Urgency(utility, tracker.elapsed / longest_wait(wait, turns * lane_state.period))
         region_utilities(
-            lane_state.items, lane_state.share, lane_state.rate, tracker.elapsed, worth
+            lane_state.items, lane_state.share, lane_state.rate, tracker.elapsed, utility
         )
-        return Urgency(tracker.problem.importance * worth, tracker.elapsed / wait)
+        return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
-    def _riskless(self, tracker: Tracker) -> FloatArray | float:
-        """Longest wait under which no page can lose more than risk times threshold, (m,)."""
+    def _risk_bound(self, tracker: Tracker) -> FloatArray | float:
+        """Return the longest waits with a loss of at most risk times threshold, (m,)."""
         if self.risk is None or self.threshold is None:
             return math.inf
         with np.errstate(divide="ignore"):
@@ -197,7 +199,7 @@ def fit_pages(
     fitted: IntArray,
     period: FloatArray,
 ) -> None:
-    """Fit the curves of pages, (n,), and set their periods; a threshold of 0 sets none."""
+    """Fit the curves of pages, (n,), and set their periods unless the threshold is 0."""
     most = kept.age.shape[1] * kept.age.shape[2]
     ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
     for page in pages:

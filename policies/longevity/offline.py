@@ -1,15 +1,15 @@
-"""The policies that know what online ones have to learn (Olston and Pandey 2008, section 3.4).
+"""Offline policies, with known divergence curves or rates (Olston and Pandey 2008, section 3.4).
 
 ==========================  =====================================================================
 :class:`UniformRefresh`     every page that is not static, equally often
 :class:`FragmentStatic`     FS-S: known divergence curves
 :class:`HolisticStatic`     HS-S: known change rates; Cho and Garcia-Molina's optimum
-:class:`FragmentDynamic`    FS-D: the divergence curve that came to pass since the last refresh
-:class:`HolisticDynamic`    HS-D: the same of holistic staleness
+:class:`FragmentDynamic`    FS-D: the true divergence curve since the last refresh
+:class:`HolisticDynamic`    HS-D: the same for holistic staleness
 :class:`CurrentDivergence`  U = D, the naive form of section 2.3
 ==========================  =====================================================================
 
-FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read what truly happened.
+FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read the true divergence.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import flag, quantity
 from crawl_envs.types.copies import TrueDivergence
+from policies.base.registry import registered
 from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshState, Urgency
 from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
@@ -31,31 +32,32 @@ from policies.values.divergence.regions import RegionCurves
 
 @dataclass
 class UniformState(RefreshState):
-    """One lane's episode; ``wanted`` are the pages to refresh, ``lead`` a part of an interval."""
+    """A lane's episode state: the pages to refresh, and their offsets as shares of an interval."""
 
     wanted: BoolArray
     lead: FloatArray
 
 
+@registered
 class UniformRefresh(RefreshPolicy[UniformState]):
     """Refreshes every page that is not static, all equally often, and static ones never.
 
     In the form ``refresh`` each of the n pages is refreshed every ``interval``, at the first
-    decision after its moments, which come one n-th of the interval after each other: so the cost is
-    the same at all times, and the k-th page has its first refresh after (k + 1) / n of an interval.
-    With ``stagger=False`` all are refreshed together. With a budget, the page that was not crawled
-    for longest is next.
+    decision after its due time. Due times are spaced by one n-th of the interval, so that the cost
+    is constant, and page k has its first refresh after (k + 1) / n of an interval. With
+    ``stagger=False`` all are refreshed together. With a budget, the page with the longest time
+    since its crawl is next.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         interval: time between refreshes of a page, > 0; needed in the form ``refresh``.
-        static: which pages are static, (m,) bool; None for those whose revealed change rate is 0,
-            and no page where none is revealed.
-        stagger: whether pages take turns.
+        static: mask of static pages, (m,) bool; None for those with a revealed change rate of 0,
+            or no page if none is revealed.
+        stagger: whether to stagger the refreshes of pages.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; the interval is missing, or not > 0; ``static``
-            is not (m,) of truth values.
+        ValueError: ``env`` is not a crawl environment; the interval is missing, or not > 0;
+            ``static`` is not (m,) bool.
     """
 
     needs_threshold = False
@@ -107,7 +109,7 @@ class UniformRefresh(RefreshPolicy[UniformState]):
         return Urgency(np.zeros(passed.size), (lane_state.wanted & passed).astype(np.float64))
 
     def _moments(self, lane_state: UniformState, time: Any) -> FloatArray:
-        """How many moments of each page have come by then, (m,)."""
+        """Return the number of due times of each page up to ``time``, (m,)."""
         assert self.interval is not None
         turns: FloatArray = np.floor(time / self.interval + lane_state.lead + ROUNDING)
         return turns
@@ -115,41 +117,41 @@ class UniformRefresh(RefreshPolicy[UniformState]):
 
 @dataclass
 class CurvesState(RefreshState):
-    """One lane's episode, with the curves of its pages; without any where the truth counts."""
+    """A lane's episode state, with the curves of its pages; None for an oracle."""
 
     curves: DivergenceCurves | None
 
 
 def check_curves(curves: Any) -> DivergenceCurves | None:
-    """Divergence curves, or None; ValueError for anything else."""
+    """Return the curves, or None; raise ValueError if they are no divergence curves."""
     wanted = ("num_pages", "ceiling", "divergence", "area", "utility", "period")
     if curves is not None and not all(hasattr(curves, name) for name in wanted):
         raise ValueError(
-            "curves must be divergence curves, as those of policies.values.divergence.tabulated are, got "
-            f"{curves!r}"
+            "curves must be divergence curves, as those of policies.values.divergence.tabulated "
+            f"are, got {curves!r}"
         )
     return curves  # type: ignore[no-any-return]  # has what curves have
 
 
 class KnownCurves(RefreshPolicy[CurvesState]):
-    """Refreshes pages by known divergence curves that depend on the time since the refresh alone.
+    """Refreshes pages by known divergence curves, functions of the time since the last refresh.
 
-    What the environment reveals gives the curves, or they are told. Recorded pages have no regions:
-    curves of them are measured
+    The curves are given, or follow from revealed parameters. Recorded pages have no regions: their
+    curves are measured
     (:meth:`policies.values.divergence.tabulated.TabulatedCurves.of_contents`).
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
-        curves: those of all pages, where they were measured; None for what the environment reveals.
+        curves: measured curves of all pages; None for those of the revealed parameters.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0;
-            ``curves`` are none, or not as many as pages; nothing is given or revealed.
+        ValueError: ``env`` is not a crawl environment; the threshold is missing, or not > 0;
+            ``curves`` are no divergence curves, not one per page, or neither given nor revealed.
     """
 
     of_regions = True
-    """Whether it is regions that give the curves where none are told, or change rates."""
+    """Whether curves that are not given follow from regions (True) or change rates."""
 
     def __init__(
         self,
@@ -160,35 +162,35 @@ class KnownCurves(RefreshPolicy[CurvesState]):
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.curves = check_curves(curves)
-        if self._goes_by_curves() and self.curves is None:
+        if self._needs_curves() and self.curves is None:
             self._check_revealed()
 
     @abstractmethod
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        """The curves that follow from what is revealed; None if it is not."""
+        """Return the curves of the revealed parameters; None if these are hidden."""
 
-    def _goes_by_curves(self) -> bool:
-        """Whether it needs curves at all."""
+    def _needs_curves(self) -> bool:
+        """Return whether the policy needs curves."""
         return True
 
     def _check_revealed(self) -> None:
-        """Raise ValueError where it is plain before an episode that nothing gives the curves."""
+        """Raise ValueError if the environment cannot reveal the curves in any episode."""
         assert self.core is not None
-        told = "change_rate" in self.core.features
+        revealed = "change_rate" in self.core.features
         recorded = getattr(getattr(self.core, "lanes", None), "tape", None) is not None
-        if not told or (recorded and self.of_regions):
-            raise self._nothing_known(told)
+        if not revealed or (recorded and self.of_regions):
+            raise self._nothing_known(revealed)
 
-    def _nothing_known(self, told: bool) -> ValueError:
-        """The error where nothing gives the curves; ``told``: though parameters are revealed."""
-        if told and self.of_regions:
+    def _nothing_known(self, revealed: bool) -> ValueError:
+        """Return the error for missing curves; ``revealed``: whether parameters are revealed."""
+        if revealed and self.of_regions:
             return ValueError(
                 f"curves must be given to {self.name}, as there are no regions to give them: "
                 "recorded pages have none; measure them by "
                 "policies.values.divergence.tabulated.TabulatedCurves.of_contents"
             )
         return ValueError(
-            f"curves must be given to {self.name} where the environment reveals none; or make it "
+            f"curves must be given to {self.name} if the environment reveals none; or make it "
             "with reveal='parameters'"
         )
 
@@ -208,10 +210,11 @@ class KnownCurves(RefreshPolicy[CurvesState]):
 
 
 def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
-    """The divergence curves of revealed regions; None if there are none."""
+    """Return the divergence curves of revealed regions; None if there are none."""
     return None if problem.regions is None else RegionCurves(problem.regions)
 
 
+@registered
 class FragmentStatic(KnownCurves):
     """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
 
@@ -222,10 +225,11 @@ class FragmentStatic(KnownCurves):
         return curves_of_regions(problem)
 
 
+@registered
 class HolisticStatic(KnownCurves):
     """HS-S: the optimal policy for holistic staleness, given the change rates (appendix A).
 
-    It is that of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers".
+    It is the policy of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers".
 
     Arguments and errors as for :class:`KnownCurves`; revealed change rates give the curves.
     """
@@ -237,14 +241,14 @@ class HolisticStatic(KnownCurves):
 
 
 class TrueCore(Protocol):
-    """What oracles read of an environment."""
+    """The part of an environment that oracles read."""
 
     def true_divergence(self, lane: int = 0) -> TrueDivergence:
-        """How far held copies are from the truth."""
+        """Return the true divergence of the copies."""
 
 
 def true_core(name: str, core: Any) -> TrueCore:
-    """The environment, if it tells the truth; ValueError if not."""
+    """Return the environment; raise ValueError if it has no true divergence."""
     if not hasattr(core, "true_divergence"):
         raise ValueError(
             f"env must be an environment of pages with fragments for {name}, got "
@@ -254,7 +258,7 @@ def true_core(name: str, core: Any) -> TrueCore:
 
 
 class TruePolicy(RefreshPolicy[RefreshState]):
-    """An oracle: it reads what truly happened since each page was refreshed.
+    """An oracle that reads the true divergence since each page was refreshed.
 
     Args:
         env: an environment of pages with fragments, single or vector, wrapped or not.
@@ -272,7 +276,7 @@ class TruePolicy(RefreshPolicy[RefreshState]):
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
-        """Utility of a refresh of each page now, (m,)."""
+        """Return the utility of a refresh of each page now, (m,)."""
 
     def _begin(self, tracker: Tracker, lane: int) -> RefreshState:
         return RefreshState(tracker.episode, tracker.time)
@@ -282,10 +286,11 @@ class TruePolicy(RefreshPolicy[RefreshState]):
         return Urgency(tracker.problem.importance * utility)
 
 
+@registered
 class FragmentDynamic(TruePolicy):
-    """FS-D: eq. 4 with the divergence curve that came to pass since the last refresh.
+    """FS-D: eq. 4 with the true divergence curve since the last refresh.
 
-    It can fall below 0 where fragments have come back. Arguments and errors as for
+    Its utility is negative at times, when fragments have returned. Arguments and errors as for
     :class:`TruePolicy`.
     """
 
@@ -293,34 +298,36 @@ class FragmentDynamic(TruePolicy):
         return elapsed * truth.divergence - truth.area
 
 
+@registered
 class HolisticDynamic(TruePolicy):
     """HS-D: the same for holistic staleness, whose curve jumps from 0 to 1 at the first change.
 
-    So the utility is the time from the refresh to the first change, and stays there. A page that
-    changed sooner than T / importance after its refresh is never refreshed again: eq. 4 takes it
-    that the next cycle goes as this one. Arguments and errors as for :class:`TruePolicy`.
+    So the utility is the time from the refresh to the first change, and constant from then on. A
+    page that changed within T / importance of its refresh is never refreshed again: eq. 4 assumes
+    that the next cycle equals this one. Arguments and errors as for :class:`TruePolicy`.
     """
 
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
         return np.where(truth.changed, truth.first_change, 0.0)
 
 
+@registered
 class CurrentDivergence(KnownCurves):
-    """The naive form U = D: refreshes the pages that are furthest from their copies (section 2.3).
+    """The naive form U = D: refreshes the pages with the largest divergence (section 2.3).
 
-    The paper finds it worse than uniform refreshing. Its threshold is one of importance times
-    divergence, without a time, and so not to be compared with those of other policies.
+    The paper finds it worse than uniform refreshing. Its threshold is in units of importance times
+    divergence, without time, and not comparable to those of other policies.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        threshold: importance times divergence at which a page is refreshed, > 0; it is needed in
-            the form ``refresh`` and not used in the others.
+        threshold: importance times divergence at which a page is refreshed, > 0; required in the
+            form ``refresh``, ignored in the others.
         curves: expected divergence of all pages; None for that of revealed regions.
-        dynamic: whether the true divergence counts, not the expected one: an oracle, for pages with
-            fragments.
+        dynamic: whether to use the true divergence instead of the expected one: an oracle, for
+            pages with fragments.
 
     Raises:
-        ValueError: as for :class:`KnownCurves`; with ``dynamic`` where ``env`` has no fragments, or
+        ValueError: as for :class:`KnownCurves`; with ``dynamic`` if ``env`` has no fragments, or
             curves are given.
     """
 
@@ -338,7 +345,7 @@ class CurrentDivergence(KnownCurves):
             raise ValueError(f"curves must be None with dynamic=True, got {curves!r}")
         self.truth = true_core(self.name, self.core) if self.dynamic else None
 
-    def _goes_by_curves(self) -> bool:
+    def _needs_curves(self) -> bool:
         return not self.dynamic
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:

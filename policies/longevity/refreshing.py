@@ -1,8 +1,8 @@
-"""Policies that refresh pages by what a refresh is worth, with a threshold or with a budget.
+"""Policies that refresh pages by the utility of a refresh, with a threshold or with a budget.
 
 Olston and Pandey (2008), section 2.2: refresh exactly the pages whose utility has reached the
-threshold T. What that costs is what comes out. With a budget instead, the pages that are worth the
-most are refreshed, as many as the budget allows.
+threshold T; the cost follows from T. With a budget instead, the pages with the largest utility are
+refreshed, as many as the budget allows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from policies.base.binding import ActingPolicy
 from policies.estimators.divergence.counts import Footprint
 
 ROUNDING = 1e-9
-"""Share by which times and utilities may fall short of what makes a page due, through rounding."""
+"""Relative tolerance of the times and utilities at which a page is due."""
 
 
 @dataclass
 class RefreshState:
-    """One lane's episode: up to when its crawls were taken in, and the decision at hand."""
+    """A lane's episode state: the time up to which its log was read, and the last decision."""
 
     episode: int
-    heard: float
+    read_until: float
     decided: float = field(default=math.nan, init=False)
     choice: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
 
@@ -39,40 +39,42 @@ EpisodeState = TypeVar("EpisodeState", bound=RefreshState)
 
 
 class Urgency(NamedTuple):
-    """How urgent pages are.
+    """The urgency of pages.
 
     Attributes:
-        worth: importance times utility of a refresh now, (m,), >= 0.
+        utility: importance times utility of a refresh now, (m,), >= 0.
         overdue: share of the longest wait that has passed, (m,), >= 0: at 1 a page is due whatever
-            it is worth, and comes before all others; None where there is no such wait.
+            its utility, and comes before all others; None if there is no longest wait.
     """
 
-    worth: FloatArray
+    utility: FloatArray
     overdue: FloatArray | None = None
 
 
 class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
-    """Refreshes pages by their worth.
+    """Refreshes pages by their utility.
 
-    In the form ``refresh`` all existing pages are refreshed whose worth has reached ``threshold``,
-    or whose longest wait is over. In ``page`` and ``scores`` as many pages are refreshed as the
-    budget allows: first those whose longest wait is over, the most overdue first, then those that
-    are worth the most. Ties go to the page that was not crawled for longest, then to the lowest
-    index.
+    In the form ``refresh`` all existing pages are refreshed whose utility has reached
+    ``threshold``, or whose longest wait is over. In ``page`` and ``scores`` as many pages are
+    refreshed as the budget allows: first those whose longest wait is over, the most overdue first,
+    then those with the largest utility. Ties go to the page with the longest time since its crawl,
+    then to the lowest index.
 
-    What the last step taught is taken in once, by ``observe`` or the next ``predict``.
+    The log of the last step is read once, by ``observe`` or the next ``predict``.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        threshold: T > 0, importance times divergence times time; it is needed in the form
-            ``refresh`` and not used in the others.
+        threshold: T > 0, importance times divergence times time; required in the form ``refresh``,
+            ignored in the others.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; the threshold is missing, or not > 0.
+        ValueError: ``env`` is not a crawl environment; the threshold is missing, or not > 0.
     """
 
     needs_threshold = True
-    """Whether the form ``refresh`` goes by a threshold."""
+    """Whether the form ``refresh`` requires a threshold."""
+
+    for_fragments = True
 
     def __init__(self, env: Any, *, threshold: float | None = None) -> None:
         if env is None:
@@ -86,44 +88,44 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
 
     @abstractmethod
     def _urgency(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> Urgency:
-        """How urgent each page is now."""
+        """Return the urgency of each page now."""
 
     def _learn(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
         """Take in the crawls of a step."""
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Bytes of state per page in a lane; 0 of a policy that remembers nothing.
+        """Return the bytes of state per page in a lane; 0 for a policy without memory.
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
-        self._seated(lane)
+        self._state_of(lane)
         return Footprint(0.0, 0.0)
 
-    def _seated(self, lane: int) -> EpisodeState:
+    def _state_of(self, lane: int) -> EpisodeState:
         if lane not in self._lane_states:
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
         return self._lane_states[lane]
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
-        self._on_signal(self._lane_state(tracker, lane), log, tracker)
+        self._learn_once(self._lane_state(tracker, lane), log, tracker)
 
     def _follow(self, lane: int) -> None:
         assert self.core is not None
         self.observe(self.core.last_log(lane), lane)
 
-    def _on_signal(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
-        if lane_state.heard != tracker.time:
-            lane_state.heard = tracker.time
+    def _learn_once(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
+        if lane_state.read_until != tracker.time:
+            lane_state.read_until = tracker.time
             self._learn(lane_state, log, tracker)
 
     def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
         assert self.core is not None
         if lane_state.decided != tracker.time:
-            self._on_signal(lane_state, self.core.last_log(lane), tracker)
+            self._learn_once(lane_state, self.core.last_log(lane), tracker)
             lane_state.decided = tracker.time
             urgency = self._urgency(lane_state, tracker, lane)
             if self.action_form == "refresh":
@@ -135,9 +137,9 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
         return lane_state.choice
 
     def _due(self, urgency: Urgency) -> BoolArray:
-        due = np.zeros(urgency.worth.size, np.bool_)
+        due = np.zeros(urgency.utility.size, np.bool_)
         if self.threshold is not None:
-            due |= urgency.worth >= self.threshold * (1.0 - ROUNDING)
+            due |= urgency.utility >= self.threshold * (1.0 - ROUNDING)
         if urgency.overdue is not None:
             due |= urgency.overdue >= 1.0 - ROUNDING
         return due
@@ -147,14 +149,14 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
 
 
 class FragmentCore(Protocol):
-    """What policies that keep sketches read of an environment of pages with fragments."""
+    """The part of an environment of pages with fragments that policies with sketches read."""
 
     def first_sketch(self, lane: int = 0) -> Sketches:
-        """The sketches of all pages at time 0."""
+        """Return the sketches of all pages at time 0."""
 
 
 def fragment_core(name: str, core: Any) -> FragmentCore:
-    """The environment, if its pages have fragments; ValueError if not."""
+    """Return the environment; raise ValueError if its pages have no fragments."""
     if not hasattr(core, "first_sketch"):
         raise ValueError(
             f"env must be an environment of pages with fragments for {name}, got "
@@ -164,37 +166,37 @@ def fragment_core(name: str, core: Any) -> FragmentCore:
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
-    """The ``count`` most urgent existing pages, best first; page 0 where there is none at all."""
-    worth = np.where(alive, urgency.worth, -np.inf)
+    """Return the ``count`` most urgent existing pages, best first; page 0 if there are none."""
+    utility = np.where(alive, urgency.utility, -np.inf)
     if urgency.overdue is not None:
         late = alive & (urgency.overdue >= 1.0 - ROUNDING)
         if late.any():
             chosen = _top(np.where(late, urgency.overdue, -np.inf), elapsed, count)
-            worth[late] = -np.inf
+            utility[late] = -np.inf
             if chosen.size < count:
-                rest = _top(worth, elapsed, count - chosen.size)
+                rest = _top(utility, elapsed, count - chosen.size)
                 chosen = np.concatenate((chosen, rest))
             return chosen
-    chosen = _top(worth, elapsed, count)
+    chosen = _top(utility, elapsed, count)
     return chosen if chosen.size else np.zeros(1, np.int64)
 
 
 def _top(rank: FloatArray, elapsed: FloatArray, count: int) -> IntArray:
-    """The ``count`` pages that rank highest, best first; none of rank -inf."""
+    """Return the ``count`` pages of the highest ranks, best first, without those of rank -inf."""
     count = min(count, rank.size)
     if count == 1:
         best = rank.max()
         tied = np.flatnonzero(rank == best)
-        found = tied[np.argmax(elapsed[tied])]
-        return np.array([found] if best > -np.inf else [], np.int64)
-    bar = np.partition(rank, -count)[-count]
-    reached = np.flatnonzero((rank >= bar) & (rank > -np.inf))
+        best_page = tied[np.argmax(elapsed[tied])]
+        return np.array([best_page] if best > -np.inf else [], np.int64)
+    cutoff = np.partition(rank, -count)[-count]
+    reached = np.flatnonzero((rank >= cutoff) & (rank > -np.inf))
     order = np.lexsort((-elapsed[reached], -rank[reached]))
     return reached[order[:count]].astype(np.int64)
 
 
 def longest_wait(*bounds: FloatArray | float) -> Any:
-    """The least of several longest waits, which may be infinite."""
+    """Return the least of several longest waits, which may be infinite."""
     least: Any = np.inf
     for bound in bounds:
         least = np.minimum(least, bound)

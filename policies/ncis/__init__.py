@@ -1,1 +1,4 @@
-"""The policies of the NCIS paper, and learners built on their crawl values."""
+"""The policies of the NCIS paper, and learners built on their crawl values.
+
+Public modules: delayed, greedy, learning_greedy.
+"""

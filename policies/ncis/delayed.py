@@ -1,11 +1,11 @@
-r"""GREEDY-NCIS for signals that arrive late, a principled form of Appendix C of Busa-Fekete et al.
+r"""GREEDY-NCIS for delayed signals, a principled form of Appendix C of Busa-Fekete et al.
 
 Write D for the delay of a signal, G for its distribution and H(t) = E[min(D, t)] (see
-:mod:`policies.values.delays`). Signals arrive at rate gamma whatever their delay. Of those that arrive at
-age x, the time since the last crawl, the ones with a change before that crawl behind them have
-rate lambda Delta (1 - G(x)), and tell as little as false ones. The changes since the crawl whose
-signals are still under way are Poisson of mean lambda Delta H(tau). All of these are independent,
-so that with signals at ages x_1, ..., x_n
+:mod:`policies.values.delays`). Signals arrive at rate gamma whatever their delay. At age x, the
+time since the last crawl, signals of changes before that crawl arrive at rate
+lambda Delta (1 - G(x)), and carry no information, like false ones. The changes since the crawl
+whose signals have not arrived yet are Poisson of mean lambda Delta H(tau). All of these are
+independent, so that with signals at ages x_1, ..., x_n
 
     P(fresh) = exp(-alpha tau - lambda Delta H(tau)) prod_k (nu + lambda Delta (1 - G(x_k))) / gamma
 
@@ -13,20 +13,20 @@ which is exp(-y) with the evidence
 
     y = alpha tau + lambda Delta H(tau) + sum_k ln(gamma / (nu + lambda Delta (1 - G(x_k)))).
 
-Without delay y is alpha tau_EFF. It does not fall between crawls, so that a page is best crawled
-when y reaches a threshold (Lemma 1), and with the mean length psi(y) of the cycle that ends there,
-the value is, as in Theorem 1 (its proof needs no more of the process than that cycles are alike),
+Without delay y is alpha tau_EFF. It does not decrease between crawls, so that the optimal time of
+a crawl is when y reaches a threshold (Lemma 1). With the mean length psi(y) of the cycle that ends
+there, the value is, as in Theorem 1 (its proof only needs identically distributed cycles),
 
     V(y) = mu (w(y) - exp(-y) psi(y)) = mu int_0^y exp(-z) psi(z) dz.
 
-For a constant delay D nothing is heard before age D, and from then on all is as without delay:
-psi(y) = y / Delta up to y = Delta D, and D + psi_NCIS at y - Delta D beyond, whence
+For a constant delay D no useful signal arrives before age D, and from then on all is as without
+delay: psi(y) = y / Delta up to y = Delta D, and D + psi_NCIS at y - Delta D beyond, whence
 
     V(y) = V_GREEDY(D) + exp(-Delta D) (mu D (1 - exp(-(y - Delta D))) + V_NCIS(y - Delta D)).
 
 This is used for every delay, with its mean for D: only psi is approximated, the evidence is exact.
-Mostly V is then right to some percent; a policy with psi tabulated by simulation, page by page,
-was not better but for a Poisson delay of mean half a quantum, by .001 to .002 of freshness.
+In most cases V is then accurate to a few percent. A policy with psi tabulated by simulation, page
+by page, was better only for a Poisson delay of mean half a quantum, by .001 to .002 of freshness.
 A delay of 0 gives GREEDY-NCIS, one that exceeds all cycles GREEDY.
 """
 
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.types.delay import Delay
+from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables
 from policies.values.delays import arrived, delay_numbers, under_way
@@ -56,20 +57,20 @@ from policies.values.series import (
     greedy_form,
 )
 
-# Columns of the table, after those of GREEDY-NCIS.
-HEARD = TERMS  # lambda Delta, the rate of changes with a signal
+# Columns of the table, after the columns of GREEDY-NCIS.
+SIGNALLED = TERMS  # lambda Delta, the rate of changes with a signal
 FALSE = TERMS + 1  # nu
-BLIND = TERMS + 2  # Delta D, the evidence up to which nothing is heard
+BLIND = TERMS + 2  # Delta D, the evidence before the first useful signal
 KIND, MEAN, QUANTUM = TERMS + 3, TERMS + 4, TERMS + 5  # the delay
 
 
 @compiled()
-def _prompt_value(parameters: FloatArray, page: int, y: float) -> float:
-    """V_GREEDY_NCIS at evidence y.
+def _undelayed_value(parameters: FloatArray, page: int, y: float) -> float:
+    """Return V_GREEDY_NCIS at evidence y.
 
-    That value takes time and signals apart. Here all evidence is told as signals, a broken number
-    of them; or as time, where signals tell nothing or everything. With alpha = 0 psi is a
-    staircase, and V linear in exp(-y) on each step.
+    That value is a function of time and signals. Here all evidence is expressed as a fractional
+    number of signals; or as time, where the evidence of a signal is 0 or infinite. With alpha = 0,
+    psi is a step function, and V is linear in exp(-y) on each step.
     """
     alpha: float = parameters[page, ALPHA]
     evidence: float = parameters[page, EVIDENCE]
@@ -87,10 +88,10 @@ def _prompt_value(parameters: FloatArray, page: int, y: float) -> float:
 
 @compiled(VALUE.signature)
 def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """The value, where ``signals`` is the evidence of the signals since the last crawl."""
+    """Return the value, with ``signals`` the total evidence of signals since the last crawl."""
     top: float = parameters[page, TOP]
     y = parameters[page, ALPHA] * elapsed + signals
-    y += parameters[page, HEARD] * under_way(
+    y += parameters[page, SIGNALLED] * under_way(
         parameters[page, KIND], parameters[page, MEAN], parameters[page, QUANTUM], elapsed
     )
     if y >= SATURATED:
@@ -98,20 +99,20 @@ def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signal
     blind: float = parameters[page, BLIND]
     if y <= blind:
         return greedy_form(top, y)
-    later = top * blind * -math.expm1(blind - y) + _prompt_value(parameters, page, y - blind)
+    later = top * blind * -math.expm1(blind - y) + _undelayed_value(parameters, page, y - blind)
     return min(top, greedy_form(top, blind) + math.exp(-blind) * later)
 
 
 @compiled(SIGNAL_WEIGHT.signature)
 def delayed_ncis_weight(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """The evidence of one signal, ln(gamma / (nu + lambda Delta (1 - G(age))))."""
-    heard: float = parameters[page, HEARD]
-    if heard == 0.0:
+    """Return the evidence of one signal, ln(gamma / (nu + lambda Delta (1 - G(age))))."""
+    signalled: float = parameters[page, SIGNALLED]
+    if signalled == 0.0:
         return 0.0
     soon, late = arrived(
         parameters[page, KIND], parameters[page, MEAN], parameters[page, QUANTUM], age
     )
-    return math.log1p(heard * soon / (parameters[page, FALSE] + heard * late))
+    return math.log1p(signalled * soon / (parameters[page, FALSE] + signalled * late))
 
 
 def delayed_ncis_table(
@@ -121,12 +122,12 @@ def delayed_ncis_table(
     false_signal_rate: FloatArray,
     delay: Delay,
 ) -> FloatArray:
-    """The table of both kernels, shape (m, P); arguments of shape (m,), checked.
+    """Return the table of both kernels, (m, P); arguments of shape (m,) are checked.
 
     Raises:
         ValueError: an argument is negative, not finite, or a recall above 1.
     """
-    prompt = value_tables.greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
+    undelayed = value_tables.greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
     own = np.stack(
         np.broadcast_arrays(
             recall * change_rate,
@@ -136,29 +137,30 @@ def delayed_ncis_table(
         ),
         axis=-1,
     )
-    return np.ascontiguousarray(np.hstack([prompt, own]))
+    return np.ascontiguousarray(np.hstack([undelayed, own]))
 
 
+@registered
 class GreedyNCISDelayed(GreedyNCIS):
-    """GREEDY-NCIS that knows how long signals travel (see :mod:`policies.ncis.delayed`).
+    """GREEDY-NCIS with a known distribution of delays (see :mod:`policies.ncis.delayed`).
 
-    Every signal counts by its age, the time from its page's last crawl to its arrival, as far as
-    it is likely to stand for a change since that crawl; and changes whose signals may be under
-    way are reckoned with. Without delay it is :class:`policies.GreedyNCIS`; under a delay, several
-    sources of signals are taken for one, whose recall and false signals are their sums.
+    The weight of a signal depends on its age, the time from its page's last crawl to its arrival:
+    on the probability that its change came after that crawl. Changes whose signals have not
+    arrived yet are included. Without delay it is :class:`policies.GreedyNCIS`; with a delay,
+    several sources are pooled into one, whose recall and false signals are their sums.
 
-    Two things known to a tracker are not used: whether the last crawl found a change, and that no
-    signals are under way at time 0 or at a page's birth.
+    Two facts known to a tracker are not used: whether the last crawl saw a change, and that no
+    signals are pending at time 0 or at a page's birth.
 
     Args:
         env: a crawl environment, or None with ``features``.
-        delay: how long signals are taken to travel; None takes what the problem tells.
+        delay: delay of signals; None for the delay that the problem reveals.
         **binding: as for :class:`policies.GreedyNCIS`.
 
     Raises:
         ValueError: ``delay`` is no Delay; as for :class:`policies.GreedyNCIS`; when an episode
             starts, a delay that is neither given nor revealed; at ``predict`` without an
-            environment, a delay above 0, since the ages of signals are read from its log.
+            environment, a delay above 0: the ages of signals come from the environment's log.
     """
 
     def __init__(self, env: Any = None, *, delay: Delay | None = None, **binding: Any) -> None:
@@ -171,8 +173,8 @@ class GreedyNCISDelayed(GreedyNCIS):
         delay = problem.delay if self.delay is None else self.delay
         if delay is None:
             raise ValueError(
-                f"{self.name} needs delay=, a Delay, where it is not revealed how long signals "
-                "travel; got None"
+                f"{self.name} needs delay=, a Delay, where the environment does not reveal it; "
+                "got None"
             )
         return delay
 
@@ -194,7 +196,7 @@ class GreedyNCISDelayed(GreedyNCIS):
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         if self.delay is not None and self.delay.mean > 0.0:
             raise ValueError(
-                f"{self.name} needs an environment, from whose log the ages of signals are read, "
-                f"to predict under the delay {self.delay!r}"
+                f"{self.name} needs an environment, whose log has the ages of signals, to predict "
+                f"with the delay {self.delay!r}"
             )
         return super()._read(rows, lane)

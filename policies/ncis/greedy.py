@@ -1,12 +1,12 @@
 """Discrete policies after Busa-Fekete et al. (Algorithm 1), one crawl value each.
 
-Theirs differ in what they believe of signals: :class:`Greedy` ignores them, :class:`GreedyCIS`
-takes them for noiseless, :class:`GreedyCISPlus` does so for pages of high quality only,
-:class:`GreedyNCIS` weighs them, and :class:`GreedyNCISApprox` cuts its sum short.
-:class:`GreedyHarmonic` counts another penalty than theirs.
+They differ in their model of signals: :class:`Greedy` ignores signals, :class:`GreedyCIS` assumes
+no false ones, :class:`GreedyCISPlus` does so only for pages of high signal quality,
+:class:`GreedyNCIS` models noisy signals exactly, and :class:`GreedyNCISApprox` truncates its sum.
+:class:`GreedyHarmonic` is for another penalty, the harmonic one.
 
-Of several sources of signals GREEDY-NCIS tells one from the other; the policies with a formula
-for one source only take them for one, whose recall, false signals and counts are their sums.
+GREEDY-NCIS distinguishes several sources of signals; policies with a formula for one source pool
+them into one, whose recall, false signals and counts are their sums.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import IndexPolicy, SignalPolicy
+from policies.base.registry import registered
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 from policies.values.sources import kernels as source_kernels
@@ -31,7 +32,7 @@ def _model(problem: Problem) -> dict[str, Any]:
 
 
 def _several(problem: Problem) -> bool:
-    """Whether the pages have several sources of signals."""
+    """Return whether the pages have several sources of signals."""
     return problem.recall is not None and problem.recall.ndim == 2
 
 
@@ -41,6 +42,7 @@ def _known(reading: Reading) -> Reading:
     return reading
 
 
+@registered
 class Greedy(IndexPolicy):
     """GREEDY: the value of a page without signals (section 5.1).
 
@@ -56,12 +58,13 @@ class Greedy(IndexPolicy):
         return value_kernels.greedy_value, table
 
 
+@registered
 class GreedyHarmonic(SignalPolicy):
-    """The page of the largest value under the harmonic penalty (:func:`policies.values.harmonic`).
+    """Crawls by the largest value under the harmonic penalty (:func:`policies.values.harmonic`).
 
-    Pages with complete observation are valued by the number of their signals, all others by the
-    time since their last crawl. No paper has this policy: it is what the crawl value of Olston and
-    Pandey becomes for the objective of LambdaCrawl.
+    The value depends on the number of signals for pages with complete observation, on the time
+    since the last crawl for all others. No paper has this policy: it is the crawl value of Olston
+    and Pandey for the objective of LambdaCrawl.
 
     Arguments and errors as for :class:`policies.base.index.SignalPolicy`; the columns ``elapsed``,
     ``signals``, ``importance`` and ``change_rate`` are needed, and without a column ``complete`` no
@@ -77,14 +80,15 @@ class GreedyHarmonic(SignalPolicy):
         return value_kernels.harmonic_value, table
 
 
+@registered
 class GreedyCIS(SignalPolicy):
-    """GREEDY-CIS: signals are taken to be free of false ones (section 5.1).
+    """GREEDY-CIS: assumes that no signal is false (section 5.1).
 
     Args:
         env: a crawl environment, or None with ``features``.
-        reading: what that means where false signals exist: ``I1`` believes that there are none,
-            ``I2`` (the literal formula) keeps the true rate of signals, ``I3`` is ``I2`` with the
-            limit after a signal that agrees with it.
+        reading: the interpretation where false signals exist: ``I1`` sets their rate to 0, ``I2``
+            (the literal formula) keeps the true rate of signals, ``I3`` is ``I2`` with the
+            consistent limit after a signal.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
@@ -102,13 +106,14 @@ class GreedyCIS(SignalPolicy):
         return value_kernels.greedy_cis_value, table
 
 
+@registered
 class GreedyCISPlus(SignalPolicy):
     """GREEDY-CIS+: GREEDY-CIS for pages of high quality, GREEDY for all others (section 6.7).
 
     Args:
         env: a crawl environment, or None with ``features``.
         reading: as for :class:`GreedyCIS`.
-        precision_above: precision from which on, exclusively, a page may be of high quality.
+        precision_above: a page of high quality has a precision above this.
         recall_above: the same for recall.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
@@ -146,10 +151,11 @@ class GreedyCISPlus(SignalPolicy):
         return value_kernels.greedy_cis_value, table
 
 
+@registered
 class GreedyNCIS(SignalPolicy):
-    """GREEDY-NCIS: the value that weighs noisy signals exactly (Theorem 1).
+    """GREEDY-NCIS: the exact value for noisy signals (Theorem 1).
 
-    Of several sources, every signal counts by how well its source tells changes from noise
+    With several sources, the weight of a signal is the evidence of its source
     (:mod:`policies.values.sources.values`).
 
     Arguments and errors as for :class:`policies.base.index.SignalPolicy`.
@@ -170,12 +176,13 @@ class GreedyNCIS(SignalPolicy):
         return value_kernels.greedy_ncis_value, table
 
 
+@registered
 class GreedyNCISApprox(SignalPolicy):
     """G-NCIS-APPROX-J: the first J terms of GREEDY-NCIS's value (appendix A.1).
 
-    A page with recall exactly 0 counts as one without signals, whose only term is exact: its
-    signals tell nothing, and its sum would have no end. :func:`policies.values.greedy_ncis_approx`
-    takes the first J terms there as everywhere.
+    A page with recall exactly 0 is treated as one without signals, where one term is exact: its
+    signals carry no information, and its sum is infinite. :func:`policies.values
+    .greedy_ncis_approx` takes the first J terms there as everywhere.
 
     Args:
         env: a crawl environment, or None with ``features``.
@@ -183,7 +190,7 @@ class GreedyNCISApprox(SignalPolicy):
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
-        ValueError: ``terms`` is none; as for :class:`policies.base.index.SignalPolicy`.
+        ValueError: ``terms`` out of its range; as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL

@@ -1,21 +1,21 @@
-r"""What is believed of pages while they are crawled: Gamma distributions, crawl by crawl.
+r"""Gamma beliefs about the parameters of pages, updated crawl by crawl.
 
 The model of a page is P(no change) = exp(-(alpha tau + sum_s b_s n_s)) over an interval of length
 tau with n_s signals of source s (Busa-Fekete et al., section 3), and signals at rates gamma_s. All
-these numbers are taken to be independent and Gamma distributed. With the belief
+these parameters are assumed independent and Gamma distributed. With the belief
 alpha ~ Gamma(a, r), b_s ~ Gamma(c_s, d_s):
 
-* a crawl that finds no change multiplies the density by exp(-(alpha tau + sum b_s n_s)), which is
+* a crawl without a change multiplies the density by exp(-(alpha tau + sum b_s n_s)), which gives a
   Gamma again: r grows by tau and d_s by n_s;
-* a crawl that finds a change multiplies it by 1 - exp(-(...)). The Gamma of the same mean and
-  variance is put in the place of each margin. They are closed forms, since
-  E[alpha^k exp(-alpha tau)] = E[alpha^k] (r / (r + tau))^(a + k). Where that would take the
-  exposure below zero, it is zero, and the Gamma is that of the same mean.
+* a crawl with a change multiplies it by 1 - exp(-(...)). Each marginal is replaced by the Gamma of
+  the same mean and variance. These have closed forms, since
+  E[alpha^k exp(-alpha tau)] = E[alpha^k] (r / (r + tau))^(a + k). An exposure that would be
+  negative is set to zero, with the Gamma of the same mean.
 
-What a page's crawls add to shape and rate reads like a number of changes and the exposure in which
-they were seen. It is kept apart from the distribution that the page shares with the others, so that
-this one can be renewed as more becomes known, and it fades by ``1 - 1 / memory`` with every crawl
-of the page. A crawl costs constant time, and a page constant memory.
+The data of a page's crawls, added to shape and rate, amount to a number of changes and the exposure
+in which they were observed. They are stored apart from the distribution that pages share, so that
+the latter can be updated, and decay by ``1 - 1 / memory`` with every crawl of the page. A crawl
+takes constant time, and a page constant memory.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from scipy.special import digamma
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
-from policies.estimators.signals.shrinkage import gamma_shape
+from policies.estimators.signals.empirical_bayes import gamma_shape
 
-SURPRISE = 1e-3
-"""A finding counts as no less probable than this where predictions are scored."""
+LEAST_PROBABILITY = 1e-3
+"""Least probability of an outcome in the scores of predictions."""
 
 SHAPES = (0.3, 30.0)
-"""Shapes of shared distributions are kept between these."""
+"""Range to which the shapes of shared distributions are clipped."""
 
-IMAGINED = 5.0
-"""A group's distribution is that of its pages and of so many like those of the whole set."""
+PSEUDO_PAGES = 5.0
+"""Number of pseudo-pages, with the average of the whole set, that are added to each group."""
 
 SMALLEST = 1e-6
 """Least mean of a shared distribution, in changes per mean crawl interval, or nats per signal."""
 
 
 @compiled()
-def take_in(
+def update_belief(
     counts: FloatArray,
     exposures: FloatArray,
     shape: FloatArray,
@@ -53,20 +53,20 @@ def take_in(
     changed: bool,
     fading: float,
 ) -> float:
-    """Take in a crawl of one page.
+    """Update the belief about a page after a crawl.
 
     Args:
-        counts: changes that the page's crawls amount to, (1 + 2 S,): for alpha, b_s, gamma_s.
-        exposures: the same of exposures; both are changed.
-        shape: of the shared distributions, (1 + 2 S,).
-        rate: of the shared distributions, (1 + 2 S,).
+        counts: numbers of changes of the page's data, (1 + 2 S,): for alpha, b_s, gamma_s.
+        exposures: exposures of the page's data, (1 + 2 S,); both are changed.
+        shape: shapes of the shared distributions, (1 + 2 S,).
+        rate: rates of the shared distributions, (1 + 2 S,).
         elapsed: tau.
         signals: n_s, (S,).
-        changed: what was found.
-        fading: what is left of earlier crawls, in [0, 1].
+        changed: whether the page had changed.
+        fading: remaining share of earlier data, in [0, 1].
 
     Returns:
-        The logarithm of the probability that had been given to what was found.
+        The logarithm of the predicted probability of ``changed``.
     """
     num_sources = signals.size
     d = 1 + num_sources
@@ -97,25 +97,25 @@ def take_in(
         counts[d + s] += signals[s]
         exposures[d + s] += elapsed
     probability = -math.expm1(fresh) if changed else math.exp(fresh)
-    return math.log(max(probability, SURPRISE))
+    return math.log(max(probability, LEAST_PROBABILITY))
 
 
 class Beliefs:
-    """Gamma distributions of alpha, b_s and gamma_s of every page; a crawl at a time.
+    """Gamma beliefs about alpha, b_s and gamma_s of every page, updated crawl by crawl.
 
     Args:
         group: the group of each page, 0 .. G - 1, (m,) int64.
         num_sources: S.
-        interval: a guess of the mean time between two crawls of a page, > 0, for the scale of the
-            first shared distributions: one change, and half a signal, per such interval.
-        memory: crawls of a page until what was seen fades to 1 / e; inf never fades.
-        pooled: whether the shared distributions are renewed.
+        interval: estimate of the mean time between two crawls of a page, > 0, for the scale of the
+            initial shared distributions: one change, and half a signal, per such interval.
+        memory: crawls of a page until data decay to 1 / e; inf for no decay.
+        pooled: whether the shared distributions are updated.
 
     Attributes:
-        counts: changes (and signals) that the crawls amount to, (m, 1 + 2 S).
-        exposures: and the exposure, (m, 1 + 2 S).
-        shape: of the shared distributions, (G, 1 + 2 S).
-        rate: of the shared distributions, (G, 1 + 2 S).
+        counts: numbers of changes (and signals) of the pages' data, (m, 1 + 2 S).
+        exposures: exposures of the pages' data, (m, 1 + 2 S).
+        shape: shapes of the shared distributions, (G, 1 + 2 S).
+        rate: rates of the shared distributions, (G, 1 + 2 S).
     """
 
     def __init__(
@@ -140,9 +140,9 @@ class Beliefs:
         self._smallest[[0, *range(1 + num_sources, d)]] /= interval
 
     def learn(self, page: int, elapsed: float, signals: FloatArray, changed: bool) -> float:
-        """Take in a crawl; :func:`take_in` says what, and what it returns."""
+        """Update the belief after a crawl; arguments and result as for :func:`update_belief`."""
         group = self.group[page]
-        return take_in(
+        return update_belief(
             self.counts[page],
             self.exposures[page],
             self.shape[group],
@@ -154,10 +154,10 @@ class Beliefs:
         )
 
     def typical(self, pages: IntArray | slice) -> FloatArray:
-        """exp(E ln theta) of what is believed of pages, (n, 1 + 2 S).
+        """Return exp(E ln theta) of the beliefs about pages, (n, 1 + 2 S).
 
-        Below the mean, and the more so the less is known: a page that may change seldom is taken
-        for one that does until crawls have shown how often it changes.
+        It is below the mean, the more so the fewer data: change rates count as low until crawls
+        have shown otherwise.
         """
         group = self.group[pages]
         shape = self.shape[group] + self.counts[pages]
@@ -165,10 +165,10 @@ class Beliefs:
         return np.asarray(np.exp(digamma(shape)) / rate)
 
     def pool(self, seen: BoolArray) -> None:
-        """Renew the shared distributions from the pages that were crawled, (m,) bool.
+        """Update the shared distributions from the crawled pages, (m,) bool.
 
-        One step of expectation and maximisation: of all Gamma distributions, the one nearest to the
-        beliefs about the group's pages.
+        One step of expectation maximisation: the Gamma distribution nearest to the beliefs about
+        the group's pages.
         """
         if not self.pooled or not seen.any():
             return
@@ -183,9 +183,9 @@ class Beliefs:
         self.rate = self.shape / mean
 
     def _averages(self, values: FloatArray, group: IntArray, size: IntArray) -> FloatArray:
-        """Averages over each group's pages and the imagined ones, (G, 1 + 2 S)."""
+        """Return averages over each group's pages and pseudo-pages, (G, 1 + 2 S)."""
         whole = values.mean(axis=0)
         if len(size) == 1:
             return np.asarray(whole[None])
         sums = [np.bincount(group, column, minlength=len(size)) for column in values.T]
-        return np.asarray((np.stack(sums, axis=1) + IMAGINED * whole) / (size + IMAGINED))
+        return np.asarray((np.stack(sums, axis=1) + PSEUDO_PAGES * whole) / (size + PSEUDO_PAGES))

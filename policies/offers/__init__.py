@@ -1,1 +1,4 @@
-"""The policies of the paper on shopping offers."""
+"""The policies of the paper on shopping offers.
+
+Public modules: lambdacrawl, rates, weighted.
+"""

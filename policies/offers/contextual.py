@@ -1,4 +1,4 @@
-"""A contextual bandit: which crawls will find a change is learned from the context of each page."""
+"""A contextual bandit that learns from the context of each page which crawls find a change."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import PAGE_FORMS, ActingPolicy
+from policies.base.registry import registered
 from policies.offers.change_model import ChangeModel
-from policies.offers.rates import RateSource, ShrunkClicks, answer, begun, rate_source
+from policies.offers.rates import RateSource, ShrunkClicks, cached_rates, fresh_source, rate_source
 
 Aim: TypeAlias = Literal["gain", "freshness"]
 ROUNDING = 1e-9
-"""Share by which times and counts may fall short through rounding."""
+"""Relative tolerance of times and counts."""
 
 
 @dataclass
 class ContextState:
-    """One lane's episode: its model, what the last crawls found, and the decision at hand."""
+    """A lane's episode state: its model, the results of the last crawls, and the last decision."""
 
     episode: int
     model: ChangeModel
@@ -33,43 +34,44 @@ class ContextState:
     rng: np.random.Generator
     changed: NDArray[np.int8]
     weights: FloatArray
-    book: OfferFeatures | None
-    heard: float
+    offer_features: OfferFeatures | None
+    read_until: float
     decided: float = math.nan
     choice: NDArray[Any] = field(default_factory=lambda: np.zeros(1, np.int64))
 
 
+@registered
 class ContextualBandit(ActingPolicy[ContextState]):
-    """Crawls the pages whose crawls are worth the most, and some at random to go on learning.
+    """Crawls the pages with the largest expected gain, and some random pages for exploration.
 
-    What Han et al. (2020), section 6.2, propose for later: no choice among strategies, but one
-    model that goes from the context of a page to the worth of a crawl. The gain of a crawl is the
-    page's importance if it finds a change, else 0. A :class:`policies.offers.change_model.ChangeModel`
-    learns the probability of that, from the pages that were crawled alone; every lane has its own,
-    which starts anew with every episode.
+    The proposal of Han et al. (2020), section 6.2, for future work: instead of a choice among
+    strategies, a model of the value of a crawl given the context of a page. The gain of a crawl is
+    the page's importance if it finds a change, else 0. A :class:`.ChangeModel` learns the
+    probability of a change from the crawled pages alone; every lane has its own, which is reset in
+    every episode.
 
-    That looks no further than the next crawls. A page that has changed again as soon as it was
-    crawled gains the most, and is fresh the least: the largest gains do not make for the largest
-    freshness. With the aim ``freshness`` it takes pages by the crawl value that the probability
-    implies (:func:`implied_value`), which is worth nothing for such pages.
+    This is myopic. A page that changes again right after its crawl has the largest gain and the
+    least freshness: the largest gains do not give the largest freshness. With the aim ``freshness``
+    pages are ranked by the crawl value that the probability implies (:func:`implied_value`), which
+    is 0 for such pages.
 
-    In the form ``page`` it takes the best page, in ``scores`` the ``batch`` best and in ``refresh``
-    the best one; in ``rates`` the best ones that the budget of an epoch allows, at the rate of one
-    crawl per epoch, and one more at the rate that is left. A page with complete observation then
-    gets that number, at most 1, as the probability of a crawl per signal.
+    The form ``page`` crawls the best page, ``scores`` the ``batch`` best and ``refresh`` the best
+    one; ``rates`` the best ones that the budget of an epoch allows, at the rate of one crawl per
+    epoch, and one more at the remaining rate. For a page with complete observation that number, at
+    most 1, is the probability of a crawl per signal.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         aim: ``gain`` or ``freshness``.
-        exploration: the probability, in [0, 1], with which each of the crawls of a decision goes
-            to a page drawn from all others instead.
-        learning_rate: how far a weight of the model goes in its first step, > 0.
-        weights: a source whose clicks count as importance, asked anew with every book of offers;
-            None for :class:`policies.offers.rates.ShrunkClicks` of offers, and elsewhere, or where
-            a book knows of no click, for what is revealed.
+        exploration: the probability, in [0, 1], that a crawl of a decision goes to a random page
+            among all others instead.
+        learning_rate: learning rate of the model, > 0.
+        weights: a source whose clicks count as importance, called once for each day's offer
+            features; None for :class:`policies.offers.rates.ShrunkClicks` for offers, and
+            elsewhere, or if there are no clicks, for the revealed importance.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; an argument out of its range.
+        ValueError: ``env`` is not a crawl environment; an argument is out of its range.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
@@ -96,10 +98,10 @@ class ContextualBandit(ActingPolicy[ContextState]):
         self.source = None if weights is None else rate_source("weights", weights)
 
     def chances(self, lane: int = 0) -> FloatArray:
-        """The believed probability of each page that a crawl now finds a change, (m,).
+        """Return the estimated probability that a crawl of each page now finds a change, (m,).
 
         Raises:
-            ValueError: nothing was decided in this lane yet.
+            ValueError: ``predict`` was not called for this lane yet.
         """
         assert self.core is not None
         if lane not in self._lane_states:
@@ -107,14 +109,14 @@ class ContextualBandit(ActingPolicy[ContextState]):
         return self._chances(self._lane_states[lane], self.core.tracker(lane))
 
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from what the last step taught in a lane, as the next ``predict`` would do."""
+        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
         assert self.core is not None
         tracker = self.core.tracker(lane)
         self._learn(self._lane_state(tracker, lane), log, tracker)
 
     def _begin(self, tracker: Tracker, lane: int) -> ContextState:
         assert self.core is not None
-        source = None if self.source is None else begun(self.source)
+        source = None if self.source is None else fresh_source(self.source)
         if source is None and tracker.offers is not None:
             source = ShrunkClicks()
         return ContextState(
@@ -131,14 +133,14 @@ class ContextualBandit(ActingPolicy[ContextState]):
     def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:
         if source is None:
             return tracker.problem.importance
-        click = answer(source, tracker).click
+        click = cached_rates(source, tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
     def _learn(self, lane_state: ContextState, log: CrawlLog, tracker: Tracker) -> None:
-        """Take in the crawls of a step, once, with the context in which they were made."""
-        if lane_state.heard == tracker.time:
+        """Learn from the crawls of a step, once, with the context at the time of the crawls."""
+        if lane_state.read_until == tracker.time:
             return
-        lane_state.heard = tracker.time
+        lane_state.read_until = tracker.time
         real_ones = ~log.probe
         signals = np.atleast_2d(log.signals).sum(axis=0)
         lane_state.model.learn(
@@ -149,8 +151,8 @@ class ContextualBandit(ActingPolicy[ContextState]):
             lane_state.changed,
         )
         lane_state.changed = tracker.changed.copy()
-        if tracker.offers is not lane_state.book:
-            lane_state.book = tracker.offers
+        if tracker.offers is not lane_state.offer_features:
+            lane_state.offer_features = tracker.offers
             lane_state.model.renew(tracker)
             lane_state.weights = self._weights(lane_state.source, tracker)
 
@@ -160,42 +162,42 @@ class ContextualBandit(ActingPolicy[ContextState]):
             return lane_state.choice
         self._learn(lane_state, self.core.last_log(lane), tracker)
         lane_state.decided = tracker.time
-        worth = self._chances(lane_state, tracker)
+        values = self._chances(lane_state, tracker)
         if self.aim == "freshness":
-            worth = implied_value(worth, tracker.elapsed)
-        worth = np.where(tracker.alive, lane_state.weights * worth, -np.inf)
+            values = implied_value(values, tracker.elapsed)
+        values = np.where(tracker.alive, lane_state.weights * values, -np.inf)
         if self.action_form == "rates":
-            lane_state.choice = self._rates(worth, lane_state, tracker)
+            lane_state.choice = self._rates(values, lane_state, tracker)
         else:
-            lane_state.choice = self._pages(worth, self._count, lane_state.rng)
+            lane_state.choice = self._pages(values, self._count, lane_state.rng)
         return lane_state.choice
 
     def _chances(self, lane_state: ContextState, tracker: Tracker) -> FloatArray:
         signals = np.atleast_2d(tracker.signals).sum(axis=0)
         return lane_state.model.chances(tracker.elapsed, lane_state.changed, signals)
 
-    def _pages(self, worth: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-        """So many existing pages, the best first and those drawn to explore last."""
-        alive = np.flatnonzero(worth > -np.inf)
+    def _pages(self, values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+        """Return ``count`` existing pages, the best first and the random ones last."""
+        alive = np.flatnonzero(values > -np.inf)
         count = min(count, alive.size)
         if count == 0:
             return np.zeros(1, np.int64)
         explored = min(int(rng.binomial(count, self.exploration)), alive.size)
-        best = top_pages(worth, count - explored)
+        best = top_pages(values, count - explored)
         if explored == 0:
             return best
         others = np.setdiff1d(alive, best, assume_unique=True)
         return np.concatenate((best, rng.choice(others, explored, replace=False)))
 
-    def _rates(self, worth: FloatArray, lane_state: ContextState, tracker: Tracker) -> FloatArray:
-        """The action of an epoch, (m,)."""
+    def _rates(self, values: FloatArray, lane_state: ContextState, tracker: Tracker) -> FloatArray:
+        """Return the action of an epoch, (m,)."""
         assert self.core is not None
         epoch, problem = self.core.epoch, tracker.problem
         starts, bandwidths = zip(*epoch_bandwidths(problem, epoch), strict=True)
         due = tracker.time + ROUNDING * epoch
         bandwidth = bandwidths[int(np.searchsorted(starts, due, side="right")) - 1]
         budget = bandwidth * epoch
-        pages = self._pages(worth, math.ceil(budget * (1.0 - ROUNDING)), lane_state.rng)
+        pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)), lane_state.rng)
         rates = np.zeros(problem.num_pages)
         rates[pages] = 1.0 / epoch
         if len(pages) > budget:  # the last one gets what is left
@@ -207,12 +209,12 @@ class ContextualBandit(ActingPolicy[ContextState]):
 
 
 def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
-    """The crawl value per importance of pages that are changed with these probabilities, (m,).
+    """Return the crawl value per importance of pages with these change probabilities, (m,).
 
     It is GREEDY's of Busa-Fekete et al. (section 5.1, :func:`policies.values.greedy`) at the
-    change rate x / elapsed, x = -ln(1 - P), at which a page would be changed by now with the
-    probability P: elapsed (P / x - (1 - P)). A page that is surely changed is worth next to
-    nothing where it was crawled just now, and more the longer that is ago.
+    change rate x / elapsed, x = -ln(1 - P), at which a page has changed by now with probability P:
+    elapsed (P / x - (1 - P)). The value of a page with P near 1 is close to 0 right after a crawl
+    and grows with elapsed time.
 
     Args:
         chances: P, in [0, 1], (m,).
@@ -223,11 +225,11 @@ def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
     return np.asarray(elapsed * np.maximum(chances / exponent - kept, 0.0))
 
 
-def top_pages(worth: FloatArray, count: int) -> IntArray:
-    """The ``count`` pages that are worth the most, best first, ties by lowest index."""
+def top_pages(values: FloatArray, count: int) -> IntArray:
+    """Return the ``count`` pages of the largest values, best first, ties by lowest index."""
     if count <= 0:
         return np.zeros(0, np.int64)
-    bar = np.partition(worth, -count)[-count]
-    reached = np.flatnonzero(worth >= bar)
-    order = np.argsort(-worth[reached], kind="stable")
+    cutoff = np.partition(values, -count)[-count]
+    reached = np.flatnonzero(values >= cutoff)
+    order = np.argsort(-values[reached], kind="stable")
     return reached[order[:count]].astype(np.int64)

@@ -1,4 +1,4 @@
-"""LambdaCrawl in discrete time, for offers whose clicks and changes are predicted day by day."""
+"""LambdaCrawl in discrete time, for offers with daily predictions of clicks and changes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import page_arrays, quantity, real
+from crawl_envs.types.arguments import page_arrays, quantity, real, within_domain
 from policies import solvers
+from policies.base.registry import registered
 from policies.offers.rates import OfferRates, RateSource
 from policies.offers.weighted import SourcedPolicy
 
@@ -16,26 +17,27 @@ Weight: TypeAlias = Literal["click", "impression"]
 Granularity: TypeAlias = Literal["step", "day"]
 
 
+@registered
 class DiscreteLambdaCrawl(SourcedPolicy):
-    """LambdaCrawl of Han et al. 2020, Table 2: the most freshness if rates stay as they are.
+    """LambdaCrawl of Han et al. 2020, Table 2: maximises freshness under constant rates.
 
-    A price that changes within a day with probability Delta is taken to change in a step of h days
-    with probability ``1 - (1 - Delta)^h``. The crawl probabilities per step maximise
-    importance-weighted freshness at the ends of steps (:func:`policies.solvers.binary.in_steps`).
-    With ``granularity="day"`` it does as the paper says: the problem is solved for steps of a day,
-    each offer being crawled once a day at most, and the result scaled to the rate of a step.
+    A price that changes within a day with probability Delta is assumed to change in a step of h
+    days with probability ``1 - (1 - Delta)^h``. The crawl probabilities per step maximise
+    importance-weighted freshness at the ends of steps (:func:`policies.solvers.binary_discrete`).
+    ``granularity="day"`` follows the paper: the problem is solved for steps of a day, with at most
+    one crawl of an offer per day, and the result is scaled to the rate of a step.
 
-    Offers that never change or never matter get nothing, even if bandwidth is left over; if none is
-    left, all rates are equal.
+    Offers with no changes or no weight have rate 0, even if bandwidth is left over; if all offers
+    are such, all rates are equal.
 
     Args:
         env: as for :class:`policies.offers.weighted.SourcedPolicy`.
-        rates: likewise.
-        weight: what makes freshness matter, ``click`` or ``impression``.
+        rates: as for :class:`policies.offers.weighted.SourcedPolicy`.
+        weight: the importance of freshness, ``click`` or ``impression``.
         granularity: ``step`` for the environment's steps, or ``day`` for units of time.
 
     Raises:
-        ValueError: as for :class:`policies.offers.weighted.SourcedPolicy`; unknown weight or granularity.
+        ValueError: as for :class:`.SourcedPolicy`; unknown ``weight`` or ``granularity``.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class DiscreteLambdaCrawl(SourcedPolicy):
         self.weight, self.granularity = weight, granularity
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Crawl rates of the most freshness, (m,); equal ones if nothing that matters changes."""
+        """Return the optimal crawl rates, (m,); equal ones if no page with weight changes."""
         importance: FloatArray = getattr(rates, self.weight)
         step = self._epoch if self.granularity == "step" else 1.0
         return discrete_rates(importance, rates.change, bandwidth, highest, step)
@@ -65,40 +67,40 @@ class DiscreteLambdaCrawl(SourcedPolicy):
 def discrete_rates(
     importance: FloatArray, change: FloatArray, bandwidth: float, highest: float, step: float
 ) -> FloatArray:
-    """Crawl rates of the most freshness at the ends of steps: what the policy does, once.
+    """Return the crawl rates that maximise freshness at the ends of steps.
 
     Args:
         importance: of the pages, >= 0, (m,).
         change: probability of a change within a unit of time, in [0, 1], (m,).
         bandwidth: crawls per unit of time, > 0.
         highest: largest rate of a page, > 0.
-        step: length of a step, > 0; a page is crawled once in it at most.
+        step: length of a step, > 0; a page is crawled at most once per step.
 
     Returns:
-        Rates in [0, highest], (m,); equal ones if nothing that matters changes.
+        Rates in [0, highest], (m,); equal ones if no page with importance changes.
 
     Raises:
         ValueError: an argument is negative or not finite, or one that must be > 0 is 0; a
-            probability above 1; shapes disagree.
+            probability is above 1; shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     highest, step = real("highest", highest, above=0.0), real("step", step, above=0.0)
-    importance, change = page_arrays(importance=importance, change=change)
+    importance, change = page_arrays(importance=within_domain(importance), change=change)
     if change.max() > 1.0:
         raise ValueError(f"change must lie in [0, 1], got {change.max()}")
     if not np.any((importance > 0.0) & (change > 0.0)):
         return np.full(len(importance), min(bandwidth / len(importance), highest))
     chance = change_within(change, step)
     ceiling = min(highest * step, 1.0)
-    found = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
-    found.rates[:] /= step
-    return found.rates
+    allocation = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
+    allocation.rates[:] /= step
+    return allocation.rates
 
 
 def change_within(chance: FloatArray, span: float) -> FloatArray:
-    """Probability of a change within a span, given that within a unit of time, (m,).
+    """Return the probability of a change within a span, given that within a unit of time, (m,).
 
-    As if each part of the unit had the same probability of no change: ``1 - (1 - chance)^span``.
+    Assumes equal probabilities of no change in equal spans: ``1 - (1 - chance)^span``.
 
     Args:
         chance: in [0, 1], (m,).

@@ -1,4 +1,4 @@
-"""How often shopping offers are believed to be clicked, to be shown, and to change their price."""
+"""Estimated rates of clicks, impressions and price changes of shopping offers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 
 
 class ShrunkClicks:
-    """Averages of the last 30 days, with clicks drawn towards what impressions lead to expect.
+    """Averages of the last 30 days, with clicks shrunk towards the clicks per impression of all.
 
     Most offers have no click in a month, which does not mean that they will have none: a policy
-    that goes by plain averages never crawls them, and together they have many. Here an offer with
-    v impressions per day and N clicks in 30 days is expected to have
+    with plain averages never crawls them, and together they have many clicks. The estimate for an
+    offer with v impressions per day and N clicks in 30 days is
 
         v (N + s) / (30 v + s / q) clicks per day,
 
-    with q the clicks per impression of all offers together: the posterior mean where an offer's own
-    clicks per impression have a gamma law of mean q and shape s before any are seen. Impressions
-    and changes are those of :class:`policies.offers.rates.HistoryRates`.
+    with q the clicks per impression of all offers together: the posterior mean under a gamma prior
+    of mean q and shape s of an offer's own clicks per impression. Impressions and changes are those
+    of :class:`policies.offers.rates.HistoryRates`.
 
     Args:
-        strength: s, in clicks, > 0: how many clicks it takes for an offer's own record to count as
-            much as that of all.
+        strength: s, in clicks, > 0: the number of clicks at which an offer's own record and the
+            prior have equal weight.
 
     Raises:
         ValueError: ``strength`` is not > 0.
@@ -39,21 +39,21 @@ class ShrunkClicks:
         self._history = HistoryRates()
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates of the day's book.
+        """Return the rates for the day's offer features.
 
         Raises:
-            ValueError: the pages are no offers.
+            ValueError: the pages are not offers.
         """
         rates = self._history(tracker)
         return rates._replace(click=shrunk(rates.click, rates.impression, self.strength))
 
 
 def shrunk(click: FloatArray, impression: FloatArray, strength: float) -> FloatArray:
-    """Clicks per day that are expected, (m,); the plain averages where there are none to go by.
+    """Return the expected clicks per day, (m,); ``click`` if there are no clicks or impressions.
 
     Args:
-        click: clicks per day in HISTORY_DAYS days, >= 0, (m,).
-        impression: impressions per day, likewise.
+        click: mean clicks per day over HISTORY_DAYS days, >= 0, (m,).
+        impression: mean impressions per day over HISTORY_DAYS days, >= 0, (m,).
         strength: in clicks, > 0.
     """
     if not (click.any() and impression.any()):
@@ -64,12 +64,12 @@ def shrunk(click: FloatArray, impression: FloatArray, strength: float) -> FloatA
 
 
 class OfferRates(NamedTuple):
-    """What strategies go by: mu, v and Delta of Han et al. 2020, Tables 1 and 2.
+    """Estimated rates of offers: mu, v and Delta of Han et al. 2020, Tables 1 and 2.
 
     Attributes:
-        click: clicks per day that are expected, or the probability of a click within a day, >= 0,
-            (m,) float64. Only ratios between offers matter.
-        impression: the same of impressions.
+        click: expected clicks per day, or the probability of a click within a day, >= 0, (m,)
+            float64. Only ratios between offers matter.
+        impression: the same for impressions.
         change: probability that the price changes within a day, in [0, 1], (m,) float64.
     """
 
@@ -79,53 +79,52 @@ class OfferRates(NamedTuple):
 
 
 class RateSource(Protocol):
-    """Where the rates come from: a function of what is known in a lane.
+    """A source of rates: a function of a lane's tracker.
 
-    It is asked once per book. One that remembers what it said may have a method ``anew()``, which
-    returns the same source with nothing remembered: it is called for every episode of every lane.
+    It is called once for each day's offer features. A source with state may have a method
+    ``fresh()`` that returns a copy in its initial state, called for every episode of every lane.
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates as they are believed with the tracker's book."""
+        """Return the rates for the tracker's offer features."""
 
 
 class HistoryRates:
     """Averages of the last 30 days: mu_h, v_h and Delta_h of Han et al. 2020, section 5.2.2.
 
-    The price changes per day that were seen are taken for the probability of a change within a
-    day, and for 1 where they are more. So one change per day or more becomes a change that is sure
-    within a day, and where days are cut into steps
-    (:func:`policies.offers.lambdacrawl.change_within`) one that is sure in every step.
+    The probability of a change within a day is the number of price changes seen per day, at most 1.
+    So one or more changes per day become a certain change within a day, and a certain change in
+    every step if days are divided into steps (:func:`policies.offers.lambdacrawl.change_within`).
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates of the day's book.
+        """Return the rates for the day's offer features.
 
         Raises:
-            ValueError: the pages are no offers.
+            ValueError: the pages are not offers.
         """
-        book = tracker.offers
-        if book is None:
+        features = tracker.offers
+        if features is None:
             raise ValueError(
-                "tracker.offers must be the book of a day for HistoryRates, got None: the pages of "
-                "this environment are no offers"
+                "tracker.offers must be OfferFeatures for HistoryRates, got None: pages of this "
+                "environment are not offers"
             )
         return OfferRates(
-            click=book.clicks_30.astype(np.float64),
-            impression=book.impressions_30.astype(np.float64),
-            change=np.minimum(book.change_frequency.astype(np.float64), 1.0),
+            click=features.clicks_30.astype(np.float64),
+            impression=features.impressions_30.astype(np.float64),
+            change=np.minimum(features.change_frequency.astype(np.float64), 1.0),
         )
 
 
 class RevealedRates:
-    """What the environment reveals: importance for clicks and impressions alike, and change rates.
+    """Revealed parameters: importance as both clicks and impressions, and change rates.
 
     A page with the change rate Delta changes within a unit of time with probability
     ``1 - exp(-Delta)``, as if changes came in a Poisson process.
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates of the tracker's problem.
+        """Return the rates of the tracker's problem.
 
         Raises:
             ValueError: change rates are not revealed.
@@ -141,18 +140,17 @@ class RevealedRates:
 
 
 class StaleRates:
-    """Rates of an earlier day: those of an episode's first book, for ever or for some days.
+    """Rates of an earlier day: those of an episode's first day, updated after some days or never.
 
-    It remembers one lane. Policies ask :meth:`anew` for one of its own for every episode of every
-    lane, so that one object serves them all. The arms of a bandit remember the same days, whenever
-    they are drawn.
+    It has the state of one lane. Policies call :meth:`fresh` for every episode of every lane, so
+    that lanes and policies can share one object. All arms of a bandit use the same days.
 
     Args:
-        source: where the rates come from.
-        days: whole days, >= 1, after which they are asked for again; None for never.
+        source: source of the rates.
+        days: whole days, >= 1, between updates of the rates; None for never.
 
     Raises:
-        ValueError: ``source`` is no source; ``days`` is no whole number >= 1.
+        ValueError: ``source`` is not a source; ``days`` is not a whole number >= 1.
     """
 
     def __init__(self, source: RateSource, days: int | None = None) -> None:
@@ -161,16 +159,16 @@ class StaleRates:
         self._kept: OfferRates | None = None
         self._episode = self._day = -1
 
-    def anew(self) -> StaleRates:
-        """The same with nothing remembered."""
-        return StaleRates(begun(self.source), self.days)
+    def fresh(self) -> StaleRates:
+        """Return a copy in its initial state."""
+        return StaleRates(fresh_source(self.source), self.days)
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """The rates that are remembered, or are due to be asked for."""
+        """Return the stored rates, updated if due."""
         day = int(tracker.time) if tracker.offers is None else tracker.offers.day
         over = self.days is not None and day - self._day >= self.days
         if self._kept is None or tracker.episode != self._episode or over:
-            self._kept = answer(self.source, tracker)
+            self._kept = cached_rates(self.source, tracker)
             self._episode, self._day = tracker.episode, day
         return self._kept
 
@@ -178,8 +176,8 @@ class StaleRates:
 _HISTORY, _REVEALED = HistoryRates(), RevealedRates()
 
 
-def usual_source(tracker: Tracker) -> RateSource:
-    """Where rates come from unless something else is said: the history of offers, or what is told.
+def default_source(tracker: Tracker) -> RateSource:
+    """Return the default source: the history of offers, or revealed parameters.
 
     It is the same object every time.
     """
@@ -187,10 +185,10 @@ def usual_source(tracker: Tracker) -> RateSource:
 
 
 def rate_source(name: str, value: Any) -> RateSource:
-    """The argument of that name, which must be a source of rates.
+    """Return the argument of that name, which must be a source of rates.
 
     Raises:
-        ValueError: it cannot be called, or is a class where an instance is wanted.
+        ValueError: it is not callable, or is a class instead of an instance.
     """
     if isinstance(value, type):
         raise ValueError(
@@ -202,90 +200,88 @@ def rate_source(name: str, value: Any) -> RateSource:
     return value  # type: ignore[no-any-return]
 
 
-def begun(source: RateSource) -> RateSource:
-    """The source for an episode that begins: itself, or what its ``anew()`` returns if it has one.
+def fresh_source(source: RateSource) -> RateSource:
+    """Return the source for a new episode: the result of its ``fresh()`` if it has one, or itself.
 
     Raises:
-        ValueError: ``anew()`` returns no source.
+        ValueError: ``fresh()`` does not return a source.
     """
-    anew = getattr(source, "anew", None)
-    return source if anew is None else rate_source(f"{_label(source)}.anew()", anew())
+    method = getattr(source, "fresh", None)
+    return source if method is None else rate_source(f"{_label(source)}.fresh()", method())
 
 
-class _Said(NamedTuple):
-    """What a source said on one day of an episode: by ``id`` of the book, the book and the rates.
+class _CachedRates(NamedTuple):
+    """A source's rates on one day of an episode: by ``id`` of the features, features and rates.
 
-    The books are held so that no other gets the ``id`` of one of them.
+    The features are referenced so that no other object gets their ``id``.
     """
 
     source: ref[RateSource]
     stamp: tuple[int, int]
-    by_book: dict[int, tuple[OfferFeatures, OfferRates]]
+    by_features: dict[int, tuple[OfferFeatures, OfferRates]]
 
 
-_SAID: dict[int, _Said] = {}
-"""By ``id`` of the source, until it is let go: two that are equal may yet say different things."""
+_CACHE: dict[int, _CachedRates] = {}
+"""By ``id`` of the source, while it is alive; equal sources may return different rates."""
 
 
-def answer(source: RateSource, tracker: Tracker) -> OfferRates:
-    """What a source says, asked once per book however many policies share the source.
+def cached_rates(source: RateSource, tracker: Tracker) -> OfferRates:
+    """Return the rates of a source, called once per offer features, also if policies share it.
 
-    Answers are remembered for the day and the number of the episode of which it was asked last;
-    lanes that are elsewhere are served all the same, but make it compute more often. A source that
-    cannot be referred to weakly, or is asked where there is no book, is asked each time.
+    Rates are cached for the day and episode number of the last call; calls from lanes at other days
+    replace them. A source without weak references, or a call without offer features, is not cached.
 
     Args:
-        source: is believed to depend on the book alone.
-        tracker: what is known in a lane.
+        source: assumed to depend on the offer features alone.
+        tracker: tracker of a lane.
 
     Returns:
-        Arrays (m,) float64, the source's own where they are that already.
+        Arrays (m,) float64, the source's own if they are so already.
 
     Raises:
-        ValueError: the answer is no :class:`OfferRates`, or an array of it is not of numbers, has
-            not the shape (m,), or holds a number out of its range; what the source itself objects
-            to.
+        ValueError: the result is not an :class:`OfferRates`, or an array in it is not numeric, has
+            another shape than (m,), or a number out of its range; or raised by the source.
     """
-    book, num_pages = tracker.offers, tracker.problem.num_pages
-    if book is None:
-        return _fit(source(tracker), source, num_pages)
-    said = _said_on((tracker.episode, book.day), source)
-    if id(book) not in said:
-        said[id(book)] = book, _fit(source(tracker), source, num_pages)
-    return said[id(book)][1]
+    features, num_pages = tracker.offers, tracker.problem.num_pages
+    if features is None:
+        return _checked(source(tracker), source, num_pages)
+    cache = _cache_of_day((tracker.episode, features.day), source)
+    if id(features) not in cache:
+        cache[id(features)] = features, _checked(source(tracker), source, num_pages)
+    return cache[id(features)][1]
 
 
-def _said_on(
+def _cache_of_day(
     stamp: tuple[int, int], source: RateSource
 ) -> dict[int, tuple[OfferFeatures, OfferRates]]:
-    """What the source said on a day of an episode, to be added to; other days are forgotten."""
-    key, forget = id(source), _SAID.pop
-    if key not in _SAID or _SAID[key].stamp != stamp:
+    """Return the source's cache of a day of an episode; other days are discarded."""
+    key, forget = id(source), _CACHE.pop
+    if key not in _CACHE or _CACHE[key].stamp != stamp:
         try:
             held = ref(source, lambda _: forget(key, None))
         except TypeError:
             return {}
-        _SAID[key] = _Said(held, stamp, {})
-    return _SAID[key].by_book
+        _CACHE[key] = _CachedRates(held, stamp, {})
+    return _CACHE[key].by_features
 
 
-def _fit(said: Any, source: RateSource, num_pages: int) -> OfferRates:
-    """What a source said, as arrays (m,) float64; ValueError unless it is fit to go by."""
-    if not isinstance(said, OfferRates):
+def _checked(rates: Any, source: RateSource, num_pages: int) -> OfferRates:
+    """Return a source's rates as arrays (m,) float64; raise ValueError unless they are valid."""
+    if not isinstance(rates, OfferRates):
         raise ValueError(
             f"{_label(source)} must return OfferRates(click, impression, change), arrays of shape "
-            f"({num_pages},), got {_shown(said)}"
+            f"({num_pages},), got {_shown(rates)}"
         )
     arrays = [
         _column(f"{name} of {_label(source)}", values, num_pages, name == "change")
-        for name, values in zip(OfferRates._fields, said, strict=True)
+        for name, values in zip(OfferRates._fields, rates, strict=True)
     ]
-    same = all(array is values for array, values in zip(arrays, said, strict=True))
-    return said if same else OfferRates(*arrays)
+    same = all(array is values for array, values in zip(arrays, rates, strict=True))
+    return rates if same else OfferRates(*arrays)
 
 
 def _column(name: str, values: Any, num_pages: int, chance: bool) -> FloatArray:
-    """The values as an array (m,) float64; ValueError unless finite, >= 0, and chances <= 1."""
+    """Return an array (m,) float64; raise ValueError unless finite, >= 0, and chances <= 1."""
     try:
         given = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -301,12 +297,12 @@ def _column(name: str, values: Any, num_pages: int, chance: bool) -> FloatArray:
 
 
 def _label(source: RateSource) -> str:
-    """What errors call a source: its own name, or that of its class."""
+    """Return the name of a source in errors: its own, or that of its class."""
     return str(getattr(source, "__qualname__", type(source).__qualname__))
 
 
 def _shown(value: Any) -> str:
-    """A value in a few words."""
+    """Return a short description of a value."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     return f"{type(value).__name__} {reprlib.repr(value)}" if value is not None else "None"

@@ -1,4 +1,4 @@
-"""Strategies that crawl in proportion to something, and what strategies for offers share."""
+"""Proportional strategies for offers, and the base class of strategies with rate sources."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import ActingPolicy
+from policies.base.registry import registered
 from policies.base.signal_queue import response_share
-from policies.offers.rates import OfferRates, RateSource, answer, begun, rate_source, usual_source
+from policies.offers.rates import (
+    OfferRates,
+    RateSource,
+    cached_rates,
+    default_source,
+    fresh_source,
+    rate_source,
+)
 
 ROUNDING = 1e-9
-"""Share by which the time of a decision may fall short of its epoch's start through rounding."""
+"""Relative tolerance of the time of a decision before its epoch's start."""
 
 
 def proportional_rates(weights: ArrayLike, bandwidth: float, highest: float) -> FloatArray:
-    """Crawl rates in proportion to weights, none of them above the highest.
+    """Return crawl rates in proportion to weights, clipped to ``highest``.
 
-    What that keeps from pages is shared among the others in proportion, again and again: rates are
-    ``min(c weight, highest)`` with the c that spends the bandwidth. Pages of weight 0 get nothing,
+    The excess of clipped pages is shared among the others in proportion: rates are
+    ``min(c weight, highest)`` with the c that spends the bandwidth. Pages of weight 0 have rate 0,
     even if bandwidth is left over; but if all weights are 0, all rates are equal.
 
     Args:
@@ -36,7 +44,7 @@ def proportional_rates(weights: ArrayLike, bandwidth: float, highest: float) -> 
         highest: largest rate of a page, crawls per unit of time, > 0.
 
     Returns:
-        Rates in [0, highest], (m,), that sum to the bandwidth where there is anyone to crawl.
+        Rates in [0, highest], (m,), with the bandwidth as their sum if the weights allow it.
 
     Raises:
         ValueError: an argument is negative or not finite, ``weights`` has another shape.
@@ -51,8 +59,8 @@ def proportional_rates(weights: ArrayLike, bandwidth: float, highest: float) -> 
 
 @compiled()
 def _fill(weights: FloatArray, bandwidth: float, highest: float, rates: FloatArray) -> None:
-    """Fill in the rates: each pass holds some more pages at the highest, until none is above."""
-    level, held, largest, rate = np.inf, 0, 0.0, 0.0  # weights from the level on are held
+    """Write the rates: each pass clips some more pages, until none is above ``highest``."""
+    level, held, largest, rate = np.inf, 0, 0.0, 0.0  # weights >= level are clipped
     while True:
         largest, total = 0.0, 0.0
         for i in range(weights.size):
@@ -81,47 +89,46 @@ def _fill(weights: FloatArray, bandwidth: float, highest: float, rates: FloatArr
 
 @dataclass
 class SourcedState:
-    """One lane's episode: where its rates come from, and what was made of them last.
+    """A lane's episode state: the source of its rates, and the last action planned from them.
 
     Attributes:
         episode: its number.
-        source: where the rates come from.
-        starts: when the bandwidths begin to hold, from 0 on.
-        bandwidths: crawls per unit of time, likewise.
-        book: the book that the source was asked with last.
-        rates: what it said.
+        source: source of the rates.
+        starts: start times of the bandwidths, from 0 on.
+        bandwidths: crawls per unit of time from each start on.
+        offer_features: offer features of the last call of the source.
+        rates: result of that call.
         bandwidth: the bandwidth that the action spends.
-        action: the action that follows, (m,); None where it is still to be planned.
+        action: the action planned from the rates, (m,); None if not planned yet.
     """
 
     episode: int
     source: RateSource
     starts: tuple[float, ...]
     bandwidths: tuple[float, ...]
-    book: OfferFeatures | None
+    offer_features: OfferFeatures | None
     rates: OfferRates
     bandwidth: float
     action: FloatArray | None
 
 
 class SourcedPolicy(ActingPolicy[SourcedState]):
-    """Crawls at rates that follow from clicks, impressions and price changes as they are believed.
+    """Crawls at rates that follow from estimated clicks, impressions and price changes.
 
-    It acts in the form ``rates``. Where pages are offers it asks the source once for every book,
-    that is once a day, and a policy that shares the source shares the answer
-    (:func:`policies.offers.rates.answer`); an offer is crawled once per step at most. Elsewhere it
-    asks once per episode. A page with complete observation takes the share of its signals that
-    makes as many crawls, as for :class:`policies.base.allocated.AllocatedPolicy`. Where the bandwidth
-    steps, each step has the mean of its own.
+    It acts in the form ``rates``. For offers it calls the source once a day, and policies with the
+    same source share the result (:func:`policies.offers.rates.cached_rates`); an offer is crawled
+    at most once per step. Elsewhere it calls the source once per episode. For a page with complete
+    observation the rate becomes an equivalent share of its signals, as for
+    :class:`policies.base.allocated.AllocatedPolicy`. An epoch has its mean bandwidth.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        rates: where the rates come from (:class:`policies.offers.rates.RateSource`); None for the
-            history of offers, and elsewhere for what is revealed.
+        rates: source of the rates (:class:`policies.offers.rates.RateSource`); None for the
+            history of offers, and elsewhere for revealed parameters.
 
     Raises:
-        ValueError: ``env`` is no crawl environment, or has another form of action; ``rates`` is
-            no source; at a decision, what the source says is unfit (:func:`answer`).
+        ValueError: ``env`` is not a crawl environment, or has another action form; ``rates`` is
+            not a source; at a decision, the source returns invalid rates.
     """
 
     acts: ClassVar[tuple[str, ...]] = ("rates",)
@@ -134,7 +141,7 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
 
     @abstractmethod
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """The crawl rates that follow, >= 0, (m,).
+        """Return the crawl rates, >= 0, (m,).
 
         Args:
             rates: clicks, impressions and changes.
@@ -145,24 +152,24 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
     def _begin(self, tracker: Tracker, lane: int) -> SourcedState:
         assert self.core is not None
         starts, bandwidths = zip(*epoch_bandwidths(tracker.problem, self.core.epoch), strict=True)
-        source = begun(self.source or usual_source(tracker))
-        rates = answer(source, tracker)
+        source = fresh_source(self.source or default_source(tracker))
+        rates = cached_rates(source, tracker)
         return SourcedState(
             tracker.episode, source, starts, bandwidths, tracker.offers, rates, 0.0, None
         )
 
     def _lane_state(self, tracker: Tracker, lane: int) -> SourcedState:
-        """What is kept of a lane's episode, with the rates of the book as it is now."""
+        """Return a lane's episode state, with rates for the current offer features."""
         lane_state = super()._lane_state(tracker, lane)
-        if tracker.offers is not lane_state.book:
-            rates = answer(lane_state.source, tracker)
+        if tracker.offers is not lane_state.offer_features:
+            rates = cached_rates(lane_state.source, tracker)
             if rates is not lane_state.rates:
                 lane_state.rates, lane_state.action = rates, None
-            lane_state.book = tracker.offers
+            lane_state.offer_features = tracker.offers
         return lane_state
 
     def _choose(self, lane_state: SourcedState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        """The action, planned anew where there is something new."""
+        """Return the action, planned again if rates or bandwidth have changed."""
         due = tracker.time + ROUNDING * self._epoch
         bandwidth = lane_state.bandwidths[
             int(np.searchsorted(lane_state.starts, due, side="right")) - 1
@@ -174,14 +181,14 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
 
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:
         highest = bandwidth if tracker.offers is None else 1.0 / self._epoch
-        found = self.allocate(rates, bandwidth, highest)
+        crawl_rates = self.allocate(rates, bandwidth, highest)
         complete = complete_pages(tracker.problem)
         if not complete.any():
-            return found
-        return np.where(complete, self._shares(tracker.problem, found), found)
+            return crawl_rates
+        return np.where(complete, self._shares(tracker.problem, crawl_rates), crawl_rates)
 
     def _shares(self, problem: Problem, rates: FloatArray) -> FloatArray:
-        """The shares of signals that make as many crawls as the rates, (m,)."""
+        """Return the shares of signals with as many crawls as the rates, (m,)."""
         if problem.change_rate is None:
             raise ValueError(
                 f"{self.name} needs change_rate where pages have complete observation; make the "
@@ -201,21 +208,22 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
 class WeightedPolicy(SourcedPolicy):
     """Crawls in proportion to one of the rates: a proportional strategy of Han et al. 2020.
 
-    Where that would be more than once per step for an offer, the others share the rest. Offers of
-    rate 0 are never crawled, unless all are (:func:`proportional_rates`).
+    Rates are clipped to one crawl per step, and the excess goes to the other offers. Offers of rate
+    0 are never crawled, unless all rates are 0 (:func:`proportional_rates`).
 
     Arguments and errors as for :class:`SourcedPolicy`.
     """
 
     @abstractmethod
     def weights(self, rates: OfferRates) -> FloatArray:
-        """What the crawl rates are in proportion to, >= 0, (m,)."""
+        """Return the weights that the crawl rates are proportional to, >= 0, (m,)."""
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Crawl rates in proportion to the weights, (m,)."""
+        """Return crawl rates in proportion to the weights, (m,)."""
         return proportional_rates(self.weights(rates), bandwidth, highest)
 
 
+@registered
 class ChangeWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to the probability that the price changes: Delta of Table 2.
 
@@ -223,10 +231,11 @@ class ChangeWeightedCrawl(WeightedPolicy):
     """
 
     def weights(self, rates: OfferRates) -> FloatArray:
-        """The probabilities of a change within a day, (m,)."""
+        """Return the probabilities of a change within a day, (m,)."""
         return rates.change
 
 
+@registered
 class ClickWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to clicks: mu of Table 2.
 
@@ -234,10 +243,11 @@ class ClickWeightedCrawl(WeightedPolicy):
     """
 
     def weights(self, rates: OfferRates) -> FloatArray:
-        """Clicks per day, (m,)."""
+        """Return the clicks per day, (m,)."""
         return rates.click
 
 
+@registered
 class ImpressionWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to impressions: v of Table 2.
 
@@ -245,5 +255,5 @@ class ImpressionWeightedCrawl(WeightedPolicy):
     """
 
     def weights(self, rates: OfferRates) -> FloatArray:
-        """Impressions per day, (m,)."""
+        """Return the impressions per day, (m,)."""
         return rates.impression

@@ -1,4 +1,4 @@
-"""Optimal allocations of crawl rates, and the bounds that they are.
+"""Optimal allocations of crawl rates; their objectives bound those of policies.
 
 =====================  ==========================================================
 here                   in the papers
@@ -7,16 +7,18 @@ here                   in the papers
 ``change_rate``        Delta
 ``rates``              xi (NCIS), rho (LambdaCrawl): crawls per unit time
 ``thresholds``         iota (NCIS): effective elapsed time at which to crawl
-``evidence``           y = alpha iota: how much tells of a change, in nats
-``probabilities``      p (LambdaCrawl): of a crawl on a signal
-``multiplier``         Lambda, lambda: objective gained by one more crawl per unit time
+``evidence``           y = alpha iota, in nats: exp(-y) is P(fresh)
+``probabilities``      p (LambdaCrawl): probability of a crawl on a signal
+``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
+
+Public module: allocation.
 """
 
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
-from policies.solvers.binary.in_steps import binary_discrete
+from policies.solvers.binary.discrete_time import binary_discrete
 from policies.solvers.binary.periodic import binary_periodic, periodic_freshness
 from policies.solvers.binary.poisson import binary_poisson
 from policies.solvers.exact import DiscreteValue, discrete

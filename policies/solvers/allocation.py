@@ -1,4 +1,4 @@
-"""What a solver finds, and how the arguments of solvers are read."""
+"""The result of a solver, and checks of the arguments of solvers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from crawl_envs.types.arguments import page_arrays, quantity
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """What a solver found.
+    """The result of a solver.
 
     Attributes:
         rates: crawls per unit time of each page, shape (m,), float64, >= 0.
         probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
             problem has none.
         multiplier: price of one crawl per unit time, in units of the objective (normalised
-            importance for freshness); 0 where the budget is more than can be used.
+            importance for freshness); 0 where the budget is more than is useful.
         objective: value of the objective at ``rates``.
         iterations: passes over all pages.
-        converged: whether the budget is spent to 1e-9 (relative), or cannot be used.
+        converged: whether the budget is spent to 1e-9 (relative), or is more than is useful.
         thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
-            where time alone never leads to a crawl; None where the solver finds rates only.
-        signals: number of signals since the last crawl that lead to a crawl whatever the time,
-            shape (m,), float64, >= 1; inf where no number does; None like ``thresholds``. Where
-            there are several sources, of each alone, shape (S, m).
+            where time alone never leads to a crawl; None if the solver returns rates only.
+        signals: number of signals since the last crawl that lead to a crawl at any time, shape
+            (m,), float64, >= 1; inf where no number does; None like ``thresholds``. With several
+            sources: of each source alone, shape (S, m).
         evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
             shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
         host_multipliers: price of one crawl per unit time of each host beyond ``multiplier``, shape
-            (H,), >= 0: 0 where its cap does not bind; None where hosts have none.
+            (H,), >= 0: 0 where its cap does not bind; None without caps.
     """
 
     rates: FloatArray
@@ -47,7 +47,7 @@ class Allocation:
 
 
 def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Importance and change rate, (m,), recall and false signal rate, (S, m), if they are known."""
+    """Return importance and change rate, (m,), recall and false-signal rate, (S, m)."""
     if not isinstance(given, Instance | Problem):
         raise ValueError(f"given must be an Instance or a Problem, got {given!r}")
     change_rate, recall, false_rate = given.change_rate, given.recall, given.false_signal_rate
@@ -62,7 +62,7 @@ def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
 
 
 def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Importance, change rate, recall, false signal rate of a single, known source of signals."""
+    """Return importance, change rate, recall and false-signal rate of a single source, (m,)."""
     importance, change_rate, recall, false_rate = known_sources(given)
     if len(recall) > 1:
         raise ValueError(f"given must have a single source of signals, got {len(recall)} sources")
@@ -70,7 +70,7 @@ def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
 
 
 def normalised(importance: FloatArray) -> FloatArray:
-    """Importance as shares of its sum (mu~); ValueError if all of it is zero."""
+    """Return importance as shares of its sum (mu~); ValueError if all of it is zero."""
     largest = importance.max()
     if largest <= 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
@@ -80,5 +80,5 @@ def normalised(importance: FloatArray) -> FloatArray:
 
 
 def positive(name: str, value: float) -> float:
-    """``value`` as a float; ValueError unless finite, > 0 and in the supported domain."""
+    """Return ``value`` as a float; ValueError unless finite, > 0 and in the supported domain."""
     return quantity(name, value, above=0.0)

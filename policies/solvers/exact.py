@@ -1,14 +1,14 @@
 r"""The optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
 
-Before each crawl the tracker knows of every page how many slots k ago it was crawled, and how many
-signals n came since: it is fresh with probability p = exp(-alpha k / R) (nu / gamma)^n, eq. 1 of
-Busa-Fekete et al. After the crawl the slot is worth sum mu~ p (1 - exp(-Delta/R)) / (Delta/R) in
-expectation, and then each page has k + 1 and a Poisson number of signals more. Relative value
-iteration over these states maximises the long-run mean.
+Before each crawl the state of a page is the number of slots k since its last crawl and the number
+of signals n since then: it is fresh with probability p = exp(-alpha k / R) (nu / gamma)^n, eq. 1 of
+Busa-Fekete et al. The expected freshness of a slot is sum mu~ p (1 - exp(-Delta/R)) / (Delta/R)
+after its crawl; then k grows by 1 and n by a Poisson number. Relative value iteration over these
+states maximises the long-run mean.
 
-States with p below some epsilon are taken for one. If such a page counts as stale, what is found is
-a policy that can be played, its reward told too low; if it counts as fresh with probability
-epsilon, the reward of any policy is told too high. The optimum lies between the two.
+States with p below some epsilon are merged. If such a page counts as stale, the result is a
+feasible policy and a lower bound; if it counts as fresh with probability epsilon, the result is an
+upper bound for every policy. The optimum lies between the two.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ from crawl_envs.types.compiling import ready
 from policies.solvers.allocation import known_parameters, normalised, positive
 
 MAX_STATES = {2: 40_000, 3: 300}
-"""States of a page, by the number of pages."""
+"""Largest number of states of a page, by the number of pages."""
 
 LEAST_FRESH = 1e-9
-"""The epsilon, where states are not too many."""
+"""The epsilon, unless the number of states requires a larger one."""
 
 RARE = 1e-16
-"""Probability of numbers of signals in a slot that are told as one."""
+"""Total probability of the numbers of signals in a slot that are merged."""
 
 DAMPING = 0.9
-"""Share of each step that is taken: without signals cycles would never settle."""
+"""Step size of value iteration; without signals, undamped cycles do not converge."""
 
 MAX_ITERATIONS = 20_000
 
 
 class _Page(NamedTuple):
-    """A page's states: slots and signals since its crawl; the last one stands for all staler.
+    """A page's states: slots and signals since its last crawl; the last state stands for the rest.
 
-    ``first[k]`` is the state of k slots without signals, and ``first[k + 1]`` the end of those of
-    k slots; ``after[s, j]`` follows s with probability ``chance[j]``.
+    ``first[k]`` is the state of k slots without signals; ``first[k + 1]`` ends the states of k
+    slots. ``after[s, j]`` follows s with probability ``chance[j]``. ``reward`` is that of a slot
+    that starts fresh; ``ages`` and ``uses_signals`` are whether time, or signals, make the page
+    staler.
     """
 
     first: IntArray
@@ -54,26 +56,26 @@ class _Page(NamedTuple):
     fresh: FloatArray
     after: IntArray
     chance: FloatArray
-    worth: float
+    reward: float
     epsilon: float
     ages: bool
-    signal_weights: bool
+    uses_signals: bool
 
-    def place(self, slots: IntArray, signals: IntArray) -> IntArray:
-        """The states of these slots and signals, as far as either makes a page staler."""
+    def states(self, slots: IntArray, signals: IntArray) -> IntArray:
+        """Return the states of these slots and signals."""
         aged = slots if self.ages else np.zeros_like(slots)
         last = len(self.first) - 2
-        told = np.minimum(aged, last)
-        state = self.first[told] + (signals if self.signal_weights else 0)
-        outside = (state >= self.first[told + 1]) | (aged > last)
+        counted = np.minimum(aged, last)
+        state = self.first[counted] + (signals if self.uses_signals else 0)
+        outside = (state >= self.first[counted + 1]) | (aged > last)
         return np.asarray(np.where(outside, len(self.fresh) - 1, state))
 
 
 class _Gain(NamedTuple):
-    """Bounds of the gain, sweeps made, and the relative values after each crawl.
+    """Bounds of the gain, number of sweeps, and the relative values after each crawl.
 
-    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a:
-    that page is in its first state.
+    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a,
+    where the page is in its first state.
     """
 
     low: float
@@ -90,7 +92,7 @@ class DiscreteValue:
         low: a lower bound, in [0, 1].
         high: an upper bound.
         iterations: sweeps over all states.
-        converged: whether value iteration met its tolerance.
+        converged: whether value iteration reached its tolerance.
         states: number of states of each page.
     """
 
@@ -108,9 +110,9 @@ class DiscreteValue:
         return 0.5 * (self.low + self.high)
 
     def page(self, slots: ArrayLike, signals: ArrayLike) -> int:
-        """The page to crawl, by slots (>= 1) and signals since each page's last crawl, (m,)."""
+        """Return the page to crawl, by slots (>= 1) and signals since each last crawl, (m,)."""
         state = [
-            page.place(*np.broadcast_arrays(k, n))
+            page.states(*np.broadcast_arrays(k, n))
             for page, k, n in zip(self._pages, np.array(slots), np.array(signals), strict=True)
         ]
         at = [
@@ -128,20 +130,19 @@ def discrete(
     tolerance: float = 1e-9,
     max_states: int | None = None,
 ) -> DiscreteValue:
-    """Long-run freshness of the best policy of the discrete class, or of an index policy.
+    """Return the long-run freshness of the best discrete policy, or of an index policy.
 
     Args:
-        given: two or three pages, or what is known of them, with a single source of signals.
+        given: two or three pages with known parameters and a single source of signals.
         bandwidth: crawls per unit time, > 0; that of ``given`` by default.
-        index: crawl the page of the largest value, and of equal ones the first, instead of the
-            best page. The bounds are those of the policy to which a page in its last state is
-            worth the limit of its value.
+        index: crawl the page of the largest value, the first one at ties, instead of the best
+            page. The bounds are those of the policy in which a page in its last state has the
+            limit of its value.
         tolerance: of the freshness, > 0, at which value iteration ends.
         max_states: of each page, >= 3; by default 40000 for two pages, 300 for three.
 
     Returns:
-        Bounds of the importance-weighted freshness: they contain what iteration and truncation
-        leave open.
+        Bounds of the importance-weighted freshness, with the errors of iteration and truncation.
 
     Raises:
         ValueError: not two or three pages, unknown parameters, or a number that is not positive.
@@ -167,7 +168,7 @@ def discrete(
         low=stale.low,
         high=min(fresher.high, 1.0),
         iterations=stale.iterations + fresher.iterations,
-        converged=max(found.high - found.low for found in (stale, fresher)) <= tolerance,
+        converged=max(gain.high - gain.low for gain in (stale, fresher)) <= tolerance,
         states=tuple(len(page.fresh) for page in pages),
         _pages=pages,
         _keys=stale.after if keys is None else keys,
@@ -177,7 +178,7 @@ def discrete(
 def _page(
     weight: float, change_rate: float, recall: float, false_rate: float, slot: float, most: int
 ) -> _Page:
-    """The states of a page, as far from fresh as their number allows."""
+    """Return the states of a page, down to the least freshness that their number allows."""
     gamma = recall * change_rate + false_rate
     per_slot = (1.0 - recall) * change_rate * slot
     per_signal = math.inf if false_rate == 0.0 else math.log(gamma / false_rate)
@@ -197,20 +198,20 @@ def _page(
         fresh=np.append(np.exp(-aged), 0.0),
         after=np.empty((0, 0), np.int64),
         chance=_chances(gamma * slot if per_signal > 0.0 else 0.0, int(counts.max())),
-        worth=weight
+        reward=weight
         * (-math.expm1(-change_rate * slot) / (change_rate * slot) if change_rate else 1.0),
         epsilon=math.exp(-reach) if per_slot + per_signal > 0.0 else 0.0,
         ages=per_slot > 0.0,
-        signal_weights=per_signal > 0.0,
+        uses_signals=per_signal > 0.0,
     )
     arrived = np.arange(len(page.chance))
-    after = page.place(slots[:, None] + 1, signals[:, None] + arrived)
+    after = page.states(slots[:, None] + 1, signals[:, None] + arrived)
     stale = np.full((1, len(arrived)), len(slots))
     return page._replace(after=np.concatenate([after, stale]))
 
 
 def _counts(reach: float, per_slot: float, per_signal: float, most: int) -> IntArray:
-    """For each number of slots, how many numbers of signals leave a page fresh enough."""
+    """Return the number of sufficiently fresh states for each number of slots."""
     slots = min(int(reach / per_slot), most) if per_slot > 0.0 else 0
     left = reach - per_slot * np.arange(slots + 1)
     if per_signal in (0.0, math.inf):
@@ -219,7 +220,7 @@ def _counts(reach: float, per_slot: float, per_signal: float, most: int) -> IntA
 
 
 def _chances(mean: float, most: int) -> FloatArray:
-    """Probabilities of 0, 1, ... signals in a slot; the last one is that of all the rest."""
+    """Return the probabilities of 0, 1, ... signals in a slot; the last one includes the rest."""
     chance, rest = [math.exp(-mean)], 1.0
     while mean > 0.0 and len(chance) <= most and (rest := rest - chance[-1]) > RARE:
         chance.append(chance[-1] * mean / len(chance))
@@ -230,34 +231,34 @@ def _chances(mean: float, most: int) -> FloatArray:
 def _index_keys(
     index: CompiledIndex, pages: tuple[_Page, ...], slot: float
 ) -> tuple[FloatArray, ...]:
-    """The values of an index policy in each state of each page, along the axis of the page."""
+    """Return the values of an index policy in each state of each page, along its axis."""
     value = ready(index.value)
     keys = []
     for number, page in enumerate(pages):
-        found = [
+        keys_of_page = [
             value(index.parameters, number, k * slot, float(n))
             for k, n in zip(page.slots, page.signals, strict=True)
         ]
-        found.append(value(index.parameters, number, 1e9, 1e9))
-        keys.append(_along(np.array(found), number, len(pages)))
+        keys_of_page.append(value(index.parameters, number, 1e9, 1e9))
+        keys.append(_along(np.array(keys_of_page), number, len(pages)))
     return tuple(keys)
 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    """``values`` along an axis of an array that has length 1 along all others."""
+    """Return ``values`` along an axis of an array that has length 1 along all others."""
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
 def _iterate(
     pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None, tolerance: float
 ) -> _Gain:
-    """Relative value iteration."""
+    """Run relative value iteration."""
     axes = len(pages)
-    fresh = [_along(page.worth * page.fresh, i, axes) for i, page in enumerate(pages)]
+    fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
     gains = []
     for crawled, page in enumerate(pages):
         others = [fresh[i] for i in range(axes) if i != crawled]
-        gains.append(page.worth + sum(others[1:], start=others[0]))
+        gains.append(page.reward + sum(others[1:], start=others[0]))
     after = [np.zeros_like(gain) for gain in gains]
     low, high, iterations = 0.0, 1.0, 0
     while high - low > tolerance and iterations < MAX_ITERATIONS:
@@ -280,7 +281,7 @@ def _next(
     after: list[FloatArray],
     keys: tuple[FloatArray, ...] | None,
 ) -> FloatArray:
-    """What the next crawl is worth in expectation, one slot after a crawl of page ``crawled``."""
+    """Return the expected value of the next crawl, one slot after a crawl of ``crawled``."""
     own = pages[crawled]
     total: FloatArray = np.zeros(1)
     for state, chance in zip(own.after[0], own.chance, strict=True):
@@ -300,7 +301,7 @@ def _next(
 def _chosen(
     crawled: int, state: int, after: list[FloatArray], keys: tuple[FloatArray, ...] | None
 ) -> FloatArray:
-    """Values after the next crawl, of the page of the largest key, where one page is in a state."""
+    """Return values after the next crawl, of the page of the largest key, given one state."""
     best = _at(after[0], crawled, state)
     if keys is None:
         for values in after[1:]:
@@ -316,5 +317,5 @@ def _chosen(
 
 
 def _at(values: FloatArray, axis: int, state: int) -> FloatArray:
-    """The values where one page is in a state; its axis keeps length 1."""
+    """Return the values where one page is in a state; its axis keeps length 1."""
     return values if values.shape[axis] == 1 else np.take(values, [state], axis)

@@ -1,4 +1,4 @@
-"""Optimal periods of pages under any divergence that depends on the time since the last crawl."""
+"""Optimal periods of pages for any divergence that depends on the time since the last crawl."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ if TYPE_CHECKING:
     from policies.values.divergence.curves import DivergenceCurves
 
 TINY = 1e-200
-"""Stands for a multiplier of next to nothing, as a share of the largest utility."""
+"""Multiplier close to 0, as a share of the largest utility."""
 
 
 def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float) -> Allocation:
-    r"""Crawl rates that minimise divergence when every page is crawled at even intervals.
+    r"""Return crawl rates that minimise divergence for pages crawled at even intervals.
 
     Minimises ``sum mu~ (1/tau) int_0^tau D*(x) dx`` subject to ``sum 1/tau = R``: section 2.2 of
     Olston and Pandey (2008). At the optimum ``mu~ U(tau) = Lambda`` with U their eq. 4 for all
     pages that are crawled; those with ``mu~ U(inf) <= Lambda`` never are. With holistic curves it
     is :func:`policies.solvers.binary_periodic`, with those of fragments the policy FS-S.
 
-    The multiplier is found in a bracket by secants of what is spent, on logarithms: some 8 passes
-    over all pages, up to 60 where budgets are so scarce that hardly any page is crawled. Where U is
-    flat, a page is as well off at either end of the stretch, and at any rate in between: such pages
-    take up what is left of the budget.
+    The multiplier is found in a bracket by secants of the spent budget, on logarithms: about 8
+    passes over all pages, up to 60 for budgets so small that few pages are crawled. Where U is
+    flat, all periods of the flat part are equally good: such pages take the rest of the budget.
 
     Args:
         curves: divergence of m pages.
@@ -42,8 +41,8 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
         Rates that sum to the bandwidth, ``thresholds`` tau (inf where never crawled), and as
         objective the importance-weighted mean of 1 - divergence over time, in [0, 1] where
         divergence is. All rates are 0 where no page of importance diverges. Where divergence stays
-        0 for a while after each crawl, not all of the bandwidth may be of use: the rest is not
-        spent, and the multiplier is 0.
+        0 for a while after each crawl, some of the bandwidth may be of no use: it is not spent, and
+        the multiplier is 0.
 
     Raises:
         ValueError: an argument is negative or not finite, importance is zero everywhere, or shapes
@@ -69,20 +68,22 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
         latest = point
         return spent, spent * steep
 
-    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit))
-    if not found.met and found.above < LARGEST:
-        many = _rates(curves, weight, 1.0 / found.above)
+    solution = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit))
+    if not solution.converged and solution.above < LARGEST:
+        many = _rates(curves, weight, 1.0 / solution.above)
         share = (bandwidth - rates.sum()) / (many.sum() - rates.sum())
         rates += share * (many - rates)
     total = rates.sum()
     if total > 0.0:
         rates *= bandwidth / total
-    met = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
-    return _allocation(curves, weight, rates, 1.0 / found.at, found.iterations, converged=met)
+    converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
+    return _allocation(
+        curves, weight, rates, 1.0 / solution.at, solution.iterations, converged=converged
+    )
 
 
 def periods_at(curves: DivergenceCurves, importance: ArrayLike, threshold: float) -> FloatArray:
-    """Periods of the threshold form (section 2.2): pages are crawled once W U reaches T.
+    """Return the periods of the threshold form (section 2.2): crawl once W U reaches T.
 
     Args:
         curves: divergence of m pages.
@@ -121,17 +122,14 @@ def _rates(curves: DivergenceCurves, weight: FloatArray, price: float) -> FloatA
 def _first_guess(
     curves: DivergenceCurves, weight: FloatArray, bandwidth: float, unit: float
 ) -> float:
-    """The mean utility of pages that are all crawled alike."""
-    worth = weight * curves.utility(curves.num_pages / bandwidth)
-    guess = float(worth[worth > 0.0].mean()) if np.any(worth > 0.0) else 0.0
+    """Return the mean utility of pages that are all crawled at the same rate."""
+    utility = weight * curves.utility(curves.num_pages / bandwidth)
+    guess = float(utility[utility > 0.0].mean()) if np.any(utility > 0.0) else 0.0
     return guess if TINY * unit < guess < math.inf else 0.5 * unit
 
 
 def _steepness(before: tuple[float, float], point: tuple[float, float]) -> float:
-    """Slope of a secant of ln spent against ln at; 1/2, that of ample budgets, where there is none.
-
-    What is spent rises with ``at``.
-    """
+    """Return the slope of ln spent against ln at by a secant; 1/2 (ample budgets) without one."""
     run, rise = point[0] - before[0], point[1] - before[1]
     steep = rise / run if run != 0.0 else math.nan
     return steep if 0.0 < steep < math.inf else 0.5

@@ -39,18 +39,18 @@ def host_capped(
     host_bandwidth: ArrayLike,
     **arguments: Any,
 ) -> Allocation:
-    """Optimal rates where no host is crawled more often than it allows.
+    """Return optimal rates under a cap on the crawl rate of each host.
 
-    Adds ``sum of the rates of a host <= R_h`` to the problem of a solver. It solves without caps;
-    hosts whose cap is broken get rates that are optimal for their cap, alone; and so on for the
-    pages and the bandwidth that are left, until no cap is broken. Without the hosts so settled
-    there is more bandwidth per page, and the multiplier falls: a cap that was broken binds to the
-    end. So what is found meets the conditions of optimality: pages of a settled host share a
-    multiplier of their own, which is not below that of the others. (Politeness constraints as in
-    Kolobov, Bortnikov et al. 2019, who solve them for binary freshness.)
+    Adds ``sum of the rates of a host <= R_h`` to the problem of a solver. The solver first runs
+    without caps. Hosts above their cap get the rates that are optimal for their cap alone; the
+    others share the remaining bandwidth; and so on until no cap is exceeded. Without the settled
+    hosts there is more bandwidth per page and the multiplier falls, so a settled cap stays binding.
+    The result therefore satisfies the optimality conditions: pages of a settled host share a
+    multiplier that is not below that of the others. (Politeness constraints as in Kolobov,
+    Bortnikov et al. 2019, who solve them for binary freshness.)
 
-    Pages are sorted by host once; a solution for each host whose cap binds, and usually 2 to 6 for
-    ever fewer pages, follow.
+    Pages are sorted by host once. There is one solution per host whose cap binds, and usually 2 to
+    6 for the remaining pages.
 
     Args:
         solver: one of :data:`SOLVERS`: ``harmonic``, ``harmonic_periodic``, ``binary_poisson``,
@@ -59,19 +59,18 @@ def host_capped(
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
         bandwidth: crawls per unit time of all pages, > 0.
         host: the host of each page, shape (m,), integers in [0, H).
-        host_bandwidth: crawls per unit time of each host, > 0, inf where it has no cap: shape (H,),
-            or a scalar that holds for all.
+        host_bandwidth: cap in crawls per unit time of each host, > 0, inf for no cap: shape (H,),
+            or a scalar for all hosts.
         **arguments: of the solver: ``complete``, or ``floor`` (a share of the uniform rate of all
             pages, also with caps).
 
     Returns:
-        What the solver returns, for all pages, with ``host_multipliers``: how much more one crawl
-        per unit time of a host is worth than ``multiplier``. This is 0, and some of the bandwidth
-        not spent, where all caps together are less than the bandwidth. ``iterations`` leaves out
-        the hosts' own solutions.
+        The allocation for all pages, with ``host_multipliers``: the value of one more crawl per
+        unit time of a host minus ``multiplier``, which is 0 (and bandwidth is left over) if the
+        caps add up to less than the bandwidth. ``iterations`` excludes the hosts' own solutions.
 
     Raises:
-        ValueError: what the solver objects to; another solver; ``host`` is not of integers in
+        ValueError: the solver rejects an argument; another solver; ``host`` is not of integers in
             [0, H); a cap is not > 0, or does not allow the floor.
     """
     each = floats("host", host)
@@ -84,17 +83,17 @@ def host_capped(
     hosts = hosts[order]
     problem = _Problem(solver, weight[order], change[order], order, bandwidth, arguments)
     problem.check_floor(np.bincount(hosts, minlength=len(caps)), caps)
-    found, prices = _settle(problem, hosts, caps, bandwidth)
+    solution, prices = _settle(problem, hosts, caps, bandwidth)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    columns = {name: column[back] for name, column in found.columns.items()}
+    columns = {name: column[back] for name, column in solution.columns.items()}
     spent = bool(abs(columns["rates"].sum() / bandwidth - 1.0) <= 1e-9)
     return Allocation(
         probabilities=columns.pop("probabilities", None),
-        multiplier=found.multiplier,
-        objective=found.objective,
-        iterations=found.iterations,
-        converged=found.converged and (spent or found.multiplier == 0.0),
+        multiplier=solution.multiplier,
+        objective=solution.objective,
+        iterations=solution.iterations,
+        converged=solution.converged and (spent or solution.multiplier == 0.0),
         host_multipliers=prices,
         **columns,
     )
@@ -103,7 +102,7 @@ def host_capped(
 def _hosts(
     host: ArrayLike, host_bandwidth: ArrayLike, num_pages: int
 ) -> tuple[IntArray, FloatArray]:
-    """Hosts of the pages, (m,), and caps of the hosts, (H,), checked."""
+    """Return the checked hosts of the pages, (m,), and caps of the hosts, (H,)."""
     hosts = np.asarray(host)
     if hosts.shape != (num_pages,) or hosts.dtype.kind not in "iu":
         raise ValueError(
@@ -125,7 +124,7 @@ def _hosts(
 
 
 class _Problem:
-    """Pages in the order of their hosts, to be solved in parts."""
+    """Pages sorted by host, to be solved in parts."""
 
     def __init__(
         self,
@@ -156,7 +155,7 @@ class _Problem:
         self._shares = shares if solver in BINARY else None
 
     def check_floor(self, pages: IntArray, caps: FloatArray) -> None:
-        """ValueError where a host's cap does not allow its pages the floor."""
+        """Raise ValueError if a host's cap does not allow the floor for its pages."""
         short = self.floor * pages > caps * (1.0 + SLACK)
         if short.any():
             worst = int(np.argmax(short))
@@ -166,7 +165,7 @@ class _Problem:
             )
 
     def solve(self, pages: slice | IntArray, bandwidth: float) -> Allocation | None:
-        """The allocation of some pages, in units of the whole; None where none is of importance."""
+        """Return the allocation of some pages, in units of the whole; None without importance."""
         importance = self.importance[pages]
         if not importance.any():
             return None
@@ -175,18 +174,20 @@ class _Problem:
             more["complete"] = self._complete[pages]
         if self._floored:
             more["floor"] = min(self.floor * len(importance) / bandwidth, 1.0)
-        found = self.solver(importance, self.change_rate[pages], bandwidth, **more)
+        allocation = self.solver(importance, self.change_rate[pages], bandwidth, **more)
         if self._shares is None:
-            return found
+            return allocation
         share = float(self._shares[pages].sum())
         return replace(
-            found, multiplier=share * found.multiplier, objective=share * found.objective
+            allocation,
+            multiplier=share * allocation.multiplier,
+            objective=share * allocation.objective,
         )
 
 
 @dataclass
-class _Found:
-    """What is known so far; ``columns`` are fields of :class:`Allocation` of shape (m,)."""
+class _Solution:
+    """The solution so far; ``columns`` are fields of :class:`Allocation` of shape (m,)."""
 
     columns: dict[str, FloatArray]
     objective: float = 0.0
@@ -195,7 +196,7 @@ class _Found:
     converged: bool = True
 
     def take(self, pages: slice | IntArray, part: Allocation | None) -> float:
-        """Take over what was found for some pages; returns its multiplier."""
+        """Store the allocation of some pages; return its multiplier."""
         if part is None:
             return 0.0
         for name, column in self.columns.items():
@@ -207,34 +208,34 @@ class _Found:
 
 def _settle(
     problem: _Problem, hosts: IntArray, caps: FloatArray, bandwidth: float
-) -> tuple[_Found, FloatArray]:
-    """Settle hosts whose caps are broken, until none is; returns prices of hosts (H,) as well."""
+) -> tuple[_Solution, FloatArray]:
+    """Settle hosts whose caps are exceeded, until none is; also return host prices, (H,)."""
     starts = np.searchsorted(hosts, np.arange(len(caps) + 1))
     prices = np.zeros(len(caps))
     settled = np.zeros(len(caps), np.bool_)
     part = problem.solve(slice(None), bandwidth)
-    found = _Found(_blank(part, problem))
+    solution = _Solution(_blank(part, problem))
     pages, left = np.arange(len(hosts)), bandwidth
     while part is not None:
-        found.iterations += part.iterations
+        solution.iterations += part.iterations
         spent = np.bincount(hosts[pages], weights=part.rates, minlength=len(caps))
         over = np.flatnonzero(spent > caps * (1.0 + SLACK))
         if len(over) == 0:
-            found.multiplier = found.take(pages, part)
+            solution.multiplier = solution.take(pages, part)
             break
         for one in over:
             span = slice(int(starts[one]), int(starts[one + 1]))
-            prices[one] = found.take(span, problem.solve(span, float(caps[one])))
+            prices[one] = solution.take(span, problem.solve(span, float(caps[one])))
         settled[over] = True
         left -= float(caps[over].sum())
         pages = pages[~settled[hosts[pages]]]
         part = problem.solve(pages, max(left, SMALLEST)) if len(pages) > 0 else None
-    prices[settled] = np.maximum(prices[settled] - found.multiplier, 0.0)
-    return found, prices
+    prices[settled] = np.maximum(prices[settled] - solution.multiplier, 0.0)
+    return solution, prices
 
 
 def _blank(part: Allocation | None, problem: _Problem) -> dict[str, FloatArray]:
-    """Columns of pages that no part tells of: those that are of no importance."""
+    """Return the columns of pages outside all parts: those without importance."""
     others = {
         "rates": problem.floor,
         "probabilities": 1.0 if problem.solver is harmonic_periodic else 0.0,

@@ -9,32 +9,32 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 TOLERANCE = 1e-12
-"""Budget left open, as a share, at which the search ends."""
+"""Relative error of the budget at which the search ends."""
 
 CLOSE = 1e-5
-"""Budget left open from which one more step of Newton's method is expected to be the last."""
+"""Relative error from which one more step of Newton's method is expected to be the last."""
 
 STEPS = 16
-"""Iterations after which the bracket is halved each time, if there is one."""
+"""Iterations after which the bracket, if there is one, is halved in every step."""
 
 MOST = 500
-"""Iterations in all: for budgets and pages that numbers cannot tell apart."""
+"""Limit of iterations, for budgets and pages beyond float resolution."""
 
 LEAST, LARGEST = sys.float_info.min, sys.float_info.max
-"""Where the search ends if the budget is spent nowhere."""
+"""Ends of the search if no point spends the budget."""
 
 Spend = Callable[[float, bool], tuple[float, float]]
-"""``spend(at, last)``: the share of the budget that is spent, and its derivative by ln ``at``.
+"""``spend(at, last)``: the spent share of the budget, and its derivative by ln ``at``.
 
-It rises with ``at``. With ``last``, pages take what they spend.
+The share increases with ``at``. With ``last``, the call also stores the rates of the pages.
 """
 
 
 class Root(NamedTuple):
-    """Where the search ended: pages took there what they spend.
+    """The last point of the search.
 
-    ``spent`` is the share of the budget. It is off 1 only where no number lies between ``at`` and
-    ``above``, at which more than the budget is spent, or where ``at`` is the largest number.
+    ``spent`` is the share of the budget spent at ``at``. It differs from 1 only if no float lies
+    between ``at`` and ``above``, which spends too much, or if ``at`` is the largest float.
     """
 
     at: float
@@ -43,31 +43,31 @@ class Root(NamedTuple):
     iterations: int
 
     @property
-    def met(self) -> bool:
+    def converged(self) -> bool:
         """Whether the budget is spent."""
         return abs(self.spent - 1.0) <= TOLERANCE
 
 
 def root(spend: Spend, start: float) -> Root:
-    """Find the point, > 0, at which the budget is spent.
+    """Return the point > 0 at which the budget is spent.
 
-    Newton's method on the logarithm of what is spent against that of the point, in a bracket:
-    where steps leave it or get slow, it is halved.
+    Newton's method on ln(spent share) against ln(point); if steps leave the bracket or converge
+    slowly, it is halved.
 
     Args:
         spend: see :data:`Spend`; it must exceed 1 somewhere.
-        start: where to begin, > 0.
+        start: first point, > 0.
     """
     bracket = _Bracket()
     at, last, before = start, False, math.inf
     for iterations in itertools.count(1):
         spent, slope = spend(at, last)
         gap = math.log(spent) if spent > 0.0 else -math.inf
-        met = abs(gap) <= TOLERANCE
-        if last and (met or bracket.closed or iterations > MOST):
+        converged = abs(gap) <= TOLERANCE
+        if last and (converged or bracket.closed or iterations > MOST):
             break
         bracket.narrow(at, gap)
-        if met:
+        if converged:
             last = True
             continue
         late = iterations > STEPS
@@ -81,15 +81,15 @@ def root(spend: Spend, start: float) -> Root:
 
 
 def _newton(at: float, spent: float, slope: float, gap: float) -> float:
-    """Where the logarithm's tangent meets 0; a factor e^99 away at most."""
+    """Return the root of the tangent in logarithms, at most a factor e^99 away."""
     step = -gap * spent / slope if slope > 0.0 else math.copysign(math.inf, -gap)
     return at * math.exp(max(min(step, 99.0), -99.0))
 
 
 class _Bracket:
-    """Points that spend at most, and at least, the budget; 0 and inf until there are any.
+    """A bracket of the root; its ends are 0 and inf until points are known.
 
-    ``closed``: no number lies between them, or none beyond them.
+    ``closed``: no float lies between the ends, or beyond the open one.
     """
 
     def __init__(self) -> None:
@@ -97,14 +97,14 @@ class _Bracket:
         self._reach = 4.0
 
     def narrow(self, at: float, gap: float) -> None:
-        """Take in a point and its gap, > 0 where it spends too much."""
+        """Add a point and its gap, > 0 if it spends too much."""
         if gap <= 0.0:
             self.low = at
         if gap >= 0.0:
             self.high = at
 
     def following(self, at: float, newton: float, *, slow: bool, late: bool) -> float:
-        """The next point after ``at``: Newton's, if it lies within and steps make way."""
+        """Return the next point after ``at``: Newton's, if it lies within and converges."""
         within = self.low < newton < self.high
         if self.low == 0.0 or self.high == math.inf:
             point = newton if within and not late else self._outwards(at)
@@ -118,14 +118,14 @@ class _Bracket:
         return self.low if middle is None else middle
 
     def _outwards(self, at: float) -> float:
-        """A point beyond ``at`` on the open side, ever further."""
+        """Return a point beyond ``at`` on the open side, further each time."""
         point = at * self._reach if self.low > 0.0 else at / self._reach
         self._reach = min(self._reach * self._reach, 1e60)
         return point
 
 
 def _between(low: float, high: float) -> float | None:
-    """A number that halves a bracket, or its logarithm; None where none is left."""
+    """Return the midpoint of a bracket or of its logarithm; None if no float is left."""
     far = high > 2.0 * low
     middle = math.sqrt(low) * math.sqrt(high) if far else low + 0.5 * (high - low)
     return middle if low < middle < high else None

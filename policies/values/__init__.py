@@ -1,4 +1,7 @@
-"""Crawl values, exact and tabulated."""
+"""Crawl values, exact and tabulated.
+
+Public modules: delays, kernels, lambert, series, tables.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-r"""Signals under way: what the distribution of their delay tells of the time since a crawl.
+r"""Signals under way: the delay of signals and the time since a crawl.
 
-For a delay D (:class:`crawl_envs.types.delay.Delay`), a signal that was sent when its page changed has
-arrived at age x with probability G(x) = P(D <= x), and of changes at a constant rate since time 0
-those whose signals are still under way at time t took place during
+A delay D (:class:`crawl_envs.types.delay.Delay`) runs from the change of a page to the arrival of
+its signal. At age x the signal has arrived with probability G(x) = P(D <= x). Of changes at a
+constant rate since time 0, those with signals still under way at time t correspond to
 
     H(t) = integral from 0 to t of P(D > x) dx = E[min(D, t)]
 
-units of time. The compiled functions take a delay as the numbers of :func:`delay_numbers`. Beside
-exact results they err by at most 1e-12 (relative; a Poisson delay of 500 quanta is the worst).
+units of time. The compiled functions take a delay as the numbers of :func:`delay_numbers`. Their
+relative error is at most 1e-12 (worst case: a Poisson delay of 500 quanta).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ CONSTANT, EXPONENTIAL, POISSON = (
 )
 
 ENDLESS = 50.0
-"""No signal travels for longer than so many means and quanta; the chance is below 1e-21."""
+"""Longest delay considered, in means plus quanta; longer ones have probability below 1e-21."""
 
 
 def delay_numbers(delay: Delay) -> tuple[float, float, float]:
-    """A delay as the numbers (kind, mean, quantum) that compiled functions take."""
+    """Return a delay as the numbers (kind, mean, quantum) that compiled functions take."""
     mean = delay.mean if delay.mean / delay.quantum > 0.0 else 0.0
     return float(DELAY_KINDS.index(delay.kind)), mean, delay.quantum
 
 
 @compiled()
 def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
-    """P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
+    """Return P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
     at = pmf(index, mean)
     term, side = at, 0.0
     if index < mean:
@@ -59,7 +59,7 @@ def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
 
 @compiled()
 def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float, float]:
-    """G(age) = P(D <= age), and its complement 1 - G(age), at an age that may be infinite."""
+    """Return G(age) = P(D <= age) and 1 - G(age); the age may be infinite."""
     if mean == 0.0 or age > ENDLESS * (mean + quantum):
         return 1.0, 0.0
     if kind == EXPONENTIAL:
@@ -72,7 +72,7 @@ def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float
 
 @compiled()
 def under_way(kind: float, mean: float, quantum: float, elapsed: float) -> float:
-    """H(elapsed) = E[min(D, elapsed)]."""
+    """Return H(elapsed) = E[min(D, elapsed)]."""
     if mean == 0.0 or elapsed > ENDLESS * (mean + quantum):
         return mean
     if kind == EXPONENTIAL:
@@ -85,14 +85,14 @@ def under_way(kind: float, mean: float, quantum: float, elapsed: float) -> float
 
 @compiled()
 def _fill(kind: float, mean: float, quantum: float, time: FloatArray, out: FloatArray) -> None:
-    """Both functions of each time, ``out`` of shape (2, n)."""
+    """Fill ``out``, (2, n), with both functions of each time."""
     for k in range(time.size):
         out[0, k] = arrived(kind, mean, quantum, time[k])[0]
         out[1, k] = under_way(kind, mean, quantum, time[k])
 
 
 def _at_times(name: str, time: ArrayLike, delay: Delay) -> tuple[FloatArray, FloatArray]:
-    """Both functions of each time, in its shape."""
+    """Return both functions of each time, in its shape."""
     given = check_nonnegative(name, time, finite=False)
     out = np.empty((2, given.size))
     _fill(*delay_numbers(delay), np.ravel(given), out)
@@ -100,11 +100,11 @@ def _at_times(name: str, time: ArrayLike, delay: Delay) -> tuple[FloatArray, Flo
 
 
 def share_arrived(age: ArrayLike, delay: Delay) -> FloatArray:
-    """The share G(age) of signals that travel for at most ``age``, in [0, 1], shape of ``age``.
+    """Return G(age), the share of signals with a delay of at most ``age``, in [0, 1].
 
     Args:
-        age: time since a signal was sent, >= 0, may be infinite.
-        delay: how long signals travel.
+        age: time since a signal was sent, >= 0, may be infinite, any shape.
+        delay: delay of signals.
 
     Raises:
         ValueError: an age is negative or NaN.
@@ -113,15 +113,14 @@ def share_arrived(age: ArrayLike, delay: Delay) -> FloatArray:
 
 
 def time_under_way(elapsed: ArrayLike, delay: Delay) -> FloatArray:
-    """The time H(elapsed) = E[min(D, elapsed)] whose changes were not heard of yet.
+    """Return H(elapsed) = E[min(D, elapsed)], the time whose changes are still without a signal.
 
-    Of a page whose signalled changes have the rate lambda Delta, lambda Delta H is the mean number
-    of those since its last crawl whose signals are still under way. It lies in [0, ``delay.mean``]
-    and has the shape of ``elapsed``.
+    With signalled changes at rate lambda Delta, the mean number of signals under way since the last
+    crawl is lambda Delta H. H lies in [0, ``delay.mean``] and has the shape of ``elapsed``.
 
     Args:
         elapsed: time since the last crawl, >= 0, may be infinite.
-        delay: how long signals travel.
+        delay: delay of signals.
 
     Raises:
         ValueError: an elapsed time is negative or NaN.

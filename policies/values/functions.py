@@ -1,4 +1,4 @@
-r"""Crawl values: what one crawl of a page is worth now, given the state the tracker observes.
+r"""Crawl values: the value of one crawl of a page now, given the observed state.
 
 Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
 sections 4, 5.1 and appendix A. The discrete policy crawls the page of largest value (Algorithm 1);
@@ -17,20 +17,20 @@ iota, tau_EFF = tau + beta n    ``effective_elapsed``, >= 0, may be infinite
 j                               ``terms``, integer >= 1
 alpha = (1 - lambda) Delta      rate of changes without a signal
 gamma = lambda Delta + nu       rate of all signals
-beta = ln(gamma / nu) / alpha   the time that one signal is worth
+beta = ln(gamma / nu) / alpha   effective time added by one signal
 R^i_exp(x)                      1 - exp(-x) sum_{j<=i} x^j / j!, P(Poisson(x) > i)
 ==============================  ===================================================
 
-All arguments are scalars or arrays that broadcast; results are float64 of the broadcast shape,
-finite, non-negative, at most mu / Delta but for :func:`harmonic`, and non-decreasing in time and
-signals. Invalid input gives a ValueError that names the argument, the value and what was expected.
+All arguments are scalars or arrays that broadcast. Results are float64 of the broadcast shape,
+finite, non-negative, at most mu / Delta (except :func:`harmonic`), and non-decreasing in time and
+signals. Invalid input raises a ValueError with the argument, the value and the expected range.
 
-Limits, for every function: a page that never changes (Delta = 0) or has no importance is worth 0.
-No signals (gamma = 0) gives :func:`greedy`. Without false signals (nu = 0) beta is infinite, and a
-single signal makes the value mu / Delta. If every change is signalled (lambda = 1), alpha = 0 and
-beta is infinite, but the value depends on the number of signals: use
-:func:`greedy_ncis_observed`, which takes time and signals apart and is exact everywhere. Where the
-quotient mu / Delta exceeds 2**1017, that number stands for it.
+Limits, for every function: the value is 0 if the page never changes (Delta = 0) or has no
+importance. Without signals (gamma = 0) it equals :func:`greedy`. Without false signals (nu = 0)
+beta is infinite, and the value after one signal is mu / Delta. If every change is signalled
+(lambda = 1), alpha = 0 and beta is infinite, but the value depends on the number of signals: use
+:func:`greedy_ncis_observed`, which takes time and signals separately and is exact everywhere. The
+quotient mu / Delta is cut at 2**1017.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from policies.values.tables import HIGH_PRECISION, HIGH_RECALL, Reading, check_n
 
 @compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1]))
 def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any) -> None:
-    """``out[k] = value(table, page[k], elapsed[k], signals[k])``."""
+    """Set ``out[k] = value(table, page[k], elapsed[k], signals[k])`` for every k."""
     for k in range(out.shape[0]):
         out[k] = value(table, page[k], elapsed[k], signals[k])
 
@@ -59,7 +59,7 @@ def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any
 def _evaluate(
     value: Any, table: FloatArray, pages: tuple[ArrayLike, ...], elapsed: Any, signals: ArrayLike
 ) -> FloatArray:
-    """The kernel at every point of the broadcast of state and page parameters."""
+    """Evaluate the kernel at every point of the broadcast of state and page parameters."""
     shape = np.broadcast_shapes(*(np.shape(parameter) for parameter in pages))
     rows = np.arange(len(table), dtype=np.int64).reshape(shape)
     try:
@@ -76,7 +76,7 @@ def _evaluate(
 
 
 def _counts(signals: ArrayLike) -> Any:
-    """``signals`` as float64, or ValueError where they are no counts."""
+    """Return ``signals`` as float64; ValueError unless they are counts."""
     array = check_nonnegative("signals", signals)
     if np.any(array != np.floor(array)) or np.any(array >= 2.0**62):
         raise ValueError(f"signals must be integers >= 0 and below 2**62, got {signals!r}")
@@ -84,7 +84,7 @@ def _counts(signals: ArrayLike) -> Any:
 
 
 def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
-    """Value of a page without signals, V_GREEDY (section 5.1).
+    """Return the value of a page without signals, V_GREEDY (section 5.1).
 
     V = (mu / Delta) R^1_exp(Delta t) = (mu / Delta) (1 - exp(-Delta t) (1 + Delta t)).
 
@@ -94,7 +94,7 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
         change_rate: Delta, >= 0.
 
     Raises:
-        ValueError: an argument is negative, NaN or (elapsed apart) infinite.
+        ValueError: an argument is negative, NaN or (except ``elapsed``) infinite.
     """
     table = tables.greedy_table(importance, change_rate)
     time = check_nonnegative("elapsed", elapsed, finite=False)
@@ -109,15 +109,15 @@ def harmonic(
     signals: ArrayLike = 0,
     complete: ArrayLike = False,
 ) -> FloatArray:
-    """Value of a page under the harmonic penalty H(n) of n changes that no crawl has found.
+    """Return the value of a page under the harmonic penalty H(n) of n changes since the last crawl.
 
-    V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes show at crawls only, mu n /
-    Delta for one with complete observation, of which n changes were signalled: that is E[T] D(T) -
-    E[integral of D over T] of the cycle T that ends now (Olston and Pandey 2008, eq. 4), with D =
-    mu E[H(N)] (Kolobov et al. 2019, eq. 2). Past 2**1017, mu t and mu n / Delta stay there.
+    V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes are seen at crawls only, and
+    V = mu n / Delta for a page with complete observation and n signalled changes. Both equal E[T]
+    D(T) - E[integral of D over T] for the cycle T that ends now (Olston and Pandey 2008, eq. 4),
+    with D = mu E[H(N)] (Kolobov et al. 2019, eq. 2). mu t and mu n / Delta are cut at 2**1017.
 
-    Arguments and errors are those of :func:`greedy`, with ``elapsed`` finite and ``signals``, which
-    count where ``complete`` is True, integers >= 0.
+    Arguments and errors are those of :func:`greedy`, with finite ``elapsed``; ``signals`` (integers
+    >= 0) are used where ``complete`` is True.
     """
     table = tables.harmonic_table(importance, change_rate, complete)
     pages = (importance, change_rate, complete)
@@ -135,14 +135,14 @@ def greedy_cis(
     false_signal_rate: ArrayLike,
     reading: Reading = "I2",
 ) -> FloatArray:
-    """Value of a policy that takes every signal for a change, V_GREEDY_CIS (section 5.1).
+    """Return the value if every signal is treated as a change, V_GREEDY_CIS (section 5.1).
 
     Before a signal V = mu (R^0_exp((alpha + gamma) t) / (alpha + gamma) - exp(-alpha t)
-    R^0_exp(gamma t) / gamma); after a signal V = mu / Delta. Where false signals exist, the paper
-    can be read in three ways:
+    R^0_exp(gamma t) / gamma); after a signal V = mu / Delta. With false signals the paper has three
+    readings:
 
-    * ``"I1"`` believes nu = 0, thus gamma = lambda Delta;
-    * ``"I2"`` (the formula as printed) has the true gamma = lambda Delta + nu;
+    * ``"I1"`` assumes nu = 0, so gamma = lambda Delta;
+    * ``"I2"`` (the formula as printed) uses the true gamma = lambda Delta + nu;
     * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
 
     Args:
@@ -175,11 +175,11 @@ def greedy_cis_plus(
     precision_above: float = HIGH_PRECISION,
     recall_above: float = HIGH_RECALL,
 ) -> FloatArray:
-    """GREEDY-CIS+ (section 6.7): :func:`greedy_cis` for pages of high quality, else :func:`greedy`.
+    """Return :func:`greedy_cis` for pages of high quality, else :func:`greedy` (section 6.7).
 
-    A page is of high quality if its precision lambda Delta / gamma exceeds ``precision_above`` and
-    its recall exceeds ``recall_above``. Other arguments and errors are those of
-    :func:`greedy_cis`.
+    This is GREEDY-CIS+. A page is of high quality if its precision lambda Delta / gamma exceeds
+    ``precision_above`` and its recall exceeds ``recall_above``. Other arguments and errors are
+    those of :func:`greedy_cis`.
     """
     pages = (importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_plus_table(
@@ -197,14 +197,14 @@ def greedy_ncis(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Value of a page with noisy signals, V_GREEDY_NCIS (Theorem 1, section 5.1).
+    """Return the value of a page with noisy signals, V_GREEDY_NCIS (Theorem 1, section 5.1).
 
     V = mu sum_{i=0}^{floor(iota/beta)} [nu^i / (Delta + nu)^(i+1) R^i_exp((alpha + gamma) x_i)
     - exp(-alpha iota) / gamma R^i_exp(gamma x_i)] = mu (w - exp(-alpha iota) psi), x_i = iota -
     i beta.
 
     At an infinite effective elapsed time V is mu / Delta, its limit; with lambda = 1 that is the
-    limit of many signals, and :func:`greedy_ncis_observed` tells their number apart.
+    limit of many signals; :func:`greedy_ncis_observed` takes their number.
 
     Args:
         effective_elapsed: iota, >= 0, may be infinite.
@@ -231,10 +231,10 @@ def greedy_ncis_observed(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """:func:`greedy_ncis` at iota = elapsed + beta signals, exact where beta is infinite.
+    """Return :func:`greedy_ncis` at iota = elapsed + beta signals, exact where beta is infinite.
 
     With lambda = 1 and nu > 0 the value is (mu / gamma) sum_{i<n} ((nu/gamma)^i - (nu/gamma)^n)
-    after n signals, whatever the time; with lambda = 1 and nu = 0 it is 0 before a signal and
+    after n signals, at any time; with lambda = 1 and nu = 0 it is 0 before a signal and
     mu / Delta after.
 
     Args:
@@ -263,10 +263,10 @@ def greedy_ncis_approx(
     false_signal_rate: ArrayLike,
     terms: int,
 ) -> FloatArray:
-    """The first ``terms`` summands of :func:`greedy_ncis`, V_G_NCIS_APPROX_J (appendix A.1).
+    """Return the first ``terms`` summands of :func:`greedy_ncis`, V_G_NCIS_APPROX_J (appendix A.1).
 
-    With recall 0 and false signals, beta is 0 and these are the first of endlessly many summands;
-    the policy :class:`policies.GreedyNCISApprox` takes such a page as one without signals.
+    With recall 0 and false signals, beta is 0 and the number of summands is infinite; the policy
+    :class:`policies.GreedyNCISApprox` treats such a page as one without signals.
 
     Args:
         effective_elapsed: iota, >= 0, may be infinite.
@@ -288,9 +288,9 @@ def greedy_ncis_approx(
 def _effective(
     value: Any, table: FloatArray, pages: tuple[ArrayLike, ...], iota: FloatArray
 ) -> FloatArray:
-    """The kernel at an effective elapsed time: as if it had passed without a signal.
+    """Evaluate the kernel at an effective elapsed time, as elapsed time without signals.
 
-    An infinite time is told as both much time and many signals, so that it saturates every page.
+    An infinite time becomes both a large time and many signals, so that every page saturates.
     """
     last = 2.0**62
     endless = np.isinf(iota)
@@ -311,10 +311,10 @@ def effective_elapsed(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """The effective elapsed time tau_EFF = elapsed + beta signals (section 3).
+    """Return the effective elapsed time tau_EFF = elapsed + beta signals (section 3).
 
-    Infinite after a signal where beta is: without false signals, or with recall 1. Where signals
-    are pure noise (recall 0) they count nothing.
+    Infinite after a signal if beta is infinite: without false signals, or with recall 1. Signals
+    that are pure noise (recall 0) add nothing.
 
     Args:
         elapsed: time since the last crawl, >= 0.
@@ -340,11 +340,11 @@ def cycle_length(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Mean time between crawls when crawling at effective elapsed time iota: psi (Lemma 4).
+    """Return psi, the mean time between crawls at effective elapsed time iota (Lemma 4).
 
     psi = (1/gamma) sum_{i=0}^{floor(iota/beta)} R^i_exp(gamma (iota - i beta)); the crawl rate is
-    f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, unless nu = 0:
-    then a signal ends the cycle, and psi is 1 / gamma.
+    f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, except that nu = 0
+    gives 1 / gamma, because every signal ends the cycle.
 
     Args:
         effective_elapsed: iota, >= 0, may be infinite.
@@ -369,7 +369,7 @@ def cycle_freshness(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Mean time that a page is fresh between crawls at effective elapsed time iota: w (Lemma 4).
+    """Return w, the mean fresh time between crawls at effective elapsed time iota (Lemma 4).
 
     w = sum_{i=0}^{floor(iota/beta)} nu^i / (Delta + nu)^(i+1) R^i_exp((alpha + gamma)(iota - i
     beta)), evaluated as V / mu + exp(-alpha iota) psi, a sum of positive numbers. The page's

@@ -1,10 +1,10 @@
-"""Compiled scalars behind the crawl values; :mod:`policies.values` has their formulas as a page.
+"""Compiled scalar crawl values; :mod:`policies.values` documents the formulas.
 
-Every public function here is a kernel of type ``VALUE``: ``value(parameters, page, elapsed,
-signals)``, where row ``page`` of ``parameters`` was made by the table builder of the same name in
+Every public function is a kernel of type ``VALUE``: ``value(parameters, page, elapsed, signals)``.
+Row ``page`` of ``parameters`` comes from the table builder of the same name in
 :mod:`policies.values.tables`. Values never decrease in ``elapsed`` or ``signals``, are finite, and
-lie in [0, mu / Delta], but for the harmonic value, which has no bound. The columns of the tables,
-and the sums, are in :mod:`policies.values.series`.
+lie in [0, mu / Delta], except the harmonic value, which has no bound. The columns of the tables and
+the sums are in :mod:`policies.values.series`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from policies.values.series import (
     LENGTH_SPACING,
     LENGTH_SWITCH,
     LONG,
+    MIN_SIGNALS,
     NEGLIGIBLE,
     OFFSET,
     PACE,
@@ -38,7 +39,6 @@ from policies.values.series import (
     SWITCH,
     TERMS,
     TOP,
-    WEIGHTED,
     deep,
     deep_count,
     first_term,
@@ -52,19 +52,19 @@ from policies.values.series import (
 
 @compiled(VALUE.signature)
 def round_robin_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """The time since the last crawl."""
+    """Return the time since the last crawl."""
     return elapsed
 
 
 @compiled(VALUE.signature)
 def greedy_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """V_GREEDY (section 5.1); signals are ignored."""
+    """Return V_GREEDY (section 5.1); signals are ignored."""
     return greedy_form(parameters[page, TOP], parameters[page, ALPHA] * elapsed)
 
 
 @compiled(VALUE.signature)
 def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """The value under the harmonic penalty, which time or signals raise, as the page has them."""
+    """Return the harmonic value: by signals with complete observation, else by time."""
     per_signal: float = parameters[page, PER_SIGNAL]
     if per_signal > 0.0:
         return min(LARGEST, per_signal * signals)
@@ -75,9 +75,9 @@ def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: f
 
 @compiled(VALUE.signature)
 def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """V_GREEDY_CIS (section 5.1), in the reading that the table was made for."""
+    """Return V_GREEDY_CIS (section 5.1) in the reading of the table."""
     top: float = parameters[page, TOP]
-    if signals >= parameters[page, WEIGHTED]:
+    if signals >= parameters[page, MIN_SIGNALS]:
         return top
     y = parameters[page, ALPHA] * elapsed
     x = parameters[page, GAMMA] * elapsed
@@ -86,7 +86,7 @@ def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals:
 
 @compiled(VALUE.signature)
 def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """V_GREEDY_NCIS (Theorem 1)."""
+    """Return V_GREEDY_NCIS (Theorem 1)."""
     top: float = parameters[page, TOP]
     y: float = parameters[page, ALPHA] * elapsed
     if signals > 0:
@@ -109,7 +109,7 @@ def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals
 def greedy_ncis_approx_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """V_G_NCIS_APPROX_J (appendix A.1): the first J summands of Theorem 1."""
+    """Return V_G_NCIS_APPROX_J (appendix A.1): the first J summands of Theorem 1."""
     top: float = parameters[page, TOP]
     terms: float = parameters[page, TERMS]
     y: float = parameters[page, ALPHA] * elapsed
@@ -122,7 +122,7 @@ def greedy_ncis_approx_value(
 
 @compiled()
 def reaches(index: int, x: float) -> float:
-    """R^i_exp(x) = P(N > index) for N Poisson of mean x: the lower incomplete gamma P(i+1, x)."""
+    """Return R^i_exp(x) = P(N > index) for N Poisson of mean x (incomplete gamma P(i+1, x))."""
     if index == 0:
         return -math.expm1(-x)
     if deep(index, x):
@@ -149,7 +149,7 @@ def reaches(index: int, x: float) -> float:
 
 @compiled(VALUE.signature)
 def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """The cycle length psi (Lemma 4): the mean time to reach this effective elapsed time."""
+    """Return the cycle length psi (Lemma 4): the mean time to this effective elapsed time."""
     gamma: float = parameters[page, LENGTH_GAMMA]
     spacing: float = parameters[page, LENGTH_SPACING]
     beta: float = parameters[page, LENGTH_BETA]

@@ -1,10 +1,9 @@
-"""The branch W_-1 of Lambert's function, as the crawl interval that a price asks for.
+"""Crawl intervals at a given price: the branch W_-1 of Lambert's function.
 
-A page that changes at rate 1 and is crawled every ``x`` units of time is worth
-``1 - (1 + x) e^-x`` at the margin (the value of GREEDY, Busa-Fekete et al., section 5.1). The
-interval worth ``c`` is therefore ``x = -1 - W_-1(-(1 - c) / e)``. Written so, it loses every digit
-where ``c`` is small: here it is a function of ``s = sqrt(2 c)``, in which it is smooth,
-``x = s + s^2/3 + 11 s^3/72 + ...``.
+A page with change rate 1 and a crawl every ``x`` units of time has the marginal value
+``1 - (1 + x) e^-x`` (the value of GREEDY, Busa-Fekete et al., section 5.1). At price ``c`` the
+interval is therefore ``x = -1 - W_-1(-(1 - c) / e)``. This form loses all digits where ``c`` is
+small; as a function of ``s = sqrt(2 c)`` it is smooth, ``x = s + s^2/3 + 11 s^3/72 + ...``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 
 NEVER = math.sqrt(2.0)
-"""From this ``s`` on no interval is worth the price: c >= 1."""
+"""From this ``s`` on (c >= 1) no interval reaches the price."""
 
 BRANCH_SERIES = (
     1.0,
@@ -46,10 +45,10 @@ PIECES, PIECES_END, DEGREE = 64, 1.25, 9
 
 @compiled()
 def interval(s: float) -> float:
-    """The interval ``x`` with ``1 - (1 + x) e^-x = s^2 / 2``, for 0 <= s < sqrt 2.
+    """Return the interval ``x`` with ``1 - (1 + x) e^-x = s^2 / 2``, for 0 <= s < sqrt 2.
 
-    Near the branch point its series; elsewhere the start of Barry et al. (1995, eq. 15) and one
-    step of fourth order (Fritsch, Shafer and Crowley 1973). Relative error below 3e-15.
+    Uses the series near the branch point; elsewhere the start of Barry et al. (1995, eq. 15) and
+    one step of fourth order (Fritsch, Shafer and Crowley 1973). Relative error below 3e-15.
     """
     if s < 0.1:
         x = 0.0
@@ -69,7 +68,7 @@ def interval(s: float) -> float:
 
 @functools.cache
 def pieces() -> FloatArray:
-    """Polynomials in place of logarithms: x / s on 64 pieces of [0, 1.25), shape (64, 10)."""
+    """Return polynomial coefficients of x / s on 64 pieces of [0, 1.25), shape (64, 10)."""
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     centres = (np.arange(PIECES) + 0.5) * (PIECES_END / PIECES)
     points = centres[:, None] + nodes * (0.5 * PIECES_END / PIECES)
@@ -80,7 +79,7 @@ def pieces() -> FloatArray:
 
 @compiled()
 def fast_interval(s: float, table: FloatArray) -> float:
-    """:func:`interval` through the polynomials of :func:`pieces`, within 2e-15, in 5 ns."""
+    """Return :func:`interval` by the polynomials of :func:`pieces`: error below 2e-15, 5 ns."""
     if s >= PIECES_END:
         return interval(s)
     position = s * (PIECES / PIECES_END)

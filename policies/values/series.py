@@ -1,24 +1,24 @@
 r"""The sums behind the crawl values, in forms that neither cancel nor overflow.
 
-How the sum of Theorem 1 is made safe. Write x_i = gamma (iota - i beta), r = alpha / gamma,
+The sum of Theorem 1 in numerically safe form. Write x_i = gamma (iota - i beta), r = alpha / gamma,
 q = nu / gamma, y = alpha iota (so that exp(-y) is the probability that the page is fresh), and
 N for a Poisson variable of mean x_i. The i-th summand is
 
     T_i = (exp(-y) / gamma) E[((1 + r)^N - (1 + r)^(i+1))^+],
 
-the price of a call option. It never cancels if one sums the side of the strike that does not:
+the price of a call option. The side of the strike is chosen so that nothing cancels:
 
 * out of the money, the tail exp(-x) sum_{k>=1} ((1 + r)^k - 1) x^(k+i+1) / (k+i+1)!;
 * in the money, by put-call parity, the intrinsic value exp(z) - 1, z = y - i alpha beta
   - (i+1) ln(1 + r) >= 0, plus the put exp(-x) sum_{j<=i} (x^j / j!) (1 - (1 + r)^(j-i-1));
-* deep in the money the put vanishes, and the sum over i of what remains is geometric.
+* deep in the money the put vanishes, and the sum over i of the remainder is geometric.
 
-From y = SWITCH on, V is its asymptotic form (see ``_asymptote`` in :mod:`policies.values.tables`)
-to the last bit or two, whatever the number of summands. Rounding may take up to 3e-15 of a value
-that should not decrease, and errors against 50 digits stay below 4e-15.
+From y = SWITCH on, V equals its asymptotic form (``_asymptote`` in :mod:`policies.values.tables`)
+to the last bit or two, for any number of summands. Relative errors are below 4e-15 (checked against
+50 digits); rounding may lower a non-decreasing value by up to 3e-15.
 
 Signals enter through y and x_i only, as multiples of alpha beta and gamma beta: alpha beta is
-finite even where alpha = 0, and no difference of large effective times is ever taken.
+finite even where alpha = 0, and differences of large effective times never occur.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ALPHA = 1  # alpha, the rate of changes that send no signal (GREEDY: Delta)
 GAMMA = 2  # gamma, the rate of signals
 RATIO = 3  # r = alpha / gamma
 FIRST = 4  # mu / (alpha + gamma), the limit of the first summand
-WEIGHTED = 5  # GREEDY-CIS: the number of signals that make the value TOP
-EVIDENCE = 5  # NCIS: alpha beta = ln(gamma / nu), what a signal adds to y
-SPACING = 6  # gamma beta, what a signal adds to x
+MIN_SIGNALS = 5  # GREEDY-CIS: the least number of signals at which the value is TOP
+EVIDENCE = 5  # NCIS: alpha beta = ln(gamma / nu), added to y by a signal
+SPACING = 6  # gamma beta, added to x by a signal
 LOG_GROWTH = 7  # ln(1 + r)
 DECAY = 8  # rho = q / (1 + r) = nu / (Delta + nu), ratio of the summands' limits
 REST = 9  # mu / gamma
@@ -57,23 +57,23 @@ LENGTH_SPACING = 2  # gamma beta
 LENGTH_SWITCH = 3  # iota from which on the asymptotic form is exact in float64
 
 LARGEST = 2.0**1017
-"""Stands for quotients above it, so that sums of a few of them are still finite."""
+"""Upper limit of quotients, so that sums of a few of them stay finite."""
 
 SATURATED = 45.0
 """From y = 45 on, the freshness exp(-y) is lost in the rounding of any value."""
 
 NEGLIGIBLE = 1e-17
 MANY = 16
-"""From so many summands on, it pays to close the sum of those deep in the money."""
+"""Number of summands from which on the closed sum of those deep in the money is faster."""
 
 SHORT = 64
 """Summands with a larger index start from the Poisson pmf instead of from 1."""
 
 LONG = 1_000_000
-"""Summands with a larger index weigh under 4e-12 of the value beyond their intrinsic part."""
+"""Summands with a larger index add under 4e-12 of the value to their intrinsic part."""
 
 ENDLESS = 1e15
-"""After so many summands deep in the money the others do not count."""
+"""Number of summands deep in the money after which the others are negligible."""
 
 # Chebyshev fits on [0, 1], relative error below 1e-16, of (1 - exp(-y) (1 + y)) / y^2 and of
 # (exp(-x) - 1 + x) / x^2; constants first.
@@ -110,7 +110,7 @@ LATE = (
 
 
 class Page(NamedTuple):
-    """The columns of a row that the summands need, as plain numbers."""
+    """Columns TOP to REST of a row, as plain numbers."""
 
     top: float
     alpha: float
@@ -126,7 +126,7 @@ class Page(NamedTuple):
 
 @compiled()
 def page_row(table: FloatArray, row: int) -> Page:
-    """The columns TOP to REST of one row."""
+    """Return the columns TOP to REST of one row."""
     return Page(
         table[row, TOP],
         table[row, ALPHA],
@@ -143,7 +143,7 @@ def page_row(table: FloatArray, row: int) -> Page:
 
 @compiled()
 def _polynomial(x: float, c: tuple[float, ...]) -> float:
-    """Thirteen coefficients by Estrin's scheme, whose short chain suits the processor."""
+    """Evaluate thirteen coefficients by Estrin's scheme, whose dependency chain is short."""
     x2 = x * x
     x4 = x2 * x2
     low = (c[0] + c[1] * x) + (c[2] + c[3] * x) * x2
@@ -154,7 +154,7 @@ def _polynomial(x: float, c: tuple[float, ...]) -> float:
 
 @compiled()
 def greedy_form(scale: float, y: float) -> float:
-    """``scale * (1 - exp(-y) (1 + y))``: R^1_exp(y), scaled before anything can underflow."""
+    """Return ``scale * (1 - exp(-y) (1 + y))``, R^1_exp(y), without underflow."""
     if y < 1.0:
         return (scale * y) * (y * _polynomial(y, AGED))
     if y < SATURATED:
@@ -164,7 +164,7 @@ def greedy_form(scale: float, y: float) -> float:
 
 @compiled()
 def lateness(x: float) -> float:
-    """``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of a time that changes are late."""
+    """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of time after the changes."""
     if x < 1.0:
         return x * _polynomial(x, LATE)
     return 1.0 + math.expm1(-x) / x
@@ -172,7 +172,7 @@ def lateness(x: float) -> float:
 
 @compiled()
 def first_term(scale: float, y: float, x: float, ratio: float) -> float:
-    """Summand 0, T_0 mu: ``scale * (R^1_exp(y) + exp(-y) r (exp(-x) - 1 + x))``, with y = r x."""
+    """Return T_0 mu, ``scale * (R^1_exp(y) + exp(-y) r (exp(-x) - 1 + x))``, with y = r x."""
     if y >= SATURATED:
         return scale
     if x < 1.0:
@@ -188,20 +188,20 @@ def first_term(scale: float, y: float, x: float, ratio: float) -> float:
 
 @compiled()
 def pmf(index: float, x: float) -> float:
-    """P(N = index) for N Poisson of mean x, index large."""
+    """Return P(N = index) for N Poisson of mean x, index large."""
     return math.exp(index * math.log(x) - x - math.lgamma(index + 1.0))
 
 
 @compiled()
 def deep(index: float, x: float) -> bool:
-    """Whether P(N <= index) is negligible for N Poisson of mean x."""
+    """Return whether P(N <= index) is negligible for N Poisson of mean x."""
     margin = x - index - 41.0
     return margin > 0.0 and margin * margin > 81.0 * (index + 1.0)
 
 
 @compiled()
 def _put(index: int, x: float, ratio: float) -> float:
-    """exp(-x) sum_{j <= index} (x^j / j!) (1 - (1 + r)^(j - index - 1))."""
+    """Return exp(-x) sum_{j <= index} (x^j / j!) (1 - (1 + r)^(j - index - 1))."""
     shrink = 1.0 / (1.0 + ratio)
     step = ratio * shrink
     deficit = step
@@ -224,7 +224,7 @@ def _put(index: int, x: float, ratio: float) -> float:
 
 @compiled()
 def _call(index: int, x: float, ratio: float, enough: float) -> float:
-    """exp(-x) sum_{k >= 1} ((1 + r)^k - 1) x^(k + index + 1) / (k + index + 1)!.
+    """Return exp(-x) sum_{k >= 1} ((1 + r)^k - 1) x^(k + index + 1) / (k + index + 1)!.
 
     The sum ends where its terms fall below ``enough``.
     """
@@ -253,9 +253,9 @@ def _call(index: int, x: float, ratio: float, enough: float) -> float:
 def summand(
     index: int, x: float, ratio: float, z: float, limit: float, fresh: float, total: float
 ) -> float:
-    """The summand gamma T_i, with limit = rho^i / (1 + r) and fresh = exp(-y).
+    """Return the summand gamma T_i, with limit = rho^i / (1 + r) and fresh = exp(-y).
 
-    Its absolute error is small in comparison to ``total``, the sum of the summands before it.
+    The absolute error is small relative to ``total``, the sum of the summands before it.
     """
     if z < 0.0 and (index > SHORT or z * fresh < -0.25 * total):
         if index > LONG:
@@ -269,18 +269,18 @@ def summand(
 
 @compiled()
 def deep_count(x: float, spacing: float, count: float) -> int:
-    """How many leading summands, of about ``count``, are certainly deep in the money."""
+    """Return how many leading summands, of about ``count``, are deep in the money."""
     margin = 42.0 + 9.0 * math.sqrt(count + 1.0)
     return int(min(ENDLESS, max(0.0, (x - margin) / (1.0 + spacing))))
 
 
 @compiled()
 def _deep_sum(page: Page, y: float, count: int) -> float:
-    """The first ``count`` summands, mu (T_0 + ...), where all of them are deep in the money.
+    """Return mu (T_0 + ...), the first ``count`` summands, all of them deep in the money.
 
-    (mu / gamma) sum_{i<M} (rho^i / (1 + r) - exp(-y)), M = count, c = -ln rho, so arranged that
-    nothing cancels: mu R^1_exp(M c) / Delta + M (mu / gamma) exp(-M c) (c gamma / Delta - exp(M c
-    - y)).
+    (mu / gamma) sum_{i<M} (rho^i / (1 + r) - exp(-y)), with M = count and c = -ln rho, in the form
+    mu R^1_exp(M c) / Delta + M (mu / gamma) exp(-M c) (c gamma / Delta - exp(M c - y)), where
+    nothing cancels.
     """
     c = page.evidence + page.log_growth
     total = count * c
@@ -294,7 +294,7 @@ def _deep_sum(page: Page, y: float, count: int) -> float:
 def _later(
     page: Page, elapsed: float, signals: float, y: float, terms: float, start: int, before: float
 ) -> float:
-    """The summands gamma (T_start + ...) that follow those that add up to ``before``."""
+    """Return the summands gamma (T_start + ...) after those with the sum ``before``."""
     total = before
     later = 0.0
     fresh = math.exp(-y)
@@ -320,7 +320,7 @@ def _later(
 
 @compiled()
 def summed(page: Page, elapsed: float, signals: float, y: float, terms: float) -> float:
-    """The value mu (T_0 + T_1 + ...): summands with x_i > 0, but no more than ``terms``."""
+    """Return mu (T_0 + T_1 + ...): summands with x_i > 0, at most ``terms`` of them."""
     x = page.gamma * elapsed
     if signals > 0:
         x += page.spacing * signals

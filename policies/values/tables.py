@@ -1,9 +1,9 @@
 """Tables of page constants for the compiled crawl values, one row per page.
 
 Each builder takes the parameters of the pages, scalars or arrays that broadcast, and returns a
-C-contiguous float64 array of shape (number of pages, columns) that belongs to the kernel of the
-same name in :mod:`policies.values.kernels`. Arguments are checked: importance and rates must be
-finite and >= 0, recall must lie in [0, 1].
+C-contiguous float64 array of shape (number of pages, columns) for the kernel of the same name in
+:mod:`policies.values.kernels`. Arguments are checked: importance and rates must be finite and
+>= 0, recall must lie in [0, 1].
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST = value_terms.LARGEST
 
 
 def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> FloatArray:
-    """``value`` as a float64 array, or ValueError where it is negative, NaN or (finite) inf."""
+    """Return ``value`` as float64; ValueError if it is negative, NaN or (``finite``) infinite."""
     array = floats(name, value)
     good = (array >= 0.0) & (np.isfinite(array) | (not finite))
     if not np.all(good):
@@ -43,7 +43,7 @@ def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> Fl
 
 
 def check_share(name: str, value: ArrayLike) -> FloatArray:
-    """``value`` as a float64 array, or ValueError where it is outside [0, 1]."""
+    """Return ``value`` as float64; ValueError if it is outside [0, 1]."""
     array = floats(name, value)
     good = (array >= 0.0) & (array <= 1.0)
     if not np.all(good):
@@ -52,7 +52,7 @@ def check_share(name: str, value: ArrayLike) -> FloatArray:
 
 
 def _pages(**parameters: ArrayLike) -> list[FloatArray]:
-    """The parameters checked and broadcast to one flat shape, in the order given."""
+    """Check the parameters and broadcast them to one flat shape, in the order given."""
     checked = [
         check_share(name, value) if name == "recall" else check_nonnegative(name, value)
         for name, value in parameters.items()
@@ -67,12 +67,12 @@ def _pages(**parameters: ArrayLike) -> list[FloatArray]:
 
 
 def _table(*columns: ArrayLike) -> FloatArray:
-    """The columns side by side; what is not finite in the first place stays as it is."""
+    """Stack the columns side by side as contiguous float64; infinite values are allowed."""
     return np.ascontiguousarray(np.stack(np.broadcast_arrays(*columns), axis=-1), dtype=np.float64)
 
 
 def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
-    """The quotient, 0 where the denominator is 0, and no larger than LARGEST."""
+    """Return the quotient: 0 where the denominator is 0, and at most LARGEST."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     positive = np.broadcast_to(np.asarray(denominator) > 0.0, shape)
     with np.errstate(over="ignore"):
@@ -81,9 +81,9 @@ def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
 
 
 def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both h / b^2 and (b (h + b^2 / 2) - (b^2 / 2) (1 - exp(-b))) / b^3.
+    """Return h / b^2 and (b (h + b^2 / 2) - (b^2 / 2) (1 - exp(-b))) / b^3.
 
-    Here h = exp(-b) - 1 + b - b^2 / 2. By the series for small b, where they are -b / 6 and b / 12.
+    Here h = exp(-b) - 1 + b - b^2 / 2. For small b, by series: about -b / 6 and b / 12.
     """
     x = np.minimum(b, 1.0)
     term = -x / 6.0
@@ -99,7 +99,7 @@ def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @compiled()
 def _damping(spacing: float) -> float:
-    """-Re(W_1(g e^g) - g), g = gamma beta: how fast, per beta, psi forgets that signals jump."""
+    """Return -Re(W_1(g e^g) - g), g = gamma beta: the damping of psi's waves per beta."""
     g = spacing
     if g > 1e4:
         return 2.0 * (math.pi / g) ** 2
@@ -117,7 +117,7 @@ def _damping(spacing: float) -> float:
 
 @compiled()
 def _dampings(spacing: FloatArray) -> FloatArray:
-    """The damping of each page."""
+    """Return the damping of each page."""
     out = np.empty_like(spacing)
     for k in range(spacing.shape[0]):
         out[k] = _damping(spacing[k])
@@ -125,7 +125,7 @@ def _dampings(spacing: FloatArray) -> FloatArray:
 
 
 class _Signals:
-    """alpha, gamma and beta of pages, and what follows from them, as flat arrays."""
+    """alpha, gamma and beta of pages, and derived quantities, as flat arrays."""
 
     def __init__(self, change_rate: FloatArray, recall: FloatArray, false_rate: FloatArray) -> None:
         seen = recall * change_rate
@@ -145,12 +145,12 @@ class _Signals:
 
 
 def round_robin_table(num_pages: int) -> FloatArray:
-    """The table of ``round_robin_value``: it has rows, but nothing in them."""
+    """Return the table of ``round_robin_value``: one column of zeros."""
     return np.zeros((num_pages, 1))
 
 
 def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
-    """The table of ``greedy_value``."""
+    """Return the table of ``greedy_value``."""
     mu, delta = _pages(importance=importance, change_rate=change_rate)
     return _table(_over(mu, delta), delta)
 
@@ -158,30 +158,29 @@ def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
 def harmonic_table(
     importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike = False
 ) -> FloatArray:
-    """The table of ``harmonic_value``."""
-    told = np.asarray(complete)
-    if told.dtype != np.bool_:
-        raise ValueError(f"complete must be bool, got dtype {told.dtype}")
-    mu, delta, share = _pages(
-        importance=importance, change_rate=change_rate, complete=told.astype(np.float64)
-    )
+    """Return the table of ``harmonic_value``."""
+    mask = np.asarray(complete)
+    if mask.dtype != np.bool_:
+        raise ValueError(f"complete must be bool, got dtype {mask.dtype}")
+    share = mask.astype(np.float64)
+    mu, delta, share = _pages(importance=importance, change_rate=change_rate, complete=share)
     observed = share > 0.0
-    worth = np.where(delta > 0.0, mu, 0.0)
+    weight = np.where(delta > 0.0, mu, 0.0)
     return _table(
-        np.where(observed, 0.0, worth), delta, np.where(observed, _over(worth, delta), 0.0)
+        np.where(observed, 0.0, weight), delta, np.where(observed, _over(weight, delta), 0.0)
     )
 
 
 def _cis(
     mu: FloatArray, delta: FloatArray, recall: FloatArray, nu: FloatArray, reading: Reading
 ) -> FloatArray:
-    """GREEDY-CIS for flat, checked parameters."""
+    """Return the table of GREEDY-CIS for flat, checked parameters."""
     if reading not in READINGS:
         raise ValueError(f"reading must be one of {READINGS}, got {reading!r}")
     alpha = (1.0 - recall) * delta
-    believed = np.zeros_like(nu) if reading == "I1" else nu
-    gamma = np.where(delta > 0.0, recall * delta + believed, 0.0)
-    first = np.where(delta > 0.0, _over(mu, delta + believed), 0.0)
+    assumed_nu = np.zeros_like(nu) if reading == "I1" else nu
+    gamma = np.where(delta > 0.0, recall * delta + assumed_nu, 0.0)
+    first = np.where(delta > 0.0, _over(mu, delta + assumed_nu), 0.0)
     top = first if reading == "I3" else _over(mu, delta)
     return _table(top, alpha, gamma, _over(alpha, gamma), first, 1.0)
 
@@ -194,7 +193,7 @@ def greedy_cis_table(
     *,
     reading: Reading = "I2",
 ) -> FloatArray:
-    """The table of ``greedy_cis_value``; for ``reading`` see :func:`policies.values.greedy_cis`."""
+    """Return the table of ``greedy_cis_value``; ``reading`` as in ``greedy_cis``."""
     mu, delta, lam, nu = _pages(
         importance=importance,
         change_rate=change_rate,
@@ -214,10 +213,10 @@ def greedy_cis_plus_table(
     precision_above: float = HIGH_PRECISION,
     recall_above: float = HIGH_RECALL,
 ) -> FloatArray:
-    """The table of ``greedy_cis_value`` for GREEDY-CIS+; signals of other pages are ignored.
+    """Return the table of ``greedy_cis_value`` for GREEDY-CIS+.
 
     A page is of high quality if its precision and its recall exceed the two thresholds; every
-    other page is a GREEDY page, whose signals never count.
+    other page is a GREEDY page, and its signals are ignored.
     """
     mu, delta, lam, nu = _pages(
         importance=importance,
@@ -231,7 +230,7 @@ def greedy_cis_plus_table(
     precision = np.where(gamma > 0.0, _over(lam * delta, gamma), 1.0)
     high = (precision > precision_above) & (lam > recall_above)
     table = _cis(mu, delta, np.where(high, lam, 0.0), np.where(high, nu, 0.0), reading)
-    table[:, value_terms.WEIGHTED] = np.where(high, 1.0, NEVER)
+    table[:, value_terms.MIN_SIGNALS] = np.where(high, 1.0, NEVER)
     return table
 
 
@@ -241,7 +240,7 @@ def greedy_ncis_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """The table of ``greedy_ncis_value``."""
+    """Return the table of ``greedy_ncis_value``."""
     mu, delta, lam, nu = _pages(
         importance=importance,
         change_rate=change_rate,
@@ -274,13 +273,13 @@ def greedy_ncis_table(
 def _asymptote(
     page: _Signals, top: FloatArray, mu: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Where the asymptotic form starts, and its coefficients of R^1_exp(y), y exp(-y) and 1.
+    """Return the start of the asymptotic form and its coefficients of R^1_exp(y), y exp(-y) and 1.
 
     Far from the last crawl, psi(iota) = (iota + c) / (1 + g), g = gamma beta, c = g beta / (2 (1 +
     g)), up to oscillations that shrink by exp(-damping) per beta. With b = alpha beta and
     P = alpha (1 + g) = alpha + gamma b, V / mu = 1 / Delta - integral of alpha exp(-alpha s) psi
-    from iota on = R^1_exp(y) / P + (1 - exp(-y)) c / (1 + g) + d, and d is free of cancellation
-    in the form used here.
+    from iota on = R^1_exp(y) / P + (1 - exp(-y)) c / (1 + g) + d. The form of d used here does not
+    cancel.
     """
     b = page.evidence
     steps = 38.0 / np.maximum(page.damping + b, 1e-300)
@@ -304,7 +303,7 @@ def greedy_ncis_approx_table(
     *,
     terms: int,
 ) -> FloatArray:
-    """The table of ``greedy_ncis_approx_value`` with the first ``terms`` >= 1 summands (J)."""
+    """Return the table of ``greedy_ncis_approx_value`` with J = ``terms`` >= 1 summands."""
     if terms < 1 or terms != int(terms):
         raise ValueError(f"terms must be an integer >= 1, got {terms!r}")
     table = greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
@@ -314,7 +313,7 @@ def greedy_ncis_approx_table(
 def cycle_length_table(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
-    """The table of ``cycle_length_value``."""
+    """Return the table of ``cycle_length_value``."""
     page = _Signals(
         *_pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
     )
@@ -326,7 +325,7 @@ def cycle_length_table(
 def signal_time(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
-    """beta, the time that one signal is worth, in the broadcast shape of the arguments."""
+    """Return beta, the effective time of one signal, in the broadcast shape of the arguments."""
     pages = _pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
     shape = np.broadcast_shapes(
         np.shape(change_rate), np.shape(recall), np.shape(false_signal_rate)

@@ -1,1 +1,4 @@
-"""Commands that make data: recorded histories, URL tables."""
+"""Commands that make data: recorded histories, URL tables.
+
+Public module: fit_trace.
+"""

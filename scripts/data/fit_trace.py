@@ -1,32 +1,33 @@
 r"""Fit change rates and signal quality to the training window of a recorded trace.
 
 Every page has a change rate :math:`\Delta`, a recall :math:`\lambda` and a false-signal rate
-:math:`\nu` (NCIS, section 3). A page with T days of life in the window, n changes, h of them
-signalled at the very moment of the change, and f signals at moments without a change of the page
-is taken as
+:math:`\nu` (NCIS, section 3). A page has T days of life in the window, n changes, h of them
+signalled at the time of the change, and f signals at times without a change of the page. The model
+is
 
 .. math::
     n \sim \mathrm{Poisson}(\Delta T),\quad h \sim \mathrm{Binomial}(n, \lambda),\quad
     f \sim \mathrm{Poisson}(\nu T),
 
-with Gamma priors on the rates and a Beta prior on the recall that all pages share. A prior's mean
-is the pooled value (all changes over all page days, say) and its weight is fitted by maximum
-likelihood; a page gets its posterior mean, :math:`(a + n)/(b + T)` for a rate and
-:math:`(a + h)/(a + b + n)` for the recall, a page that did not exist in the window the pooled
+with Gamma priors on the rates and a Beta prior on the recall, shared by all pages. The mean of a
+prior is the pooled value (all changes over all page days, for example) and its weight is fitted by
+maximum likelihood. A page gets its posterior mean, :math:`(a + n)/(b + T)` for a rate and
+:math:`(a + h)/(a + b + n)` for the recall; a page that did not exist in the window gets the pooled
 value. (Fitting the mean by likelihood as well is fragile: a few pages that lived for minutes and
-saw a burst of commits make it hundreds a day.) Nothing outside the window is looked at.
+had a burst of commits make it hundreds a day.) Data outside the window are not used.
 
-A directory's signals follow every commit to it, so their recall is 1 by construction. With
-recall 1 the rate of unsignalled changes is 0: a page without signals would be worth nothing
-however long ago it was crawled, on the word of a finite record. So recall is capped at
-``RECALL_CAP``: one change in a hundred is granted to go unsignalled. The choice matters little:
-on five recorded sites, caps from .9 to .999 move the freshness of greedy crawling by .01 at most.
-Both kinds of signals are two sources, each with a recall and false signals of its own. In the model
-a change is signalled by one source at most, so where both tell of one it is credited to the
-mention, which names the page, and to the directory only the changes that no mention tells of. All
-signals that no change is credited to are false: so each source sends, in the model, as many as
-were received, and a directory's is worth what it says beyond the mentions. The directory's
-recall is fitted to the changes left by the mentions, and the cap is on the sum.
+A directory is signalled at every commit to it, so the recall of directory signals is 1 by
+construction. With recall 1 the rate of unsignalled changes is 0, so that a page without signals
+would have value 0 at any elapsed time, on the evidence of a finite record. Therefore recall is
+capped at ``RECALL_CAP``: one change in a hundred is assumed to be unsignalled. The choice matters
+little: on five recorded sites, caps from .9 to .999 change the freshness of greedy crawling by at
+most .01.
+
+With both kinds of signals there are two sources, each with a recall and a false-signal rate. In the
+model a change is signalled by at most one source, so a change signalled by both is credited to the
+mention, which names the page. All signals not credited to a change are false, so that the signal
+rate of each source is as recorded. The directory's recall is fitted to the changes without a
+mention, and the cap applies to the sum.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ LOG_BOUNDS = (-9.0, 9.0)
 
 
 class Counts(NamedTuple):
-    """What a window says of each page, shape (m,): days of life, and events as counted above.
+    """Days of life and numbers of events of each page in a window, shape (m,).
 
-    Of two sources, ``signalled`` and ``false_signals`` have the shape (2, m).
+    With two sources, ``signalled`` and ``false_signals`` have the shape (2, m).
     """
 
     days: FloatArray
@@ -88,7 +89,7 @@ class BetaPrior(NamedTuple):
 
     @property
     def miss(self) -> float:
-        """Mean probability of the contrary."""
+        """Mean of the complementary probability."""
         return self.no / (self.yes + self.no)
 
 
@@ -111,28 +112,28 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
     left, signalled, false = changes, [], []
     for source in reversed(range(window.num_sources)):
         received = kind == SIGNAL + 2 * source
-        told = left & np.isin(event, event[received])
-        left = left & ~told
-        signalled.append(by_page(told))
-        false.append(by_page(received & ~np.isin(event, event[told])))
+        credited = left & np.isin(event, event[received])
+        left = left & ~credited
+        signalled.append(by_page(credited))
+        false.append(by_page(received & ~np.isin(event, event[credited])))
     days = trace.alive_days(start, end)
     return Counts(days, by_page(changes), _of_sources(signalled), _of_sources(false))
 
 
 def _of_sources(values: Sequence[Any]) -> Any:
-    """Return what is of one source, or an array of what is of several, the last source first."""
+    """Return the value of one source, or an array of the values of several, in reverse order."""
     return values[0] if len(values) == 1 else np.array(values[::-1])
 
 
 def fit_gamma(counts: IntArray, days: FloatArray) -> GammaPrior:
     """Fit the Gamma prior of Poisson counts over exposures.
 
-    Its mean is all events over all days; its shape maximises the likelihood of the counts. Where
-    there is no event at all, half an event is assumed, as a prior worth one page's mean exposure.
+    Its mean is all events over all days; its shape maximises the likelihood of the counts. Without
+    any event, half an event is assumed, with the weight of one page's mean exposure.
 
     Args:
         counts: events of each page, shape (m,).
-        days: exposure of each page, shape (m,); pages with none are left out.
+        days: exposure of each page, shape (m,); pages without exposure are ignored.
 
     Raises:
         ValueError: no page has any exposure.
@@ -158,12 +159,12 @@ def fit_beta(yes: IntArray, total: IntArray) -> BetaPrior:
     """Fit the Beta prior of binomial counts.
 
     Its mean is all successes over all trials; the number of pseudo-counts maximises the
-    likelihood of the counts. Without a single trial it is Jeffreys' prior, half a count each; a
-    side that never occurred gets half a count before the mean is taken.
+    likelihood of the counts. Without any trial it is Jeffreys' prior, half a count each; an
+    outcome that never occurred counts half before the mean is computed.
 
     Args:
         yes: successes of each page, shape (m,).
-        total: trials of each page, shape (m,); pages with none are left out.
+        total: trials of each page, shape (m,); pages without trials are ignored.
     """
     seen = total > 0
     if not seen.any():
@@ -181,20 +182,20 @@ def fit_beta(yes: IntArray, total: IntArray) -> BetaPrior:
 
 
 def _most_likely(likelihood: Callable[[float], float]) -> float:
-    """Return the number between exp(-9) and exp(9) of the largest log-likelihood."""
-    found = minimize_scalar(
+    """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
+    optimum = minimize_scalar(
         lambda logarithm: -likelihood(float(np.exp(logarithm))),
         bounds=LOG_BOUNDS,
         method="bounded",
         options={"xatol": 1e-7},
     )
-    return float(np.exp(found.x))
+    return float(np.exp(optimum.x))
 
 
 def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Fit the recall of each source, (m,) or (2, m), and the pooled ones.
 
-    The last source is fitted to all changes, the one before it to those that it left.
+    The last source is fitted to all changes, the one before it to the remaining changes.
     """
     trials, left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
     total, pooled_total = np.zeros(counts.days.shape), 0.0
@@ -264,7 +265,7 @@ def fit(
 
 
 def _said(pooled: Pooled, form: str) -> str:
-    """Return a pooled value, or those of all sources, in words."""
+    """Format a pooled value, or the values of all sources."""
     return " and ".join(format(value, form) for value in np.atleast_1d(pooled))
 
 
@@ -273,25 +274,25 @@ app = typer.Typer(add_completion=False)
 
 @app.command(help="Fit change rates and signal quality to a trace's training window.")
 def main(
-    folder: Annotated[str, typer.Argument(help="Folder of the trace, or a shipped trace's name.")],
+    folder: Annotated[str, typer.Argument(help="Folder of a trace, or name of a shipped one.")],
     start: Annotated[float, typer.Option(help="Start of the training window, in days.")] = 0.0,
     end: Annotated[
-        float | None, typer.Option(help="End of the window, in days. Half the record by default.")
+        float | None, typer.Option(help="End of the window, in days. Default: half of the record.")
     ] = None,
     signals: Annotated[
-        str, typer.Option(help="Signals used: directory, mentions, both or none.")
+        str, typer.Option(help="Signals to use: directory, mentions, both or none.")
     ] = "directory",
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write. FOLDER/parameters-SIGNALS.parquet by default."),
+        typer.Option(help="Output file. Default: FOLDER/parameters-SIGNALS.parquet."),
     ] = None,
 ) -> None:
-    """Fit, write and say what was found."""
+    """Fit, write and print a summary."""
     try:
-        heard = traces.check_signals(signals)
+        kind = traces.check_signals(signals)
         trace = traces.load(traces.find(folder))
-        parameters = fit(trace, start, end, heard)
-        path = out or traces.parameters_path(trace.folder, heard)
+        parameters = fit(trace, start, end, kind)
+        path = out or traces.parameters_path(trace.folder, kind)
         traces.save_parameters(path, parameters, trace)
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)
@@ -304,8 +305,8 @@ def main(
     Console().print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
         f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: change rate "
-        f"{parameters.pooled_change_rate:.4g} a day, recall {recall}, false signals {false} a day "
-        f"(pooled) -> {path}",
+        f"{parameters.pooled_change_rate:.4g} per day, recall {recall}, false signals {false} per "
+        f"day (pooled) -> {path}",
         soft_wrap=True,
         highlight=False,
     )

@@ -1,11 +1,11 @@
-"""Make the trace that comes with the package: 200 days of an invented garden handbook.
+"""Make the trace shipped with the package: 200 days of a synthetic garden handbook.
 
-A git repository of about sixty pages is built from a seed and read by ``scripts.data.trace_from_git``
-like any other, so the shipped trace shows everything that a real one does: pages that change every
-few days and pages that never do, busy weekends, a slow spring and a fast summer, commits that touch
-a whole directory or half of the site, commits that name their page and commits that do not, births,
-deaths, a page that returns, renames, white-space edits and merged branches. Then parameters are
-fitted to the first half for every kind of signals.
+A git repository of about sixty pages is generated from a seed and read by
+``scripts.data.trace_from_git`` like any other. The shipped trace therefore has all features of a
+real one: pages that change every few days and pages that never change, busy weekends, a slow spring
+and a fast summer, commits that touch a whole directory or half of the site, commits with and
+without the name of the page, births, deaths, a page that returns, renames, white-space edits and
+merged branches. Then parameters are fitted to the first half for every kind of signals.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ WORDS = (
 )
 SMALL_NOTES = ("Small corrections", "Clearer wording", "Readers' questions", "Notes from last year")
 WEEK = (0.7, 0.6, 0.7, 0.7, 0.9, 1.7, 1.7)
-"""How busy the days from Monday to Sunday are."""
+"""Relative activity of the days from Monday to Sunday."""
 
 Item = TypeVar("Item")
 
 
 class Handbook:
-    """The repository as it is written, one ``git fast-import`` command after another."""
+    """A repository under construction, as a stream of ``git fast-import`` commands."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
@@ -72,20 +72,20 @@ class Handbook:
         self.rates: dict[str, float] = {}
 
     def chance(self) -> float:
-        """A number drawn evenly from [0, 1): the one draw that never changes between Pythons."""
+        """Return a uniform number in [0, 1): the only draw that is stable between Pythons."""
         return self._dice.random()
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of the items."""
+        """Return a random item."""
         return items[int(self.chance() * len(items))]
 
     def begin(self, path: str) -> None:
-        """Invent a page: its first text, and how often it will change, in changes per day."""
+        """Create a page with random text and a random change rate per day."""
         self.pages[path] = [self._line() for _ in range(8 + int(self.chance() * 12))]
         self.rates[path] = 0.0 if self.chance() < 0.15 else 0.004 * math.exp(4.2 * self.chance())
 
     def revise(self, path: str) -> None:
-        """Rewrite a line or two, or now and then only indent one."""
+        """Rewrite a line, perhaps append one, or occasionally only indent one."""
         lines = self.pages[path]
         row = int(self.chance() * len(lines))
         if self.chance() < 0.05:
@@ -119,13 +119,13 @@ class Handbook:
         return self._marks
 
     def written(self, path: str) -> str:
-        """The command that writes a page as it now is."""
+        """Return the command that writes the current version of a page."""
         text = "\n".join([f"# {Path(path).stem}", "", *self.pages[path], ""])
         return f"M 100644 inline {path}\ndata {len(text.encode())}\n{text}"
 
 
 def write_handbook(seed: int) -> bytes:
-    """Return the whole repository as a stream for ``git fast-import``; the same for a seed."""
+    """Return the repository as a stream for ``git fast-import``, determined by the seed."""
     book = Handbook(seed)
     for directory, names in SITE.items():
         for name in names.split():
@@ -139,7 +139,7 @@ def write_handbook(seed: int) -> bytes:
 
 
 def _write_day(book: Handbook, day: int, dawn: int, last: int) -> int:
-    """Write one day's commits after the commit ``last``; return the mark of the day's last."""
+    """Write the commits of a day after the commit ``last``; return the mark of the last one."""
     season = 0.6 + 0.8 / (1.0 + math.exp(-(day - 90) / 15.0))
     busy = season * WEEK[(dawn // DAY + 3) % 7]
     due = [path for path in sorted(book.pages) if book.chance() < busy * book.rates[path]]
@@ -163,7 +163,7 @@ def _write_day(book: Handbook, day: int, dawn: int, last: int) -> int:
 
 
 def _write_occasions(book: Handbook, day: int, dawn: int, last: int) -> int:
-    """Write the day's rare commits, in the small hours: bulk edits, births, deaths, renames."""
+    """Write the rare commits of a day, at night: bulk edits, births, deaths, renames."""
     if day % 23 == 11:
         directory = book.pick(list(SITE))
         paths = [path for path in sorted(book.pages) if path.startswith(directory)]
@@ -199,14 +199,14 @@ def _write_occasions(book: Handbook, day: int, dawn: int, last: int) -> int:
 
 
 def _write_bulk(book: Handbook, second: int, subject: str, paths: Sequence[str], last: int) -> int:
-    """Write one commit that revises all ``paths``."""
+    """Write a commit that revises all ``paths``."""
     for path in paths:
         book.pages[path].append(book.pick(WORDS.split()) + " this season")
     return book.commit(second, subject, [book.written(path) for path in paths], origin=last)
 
 
 def make_repository(folder: Path) -> None:
-    """Make the handbook's repository, bare, in ``folder``.
+    """Make the bare repository of the handbook in ``folder``.
 
     Raises:
         ValueError: git is missing or fails.
@@ -225,12 +225,12 @@ def make_repository(folder: Path) -> None:
 
 
 def make_shipped_trace(folder: Path) -> None:
-    """Make the repository, its trace and the fitted parameters; put all of it in ``folder``.
+    """Make the repository, and write its trace and the fitted parameters to ``folder``.
 
-    A trace that is in ``folder`` already is replaced.
+    An existing trace in ``folder`` is replaced.
 
     Raises:
-        ValueError: git is missing or fails, or something that is no trace is in ``folder``.
+        ValueError: git is missing or fails, or ``folder`` has other contents than a trace.
         OSError: the folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -251,10 +251,10 @@ def make_shipped_trace(folder: Path) -> None:
 app = typer.Typer(add_completion=False)
 
 
-@app.command(help="Make the trace that comes with the package, from a seed.")
+@app.command(help="Make the trace shipped with the package, from a seed.")
 def main(
     out: Annotated[
-        Path, typer.Option(help="Folder to write; a trace that is there is replaced.")
+        Path, typer.Option(help="Output folder; an existing trace is replaced.")
     ] = traces.SHIPPED / NAME,
 ) -> None:
     """Write the trace."""

@@ -1,26 +1,26 @@
 """Make a trace of a git repository: every tracked file is a page, every commit a possible change.
 
-How the record is derived:
+Rules:
 
-- Only the main line is read: a merge is one change, when it lands.
-- Time is the committer's, made monotone: a commit dated before its predecessor takes the
-  predecessor's time, and equal times are parted by 1e-6 day. ``t_author`` is the author's time;
-  for a merge, that of the tip that was merged.
+- Only the main line is read: a merge is one change, at the time of the merge.
+- Time is the committer's, made monotone: a commit dated before its predecessor gets the
+  predecessor's time, and equal times are separated by 1e-6 day. ``t_author`` is the author's time;
+  for a merge, that of the merged tip.
 - A rename keeps the page and is no change by itself. A path that returns within 30 days is the
-  same page, its absence dropped. Links and submodules are no pages.
-- ``kind`` is whitespace where the old and the new version agree byte by byte once all white space
-  is taken out (so re-wrapped text is white space as well; git's own ``-w`` compares by line).
+  same page, without a gap. Links and submodules are no pages.
+- ``kind`` is whitespace if the old and the new version are equal bytes without white space (so that
+  re-wrapped text is white space as well; git's ``-w`` compares by line).
 - ``staleness`` is the Jaccard distance of the sets of three successive words before and after, 1
-  for a creation or a deletion; of a file, the first MiB is read.
-- ``fragments`` are hashes of three successive words, the same everywhere, of pages with three
-  changes or more, from birth (null: there at the window's start) to death (null: alive at its end).
-  One that comes back has a row for each time. About one in ``fragment_modulus`` (see
+  for a creation or a deletion; only the first MiB of a file is read.
+- ``fragments`` are platform-independent hashes of three successive words, of pages with at least
+  three changes, from birth (null: present at the window's start) to death (null: alive at its end).
+  A fragment that returns has one row per appearance. About one in ``fragment_modulus`` (see
   ``meta.json``) is kept, in all versions or in none.
-- A page's directory is the last one it was in; with more than 100 pages it is split by the first
+- A page's directory is its last one; a directory with more than 100 pages is split by the first
   letters of the file names. A commit signals every directory in which it touched any file.
-- A mention is a commit whose subject names a living page by file name or stem, as a word.
+- A mention is a commit whose subject contains the file name or stem of a living page as a word.
 - ``n_dir`` (pages changed in the directory) and ``n_site`` (page events in the commit) are the
-  truth behind a signal, never to be shown to a policy.
+  hidden causes of a signal, never shown to a policy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8
 NO_FRAGMENTS = (
     "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
-    "is kept (--fragment-modulus), of pages that change three times or more"
+    "is kept (--fragment-modulus), from pages that change at least three times"
 )
 
 
@@ -56,22 +56,22 @@ def make_trace(
     force: bool = False,
     fragment_modulus: int = FRAGMENT_MODULUS,
 ) -> dict[str, Any]:
-    """Write the trace of a repository and return what its ``meta.json`` says.
+    """Write the trace of a repository and return its ``meta.json``.
 
     Args:
-        path: top folder of the repository, or a bare one.
-        out: folder to write.
-        start: UTC date at which the window starts; by default as early as ``days`` allow.
+        path: top folder of the repository, or a bare repository.
+        out: output folder.
+        start: UTC date of the window's start; by default as early as ``days`` allow.
         days: length of the window; by default up to the day of the last commit, at most 1096.
-        subdirs: only these folders of the repository, if any are named; a file that moves in
-            from elsewhere is born, one that moves out dies.
-        name: the site's name; by default the repository's.
-        force: whether a trace in ``out`` may be replaced.
-        fragment_modulus: about one fragment in so many is kept; 1 for all.
+        subdirs: use only these folders of the repository, if any; a file that moves in from
+            elsewhere is born, one that moves out dies.
+        name: name of the site; by default that of the repository.
+        force: whether to replace a trace in ``out``.
+        fragment_modulus: keep about one fragment in so many; 1 for all.
 
     Raises:
-        ValueError: git is missing, the repository is none or empty, no commit lies in the window,
-            ``out`` is in the way, or ``fragment_modulus`` is below 1.
+        ValueError: git is missing, the repository is invalid or empty, no commit is in the window,
+            ``out`` exists, or ``fragment_modulus`` is below 1.
         OSError: the folder cannot be written.
     """
     whole("fragment_modulus", fragment_modulus, 1)
@@ -95,7 +95,7 @@ def make_trace(
 def _describe(
     repository: Repository, window: Window, history: History, contents: Tables
 ) -> dict[str, Any]:
-    """What ``meta.json`` says of where the trace comes from and what it holds."""
+    """Return the provenance and the contents of a trace for ``meta.json``."""
     return {
         "command": "python -m scripts.data.trace_from_git",
         "command_version": COMMAND_VERSION,
@@ -120,28 +120,28 @@ app = typer.Typer(add_completion=False)
 
 @app.command(help="Make a trace of a git repository: files are pages, commits their changes.")
 def main(
-    path: Annotated[Path, typer.Argument(help="Top folder of the repository, or a bare one.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the trace to.")],
+    path: Annotated[Path, typer.Argument(help="Top folder of a repository, or a bare one.")],
+    out: Annotated[Path, typer.Option(help="Output folder.")],
     start: Annotated[
         str | None,
-        typer.Option(help="First day of the window, YYYY-MM-DD, UTC. By default 1096 days back."),
+        typer.Option(help="First day of the window, YYYY-MM-DD, UTC. Default: 1096 days back."),
     ] = None,
     days: Annotated[
         float | None,
-        typer.Option(help="Length of the window. By default up to the day of the last commit."),
+        typer.Option(help="Length of the window in days. Default: up to the last commit."),
     ] = None,
     subdir: Annotated[
-        list[str] | None, typer.Option(help="Only this folder; may be given several times.")
+        list[str] | None, typer.Option(help="Use only this folder; can be repeated.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="The site's name. By default the repository's.")
+        str | None, typer.Option(help="Name of the site. Default: name of the repository.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
     fragment_modulus: Annotated[
         int, typer.Option(help="Keep about one fragment in so many; 1 keeps all.")
     ] = FRAGMENT_MODULUS,
 ) -> None:
-    """Write the trace and say what is in it."""
+    """Write the trace and print a summary."""
     try:
         meta = make_trace(
             path,
@@ -171,7 +171,7 @@ def main(
 
 
 def _date(text: str) -> datetime.date:
-    """Read a date, or raise ValueError in words."""
+    """Parse a date, or raise ValueError."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

@@ -1,34 +1,34 @@
-"""One module per figure or table of a paper, as data; a new module is found by itself.
+"""One module per figure or table of a paper, as data; new modules are discovered.
 
-A module ``<paper>_<figure>`` says what is played, what is expected, and how it is drawn.
+A module ``<paper>.<figure>`` defines what is simulated, what is expected, and how it is drawn.
 
-What is played, one of two:
+Simulation, one of two:
 
 * policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
   the environment), ``policies()`` and ``bounds()`` (as in
   :class:`scripts.reporting.settings.Setting`);
 * anything else: ``measurements(quick)``, a sequence of
-  :class:`scripts.reporting.settings.Measurement`. Each gives, for its labels, functions of a seed
-  that return numbers by metric; the runner calls them over processes, keeps the rows as they come
-  and goes on where it stopped. ``quick`` asks for something that takes a few seconds in all.
+  :class:`scripts.reporting.settings.Measurement`. Each maps labels to functions of a seed that
+  return numbers by metric. The runner calls them in worker processes, saves rows as they arrive
+  and can resume. With ``quick``, all of them together should take a few seconds.
 
-Many numbers of one kind, one per page or a course over time, are indexed metrics
-(:func:`scripts.reporting.rows.indexed` and ``gathered``); ``derive(rows)``, which a module may
-have, returns further rows that follow from the rows, such as a correlation over pages. Rows hold
-raw numbers as far as possible, so that all the rest can be told anew without simulation.
+Arrays of numbers, such as one per page or a time series, are indexed metrics
+(:func:`scripts.reporting.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
+further rows computed from the rows, such as a correlation over pages. Rows should hold raw numbers
+as far as possible, so that everything else can be recomputed without simulation.
 
-What is expected: ``TITLE``; ``CLAIM`` (what the figure claims, in a sentence or two); ``METRIC``
-(what is scored where nothing else is said); ``REFERENCE`` (the label against which it is; optional)
-and ``FURTHER_REFERENCES`` (those against which the summary has differences too; optional);
-``CLAIMS``, a tuple of :class:`scripts.reporting.verdicts.Claim`, the paper's sentences with the
-levels, trends and ranges that test them; ``EXPECTED``, a tuple of further ones, which no sentence
-of the paper stands behind. Without the name ``CLAIMS``, ``CLAIM`` is one that ``EXPECTED`` tests;
-an experiment that is not the paper's has none, ``()``.
+Expectations: ``TITLE``; ``CLAIM`` (the claim of the figure in a sentence or two); ``METRIC`` (the
+default metric); ``REFERENCE`` (the label that others are compared with; optional) and
+``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``CLAIMS``, a
+tuple of :class:`scripts.reporting.verdicts.Claim`: sentences of the paper with the levels, trends
+and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
+Without ``CLAIMS``, the only claim is ``CLAIM``, tested by ``EXPECTED``. An experiment of our own
+has ``CLAIMS = ()``.
 
-How it is drawn: ``plot(rows, path)``, for ``<METRIC>.png``; or ``PICTURES``, for each name of a
-file a function ``(rows, path)``. Both are given the derived rows too.
+Pictures: ``plot(rows, path)`` for ``<METRIC>.png``; or ``PICTURES``, a mapping of file names to
+functions ``(rows, path)``. Both also receive the derived rows.
 
-``REPETITIONS`` and ``QUICK_REPETITIONS`` may say how many seeds are played; 100 and 5 otherwise.
+``REPETITIONS`` and ``QUICK_REPETITIONS`` are the numbers of seeds; 100 and 5 by default.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from pathlib import Path
 from types import ModuleType
 
 FIRST_PAPER = "ncis"
-"""Whose figure is meant by a number that several papers have; the others need their whole name."""
+"""The paper of a figure name that several papers have; the others need their full name."""
 
 
 def names() -> tuple[str, ...]:
-    """Names of the experiments, numbers in order: fig9 comes before fig10."""
-    papers = (paper.name for paper in pkgutil.iter_modules(__path__))
+    """Return the names of the experiments in natural order: fig9 before fig10."""
     figures = (
-        f"{paper}_{module.name}"
-        for paper in papers
-        for module in pkgutil.iter_modules([str(Path(__file__).parent / paper)])
-        if not module.ispkg
+        f"{paper.name}_{figure.name}"
+        for folder in __path__
+        for paper in pkgutil.iter_modules([folder])
+        for figure in pkgutil.iter_modules([str(Path(folder) / paper.name)])
+        if not figure.ispkg
     )
     return tuple(sorted(figures, key=_natural))
 
@@ -61,10 +61,10 @@ def _natural(name: str) -> list[tuple[str, int]]:
 
 
 def find(name: str) -> ModuleType:
-    """Return an experiment by its name, or by what follows the paper's name in it.
+    """Return an experiment by its full name, or by its name without the paper.
 
     Raises:
-        ValueError: there is none, or more than one, and none of FIRST_PAPER.
+        ValueError: no such experiment, or an ambiguous name that FIRST_PAPER does not have.
     """
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) > 1:
@@ -76,7 +76,7 @@ def find(name: str) -> ModuleType:
 
 
 def _shortest() -> list[str]:
-    """Names without the paper's, where only one paper has such a figure."""
+    """Return the names, without the paper where the rest is unique."""
     short = [full.partition("_")[2] for full in names()]
     return [
         figure if short.count(figure) == 1 else full
@@ -85,16 +85,10 @@ def _shortest() -> list[str]:
 
 
 def papers() -> tuple[str, ...]:
-    """Names of the papers."""
+    """Return the names of the papers."""
     return tuple(dict.fromkeys(full.partition("_")[0] for full in names()))
 
 
 def of_paper(paper: str) -> tuple[ModuleType, ...]:
     """Return the experiments of a paper, in order."""
     return tuple(find(full) for full in names() if full.partition("_")[0] == paper)
-
-
-def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
-    """Return the two parts of an experiment's name."""
-    paper, _, figure = experiment.__name__.rpartition(".")[2].partition("_")
-    return paper, figure

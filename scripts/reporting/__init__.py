@@ -1,1 +1,5 @@
-"""From policies and seeds to rows, tables and pictures."""
+"""Simulation runs, and their rows, tables and pictures.
+
+Public modules: bounds, charts, claims, cli, comparisons, experiment, intervals, rows, runner,
+settings, tables, verdicts.
+"""

@@ -1,4 +1,4 @@
-"""Numbers that stand beside policies: what could be reached with signals, and without."""
+"""Analytic values to compare policies with: the optimum with signals, and without."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ BASELINE = "BASELINE"
 """The papers' name for the optimal continuous policy without signals."""
 
 OPTIMUM = "OPTIMUM"
-"""The optimal continuous policy with signals: no policy is above it in the long run."""
+"""The optimal continuous policy with signals: an upper bound in the long run."""
 
 LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theorem 1)"}
-"""What the bounds are, for legends."""
+"""Descriptions of the bounds, for legends."""
 
 
 def baseline(instance: Instance) -> float:
-    """Freshness of the optimal even intervals without signals (eq. 5)."""
+    """Return the freshness of the optimal even intervals without signals (eq. 5)."""
     return solvers.binary_periodic(
         instance.importance, instance.change_rate, instance.bandwidth
     ).objective
 
 
 def optimum(instance: Instance) -> float:
-    """Freshness of the optimal thresholds of effective elapsed time (Theorem 1).
+    """Return the freshness of the optimal thresholds of effective elapsed time (Theorem 1).
 
-    Where signals travel, it is what could be reached if they did not.
+    Delays of signals are ignored: the value is for immediate signals.
     """
     return solvers.ncis(instance).objective
 
 
 def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
-    """Return the same for the pages that live for half of the window, with a like budget each."""
+    """Return ``baseline`` for the pages alive in half of the window, with as much budget each."""
     record = _record(trace)
     shares = record.alive_days(*window) / (window[1] - window[0])
     living = shares >= 0.5

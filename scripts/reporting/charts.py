@@ -1,7 +1,6 @@
-"""Rows to pictures, one function per kind of chart; see also :mod:`scripts.reporting.charts`.
+"""Charts of rows, one function per kind of chart.
 
-Colours are Okabe and Ito's, which those who see colours differently can tell apart; every line
-also has a marker of its own.
+Colours are the colour-blind safe palette of Okabe and Ito; lines also differ in their markers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ COLOUR_NAMES = {
     "false_signal_rate": "rate of false signals (per unit of time)",
 }
 NO_SIGNALS = "rate of BASELINE (no signals)"
-"""What BASELINE's rate is called where policies hear signals: it is not the optimum there."""
+"""Name of the rate of BASELINE where policies receive signals: it is not the optimum there."""
 
 
 def rates_against_optimal(
@@ -45,11 +44,11 @@ def rates_against_optimal(
     """Draw each page's crawl rate against its rate in BASELINE, a panel per policy and setting.
 
     Args:
-        rows: those of :mod:`scripts.experiments.ncis.setup.page_rates`.
-        path: the picture.
-        title: what is drawn.
-        colour: the parameter of the pages that colours the dots.
-        baseline: what the rate in BASELINE is called.
+        rows: rows of :mod:`scripts.experiments.ncis.setup.page_rates`.
+        path: file of the picture.
+        title: title of the picture.
+        colour: parameter of the pages shown by the colour of the dots.
+        baseline: name of the rate in BASELINE.
     """
     rates, shades = gathered(rows, "crawl_rate"), gathered(rows, colour or "")
     settings = list(dict.fromkeys(setting for setting, _, _ in rates))
@@ -62,10 +61,10 @@ def rates_against_optimal(
         optimal = np.concatenate([rates[setting, BASELINE, seed] for seed in seeds])
         shade = [shades[setting, BASELINE, seed] for seed in seeds] if colour else None
         for axes, label in zip(row, labels, strict=True):
-            found = np.concatenate([rates[setting, label, seed] for seed in seeds])
+            rate = np.concatenate([rates[setting, label, seed] for seed in seeds])
             dots = axes.scatter(
                 optimal,
-                found,
+                rate,
                 s=3.5,
                 **({"color": COLOURS[0]} if shade is None else {"c": np.concatenate(shade)}),
                 alpha=0.55,
@@ -98,20 +97,20 @@ def courses(
 ) -> None:
     """Draw an indexed metric over time, a panel per setting, with 95% bands over the seeds.
 
-    Entry k is at time (k + 1) ``times``; ``marks`` are times at which something happens.
+    Entry k is at time (k + 1) ``times``; ``marks`` are times marked by vertical lines.
     """
-    found = gathered(rows, metric)
-    settings = list(dict.fromkeys(setting for setting, _, _ in found))
+    series = gathered(rows, metric)
+    settings = list(dict.fromkeys(setting for setting, _, _ in series))
     figure = Figure(figsize=(5.6 * len(settings), 4.6), layout="constrained")
     panels = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
     counts = set()
     for axes, setting in zip(panels, settings, strict=True):
-        labels = dict.fromkeys(label for name, label, _ in found if name == setting)
+        labels = dict.fromkeys(label for name, label, _ in series if name == setting)
         for position, arm in enumerate(labels):
-            values = np.array([found[key] for key in found if key[:2] == (setting, arm)])
+            values = np.array([series[key] for key in series if key[:2] == (setting, arm)])
             counts.add(len(values))
-            told = [mean_and_half_width(column) for column in values.T]
-            mean, half = np.array(told).T
+            estimates = [mean_and_half_width(column) for column in values.T]
+            mean, half = np.array(estimates).T
             time = times * np.arange(1, mean.size + 1)
             colour = COLOURS[position % len(COLOURS)]
             axes.plot(time, mean, color=colour, linewidth=1.4, label=arm)
@@ -136,21 +135,21 @@ def values_over_time(
 ) -> None:
     """Draw crawl values over the effective elapsed time, a panel per setting.
 
-    ``panels`` gives for each setting its ``title``, the ``end`` of the times and ``beta``, whose
-    multiples are marked; values are in units of mu/Delta, which the red line shows.
+    ``panels`` maps each setting to its ``title``, the ``end`` of the time axis and ``beta``, whose
+    multiples are marked. Values are in units of mu/Delta, the red line.
     """
-    found = gathered(rows, "value")
+    curves = gathered(rows, "value")
     figure = Figure(figsize=(5.4 * len(panels), 4.6), layout="constrained")
     grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (setting, panel) in zip(grid, panels.items(), strict=True):
         axes.axhline(1.0, color=COLOURS[1], linewidth=1.4, label="mu/Delta")
         for multiple in np.arange(panel["beta"], panel["end"], panel["beta"]):
             axes.axvline(multiple, color="#999999", linestyle=":", linewidth=0.9)
-        labels = [label for name, label, _ in found if name == setting]
+        labels = [label for name, label, _ in curves if name == setting]
         colours = (LINE_COLOUR, COLOURS[0], COLOURS[2], COLOURS[3])
         dashes = ("-", (0, (2, 1.5)), (0, (5, 2)), (0, (8, 2, 2, 2)))
         for label, colour, dash in zip(labels, colours, dashes, strict=False):
-            values = found[setting, label, 0]
+            values = curves[setting, label, 0]
             time = np.linspace(0.0, panel["end"], values.size)
             axes.plot(time, values, color=colour, linestyle=dash, linewidth=1.6, label=label)
         axes.set_title(panel["title"], fontsize=9)
@@ -179,30 +178,30 @@ def shares_by_quality(
     """Draw mean shares in a grid of precision and recall, with 95% intervals, a panel per setting.
 
     Args:
-        rows: whose policies are named by ``cells(precision, recall)``.
-        path: the picture.
-        title: what is drawn.
-        metric: the share.
-        cells: name of the policy of a cell.
-        axes: the precisions and the recalls.
-        beside: a policy outside the grid, and what it is called in the title of the panel.
-        marked: shares between which a cell is framed.
+        rows: rows with policies named by ``cells(precision, recall)``.
+        path: file of the picture.
+        title: title of the picture.
+        metric: metric of the shares.
+        cells: function that returns the policy of a cell.
+        axes: precisions and recalls.
+        beside: a policy outside the grid, and its name in the title of the panel.
+        marked: range of shares whose cells are framed.
     """
-    found = {(item.setting, item.policy): item for item in summarize(rows, metric)}
+    summaries = {(item.setting, item.policy): item for item in summarize(rows, metric)}
     precisions, recalls = axes
     settings = [
         name
-        for name in dict.fromkeys(key[0] for key in found)
-        if (name, cells(precisions[0], recalls[0])) in found
+        for name in dict.fromkeys(key[0] for key in summaries)
+        if (name, cells(precisions[0], recalls[0])) in summaries
     ]
     figure = Figure(figsize=(5.9 * len(settings), 5.4), layout="constrained")
     grid = figure.subplots(1, len(settings), squeeze=False)[0]
     for panel, setting in zip(grid, settings, strict=True):
-        told = [[found[setting, cells(p, r)] for p in precisions] for r in recalls]
-        mean = 100.0 * np.array([[cell.mean for cell in line] for line in told])
+        table = [[summaries[setting, cells(p, r)] for p in precisions] for r in recalls]
+        mean = 100.0 * np.array([[cell.mean for cell in line] for line in table])
         image = panel.imshow(mean, origin="lower", cmap="cividis", vmin=0.0, vmax=80.0)
         for (row, column), value in np.ndenumerate(mean):
-            half = 100.0 * told[row][column].half_width
+            half = 100.0 * table[row][column].half_width
             shade = "white" if value < 42.0 else "black"
             text = f"{value:.1f}" if math.isnan(half) else f"{value:.1f}\n±{half:.1f}"
             panel.text(column, row, text, ha="center", va="center", fontsize=8, color=shade)
@@ -210,7 +209,7 @@ def shares_by_quality(
                 frame = Rectangle((column - 0.47, row - 0.47), 0.94, 0.94, fill=False)
                 frame.set(edgecolor=COLOURS[1], linewidth=2.5)
                 panel.add_patch(frame)
-        aside = found[setting, beside[0]]
+        aside = summaries[setting, beside[0]]
         name = f"{setting.replace('m=', '')} pages"
         panel.set_title(f"{name}; {beside[1]}: {100 * aside.mean:.1f}%", fontsize=10)
         panel.set_xticks(range(len(precisions)), [f"{p:g}" for p in precisions])
@@ -235,7 +234,7 @@ METRIC_UNITS = {
 
 
 class Curve(NamedTuple):
-    """Numbers of pages, and the mean and standard error of a policy at each."""
+    """Mean and standard error of a policy by number of pages."""
 
     num_pages: list[int]
     mean: FloatArray
@@ -247,12 +246,12 @@ def accuracy_by_pages(
 ) -> None:
     """Draw a metric against the number of pages, and its paired difference to the reference.
 
-    Settings are named ``m=<number of pages>``; bars are standard errors over the seeds.
+    Settings are named ``m=<number of pages>``; error bars are standard errors over the seeds.
     """
     rows = [row for row in rows if row.metric == metric]
-    found = dict.fromkeys(row.policy for row in rows)
-    labels = [label for label in found if label not in (reference, OPTIMUM)]
-    values = {label: _by_pages(rows, label) for label in (reference, *found)}
+    policies = dict.fromkeys(row.policy for row in rows)
+    labels = [label for label in policies if label not in (reference, OPTIMUM)]
+    values = {label: _by_pages(rows, label) for label in (reference, *policies)}
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
     level, difference = figure.subplots(1, 2)
     shift = 1.012
@@ -290,12 +289,12 @@ def accuracy_by_pages(
 
 
 def _by_pages(rows: Sequence[Row], label: str) -> dict[int, dict[int, float]]:
-    """Values of one policy by number of pages and seed."""
-    found: dict[int, dict[int, float]] = {}
+    """Return the values of a policy by number of pages and seed."""
+    values: dict[int, dict[int, float]] = {}
     for row in rows:
         if row.policy == label:
-            found.setdefault(int(row.setting.removeprefix("m=")), {})[row.seed] = row.value
-    return found
+            values.setdefault(int(row.setting.removeprefix("m=")), {})[row.seed] = row.value
+    return values
 
 
 def _differences(
@@ -323,7 +322,7 @@ def _curve(values: Mapping[int, Mapping[int, float]]) -> Curve:
 def _draw(
     axes: Axes, curve: Curve, colour: str, style: Mapping[str, Any], offset: float = 1.0
 ) -> None:
-    """Draw a curve, a little to the side so that those that agree can be told apart."""
+    """Draw a curve, shifted by a factor so that equal curves stay distinguishable."""
     axes.errorbar(
         np.array(curve.num_pages) * offset,
         curve.mean,
@@ -349,11 +348,11 @@ def _finish_pages(axes: Axes, num_pages: Sequence[int], label: str) -> None:
 def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
     """Draw the first metric of every policy with 95% intervals, best on top, and its differences.
 
-    Differences are paired, to the first reference. Bounds are lines, policies are dots.
+    Differences to the first reference are paired. Bounds are lines, policies are dots.
     """
     metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
-    found = {item.policy: item for item in summarize(rows, metric, reference)}
-    named = [found[label] for label in compared.setting.policies]
+    summaries = {item.policy: item for item in summarize(rows, metric, reference)}
+    named = [summaries[label] for label in compared.setting.policies]
     dots = sorted(named, key=attrgetter("mean"), reverse=metric in LOWER)
     count = max(item.seeds for item in dots)
     figure = Figure(figsize=(10.5, 1.9 + 0.34 * len(dots)), layout="constrained")
@@ -364,7 +363,7 @@ def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> N
         style = {"color": COLOURS[1], "linestyle": "--"}
         if label != reference:
             style = {"color": LINE_COLOUR, "linestyle": ":"}
-        level.axvline(found[label].mean, label=compared.lines[label], **style)
+        level.axvline(summaries[label].mean, label=compared.lines[label], **style)
     zero = COLOURS[1] if reference in bounds else LINE_COLOUR
     difference.axvline(0.0, color=zero, linestyle="--")
     difference.tick_params(axis="y", length=0)
@@ -377,7 +376,7 @@ def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> N
 
 
 def _dots(axes: Axes, dots: Sequence[Summary], centre: str, half: str, label: str) -> None:
-    """Draw a dot with an interval, where there is one, for each policy."""
+    """Draw a dot for each policy, with its interval if any."""
     height = np.arange(len(dots))
     axes.errorbar(
         [getattr(item, centre) for item in dots],
@@ -395,13 +394,13 @@ def _dots(axes: Axes, dots: Sequence[Summary], centre: str, half: str, label: st
 
 
 def bare(axes: Axes) -> None:
-    """Leave out what does not speak, and lay a light grid."""
+    """Remove the top and right spines and add a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
     axes.grid(color="#dddddd", linewidth=0.6)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture, whole or not at all."""
+    """Write a picture atomically."""
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=DPI, metadata={"Software": None})

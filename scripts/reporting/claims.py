@@ -1,4 +1,4 @@
-"""The page of claims: what a paper says, sentence by sentence, and whether rows bear it out."""
+"""The page of claims: the sentences of a paper, each with a verdict from the rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from pathlib import Path
 from types import ModuleType
 
 from crawl_envs.evaluation import Row
-from scripts.reporting.experiment import claims_of, judged, pictures_of, with_derived
+from scripts.reporting.experiment import (
+    claims_of,
+    judged,
+    paper_and_figure,
+    pictures_of,
+    with_derived,
+)
 from scripts.reporting.rows import read_rows, replacing
 from scripts.reporting.verdicts import Claim, Verdict
 
@@ -79,40 +85,41 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
         ),
     ),
 }
-"""Claims that no experiment can test."""
+"""Claims that no experiment here can test."""
 
 
 def verdict_of(verdicts: Sequence[Verdict]) -> str:
-    """Return one word for the verdicts of a claim's tests."""
-    responses = [verdict.holds for verdict in verdicts]
-    if not responses:
+    """Return the summary of the verdicts of a claim's tests."""
+    answers = [verdict.holds for verdict in verdicts]
+    if not answers:
         return UNTESTED
-    if all(answer == "yes" for answer in responses):
+    if all(answer == "yes" for answer in answers):
         return HOLDS
-    if "no" not in responses:
+    if "no" not in answers:
         return OPEN
-    return PARTLY if "yes" in responses else FAILS
+    return PARTLY if "yes" in answers else FAILS
 
 
 def write_claims(
     folder: Path, paper: str, experiments: Sequence[ModuleType], *, quick: bool
 ) -> Path:
-    """Write the page from the rows in the folders under ``folder``; nothing is simulated.
+    """Write the page from the rows in the folders under ``folder``, without simulation.
 
     Raises:
-        ValueError: rows that are truncated, or of something else.
+        ValueError: rows that are truncated, or of another experiment.
     """
     contents, sections = [], []
     for experiment in experiments:
-        name = experiment.__name__.rpartition(".")[2]
-        rows = _rows(folder / name.partition("_")[2] / "rows.parquet", experiment)
-        told, section = _section(experiment, name, rows, quick)
-        contents += told
+        _, figure = paper_and_figure(experiment)
+        name = f"{paper}_{figure}"
+        rows = _rows(folder / figure / "rows.parquet", experiment)
+        lines, section = _section(experiment, name, rows, quick)
+        contents += lines
         sections.append(section)
     beyond = BEYOND.get(paper, ())
     if beyond:
         contents += [_content("", claim, UNTESTED) for claim in beyond]
-        parts = ["## Beyond these experiments", *(_told(claim, (), UNTESTED) for claim in beyond)]
+        parts = ["## Beyond these experiments", *(_entry(claim, (), UNTESTED) for claim in beyond)]
         sections.append("\n\n".join(parts))
     path = folder / PAGE
     tables = [_table(contents)] if contents else []
@@ -128,7 +135,7 @@ def _rows(path: Path, experiment: ModuleType) -> list[Row]:
     rows, about = read_rows(path)
     if about.get("title") != experiment.TITLE:
         raise ValueError(
-            f"{path}: rows of {about.get('title')!r}, not of {experiment.TITLE!r}; start anew"
+            f"{path}: rows of {about.get('title')!r}, not of {experiment.TITLE!r}; start over"
         )
     return with_derived(experiment, rows)
 
@@ -154,7 +161,7 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
 def _section(
     experiment: ModuleType, name: str, rows: Sequence[Row], quick: bool
 ) -> tuple[list[str], str]:
-    """Return the lines of contents and the section of an experiment."""
+    """Return the table rows and the section of an experiment."""
     claims = claims_of(experiment)
     figure = name.partition("_")[2]
     parts = [f"## {figure}: {experiment.TITLE}"]
@@ -171,7 +178,7 @@ def _section(
         short = claim.tests and rows and (quick or not verdicts)
         word = TOO_FEW if short else verdict_of(verdicts)
         contents.append(_content(figure, claim, word))
-        parts.append(_told(claim, verdicts, word))
+        parts.append(_entry(claim, verdicts, word))
     others = judged(experiment, rows, getattr(experiment, "EXPECTED", ()), quick)
     if hasattr(experiment, "CLAIMS") and others:
         parts += [
@@ -190,7 +197,7 @@ def _table(contents: Iterable[str]) -> str:
     return "\n".join(["| | claim | here |", "|---|---|---|", *contents])
 
 
-def _told(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
+def _entry(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
     parts = [f"**{claim.says}** ({claim.source}) *{word}*"]
     if verdicts:
         parts.append("\n".join(_lines(verdicts)))
@@ -200,16 +207,16 @@ def _told(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
 
 
 def _lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """One line for each thing tested, with all settings where it was."""
+    """Return one line per test, with all its settings."""
     lines: dict[str, list[str]] = {}
     for verdict in verdicts:
-        told = f"{verdict.setting} {_number(verdict)} {SIGNS[verdict.holds]}"
-        lines.setdefault(verdict.claim, []).append(told)
-    return [f"- {claim}: {'; '.join(told)}" for claim, told in lines.items()]
+        measured = f"{verdict.setting} {_number(verdict)} {SIGNS[verdict.holds]}"
+        lines.setdefault(verdict.claim, []).append(measured)
+    return [f"- {claim}: {'; '.join(measured)}" for claim, measured in lines.items()]
 
 
 def _number(verdict: Verdict) -> str:
-    """The mean and its interval, to two digits of the interval."""
+    """Format the mean and its interval, with two digits of the interval."""
     if not 0.0 < verdict.half_width < math.inf:
         return f"{verdict.measured:.4g}"
     decimals = max(0, 1 - math.floor(math.log10(verdict.half_width)))

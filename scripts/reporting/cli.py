@@ -1,4 +1,4 @@
-"""How commands end that cannot go on: one clear line, and an exit status that is not 0."""
+"""Failure of a command: one line on standard error, and a non-zero exit status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn a ValueError of the block, which prepares the work, into a line and status 1."""
+    """Turn a ValueError of the block into one line and exit status 1."""
     try:
         yield
     except ValueError as error:
@@ -23,12 +23,12 @@ def plain_errors() -> Iterator[None]:
 
 @contextmanager
 def plain_interrupt(message: str) -> Iterator[None]:
-    """Turn an interrupt of the block, which does the work, into ``message`` and status 130."""
+    """Turn a keyboard interrupt of the block into ``message`` and exit status 130."""
     try:
         yield
     except KeyboardInterrupt:
         typer.echo(f"\n{message}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenProcessPool:
-        typer.echo("error: a worker process was killed, maybe for want of memory", err=True)
+        typer.echo("error: a worker process was killed, perhaps out of memory", err=True)
         raise typer.Exit(1) from None

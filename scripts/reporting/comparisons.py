@@ -1,9 +1,9 @@
-"""What the benchmark compares: named settings, the policies that differ in them, and how to judge.
+"""Comparisons of the benchmark: named settings, their policies, metrics and references.
 
-The synthetic settings are instances of ``CrawlNCIS-v0``; where pages have fragments, of
-``CrawlLongevity-v0``, and there the divergence of copies is what counts. A recorded trace is one
-fixed history: seeds would all play the same, so it is cut into stretches after the days on which
-its parameters were fitted, and these stand where seeds do elsewhere.
+The synthetic settings are instances of ``CrawlNCIS-v0``, or of ``CrawlLongevity-v0`` for pages with
+fragments, ranked by the divergence of copies. A recorded trace is one fixed history, the same for
+all seeds. Therefore the days after those of the fitted parameters are divided into windows, which
+take the place of seeds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ USING_SIGNALS = (
     "LearningGreedyNCIS",
 )
 CONTINUOUS = ("ThresholdNCIS",)
-"""It crawls at any time; where events are not as it was told, it spends another budget."""
+"""Policies that crawl at any time; with misspecified parameters, they spend another budget."""
 OF_FRAGMENTS = "CrawlLongevity-v0"
 """The environment of pages with fragments."""
 ON_FRAGMENTS = (
@@ -56,13 +56,13 @@ ON_FRAGMENTS = (
     "LearningLongevity",
 )
 LOWER = ("penalty", "divergence")
-"""Metrics of which less is better."""
+"""Metrics for which lower is better."""
 BANDWIDTH = 100.0
-"""Crawls per unit of time where none is given, but of pages with fragments."""
+"""Default crawls per unit time, except for pages with fragments."""
 NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
-"""Numbers as people write them and JSON does not."""
+"""Numbers that are not valid JSON, such as .01, 1. or +1.5."""
 WINDOW_SLOTS = 5.0
-"""After a crawl, slots within which the paper discards delayed signals."""
+"""Slots after a crawl within which the paper discards delayed signals."""
 INSTANCES_WITH_SIGNALS = (
     "partial",
     "noisy",
@@ -76,9 +76,9 @@ INSTANCES_WITH_SIGNALS = (
 
 
 class Sizes(NamedTuple):
-    """Sizes of synthetic settings (the first three) and of traces, by the names of the options.
+    """Sizes of synthetic settings (the first three) and of traces, named as the options.
 
-    Without a bandwidth it is the usual one of the setting.
+    A bandwidth of None means the default of the setting.
     """
 
     num_pages: int
@@ -90,17 +90,17 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting, and how its rows are told.
+    """A setting, and the presentation of its rows.
 
     Attributes:
-        setting: what is played.
-        title: what it is, for a person.
-        metrics: those that are shown; the first decides who is best.
-        references: labels to which differences on the same seeds are taken; the first is drawn,
-            and where there are several metrics it alone is in the table.
-        lines: what each bound is, for a legend.
-        over: what is averaged over, in the plural.
-        note: what a reader must know.
+        setting: the setting.
+        title: title of tables and pictures.
+        metrics: metrics shown; the first ranks policies.
+        references: labels for paired differences; the first is drawn, and with several metrics
+            only the first is in the table.
+        lines: descriptions of the bounds, for legends.
+        over: name of the repetitions, in the plural.
+        note: caption of the table.
     """
 
     setting: Setting
@@ -113,15 +113,15 @@ class Comparison:
 
 
 def choices() -> tuple[str, ...]:
-    """Names of the settings."""
+    """Return the names of the settings."""
     return (*synthetic_names(), *traces.shipped())
 
 
 def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
-    """Read policies as they are named on the command line: ``Name`` or ``Name:key=value``.
+    """Parse policies of the command line: ``Name`` or ``Name:key=value``.
 
     Raises:
-        ValueError: an unknown name, or something else than key=value behind it.
+        ValueError: an unknown name, or a malformed argument.
     """
     factories: dict[str, PolicyFactory] = {}
     for spec in specs:
@@ -137,12 +137,12 @@ def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
 def _argument(spec: str, text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key.isidentifier() and equals and value):
-        raise ValueError(f"a policy is spelled Name or Name:key=value, got {spec!r}")
+        raise ValueError(f"policy must be Name or Name:key=value, got {spec!r}")
     return key, plain_value(value)
 
 
 def plain_value(text: str) -> Any:
-    """Read a value: JSON where it can be, a number also as .01, 1. or +1.5, and words otherwise."""
+    """Parse a value: JSON, a number such as .01, 1. or +1.5, or else a string."""
     try:
         return json.loads(text)
     except ValueError:
@@ -150,13 +150,13 @@ def plain_value(text: str) -> Any:
 
 
 def is_oracle(label: str) -> bool:
-    """Return whether a label is of a policy that reads what truly happened."""
+    """Return whether a label is of a policy that reads the hidden state."""
     name = label.partition(":")[0]
     return name in policies.names(fragments=True) and bool(getattr(policies, name).oracle)
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Compare policies (by default, those that differ) in a named setting, or on a folder's trace.
+    """Return the comparison of policies in a named setting, or on the trace of a folder.
 
     Raises:
         ValueError: as for :func:`recorded`.
@@ -169,7 +169,7 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
 
 def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
-    """Policies that act differently on a named synthetic instance."""
+    """Return the policies that act differently on a named synthetic instance."""
     if name not in INSTANCES_WITH_SIGNALS:
         return IGNORING_SIGNALS
     if name == "delayed":
@@ -179,7 +179,7 @@ def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
 
 
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Compare policies on a named synthetic instance."""
+    """Return the comparison of policies on a named synthetic instance."""
     has_signals = name in INSTANCES_WITH_SIGNALS
     bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
     chosen = specs or _that_differ(name, bandwidth)
@@ -198,16 +198,17 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     note = f"{BASELINE}: optimal even intervals without signals (eq. 5); "
     if has_signals:
         note += (
-            f"signals can beat it. {OPTIMUM}: optimal thresholds with them (Theorem 1); no policy "
-            "is above it in the long run, but one may be in an episode, which starts all fresh."
+            f"policies with signals can exceed it. {OPTIMUM}: optimal thresholds with signals "
+            "(Theorem 1); an upper bound in the long run, but not of an episode, which starts with "
+            "all pages fresh."
         )
     else:
-        note += "no policy is above it in the long run."
+        note += "an upper bound in the long run."
     return Comparison(
         setting,
         title=(
-            f"{name}: {sizes.num_pages} pages, {bandwidth:g} crawls per unit of time, "
-            f"{sizes.horizon:g} units"
+            f"{name}: {sizes.num_pages} pages, {bandwidth:g} crawls per unit time, "
+            f"horizon {sizes.horizon:g}"
         ),
         metrics=("accuracy", "freshness"),
         references=tuple(setting.bounds),
@@ -218,9 +219,9 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
 
 def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Compare policies, in a named set of pages with fragments, by the divergence of copies.
+    """Return the comparison of policies by the divergence of copies, on pages with fragments.
 
-    Round robin is always played. Oracles are only if they are named.
+    Round robin is always included, oracles only if named.
     """
     given = sizes.bandwidth
     bandwidth = CRAWLS_PER_PAGE * sizes.num_pages if given is None else given
@@ -241,7 +242,7 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     return Comparison(
         setting,
         title=(
-            f"{name}: {sizes.num_pages} pages of fragments, {bandwidth:g} crawls per day, "
+            f"{name}: {sizes.num_pages} pages with fragments, {bandwidth:g} crawls per day, "
             f"{sizes.horizon:g} days"
         ),
         metrics=("divergence", "freshness"),
@@ -249,18 +250,18 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         lines={},
         over="seeds",
         note=(
-            "divergence: importance-weighted mean distance of held copies from live pages, less is "
-            "better; freshness: share of page time without any update since the crawl."
+            "divergence: importance-weighted mean distance between copies and live pages, lower is "
+            "better; freshness: share of page time without an update since the last crawl."
         ),
     )
 
 
 def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Compare policies on stretches of a recorded trace, given by its name or folder.
+    """Return the comparison of policies on windows of a recorded trace, by its name or folder.
 
     Raises:
-        ValueError: no such trace, parameters that are not there, no days after those fitted, or
-            too few to crawl every page.
+        ValueError: no such trace, missing parameters, no days after those of the fit, or too few
+            to crawl every page.
     """
     kind = traces.check_signals(sizes.signals)
     folder = traces.find(trace)
@@ -272,7 +273,7 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
     if windows[0][1] - windows[0][0] < sizes.days_per_crawl:
         raise ValueError(
-            f"{folder}: the {WINDOWS} stretches after the fitted days are "
+            f"{folder}: the {WINDOWS} windows after the fitted days are "
             f"{windows[0][1] - windows[0][0]:.3g} days long, too short to crawl every page once "
             f"with {sizes.days_per_crawl:g} days per crawl; choose fewer days per crawl"
         )
@@ -297,10 +298,10 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         metrics=("freshness",),
         references=(ROUND_ROBIN, BASELINE),
         lines={BASELINE: f"{BASELINE} (eq. 5 with fitted rates: no bound)"},
-        over="stretches",
+        over="windows",
         note=(
-            f"One recorded history: intervals are over {WINDOWS} stretches of {days:g} days, each "
-            f"started fresh, and not over seeds. A trace has no requests. {BASELINE}: what eq. 5 "
-            "promises if the rates fitted on earlier days were true; no bound."
+            f"One recorded history: intervals are over {WINDOWS} windows of {days:g} days, each "
+            f"started with fresh pages, and not over seeds. A trace has no requests. {BASELINE}: "
+            "eq. 5 with the rates fitted on earlier days; no bound."
         ),
     )

@@ -1,4 +1,4 @@
-"""What a module of :mod:`scripts.experiments` says, with what it leaves out filled in."""
+"""Contents of the modules of :mod:`scripts.experiments`, with defaults."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ QUICK_SETTINGS, QUICK_HORIZON, QUICK_REPETITIONS = 3, 20.0, 5
 Picture = Callable[[Sequence[Row], Path], None]
 
 
+def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
+    """Return the two parts of an experiment's name."""
+    paper, figure = experiment.__name__.split(".")[-2:]
+    return paper, figure
+
+
 def settings_of(experiment: ModuleType, quick: bool) -> list[Playable]:
-    """What is played; of settings of an environment, ``quick`` takes the first few, cut short."""
+    """Return the settings; of an environment, ``quick`` takes the first few, shortened."""
     if hasattr(experiment, "measurements"):
         return list(experiment.measurements(quick))
     named = list(experiment.SETTINGS.items())[: QUICK_SETTINGS if quick else None]
@@ -30,27 +36,27 @@ def settings_of(experiment: ModuleType, quick: bool) -> list[Playable]:
 
 
 def repetitions_of(experiment: ModuleType, quick: bool) -> int:
-    """How many seeds are played if nothing else is said."""
+    """Return the default number of seeds."""
     if quick:
         return int(getattr(experiment, "QUICK_REPETITIONS", QUICK_REPETITIONS))
     return int(getattr(experiment, "REPETITIONS", REPETITIONS))
 
 
 def with_derived(experiment: ModuleType, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows and what the experiment derives from them."""
+    """Return the rows and the rows that the experiment derives from them."""
     derive = getattr(experiment, "derive", None)
     return [*rows, *(derive(rows) if derive is not None else ())]
 
 
 def pictures_of(experiment: ModuleType) -> Mapping[str, Picture]:
-    """Functions that draw, by the name of their file."""
+    """Return the drawing functions by the name of their file."""
     if hasattr(experiment, "PICTURES"):
         return dict(experiment.PICTURES)
     return {experiment.METRIC: experiment.plot}
 
 
 def claims_of(experiment: ModuleType) -> tuple[Claim, ...]:
-    """The sentences of the paper and what tests them; levels by other code test none."""
+    """Return the claims of the paper; the default claim is not tested by levels."""
     if hasattr(experiment, "CLAIMS"):
         return tuple(experiment.CLAIMS)
     tests = tuple(item for item in experiment.EXPECTED if not isinstance(item, Level))
@@ -58,7 +64,7 @@ def claims_of(experiment: ModuleType) -> tuple[Claim, ...]:
 
 
 def expected_of(experiment: ModuleType) -> list[Expected]:
-    """All that is expected, each once."""
+    """Return all expectations, without duplicates."""
     tests = [test for claim in getattr(experiment, "CLAIMS", ()) for test in claim.tests]
     return list(dict.fromkeys([*tests, *getattr(experiment, "EXPECTED", ())]))
 
@@ -66,6 +72,6 @@ def expected_of(experiment: ModuleType) -> list[Expected]:
 def judged(
     experiment: ModuleType, rows: Sequence[Row], expected: Iterable[Expected], quick: bool
 ) -> list[Verdict]:
-    """Judge what is expected; if ``quick``, which cuts sizes and times short, all is open."""
-    found = judge(rows, experiment.METRIC, expected)
-    return [verdict._replace(holds="open") for verdict in found] if quick else found
+    """Return the verdicts; all are open if ``quick``, since sizes and times are reduced."""
+    verdicts = judge(rows, experiment.METRIC, expected)
+    return [verdict._replace(holds="open") for verdict in verdicts] if quick else verdicts

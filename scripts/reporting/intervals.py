@@ -1,8 +1,8 @@
-"""Interval estimates by the bootstrap, as Agarwal et al. (2021) ask for, with their library.
+"""Interval estimates by the bootstrap, as recommended by Agarwal et al. (2021), with their library.
 
-Scores are arrays (n, k): n seeds, k settings. Seeds are drawn anew within every setting (the
-stratified bootstrap), so that intervals tell of other seeds in the same settings, not of other
-settings. All are 95% percentile intervals.
+Scores are arrays (n, k): n seeds, k settings. Seeds are resampled within each setting (the
+stratified bootstrap), so that intervals are about other seeds in the same settings, not about
+other settings. All are 95% percentile intervals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEVEL = 0.95
 
 
 class Median(NamedTuple):
-    """A median and an interval around that of the population; NaN where there is none."""
+    """A sample median and an interval of the population median; NaN if undefined."""
 
     value: float
     low: float
@@ -29,13 +29,12 @@ class Median(NamedTuple):
 
 
 def median_of(values: ArrayLike, level: float = LEVEL) -> Median:
-    """Return the median of values and an interval between two of them; NaN is left out.
+    """Return the median of values and an interval between two of them; NaN is ignored.
 
-    The number of n independent values below the median of the population is binomial (n, 1/2),
-    whatever their law. With X so distributed, the r-th smallest and the r-th largest enclose that
-    median with probability ``1 - 2 P(X < r)``: r is the largest for which this is at least
-    ``level``. (Bland 2015 rounds a normal approximation of the same.) Fewer than 6 values have no
-    interval of 95%.
+    The number X of n independent values below the population median is binomial (n, 1/2), for any
+    continuous distribution. The r-th smallest and r-th largest value enclose the median with
+    probability ``1 - 2 P(X < r)``; r is the largest for which this is at least ``level``. (Bland
+    2015 rounds a normal approximation.) Fewer than 6 values have no interval of 95%.
     """
     from scipy.stats import binom
 
@@ -53,10 +52,9 @@ def median_of(values: ArrayLike, level: float = LEVEL) -> Median:
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test of pairs; 1 where all are equal.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of pairs; 1 if all are equal.
 
-    Pairs that are equal, or of which one is NaN, are left out. It supposes that pairs are
-    independent of each other.
+    Equal pairs and pairs with a NaN are ignored. Pairs are assumed to be independent.
     """
     from scipy.stats import wilcoxon
 
@@ -66,7 +64,7 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
 
 
 REPETITIONS = 2000
-"""Samples of the bootstrap."""
+"""Number of bootstrap samples."""
 
 Aggregate = Callable[..., FloatArray]
 
@@ -80,12 +78,12 @@ class Interval(NamedTuple):
 
 
 def mean(scores: FloatArray) -> Interval:
-    """The mean over the settings of the means over their seeds, of scores (n, k)."""
+    """Return the mean over settings of the means over seeds, of scores (n, k)."""
     return _interval([_scores(scores)], lambda drawn: np.array([drawn.mean()]))
 
 
 def interquartile_mean(scores: FloatArray) -> Interval:
-    """The mean of the middle half of all scores (n, k), whatever their settings."""
+    """Return the mean of the middle half of all scores (n, k), pooled over settings."""
 
     def middle(drawn: FloatArray) -> FloatArray:
         cut = drawn.size // 4
@@ -95,21 +93,21 @@ def interquartile_mean(scores: FloatArray) -> Interval:
 
 
 def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interval:
-    """With which probability the first scores more than the second, a tie counting half.
+    """Return the probability that the first scores higher than the second; ties count half.
 
-    Any seed of the one is compared with any of the other in the same setting, and the mean is
-    taken over the settings. Where seeds are paired, :func:`share_improved` says more.
+    All pairs of seeds in the same setting are compared, and the mean is taken over the settings.
+    Use :func:`share_improved` where seeds are paired.
 
     Args:
         first: scores (n, k).
         second: scores (n', k).
 
     Raises:
-        ValueError: arrays of other shapes, or of other numbers of settings.
+        ValueError: arrays of other shapes, or different numbers of settings.
     """
     first, second = _scores(first), _scores(second)
     if first.shape[1] != second.shape[1]:
-        raise ValueError(f"scores must be of as many settings, got {first.shape}, {second.shape}")
+        raise ValueError(f"numbers of settings must be equal, got {first.shape}, {second.shape}")
 
     def improved(above: FloatArray, below: FloatArray) -> FloatArray:
         larger, equal = above[:, None] > below, above[:, None] == below
@@ -119,7 +117,7 @@ def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interva
 
 
 def share_improved(differences: FloatArray) -> Interval:
-    """The share of paired differences (n, k) that are above 0, a tie counting half."""
+    """Return the share of paired differences (n, k) above 0; ties count half."""
     return mean(np.heaviside(_scores(differences), 0.5))
 
 
@@ -133,7 +131,7 @@ def _scores(scores: FloatArray) -> FloatArray:
 
 
 def _interval(scores: list[FloatArray], aggregate: Aggregate) -> Interval:
-    """Bootstrap an aggregate of one number; the same scores always give the same interval."""
+    """Bootstrap an aggregate of one number, deterministically."""
     library: Any = _library()
     given = {"": scores[0] if len(scores) == 1 else scores}
     with _seeded():
@@ -144,14 +142,14 @@ def _interval(scores: list[FloatArray], aggregate: Aggregate) -> Interval:
 
 def _library() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of packages that it imports
+        warnings.simplefilter("ignore")  # from its dependencies
         from rliable import library
     return library
 
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """Seed NumPy's global generator meanwhile; the library draws from it and takes no other."""
+    """Seed NumPy's global generator for the block: the library accepts no other."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
     try:

@@ -1,8 +1,8 @@
-"""Rows on disk: Parquet to go on from and to score, CSV to read; whole files or none.
+"""Rows on disk: Parquet for resuming and scoring, CSV for reading; files are written atomically.
 
-A row holds one number. Many numbers of one kind, such as one per page or a course over time, are
-metrics with an index, ``crawl_rate[0]``, ``crawl_rate[1]``, ...: :func:`indexed` spells them, and
-:func:`gathered` reads them back as arrays.
+A row holds one number. Arrays, such as one number per page or a time series, are metrics with an
+index, ``crawl_rate[0]``, ``crawl_rate[1]``, ...: :func:`indexed` writes them, and :func:`gathered`
+reads them back as arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 
 
 def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
-    """Write the command (of a module), date, wall time, machine and versions as JSON."""
+    """Write the command line of a module, date, wall time, machine and versions as JSON."""
     made = {
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -46,7 +46,7 @@ def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> No
 
 
 def cpu() -> str:
-    """Name of the processor, as well as it is known."""
+    """Return the name of the processor, as far as known."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -72,15 +72,15 @@ def base(metric: str) -> str:
 def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], FloatArray]:
     """Return an indexed metric as arrays, by setting, policy and seed.
 
-    An entry whose row is missing, as of a NaN, is NaN.
+    Entries without a row, such as those of NaNs, are NaN.
     """
-    found: dict[tuple[str, str, int], dict[int, float]] = {}
+    values: dict[tuple[str, str, int], dict[int, float]] = {}
     for row in rows:
         if row.metric.startswith(f"{name}["):
             index = int(row.metric[len(name) + 1 : -1])
-            found.setdefault((row.setting, row.policy, row.seed), {})[index] = row.value
+            values.setdefault((row.setting, row.policy, row.seed), {})[index] = row.value
     arrays = {}
-    for key, entries in found.items():
+    for key, entries in values.items():
         arrays[key] = np.full(max(entries) + 1, np.nan)
         arrays[key][list(entries)] = list(entries.values())
     return arrays
@@ -88,7 +88,7 @@ def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], Float
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path beside ``path`` to write to; it becomes ``path`` if the block ends well."""
+    """Yield a temporary path beside ``path``; it replaces ``path`` if the block succeeds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -99,7 +99,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ValueError unless files can be written to ``folder``, which is made if need be."""
+    """Create ``folder`` if necessary; raise ValueError unless files can be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".{os.getpid()}.part"
@@ -112,7 +112,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
-    """Write rows, with what they are about in the file's metadata, as Parquet."""
+    """Write rows as Parquet, with ``about`` in the metadata of the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,7 +129,7 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> Non
 
 
 def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
-    """Read rows and what they are about.
+    """Read rows and their metadata.
 
     Raises:
         ValueError: the file is truncated, or was not written by :func:`write_rows`.
@@ -151,7 +151,7 @@ def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
 
 
 def write_csv(path: Path, names: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
-    """Write records under a line of names; numbers keep every digit."""
+    """Write records with a header; numbers keep all digits."""
     with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

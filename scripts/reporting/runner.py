@@ -1,9 +1,9 @@
-"""Plays many policies on many seeds over processes, keeps rows as they come, and goes on from them.
+"""Parallel simulation of many policies on many seeds, with saved rows and resuming.
 
 The unit of work is one label (a policy, a bound, a measurement) on one seed of one setting. All
-settings and labels of a seed come before the next seed, so that a run cut short is a smaller run.
-Rows are written every few seconds; of those kept from an earlier run, one per label is played
-again and must agree.
+settings and labels of a seed come before the next seed, so that an interrupted run is a smaller
+run. Rows are written every few seconds; of the rows of an earlier run, one unit per label is
+simulated again and must agree.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from scripts.reporting.rows import base, read_rows, write_rows
 from scripts.reporting.settings import Playable
 
 SAVE_EVERY = 5.0
-"""Seconds between two savings of the rows."""
+"""Seconds between two writes of the rows."""
 
 AGREEMENT = 2e-4
-"""Rows that are kept may differ by so much from the same rows played again.
+"""Largest accepted difference between kept rows and the same rows simulated again.
 
-It is a share of the metric where that is above 1, and the mean over the entries of an indexed one.
-Rounding, which differs between processors, can decide between two pages of equal value; other
-events, or another policy, move the metrics of a long episode by far more.
+It is relative for metrics above 1, and the mean over the entries of an indexed metric. Rounding,
+which differs between processors, can decide between two pages of equal value; other events or
+another policy change the metrics of a long episode by far more.
 """
 
 
@@ -59,24 +59,24 @@ class Unit(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What its rows have in common: setting, policy, seed."""
+        """Setting, policy and seed of its rows."""
         return self.setting.name, self.label, self.seed
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """What of two descriptions of a setting differs; a label that only one has does not."""
+    """Return the differing keys and common labels of two descriptions of a setting."""
     differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
     common = now["labels"].keys() & then["labels"].keys()
     return differing + [label for label in common if now["labels"][label] != then["labels"][label]]
 
 
 class Store:
-    """The rows of a job in a Parquet file, saved as they come.
+    """The rows of a job in a Parquet file, saved periodically.
 
     Args:
-        path: the file.
-        title: what the job is; a file of another job is foreign.
-        settings: the settings of the job.
+        path: path of the file.
+        title: title of the job; a file with another title is refused.
+        settings: settings of the job.
     """
 
     def __init__(self, path: Path, title: str, settings: Sequence[Playable]) -> None:
@@ -87,10 +87,10 @@ class Store:
         self._saved = self._ticked = time.monotonic()
 
     def load(self, keep: bool = True) -> None:
-        """Take over the rows of an earlier run, if there are any.
+        """Load the rows of an earlier run, if any.
 
         Args:
-            keep: False takes none over, but minds that the file is not someone else's.
+            keep: whether to keep them; False only checks that the file is of the same job.
 
         Raises:
             ValueError: the file is truncated, foreign, or of other settings.
@@ -107,24 +107,24 @@ class Store:
             for key in _differences(now, then):
                 raise ValueError(
                     f"{self.path}: rows of setting {name!r} with another {key}; "
-                    "name another --out, or start anew"
+                    "name another --out, or start over"
                 )
             now["labels"] = then["labels"] | now["labels"]
         self.settings = about["settings"] | self.settings
         self.rows, self.seconds = rows, about["seconds"]
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add rows, and save from time to time."""
+        """Add rows, and save if the last save is long ago."""
         self.rows += rows
         if time.monotonic() - self._saved > SAVE_EVERY:
             self.save()
 
     def start(self) -> None:
-        """Start to count seconds."""
+        """Start counting seconds."""
         self._saved = self._ticked = time.monotonic()
 
     def save(self) -> None:
-        """Write all rows, in an order that does not depend on who was faster."""
+        """Write all rows, in an order independent of the timing of workers."""
         now = time.monotonic()
         self.seconds += now - self._ticked
         self._saved = self._ticked = now
@@ -140,24 +140,24 @@ class Store:
 
     @property
     def done(self) -> set[tuple[str, str, int]]:
-        """Setting, policy and seed of all units whose rows are there."""
+        """Setting, policy and seed of all units that have rows."""
         return {(row.setting, row.policy, row.seed) for row in self.rows}
 
 
 def run(
     settings: Sequence[Playable], count: int, store: Store, workers: int, console: Console
 ) -> int:
-    """Play every policy and bound of the settings on every seed whose rows are not in the store.
+    """Simulate all units of the settings that have no rows in the store.
 
     Args:
-        settings: what to play.
-        count: number of seeds, where a setting has no windows.
-        store: receives the rows, and is saved.
-        workers: number of processes; 1 plays in this one.
-        console: where progress is shown.
+        settings: settings to simulate.
+        count: number of seeds of settings without windows.
+        store: store that receives the rows, and is saved.
+        workers: number of processes; 1 uses this process.
+        console: console of the progress bar.
 
     Returns:
-        The number of units played.
+        The number of units simulated.
     """
     units = _units(settings, count)
     done = store.done
@@ -177,7 +177,7 @@ def run(
 
 
 def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
-    """All units, seed by seed."""
+    """Return all units, ordered by seed."""
     return [
         Unit(setting, label, seed)
         for seed in range(max(len(setting.seeds(count)) for setting in settings))
@@ -201,10 +201,10 @@ def _progress(console: Console) -> Progress:
 
 
 def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
-    """Play one kept unit of every policy again.
+    """Simulate one kept unit of every policy again.
 
     Raises:
-        ValueError: a row that the store has kept is not what this code gives.
+        ValueError: a row of the store differs from the new simulation.
     """
     kept: dict[tuple[str, str, int], dict[str, float]] = {}
     for row in store.rows:
@@ -216,28 +216,30 @@ def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
         checked.add(unit.label)
         then = _by_base(kept[unit.key])
         for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
-            found = then.get(name, {})
-            off = [abs(found.get(metric, math.inf) - value) for metric, value in now.items()]
+            earlier = then.get(name, {})
+            off = [abs(earlier.get(metric, math.inf) - value) for metric, value in now.items()]
             size = sum(map(abs, now.values())) / len(now)
             if sum(off) / len(off) > AGREEMENT * max(1.0, size):
-                worst = max(now, key=lambda metric: abs(found.get(metric, math.inf) - now[metric]))
+                worst = max(
+                    now, key=lambda metric: abs(earlier.get(metric, math.inf) - now[metric])
+                )
                 raise ValueError(
                     f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
-                    f"{unit.seed} is {found.get(worst)} there, but {now[worst]} by this code; "
-                    "start anew"
+                    f"{unit.seed} is {earlier.get(worst)} there, but {now[worst]} by this code; "
+                    "start over"
                 )
 
 
 def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Values by metric, those of an indexed one together."""
-    found: dict[str, dict[str, float]] = {}
+    """Group values by metric without index."""
+    grouped: dict[str, dict[str, float]] = {}
     for metric, value in values.items():
-        found.setdefault(base(metric), {})[metric] = value
-    return found
+        grouped.setdefault(base(metric), {})[metric] = value
+    return grouped
 
 
 def _play_all(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, list[Row]]]:
-    """Play units, over processes if there are several workers, and yield them as they end."""
+    """Simulate units, in worker processes if several, and yield them as they finish."""
     if workers == 1 or len(units) < 2:
         for unit in units:
             yield unit, unit.play()
@@ -255,14 +257,14 @@ def _play_all(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, list[
 
 
 def _ended(running: dict[Future[list[Row]], Unit]) -> Iterator[tuple[Unit, list[Row]]]:
-    """Wait for the next unit to end; yield all that have, and drop them."""
+    """Wait for the next unit to finish; yield and remove all finished ones."""
     for future in wait(running, return_when=FIRST_COMPLETED).done:
         yield running.pop(future), future.result()
 
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block, however it ends, or with this process."""
+    """Yield a pool of worker processes that end with the block or with this process."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
     try:
@@ -275,16 +277,16 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:
-    """Kill the workers of a pool; from here on a second interrupt is too late to do harm."""
+    """Kill the workers of a pool, ignoring further interrupts."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The standard library has a public way to kill workers from Python 3.14 on only.
+    # The standard library has a public way to kill workers only from Python 3.14 on.
     for process in tuple((pool._processes or {}).values()):
         process.kill()
 
 
 def _end_with_parent() -> None:
-    """Make this worker end when its parent is gone, even if killed, and not by an interrupt."""
+    """Make this worker ignore interrupts and end with its parent, even if that is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
 

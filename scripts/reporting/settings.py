@@ -1,7 +1,7 @@
-"""What a job plays: policies in an environment and their bounds, or functions of a seed.
+"""Settings of a job: policies in an environment and their bounds, or functions of a seed.
 
-A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls a function of
-its own. Both are played label by label and seed by seed, which is all that a runner asks of them.
+A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls arbitrary
+functions. Both are run by label and seed.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ Measure = Callable[..., Mapping[str, float]]
 
 
 class Playable(Protocol):
-    """What a runner asks of a setting: :class:`Setting` and :class:`Measurement` have it."""
+    """Interface of :class:`Setting` and :class:`Measurement` for the runner."""
 
     @property
     def name(self) -> str:
-        """What stands in the rows."""
+        """Name of the setting in the rows."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is played, in order."""
+        """Labels in order."""
 
     def seeds(self, count: int) -> Sequence[int]:
-        """The seeds of ``count`` repetitions."""
+        """Return the seeds of ``count`` repetitions."""
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of a label on a seed."""
 
     def check(self) -> None:
-        """Raise ValueError where playing would."""
+        """Raise ValueError if ``play`` would."""
 
     def described(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain values."""
+        """Return everything that determines the numbers, as plain values."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """An environment and what is compared in it; it can travel to a worker process.
+    """An environment and the policies compared in it; picklable.
 
     Attributes:
-        name: stands in the rows.
-        id: the environment's id.
-        arguments: of ``gymnasium.make``, plain values.
-        policies: for each label, a function of an environment that returns a policy for it, as a
-            ``functools.partial`` of a module's function.
-        bounds: for each label, a module's function of an instance, or a partial of one; it is
-            also given ``window=`` where there are windows.
-        windows: stretches of a recorded trace; where there are any, seed i plays the i-th.
+        name: name of the setting in the rows.
+        id: id of the environment.
+        arguments: arguments of ``gymnasium.make``, plain values.
+        policies: for each label, a function of an environment that returns a policy, as a
+            ``functools.partial`` of a module-level function.
+        bounds: for each label, a module-level function of an instance, or a partial of one; with
+            windows, it also receives ``window=``.
+        windows: windows of a recorded trace; if any, seed i uses the i-th.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Setting:
         return (*self.bounds, *self.policies)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Seeds 0, 1, ... of ``count`` repetitions; with windows, one for each of them."""
+        """Return the seeds 0, 1, ... of ``count`` repetitions; with windows, one per window."""
         return range(len(self.windows) or count)
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
-        """Arguments of ``gymnasium.make`` for a seed."""
+        """Return the arguments of ``gymnasium.make`` for a seed."""
         window = {"window": list(self.windows[seed])} if self.windows else {}
         return {**self.arguments, **window}
 
@@ -94,7 +94,7 @@ class Setting:
         return [row for row in rows if row.value == row.value]
 
     def check(self) -> None:
-        """Make and reset the environment, and make the policies; ValueError where one objects."""
+        """Make and reset the environment and make the policies; ValueError if one fails."""
         for window in range(max(len(self.windows), 1)):
             try:
                 env = gymnasium.make(self.id, **self.arguments_of(window))
@@ -106,7 +106,7 @@ class Setting:
             env.close()
 
     def described(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain values."""
+        """Return everything that determines the numbers, as plain values."""
         return {
             "id": self.id,
             "arguments": dict(self.arguments),
@@ -119,18 +119,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a function of its own measures on each seed; it can travel to a worker process.
+    """Measurements by functions of a seed; picklable.
 
     Attributes:
-        name: stands in the rows as their setting.
-        measures: for each label, which stands in the rows as their policy, a module's function
+        name: setting of the rows.
+        measures: for each label (the policy of the rows), a module-level function
             ``measure(seed, **arguments)``, or a partial of one, that returns a number for each
-            metric; many numbers of one kind come from :func:`scripts.reporting.rows.indexed`.
-            All labels of a seed should meet the same events. NaN leaves its row out; not all
-            may be NaN.
+            metric; arrays come from :func:`scripts.reporting.rows.indexed`. All labels of a seed
+            should use the same events. NaNs have no rows; at least one value must not be NaN.
         arguments: plain values.
-        id: stands in the rows as their environment.
-        most: the most repetitions that make sense: 1 where no seed matters.
+        id: environment of the rows.
+        most: largest useful number of repetitions: 1 if the seed does not matter.
     """
 
     name: str
@@ -145,23 +144,23 @@ class Measurement:
         return tuple(self.measures)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Seeds 0, 1, ... of ``count`` repetitions, or of the most that make sense."""
+        """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``."""
         return range(count if self.most is None else min(count, self.most))
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of one function on one seed."""
-        found = self.measures[label](seed, **self.arguments)
+        metrics = self.measures[label](seed, **self.arguments)
         rows = [
             Row(self.id, self.name, label, seed, name, float(value))
-            for name, value in found.items()
+            for name, value in metrics.items()
         ]
         return [row for row in rows if row.value == row.value]
 
     def check(self) -> None:
-        """Nothing can be known to be wrong before it is played."""
+        """Do nothing: errors appear only in ``play``."""
 
     def described(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain values."""
+        """Return everything that determines the numbers, as plain values."""
         return {
             "id": self.id,
             "arguments": json.loads(json.dumps(dict(self.arguments))),
@@ -170,7 +169,7 @@ class Measurement:
 
 
 def _spelled(made: Any) -> str:
-    """Spell a function, or a partial with its arguments."""
+    """Format a function, or a partial with its arguments."""
     if not isinstance(made, partial):
         return str(made.__qualname__)
     given = [repr(value) for value in made.args]

@@ -15,7 +15,7 @@ from scripts.reporting.comparisons import LOWER, Comparison, is_oracle
 from scripts.reporting.verdicts import Verdict
 
 SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
-LEGEND = "✓ holds  ✗ does not  ? may or may not, by 95% intervals"
+LEGEND = "✓ holds  ✗ does not hold  ? open, by 95% intervals"
 SUMMARY_COLUMNS = (
     "setting",
     "policy",
@@ -28,18 +28,18 @@ SUMMARY_COLUMNS = (
     "reference",
 )
 WIDTH = 118
-"""Columns where the output is no terminal."""
+"""Width in characters if the output is no terminal."""
 
 
 def console() -> Console:
-    """The terminal, or what stands for it."""
+    """Return the console of standard output."""
     return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
 
 
 def summary_records(
     rows: Sequence[Row], references: Iterable[str], metrics: Iterable[str]
 ) -> list[tuple[Any, ...]]:
-    """Records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference."""
+    """Return records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference."""
     return [
         (*summary[:2], metric, *summary[2:], reference)
         for reference in references
@@ -49,23 +49,23 @@ def summary_records(
 
 
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
-    """Means and paired differences in a setting with 95% intervals; best on top, in bold.
+    """Return the table of means and paired differences in a setting with 95% intervals.
 
-    Oracles are marked and are never the best. Where there are several metrics, differences are
-    those to the first reference only.
+    The best policy is on top, in bold. Oracles are marked and are never the best. With several
+    metrics, differences are to the first reference only.
     """
     references = compared.references[: 1 if len(compared.metrics) > 1 else None]
-    found = {
+    summaries = {
         (metric, reference): {item.policy: item for item in summarize(rows, metric, reference)}
         for metric in compared.metrics
         for reference in references
     }
-    first = found[compared.metrics[0], references[0]]
+    first = summaries[compared.metrics[0], references[0]]
     sign = 1.0 if compared.metrics[0] in LOWER else -1.0
     ranked = sorted(compared.setting.labels, key=lambda label: sign * first[label].mean)
     bounds = compared.setting.bounds
-    told = [label for label in ranked if is_oracle(label)]
-    best = next((label for label in ranked if label not in (*bounds, *told)), None)
+    oracles = [label for label in ranked if is_oracle(label)]
+    best = next((label for label in ranked if label not in (*bounds, *oracles)), None)
     count = max(item.seeds for item in first.values())
     table = Table(
         title=f"{compared.title}; {count} {compared.over}",
@@ -79,13 +79,13 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
         for reference in references:
             table.add_column(f"- {reference}", justify="right")
     for label in ranked:
-        cells = [f"{label} (oracle)" if label in told else label]
+        cells = [f"{label} (oracle)" if label in oracles else label]
         for metric in compared.metrics:
-            alone = found[metric, references[0]][label]
+            alone = summaries[metric, references[0]][label]
             cells.append(plus_minus(alone.mean, alone.half_width))
             for reference in references:
-                cells.append(_difference(found[metric, reference][label], reference))
-        style = "bold" if label == best else "italic" if label in (*bounds, *told) else ""
+                cells.append(_difference(summaries[metric, reference][label], reference))
+        style = "bold" if label == best else "italic" if label in (*bounds, *oracles) else ""
         table.add_row(*cells, style=style)
     return table
 
@@ -97,7 +97,7 @@ def _difference(summary: Summary, reference: str) -> str:
 
 
 def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
-    """Spell a mean and the half-width of its interval, which is left out where it is unknown."""
+    """Format a mean and the half-width of its interval, if known."""
     if math.isnan(mean):
         return "-"
     spelled = f"{mean:+.4f}" if signed else f"{mean:.4f}"
@@ -105,14 +105,14 @@ def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
 
 
 MOST_COLUMNS = 8
-"""Settings beyond which they are lines."""
+"""Number of settings above which they become rows."""
 
 
 def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
-    """Claims about differences: a line per claim, a column per setting, or else where wide."""
+    """Return the table of verdicts: a row per claim, a column per setting, or transposed."""
     settings = list(dict.fromkeys(verdict.setting for verdict in verdicts))
     claims = list(dict.fromkeys(verdict.claim for verdict in verdicts))
-    found = {
+    cells = {
         (verdict.claim, verdict.setting): f"{_short(verdict.measured)} {SIGNS[verdict.holds]}"
         for verdict in verdicts
     }
@@ -125,29 +125,29 @@ def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
         table.add_column(name, justify="right")
     if wide:
         for setting in settings:
-            table.add_row(setting, *(found.get((claim, setting), "") for claim in claims))
+            table.add_row(setting, *(cells.get((claim, setting), "") for claim in claims))
     else:
         for claim in claims:
-            table.add_row(claim, *(found.get((claim, setting), "") for setting in settings))
+            table.add_row(claim, *(cells.get((claim, setting), "") for setting in settings))
     return table
 
 
 def _span_table(
     table: Table, verdicts: Sequence[Verdict], claims: Sequence[str], settings: Sequence[str]
 ) -> Table:
-    """Fill in a line per claim, and in which settings it holds, does not, or may."""
+    """Add one row per claim with the settings of each verdict."""
     table.add_column("claim")
     for sign in SIGNS.values():
         table.add_column(sign)
     for claim in claims:
         held = {verdict.setting: verdict.holds for verdict in verdicts if verdict.claim == claim}
-        told = [name for name in settings if name in held]
-        table.add_row(claim, *(_spans(told, held, answer) for answer in SIGNS))
+        names = [name for name in settings if name in held]
+        table.add_row(claim, *(_spans(names, held, answer) for answer in SIGNS))
     return table
 
 
 def _spans(names: Sequence[str], held: Mapping[str, str], answer: str) -> str:
-    """Return the settings with an answer, neighbours as ``first .. last``."""
+    """Return the settings with a verdict, neighbours as ``first .. last``."""
     spans: list[list[str]] = []
     open_span = False
     for name in names:
@@ -166,7 +166,7 @@ def _short(difference: float) -> str:
 
 
 def level_table(verdicts: Sequence[Verdict], title: str) -> Table:
-    """Values that are known, and what was measured."""
+    """Return the table of known and measured values."""
     table = Table(title=title, title_justify="left")
     table.add_column("setting")
     table.add_column("expected")

@@ -1,4 +1,4 @@
-"""What a figure should show, as data, and whether rows show it."""
+"""Expectations of a figure as data, and verdicts on them from rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from crawl_envs.evaluation import Row, Summary, summarize
 
 
 class Level(NamedTuple):
-    """A mean that is known: ``value`` up to ``tolerance``, read at ``source``.
+    """A known mean: ``value`` within ``tolerance``, from ``source``.
 
-    ``metric`` is empty for the experiment's own; so it is below.
+    An empty ``metric``, here and below, is the metric of the experiment.
     """
 
     setting: str
@@ -23,11 +23,10 @@ class Level(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """What is said of the difference between two policies on the same seeds.
+    """An expected difference between two policies on the same seeds, from ``source``.
 
     ``relation`` is ``above`` (the first is larger), ``about`` (they differ by ``margin`` at most)
-    or ``not below`` (the first is not smaller by more than the interval); ``source`` is where it
-    is said.
+    or ``not below`` (the first is not smaller by more than the interval).
     """
 
     first: str
@@ -40,7 +39,7 @@ class Trend(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Where a mean lies: from ``low`` to ``high``, either of which may be infinite."""
+    """An expected range of a mean: from ``low`` to ``high``, possibly infinite."""
 
     policy: str
     low: float
@@ -54,9 +53,9 @@ Expected = Level | Trend | Range
 
 
 class Claim(NamedTuple):
-    """A sentence of a paper, in our words, and what must hold for it to be true.
+    """A sentence of a paper, paraphrased, and the expectations that test it.
 
-    Without ``tests`` the sentence was not tested; ``note`` says why, or what one must know.
+    Without ``tests`` the sentence was not tested; ``note`` gives the reason or a caveat.
     """
 
     says: str
@@ -66,9 +65,9 @@ class Claim(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether rows show what is expected: ``yes``, ``no``, or ``open`` where too few rows tell.
+    """Result of a test: ``holds`` is ``yes``, ``no``, or ``open`` with too few rows.
 
-    ``half_width`` is that of the 95% interval around ``measured``, a mean or a mean difference.
+    ``half_width`` is of the 95% interval around ``measured``, a mean or a mean difference.
     """
 
     setting: str
@@ -80,23 +79,23 @@ class Verdict(NamedTuple):
 
 
 def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[Verdict]:
-    """Compare what is expected with the rows, in the settings that have any."""
+    """Compare expectations with the rows, in the settings that have rows."""
     verdicts = []
     for item in expected:
         scored = item.metric or metric
         of = f" ({scored})" if scored != metric else ""
         if isinstance(item, Level):
-            found = _summaries(rows, scored, item.policy)
-            verdicts += [_level(item, found[item.setting], of)] if item.setting in found else []
+            means = _summaries(rows, scored, item.policy)
+            verdicts += [_level(item, means[item.setting], of)] if item.setting in means else []
             continue
         if isinstance(item, Trend):
-            found = _summaries(rows, scored, item.first, item.second)
+            means = _summaries(rows, scored, item.first, item.second)
             verdicts += [
-                _trend(item, name, found[name], of) for name in item.settings if name in found
+                _trend(item, name, means[name], of) for name in item.settings if name in means
             ]
             continue
-        found = _summaries(rows, scored, item.policy)
-        verdicts += [_range(item, name, found[name], of) for name in item.settings if name in found]
+        means = _summaries(rows, scored, item.policy)
+        verdicts += [_range(item, name, means[name], of) for name in item.settings if name in means]
     return verdicts
 
 
@@ -104,21 +103,21 @@ def _summaries(
     rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Summary]:
     wanted = [row for row in rows if row.policy in (policy, reference)]
-    found = summarize(wanted, metric, reference)
-    return {summary.setting: summary for summary in found if summary.policy == policy}
+    summaries = summarize(wanted, metric, reference)
+    return {summary.setting: summary for summary in summaries if summary.policy == policy}
 
 
-def _level(level: Level, found: Summary, of: str) -> Verdict:
+def _level(level: Level, score: Summary, of: str) -> Verdict:
     claim = f"{level.policy} = {level.value:.4f} +/- {level.tolerance:.4f}{of}"
-    within = abs(found.mean - level.value) <= level.tolerance
+    within = abs(score.mean - level.value) <= level.tolerance
     return Verdict(
-        level.setting, claim, found.mean, found.half_width, "yes" if within else "no", level.source
+        level.setting, claim, score.mean, score.half_width, "yes" if within else "no", level.source
     )
 
 
-def _trend(trend: Trend, setting: str, found: Summary, of: str) -> Verdict:
-    low = found.difference - found.difference_half_width
-    high = found.difference + found.difference_half_width
+def _trend(trend: Trend, setting: str, score: Summary, of: str) -> Verdict:
+    low = score.difference - score.difference_half_width
+    high = score.difference + score.difference_half_width
     if trend.relation == "above":
         claim = f"{trend.first} > {trend.second}{of}"
         holds, fails = low > 0.0, high < 0.0
@@ -131,14 +130,14 @@ def _trend(trend: Trend, setting: str, found: Summary, of: str) -> Verdict:
         fails = low > trend.margin or high < -trend.margin
     answer = "yes" if holds else "no" if fails else "open"
     return Verdict(
-        setting, claim, found.difference, found.difference_half_width, answer, trend.source
+        setting, claim, score.difference, score.difference_half_width, answer, trend.source
     )
 
 
-def _range(expected: Range, setting: str, found: Summary, of: str) -> Verdict:
+def _range(expected: Range, setting: str, score: Summary, of: str) -> Verdict:
     claim = f"{expected.policy} in [{expected.low:g}, {expected.high:g}]{of}"
-    low, high = found.mean - found.half_width, found.mean + found.half_width
+    low, high = score.mean - score.half_width, score.mean + score.half_width
     holds = expected.low <= low and high <= expected.high
     fails = low > expected.high or high < expected.low
     answer = "yes" if holds else "no" if fails else "open"
-    return Verdict(setting, claim, found.mean, found.half_width, answer, expected.source)
+    return Verdict(setting, claim, score.mean, score.half_width, answer, expected.source)

@@ -1,1 +1,4 @@
-"""Speed: fair turns, what is timed, and the rivals."""
+"""Timing: method of measurement, timed tasks, and baselines.
+
+Public modules: comparisons, growth, solver_comparisons, turns.
+"""

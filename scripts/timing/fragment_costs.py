@@ -1,4 +1,4 @@
-"""What pages of fragments cost: bytes per page, and the time of a step beside that without them."""
+"""Cost of pages with fragments: bytes per page, and the time of a step with and without them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scripts.timing.turns import Spread, Task, spread, take_turns
 
 DAYS = 60.0
 PLANNED = 4096
-"""Actions are drawn beforehand, and used again after so many steps."""
+"""Number of actions drawn in advance, and then reused."""
 
 NCIS = "CrawlNCIS-v0"
 LONGEVITY = "CrawlLongevity-v0"
@@ -25,7 +25,7 @@ READ_LOG = ", log read"
 
 
 class Variant(NamedTuple):
-    """Pages of fragments: their median number per page, and arguments of the environment."""
+    """Median number of fragments per page, and arguments of the environment."""
 
     fragments: int = 50
     base_versions: int = 2
@@ -33,7 +33,7 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the variant."""
         sketch = "all" if self.sketch_size is None else self.sketch_size
         return f"{self.fragments} fragments, h = {self.base_versions}, sketch {sketch}"
 
@@ -53,7 +53,7 @@ QUICK_CELLS = ((100, 1), (100, 4))
 
 
 class Cost(NamedTuple):
-    """A number that was measured; ``pages`` and ``lanes`` say where."""
+    """A measured number, with its numbers of pages and lanes."""
 
     pages: int
     lanes: int
@@ -71,12 +71,12 @@ def pages_of(num_pages: int, fragments: int) -> RegionPages:
 
 
 def without_fragments(pages: RegionPages) -> Instance:
-    """Return pages that are updated and crawled as often, and say nothing."""
+    """Return pages without fragments that are updated and crawled as often."""
     return Instance(pages.importance, pages.change_rate, bandwidth=pages.bandwidth)
 
 
-def made(num_pages: int, lanes: int, variant: Variant | None) -> Any:
-    """Return an environment that was reset; without a variant one without fragments."""
+def make_env(num_pages: int, lanes: int, variant: Variant | None) -> Any:
+    """Return an environment after reset; without a variant, one without fragments."""
     pages = pages_of(num_pages, PLAIN.fragments if variant is None else variant.fragments)
     arguments: dict[str, Any] = {
         "num_pages": num_pages,
@@ -97,7 +97,7 @@ def made(num_pages: int, lanes: int, variant: Variant | None) -> Any:
 
 
 def stepping(env: Any, num_pages: int, lanes: int, *, log: bool = False) -> Task:
-    """Return the task of a step, of random pages; at the end of an episode comes the next."""
+    """Return the task of stepping with random pages over successive episodes."""
     shape = PLANNED if lanes == 1 else (PLANNED, lanes)
     actions = np.random.default_rng(0).integers(num_pages, size=shape)
 
@@ -113,19 +113,19 @@ def stepping(env: Any, num_pages: int, lanes: int, *, log: bool = False) -> Task
 
 
 def costs(quick: bool, turns: int, spell: float) -> Iterator[list[Cost]]:
-    """Measure one number of pages and lanes after the other."""
+    """Yield the costs of each number of pages and lanes."""
     for num_pages, lanes in QUICK_CELLS if quick else CELLS:
         yield list(_costs(num_pages, lanes, turns, spell))
 
 
 def _costs(num_pages: int, lanes: int, turns: int, spell: float) -> Iterator[Cost]:
-    """Steps, resets and bytes; at most two environments exist at a time where they are large."""
-    beside = made(num_pages, lanes, None)
+    """Yield costs of steps, resets and bytes, with at most two environments at a time."""
+    beside = make_env(num_pages, lanes, None)
     plain = stepping(beside, num_pages, lanes)
     yield from _bytes(num_pages, lanes, NCIS, beside)
     yield _reset(num_pages, lanes, NCIS, beside)
     for number, variant in enumerate(VARIANTS):
-        env = made(num_pages, lanes, variant)
+        env = make_env(num_pages, lanes, variant)
         tasks = {NCIS: plain, variant.name: stepping(env, num_pages, lanes)}
         if lanes == 1:
             tasks[variant.name + READ_LOG] = stepping(env, num_pages, lanes, log=True)
@@ -144,7 +144,7 @@ def _costs(num_pages: int, lanes: int, turns: int, spell: float) -> Iterator[Cos
 
 
 def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
-    """Time three resets, which draw an episode of each lane."""
+    """Return the time of three resets, each of which draws an episode of each lane."""
     taken = []
     for _ in range(3):
         start = time.thread_time()
@@ -161,18 +161,18 @@ PARTS = {
 
 
 def _bytes(num_pages: int, lanes: int, variant: str, env: Any) -> Iterator[Cost]:
-    """Bytes per page and lane of all arrays that the environment's state consists of, by part."""
-    found: dict[str, int] = dict.fromkeys((*PARTS, "all else"), 0)
+    """Yield bytes per page and lane of all arrays of the environment's state, by part."""
+    totals: dict[str, int] = dict.fromkeys((*PARTS, "all else"), 0)
     for path, size in array_bytes(env.unwrapped.get_state(), ()):
         parts = [part for part, names in PARTS.items() if set(names) & set(path)]
-        found[(*parts, "all else")[0]] += size
-    for part, size in found.items():
+        totals[(*parts, "all else")[0]] += size
+    for part, size in totals.items():
         each = size / (num_pages * lanes)
         yield Cost(num_pages, lanes, variant, part, "bytes per page", Spread(each, each, each))
 
 
 def array_bytes(held: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield where arrays are in nested mappings, sequences and dataclasses, and their bytes."""
+    """Yield the paths and bytes of arrays in nested mappings, sequences and dataclasses."""
     if isinstance(held, np.ndarray):
         yield path, held.nbytes
         return

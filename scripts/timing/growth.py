@@ -1,4 +1,4 @@
-"""How the cost of a step grows with pages and lanes, and the picture of all that was timed."""
+"""Cost of a step by numbers of pages and lanes, and the picture of all timings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scripts.reporting.rows import replacing
-from scripts.timing.contests import crawling, stepping
+from scripts.timing.comparisons import crawling, stepping
 from scripts.timing.turns import take_turns
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 LANES = (1, 4, 16, 64, 256, 1024)
 QUICK_SIZES, QUICK_LANES = (10, 100, 1_000), (1, 16)
 MOST_CELLS = 2_000_000
-"""Pages times lanes beyond which nothing is timed, to spare memory."""
+"""Largest product of pages and lanes that is timed, to limit memory."""
 
 PASSED, FAILED, PLAIN, INK = "#0072B2", "#D55E00", "#767676", "#222222"
-"""Okabe and Ito's colours, told apart by people who see no red or no green."""
+"""Okabe and Ito's colours, safe for colour-blind readers."""
 
 
 class Cost(NamedTuple):
@@ -29,13 +29,13 @@ class Cost(NamedTuple):
 
 
 def cells(quick: bool) -> list[tuple[int, int]]:
-    """Return the (pages, lanes) that are timed."""
+    """Return the timed pairs (pages, lanes)."""
     sizes, lanes = (QUICK_SIZES, QUICK_LANES) if quick else (SIZES, LANES)
     return [(pages, many) for pages in sizes for many in lanes if pages * many <= MOST_CELLS]
 
 
 def costs(quick: bool, spell: float) -> Iterator[Cost]:
-    """Time one (pages, lanes) after the other: the best of three spells each."""
+    """Yield the cost of each pair (pages, lanes): the best of three measurements."""
     for pages, lanes in cells(quick):
         task = stepping(crawling(lanes, pages), pages, lanes)
         best = min(turn["step"] for turn in take_turns({"step": task}, 3, spell))
@@ -43,7 +43,7 @@ def costs(quick: bool, spell: float) -> Iterator[Cost]:
 
 
 class Bar(NamedTuple):
-    """A ratio as it is drawn: label, median, quartiles, and the floor, if there is one."""
+    """A drawn ratio: label, median, quartiles, and the threshold if any."""
 
     label: str
     median: float
@@ -55,7 +55,7 @@ class Bar(NamedTuple):
 def draw(
     path: Path, bars: Sequence[Bar], parts: Sequence[tuple[str, float]], grown: Sequence[Cost]
 ) -> None:
-    """Draw ratios with their floors, the parts of a step of 64 lanes, and the growth, as PNG."""
+    """Draw ratios with thresholds, the parts of a step of 64 lanes, and the growth, as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -75,7 +75,7 @@ def draw(
 
 
 def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
-    """Draw each ratio as a bar from 1 with its quartiles, its floor as a line across."""
+    """Draw each ratio as a bar from 1, with its quartiles and its threshold as lines."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     axes.set_xscale("log")
@@ -89,7 +89,7 @@ def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
             axes.plot([bar.floor, bar.floor], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=9)
     axes.invert_yaxis()
-    legend = "thick line: the floor; blue reaches it, orange does not, grey has none"
+    legend = "thick line: threshold; blue: reached, orange: not reached, grey: none"
     axes.set(xlabel=f"times as fast (logarithmic scale)\n{legend}", title="Speed against others")
     axes.set_xticks([1, 2, 5, 10, 20, 50, 100])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -106,7 +106,7 @@ def _draw_parts(axes: Any, parts: Sequence[tuple[str, float]]) -> None:
         axes.text(1e6 * max(seconds, 0.0), row, label, va="center", fontsize=9)
     axes.set_yticks(range(len(parts)), [name for name, _ in parts], fontsize=9)
     axes.invert_yaxis()
-    axes.set(xlabel="microseconds per step of 64 lanes", title="Where the time of a step goes")
+    axes.set(xlabel="microseconds per step of 64 lanes", title="Parts of a step")
     axes.margins(x=0.15)
 
 
@@ -126,9 +126,7 @@ def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
             color=colormaps["cividis"](0.9 * rank / max(len(lanes) - 1, 1)),
             label=f"{many:,} lane{'s' * int(many > 1)}",
         )
-    axes.set(
-        xlabel="pages", ylabel="nanoseconds per env-step", title="Cost of an env-step as it grows"
-    )
+    axes.set(xlabel="pages", ylabel="nanoseconds per env-step", title="Cost of an env-step by size")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_minor_formatter(NullFormatter())
     for axis in (axes.xaxis, axes.yaxis):

@@ -1,8 +1,8 @@
-"""Measure what pages of fragments cost: bytes per page and steps per second, by size.
+"""Measure the cost of pages with fragments: bytes per page and steps per second, by size.
 
 ``CrawlLongevity-v0`` takes turns with ``CrawlNCIS-v0`` on pages that are updated and crawled as
-often (drawn as ``quality``, 0.1 crawls per page and day, 60 days, random pages are crawled). Times
-are processor time on one core; a lane's bytes are those of all arrays of its state. Written are
+often (instance ``quality``, 0.1 crawls per page and day, 60 days, crawls of random pages). Times
+are processor times on one core; the bytes of a lane are of all arrays of its state. Writes
 ``cost.csv``, ``provenance.json`` and ``cost.png``.
 """
 
@@ -42,56 +42,56 @@ COLUMNS = ("pages", "lanes", "variant", "what", "unit", "median", "low", "high")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Quick = Annotated[bool, typer.Option("--quick", help="Few pages and turns: to see that it works.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few pages and turns, as a smoke test.")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder of results.", show_default=f"{OUT}; {QUICK_OUT} if --quick"),
+    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
 ]
 
 
 @app.command(help=__doc__)
 def main(quick: Quick = False, out: Out = None) -> None:
-    """Measure, write and show."""
+    """Measure, write and print."""
     folder = out or (QUICK_OUT if quick else OUT)
     start, load_at_start = time.perf_counter(), os.getloadavg()
     with plain_interrupt("stopped; nothing was written"), plain_errors():
         check_folder(folder)
-        found, core = measure(quick)
+        results, core = measure(quick)
     seconds = time.perf_counter() - start
     about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load_at_start}
     with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
-        write_csv(folder / "cost.csv", COLUMNS, [(*cost[:-1], *cost.spread) for cost in found])
+        write_csv(folder / "cost.csv", COLUMNS, [(*cost[:-1], *cost.spread) for cost in results])
         write_provenance(
             folder / "provenance.json", "scripts.timing.longevity_scale", seconds, **about
         )
-        draw(found, folder / "cost.png")
-        show(found)
+        draw(results, folder / "cost.png")
+        show(results)
         typer.echo(f"-> {folder}")
 
 
 def measure(quick: bool) -> tuple[list[Cost], int | None]:
-    """Measure everything, with a progress bar; return also the core it ran on."""
+    """Measure everything, with a progress bar; also return the core."""
     turns, spell = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-    found: list[Cost] = []
-    # Drawn between the spells, and not by a thread of its own within them.
+    results: list[Cost] = []
+    # The bar is drawn between the measurements, not by a thread during them.
     with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
         bar = progress.add_task("timing", total=len(QUICK_CELLS if quick else CELLS))
         core = pin()
         for cell in costs(quick, turns, spell):
-            found += cell
+            results += cell
             progress.advance(bar)
             progress.refresh()
-    return found, core
+    return results, core
 
 
-def show(found: Sequence[Cost]) -> None:
-    """Print a line per size and variant."""
-    table = Table(title="What fragments cost: medians")
+def show(results: Sequence[Cost]) -> None:
+    """Print one row per size and variant."""
+    table = Table(title="Cost of fragments: medians")
     titles = ("pages", "lanes", "variant", "env-steps/s", "times CrawlNCIS-v0", "reset, s", "bytes")
     for title in titles:
         table.add_column(title, justify="left" if title == "variant" else "right")
     by_line: dict[tuple[int, int, str], dict[str, float]] = {}
-    for cost in found:
+    for cost in results:
         line = by_line.setdefault(cost[:3], {})
         kind = "bytes" if cost.unit == "bytes per page" else cost.what
         line[kind] = line.get(kind, 0.0) + cost.spread.median
@@ -102,31 +102,30 @@ def show(found: Sequence[Cost]) -> None:
     console().print(table)
 
 
-def draw(found: Sequence[Cost], path: Path) -> None:
-    """Draw the time of a step against the pages, and the bytes of a page by part."""
+def draw(results: Sequence[Cost], path: Path) -> None:
+    """Draw the time of a step against the number of pages, and the bytes of a page by part."""
     from matplotlib.figure import Figure
 
     from scripts.reporting.charts import save
 
     figure = Figure(figsize=(13.0, 6.4), layout="constrained")
     times, sizes = figure.subplots(1, 2)
-    _draw_times(times, found)
-    _draw_bytes(sizes, found)
+    _draw_times(times, results)
+    _draw_bytes(sizes, results)
     figure.suptitle(
-        "What fragments cost, on one core: a step of random pages, and what a page of one lane "
-        "takes",
+        "Cost of fragments, on one core: time of a step, and bytes of a page of one lane",
         fontsize=11,
     )
     save(figure, path)
 
 
-def _draw_times(axes: Any, found: Sequence[Cost]) -> None:
+def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
     """Draw microseconds per step of a single environment, with quartiles."""
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare
 
     names = [NCIS, *(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG]
     for place, name in enumerate(names):
-        own = [cost for cost in found if cost[1:4] == (1, name, "speed")]
+        own = [cost for cost in results if cost[1:4] == (1, name, "speed")]
         colour = LINE_COLOUR if place == 0 else COLOURS[(place - 1) % len(COLOURS)]
         middle = [1e6 / cost.spread.median for cost in own]
         axes.errorbar(
@@ -156,23 +155,23 @@ def _draw_times(axes: Any, found: Sequence[Cost]) -> None:
     bare(axes)
 
 
-def _draw_bytes(axes: Any, found: Sequence[Cost]) -> None:
+def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
     """Draw bytes per page by part, at the middle size of the single environment."""
     from scripts.reporting.charts import COLOURS, bare
 
-    single = sorted({cost.pages for cost in found if cost.lanes == 1})
+    single = sorted({cost.pages for cost in results if cost.lanes == 1})
     pages = single[(len(single) - 1) // 2]
     names = [NCIS, *(variant.name for variant in VARIANTS)][::-1]
     left = [0.0] * len(names)
     for place, part in enumerate((*PARTS, "all else")):
         size = [
-            sum(cost.spread.median for cost in found if cost[:4] == (pages, 1, name, part))
+            sum(cost.spread.median for cost in results if cost[:4] == (pages, 1, name, part))
             for name in names
         ]
         axes.barh(names, size, 0.62, left=left, color=COLOURS[place], label=part)
         left = [low + more for low, more in zip(left, size, strict=True)]
     axes.set_xlabel(f"bytes per page, of {pages:,} pages, for an episode of 60 days")
-    axes.set_title("memory, by what it is for", fontsize=10)
+    axes.set_title("memory by purpose", fontsize=10)
     axes.legend(frameon=False, fontsize=8, bbox_to_anchor=(0.4, -0.13), loc="upper center", ncols=3)
     bare(axes)
 

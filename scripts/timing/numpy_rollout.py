@@ -1,8 +1,8 @@
-"""GREEDY over an episode in NumPy alone: the rival of the compiled ``simulate``.
+"""GREEDY over an episode in NumPy alone: the baseline of the compiled ``simulate``.
 
-Greedy listens to nothing but the clock, so a rollout can be cut in two: a loop over slots that
-computes all values and crawls the largest, and then all requests and changes at once by sorted
-search. Both parts are as fast as NumPy makes them without the lazy bounds of the compiled rollout.
+Greedy depends on time alone, so a rollout has two parts: a loop over slots that computes all
+values and crawls the largest, and then all requests and changes at once by sorted search. Both are
+as fast as possible in NumPy without the lazy bounds of the compiled rollout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Events(NamedTuple):
 
 
 class NumPyRollout(NamedTuple):
-    """An episode: the page of each slot, requests, those served fresh, and the mean freshness."""
+    """An episode: the page of each slot, requests, hits (served fresh), and mean freshness."""
 
     crawls: IntArray
     requests: int
@@ -37,7 +37,7 @@ def draw_events(instance: Instance, end: float, rng: np.random.Generator) -> Eve
     drawn: list[FloatArray | IntArray] = []
     for rate in (instance.change_rate, instance.importance):
         page = np.repeat(np.arange(instance.num_pages), rng.poisson(rate * end))
-        # Pages lie apart by 2, times within a page below 1: one sort orders both.
+        # Keys of pages differ by 2, times are below 1: one sort orders both.
         key = np.sort(2.0 * page + rng.random(page.size))
         drawn += [(key - 2.0 * page) * end, page]
     return Events(*drawn)
@@ -68,7 +68,7 @@ def greedy_crawls(instance: Instance, slots: int) -> IntArray:
 def greedy_rollout(
     instance: Instance, horizon: float, seed: int = 0, events: Events | None = None
 ) -> NumPyRollout:
-    """Play an episode of GREEDY; ``events`` replays given ones."""
+    """Simulate an episode of GREEDY; ``events`` replays given events."""
     slots = int(np.floor(instance.bandwidth * horizon + 1e-9))
     end = (slots + 1) / instance.bandwidth
     if events is None:

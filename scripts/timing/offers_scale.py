@@ -1,10 +1,9 @@
-"""Play a month of a shopping search's full size: 1.3 million offers, in steps of two hours.
+"""Simulate a month of 1.3 million offers in steps of two hours, and measure time and memory.
 
-That is the size of Han et al. 2020, section 4, here without an environment: the market is drawn
-day by day, and nothing is kept but what the tracker holds. Every policy has a process of
-its own, which tells its time part by part and the most memory it ever had. Beside it stand the
-time of ``env.step`` at the size of the paper's tables here, and of predictions for one day.
-Written are ``scale.csv`` and ``provenance.json``.
+This is the size of Han et al. 2020, section 4, here without an environment: the market is drawn
+day by day, and only the tracker's data are kept. Every policy runs in a separate process that
+reports the time of each part and its peak memory. Also measured are ``env.step`` at the size of
+the experiments here, and predictions for one day. Writes ``scale.csv`` and ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ ONE_DAY, STEPS = "predictions of one day", "env.step"
 
 
 class Figure(NamedTuple):
-    """A number that was measured: of which run, on how many offers and days, what, and its unit."""
+    """A measured number with its run, numbers of offers and days, description, and unit."""
 
     run: str
     offers: int
@@ -63,29 +62,29 @@ class Figure(NamedTuple):
 
 
 class Clock:
-    """Adds up the wall time of parts."""
+    """Total wall time by part."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count the time of the block for a part."""
+        """Add the time of the block to a part."""
         start = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def uniform_rates(book: OfferFeatures, bandwidth: float) -> FloatArray:
-    """Equal rates."""
-    m = book.clicks_30.size
+def uniform_rates(features: OfferFeatures, bandwidth: float) -> FloatArray:
+    """Return equal rates."""
+    m = features.clicks_30.size
     return np.full(m, bandwidth / m)
 
 
-def history_rates(book: OfferFeatures, bandwidth: float) -> FloatArray:
-    """Rates of LambdaCrawl by the averages of the last 30 days."""
-    change = np.minimum(book.change_frequency.astype(np.float64), 1.0)
-    clicks = book.clicks_30.astype(np.float64)
+def history_rates(features: OfferFeatures, bandwidth: float) -> FloatArray:
+    """Return the rates of LambdaCrawl for the averages of the last 30 days."""
+    change = np.minimum(features.change_frequency.astype(np.float64), 1.0)
+    clicks = features.clicks_30.astype(np.float64)
     return discrete_rates(clicks, change, bandwidth, float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY)
 
 
@@ -96,68 +95,70 @@ STRATEGIES: dict[str, Callable[[OfferFeatures, float], FloatArray]] = {
 
 
 def played(strategy: str, offers: int, days: int) -> list[Figure]:
-    """Play a strategy for some days; the parts of its time, its memory, and how fresh it is."""
+    """Simulate a strategy; return its times by part, its memory, and its freshness."""
     clock, start = Clock(), time.perf_counter()
     with clock.part("market"):
         drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
     with clock.part("history, first day and book"):
-        room = OfferLane(drawn, roots(0), 0, "log")
+        lane = OfferLane(drawn, roots(0), 0, "log")
     for _ in range(days):
         with clock.part("solve"):
-            rates = STRATEGIES[strategy](room.book, CRAWLS_PER_OFFER * offers)
+            rates = STRATEGIES[strategy](lane.features, CRAWLS_PER_OFFER * offers)
         for step in range(STEPS_PER_DAY):
             with clock.part("choose"):
-                chosen = room.world.choose(rates)
+                chosen = lane.world.choose(rates)
             ends = step == STEPS_PER_DAY - 1
             with clock.part("last steps of days, next day and book" if ends else "other steps"):
-                room.play(chosen)
+                lane.play(chosen)
     total = time.perf_counter() - start
-    ledger = room.ledger("clicks")
-    told = partial(Figure, strategy, offers, days)
+    ledger = lane.ledger("clicks")
+    figure = partial(Figure, strategy, offers, days)
     return [
-        *(told(name, seconds, "s") for name, seconds in clock.seconds.items()),
-        told("total", total, "s"),
-        told("peak memory", peak_memory(), "GB"),
-        told("one book", book_seconds(drawn, room), "s"),
-        told("clicks that saw the true price", ledger.hits / max(ledger.requests, 1), "share"),
-        told("offers fresh at midnight", ledger.offer_freshness, "share"),
+        *(figure(name, seconds, "s") for name, seconds in clock.seconds.items()),
+        figure("total", total, "s"),
+        figure("peak memory", peak_memory(), "GB"),
+        figure("one book", feature_seconds(drawn, lane), "s"),
+        figure("clicks that saw the true price", ledger.hits / max(ledger.requests, 1), "share"),
+        figure("offers fresh at midnight", ledger.offer_freshness, "share"),
     ]
 
 
-def book_seconds(drawn: Market, room: OfferLane) -> float:
-    """How long it takes to write the book of a day, from a copy of what is known."""
-    state = room.get_state()["state"]
+def feature_seconds(drawn: Market, lane: OfferLane) -> float:
+    """Return the seconds to compute the features of a day, from a copy of the known state."""
+    state = lane.get_state()["state"]
     counts = (state.clicks, state.views, state.changes)
     start = time.perf_counter()
-    features_of(drawn.metadata, room.book.day, room.book.day_of_week, counts, state.last_change)
+    features_of(
+        drawn.metadata, lane.features.day, lane.features.day_of_week, counts, state.last_change
+    )
     return time.perf_counter() - start
 
 
 def peak_memory() -> float:
-    """Return the most memory that this process ever had, in GB."""
+    """Return the peak memory of this process, in GB."""
     unit = 1.0 if sys.platform == "darwin" else 1024.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def predicted(name: str, offers: int) -> list[Figure]:
-    """Predict all that happens to offers on one day; the time of each task."""
-    told = partial(Figure, f"{ONE_DAY}, {name}", offers, 1)
+    """Predict the events of all offers on one day; return the time of each task."""
+    figure = partial(Figure, f"{ONE_DAY}, {name}", offers, 1)
     drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
-    book = OfferLane(drawn, roots(0), 0, "log").book
+    features = OfferLane(drawn, roots(0), 0, "log").features
     predictors, clock = load(name), Clock()
     for task in TASKS:
         with clock.part(task):
-            predictors[task].predict(book)
+            predictors[task].predict(features)
     seconds = clock.seconds
     return [
-        *(told(task, value, "s") for task, value in seconds.items()),
-        told("total", sum(seconds.values()), "s"),
-        told("peak memory", peak_memory(), "GB"),
+        *(figure(task, value, "s") for task, value in seconds.items()),
+        figure("total", sum(seconds.values()), "s"),
+        figure("peak memory", peak_memory(), "GB"),
     ]
 
 
 def stepped(offers: int, days: int) -> list[Figure]:
-    """Step through the environment at even rates: the mean step, and that within days."""
+    """Step the environment with equal rates; return the mean and the median time of a step."""
     env = gymnasium.make("CrawlOffers-v0", num_pages=offers, horizon=float(days))
     env.reset(seed=0)
     rates = np.full(offers, CRAWLS_PER_OFFER)
@@ -167,32 +168,32 @@ def stepped(offers: int, days: int) -> list[Figure]:
         env.step(rates)
         taken.append(time.perf_counter() - start)
     env.close()
-    told = partial(Figure, STEPS, offers, days)
+    figure = partial(Figure, STEPS, offers, days)
     return [
-        told("mean step", 1e3 * float(np.mean(taken)), "ms"),
-        told("median step", 1e3 * float(np.median(taken)), "ms"),
+        figure("mean step", 1e3 * float(np.mean(taken)), "ms"),
+        figure("median step", 1e3 * float(np.median(taken)), "ms"),
     ]
 
 
-def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
-    """Do a task in a fresh process, which hears no interrupt: it ends when this one hears it.
+def run_in_process(task: Callable[[], list[Figure]]) -> list[Figure]:
+    """Run a task in a new process that ignores interrupts; it is killed if this one is interrupted.
 
     Raises:
-        BrokenProcessPool: it was killed.
+        BrokenProcessPool: the process was killed.
     """
     context = multiprocessing.get_context("spawn")
-    responses, end = context.Pipe(duplex=False)
-    process = context.Process(target=answer, args=(task, end), daemon=True)
-    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
+    receiver, end = context.Pipe(duplex=False)
+    process = context.Process(target=send_result, args=(task, end), daemon=True)
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
     try:
         process.start()
     finally:
-        signal.signal(signal.SIGINT, heard)
+        signal.signal(signal.SIGINT, previous)
     try:
         end.close()
-        figures: list[Figure] | Exception = responses.recv()
+        figures: list[Figure] | Exception = receiver.recv()
     except EOFError:
-        raise BrokenProcessPool("a process ended without an answer") from None
+        raise BrokenProcessPool("a process ended without a result") from None
     finally:
         process.kill()
         process.join()
@@ -201,8 +202,8 @@ def alone(task: Callable[[], list[Figure]]) -> list[Figure]:
     return figures
 
 
-def answer(task: Callable[[], list[Figure]], end: Connection) -> None:
-    """Send what comes of a task, or what went wrong."""
+def send_result(task: Callable[[], list[Figure]], end: Connection) -> None:
+    """Send the result of a task, or its exception."""
     try:
         end.send(task())
     except Exception as error:
@@ -210,9 +211,9 @@ def answer(task: Callable[[], list[Figure]], end: Connection) -> None:
 
 
 def measure(quick: bool, bar: Progress) -> list[Figure]:
-    """Measure everything, each in a fresh process, one after the other.
+    """Measure everything, each task in a new process, one after the other.
 
-    Each is begun by a short one of its own in another process, which leaves compiled code behind.
+    A short run of each task in another process fills the cache of compiled code first.
     """
     offers, days = (QUICK_OFFERS, QUICK_DAYS) if quick else (OFFERS, DAYS)
     tasks = [partial(played, label, offers, days) for label in STRATEGIES]
@@ -223,27 +224,27 @@ def measure(quick: bool, bar: Progress) -> list[Figure]:
     warm.append(partial(stepped, 100, 1))
     row, figures = bar.add_task("compiling", total=len(warm) + len(tasks)), []
     for task in warm:
-        alone(task)
+        run_in_process(task)
         bar.advance(row)
     for task in tasks:
         bar.update(row, description=", ".join(str(word) for word in task.args))
-        figures += alone(task)
+        figures += run_in_process(task)
         bar.advance(row)
     return figures
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Quick = Annotated[bool, typer.Option("--quick", help="Few offers and days: to see that it works.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few offers and days, as a smoke test.")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder of results.", show_default=f"{OUT}; {QUICK_OUT} if --quick"),
+    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
 ]
 
 
 @app.command(help=__doc__)
 def main(quick: Quick = False, out: Out = None) -> None:
-    """Measure, write and show."""
+    """Measure, write and print."""
     folder = out or (QUICK_OUT if quick else OUT)
     start, load_at_start = time.perf_counter(), os.getloadavg()
     with plain_interrupt("stopped; nothing was written"), plain_errors():
@@ -262,7 +263,7 @@ def main(quick: Quick = False, out: Out = None) -> None:
 
 
 def show(figures: list[Figure]) -> None:
-    """Print the table of what was measured."""
+    """Print the table of figures."""
     table = Table(title="A month of offers")
     for name in Figure._fields:
         table.add_column(name, justify="right" if name == "value" else "left")

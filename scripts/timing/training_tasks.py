@@ -1,9 +1,8 @@
-"""Tasks of stepping and of training, through the bridge and through what users have without it.
+"""Tasks of stepping and of training, with CrawlVecEnv and with ``make_vec_env``.
 
-Without the bridge, that is ``make_vec_env`` of Stable-Baselines3: a DummyVecEnv of environments in
-its Monitor. With it, the lanes step together in its VecMonitor, so both tell of episodes. PPO has
-the recommended settings (:mod:`agents.sb3.hyperparameters`) and the network ``pages`` on both; what
-differs is who steps.
+``make_vec_env`` of Stable-Baselines3 is a DummyVecEnv of environments with Monitor. CrawlVecEnv
+steps all lanes together, with VecMonitor, so that both record episodes. PPO has the recommended
+settings (:mod:`agents.sb3.hyperparameters`) and the network ``pages`` in both.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import numpy as np
 from scripts.timing.turns import Task
 
 PLANNED = 1024
-"""Actions are drawn beforehand, and used again after so many steps."""
+"""Number of actions drawn in advance, and then reused."""
 FRAMES = 4096
-"""Steps, over all lanes, of a rollout of PPO and of the learning from it."""
+"""Steps of a rollout of PPO over all lanes, and of its update."""
 MANY_LANES = 256
 
 
 def bridged(lanes: int, **env_args: Any) -> Any:
-    """Return the lanes that step together, as Stable-Baselines3 takes them."""
+    """Return lanes that step together, as a VecEnv of Stable-Baselines3."""
     from stable_baselines3.common.vec_env import VecMonitor
 
     from agents.sb3.bridge import CrawlVecEnv
@@ -35,7 +34,7 @@ def bridged(lanes: int, **env_args: Any) -> Any:
 
 
 def one_by_one(lanes: int, **env_args: Any) -> Any:
-    """Return what Stable-Baselines3 makes of the id."""
+    """Return the VecEnv that Stable-Baselines3 makes from the id."""
     from stable_baselines3.common.env_util import make_vec_env
 
     return make_vec_env("CrawlNCIS-v0", n_envs=lanes, env_kwargs=env_args)
@@ -69,14 +68,14 @@ def _training(env: Any, features: tuple[str, ...]) -> Task:
     from agents.sb3.algorithms import network_arguments
     from agents.sb3.torch_threads import threads
 
-    told = hyperparameters.defaults("ppo")
+    settings = hyperparameters.defaults("ppo")
     model = PPO(
         env=env,
         seed=0,
         device="cpu",
         n_steps=FRAMES // env.num_envs,
-        learning_rate=told["learning_rate"],
-        gamma=told["gamma"],
+        learning_rate=settings["learning_rate"],
+        gamma=settings["gamma"],
         **hyperparameters.model_arguments("ppo"),
         **network_arguments("ppo", "pages", features, 1.0, hyperparameters.WIDTH),
     )

@@ -1,8 +1,8 @@
-"""How to time several things against each other on a machine that does other work as well.
+"""Timing of several tasks against each other on a machine with other load.
 
-Everything runs on one pinned core, takes turns in short spells, and is compared within a turn;
-medians over the turns are told, with quartiles. Spells are measured in processor time, so that
-time in which the core was given to others does not count.
+All tasks run on one pinned core in turns of short spells and are compared within a turn; results
+are medians and quartiles over the turns. Spells are measured in processor time, which excludes
+time given to other processes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from crawl_envs.types import FloatArray
 
 Task = Callable[[int], Any]
-"""Does a thing the given number of times."""
+"""A function that repeats a task a given number of times."""
 
 
 class Spread(NamedTuple):
@@ -29,13 +29,13 @@ class Spread(NamedTuple):
 
 
 def spread(values: FloatArray) -> Spread:
-    """Return the median and the quartiles of some values."""
+    """Return the median and the quartiles of values."""
     low, median, high = np.percentile(values, [25, 50, 75])
     return Spread(float(median), float(low), float(high))
 
 
 def pin() -> int | None:
-    """Keep this process, and those that it starts, on one core; None where that cannot be done."""
+    """Pin this process and its future children to a core and return it; None if unsupported."""
     if not hasattr(os, "sched_setaffinity"):
         return None
     core = max(os.sched_getaffinity(0))
@@ -44,12 +44,12 @@ def pin() -> int | None:
 
 
 def take_turns(tasks: Mapping[str, Task], turns: int, spell: float) -> Iterator[dict[str, float]]:
-    """Yield, per turn, the seconds that each task took per time it was done.
+    """Yield, per turn, the seconds of one execution of each task.
 
     Args:
-        tasks: what to do, by name.
-        turns: how often everything has its spell.
-        spell: seconds that a spell is to last.
+        tasks: tasks by name.
+        turns: number of turns.
+        spell: length of a spell, in seconds.
     """
     times = {name: _times_within(task, spell) for name, task in tasks.items()}
     for _ in range(turns):
@@ -57,14 +57,14 @@ def take_turns(tasks: Mapping[str, Task], turns: int, spell: float) -> Iterator[
 
 
 def _seconds(task: Task, times: int) -> float:
-    """Return the processor time that this thread takes to do a task some times."""
+    """Return the processor time of this thread for repetitions of a task."""
     start = time.thread_time()
     task(times)
     return time.thread_time() - start
 
 
 def _times_within(task: Task, spell: float) -> int:
-    """Return how often a task is done within a spell; on the way it is warmed up."""
+    """Return the number of repetitions of a task per spell, after warming up."""
     times = 1
     task(1)
     while (taken := _seconds(task, times)) < spell / 4.0 and times < 2**40:

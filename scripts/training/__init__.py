@@ -1,1 +1,5 @@
-"""What the commands that train, evaluate and tune agents have in common."""
+"""Common parts of the commands that train, evaluate and tune agents.
+
+Public modules: baselines, evaluation, jobs, options, pictures, ranges, ranking, recipes,
+trials_picture, tuning.
+"""

@@ -1,4 +1,4 @@
-"""Runs that end in an agent: learning from reward, cloning, evolving."""
+"""Runs that train an agent: reinforcement learning, cloning, evolution."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from scripts.training.options import at_least
 Builder = Callable[[Any], Policy]
 
 
-class Course(NamedTuple):
-    """How a run went: what was reached, and after how many of what."""
+class LearningCurve(NamedTuple):
+    """A learning curve: the values reached, after how many units, and the unit."""
 
     reached: list[float]
     after: list[int]
@@ -33,31 +33,31 @@ class Course(NamedTuple):
 
 
 class Job(Protocol):
-    """A run of a command."""
+    """A training run."""
 
     @property
     def label(self) -> str:
-        """What the agent is called."""
+        """Name of the agent."""
 
     @property
-    def where(self) -> TrainArguments:
-        """The environment that it is trained in."""
+    def environment(self) -> TrainArguments:
+        """Environment of the training."""
 
     @property
-    def draws(self) -> bool:
-        """Whether it can also draw its actions."""
+    def samples_actions(self) -> bool:
+        """Whether it can also sample its actions."""
 
     def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError where training would, before any work is done."""
+        """Check the arguments before training; raise ValueError."""
 
     def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
-        """Train, writing to a folder, and return what builds the agent for an environment.
+        """Train, write to a folder, and return a function of an environment that loads the agent.
 
-        ``beside`` is shown beside the reward so far.
+        ``beside`` is text shown next to the current reward.
         """
 
-    def course(self, out: Path) -> Course | None:
-        """Return the learning curve in a folder; None where there is none in rewards."""
+    def curve(self, out: Path) -> LearningCurve | None:
+        """Return the learning curve of a folder; None without one in rewards."""
 
     def used(self) -> dict[str, Any]:
         """Return all settings, as plain values."""
@@ -65,27 +65,27 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Learning:
-    """A run of an algorithm of Stable-Baselines3."""
+    """A training run of an algorithm of Stable-Baselines3."""
 
     arguments: TrainArguments
 
     @property
     def label(self) -> str:
-        """The algorithm's name."""
+        """Name of the algorithm."""
         return self.arguments.algorithm
 
     @property
-    def where(self) -> TrainArguments:
-        """The arguments of the run."""
+    def environment(self) -> TrainArguments:
+        """Arguments of the run."""
         return self.arguments
 
     @property
-    def draws(self) -> bool:
-        """Whether it can also draw its actions."""
+    def samples_actions(self) -> bool:
+        """Whether it can also sample its actions."""
         return True
 
     def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError for arguments that the environment or the folder objects to."""
+        """Raise ValueError for arguments that conflict with the environment or the folder."""
         _check_run(self.arguments, out, resume)
 
     def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
@@ -94,73 +94,73 @@ class Learning:
         agent.model.set_random_seed(self.arguments.seed)
         return lambda env: agent
 
-    def course(self, out: Path) -> Course:
-        """Return the mean reward while learning."""
+    def curve(self, out: Path) -> LearningCurve:
+        """Return the mean reward during training."""
         rows = read_curve(out / CURVE)
         unit = "steps, over all lanes; an episode starts with all pages fresh"
-        return Course([row.mean_reward for row in rows], [row.steps for row in rows], unit)
+        return LearningCurve([row.mean_reward for row in rows], [row.steps for row in rows], unit)
 
     def used(self) -> dict[str, Any]:
-        """Return the run's arguments, and what is recommended beside them."""
-        told = hyperparameters.model_arguments(self.label, self.arguments.env_id)
-        return {**asdict(self.arguments), "recommended": told}
+        """Return the arguments of the run and the recommended hyperparameters."""
+        recommended = hyperparameters.model_arguments(self.label, self.arguments.env_id)
+        return {**asdict(self.arguments), "recommended": recommended}
 
 
 @dataclass(frozen=True)
 class Cloning:
-    """A run that clones a policy."""
+    """A training run that clones a policy."""
 
     arguments: TrainArguments
-    told: CloneArguments
+    clone_arguments: CloneArguments
 
     @property
     def label(self) -> str:
-        """Whose clone it is."""
-        return f"clone of {self.told.teacher}"
+        """Name of the clone."""
+        return f"clone of {self.clone_arguments.teacher}"
 
     @property
-    def where(self) -> TrainArguments:
-        """The arguments of the environment, algorithm and network."""
+    def environment(self) -> TrainArguments:
+        """Arguments of environment, algorithm and network."""
         return self.arguments
 
     @property
-    def draws(self) -> bool:
-        """Whether it can also draw its actions."""
+    def samples_actions(self) -> bool:
+        """Whether it can also sample its actions."""
         return True
 
     def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError for arguments that the environment or the folder objects to."""
+        """Raise ValueError for arguments that conflict with the environment or the folder."""
         _check_run(self.arguments, out, resume)
 
     def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
-        """Clone; see :func:`agents.cloning.clone`. The teacher is what it is measured against."""
-        agent = clone(self.arguments, self.told, out, resume=resume, progress=True)
+        """Clone; see :func:`agents.cloning.train.clone`. ``beside`` is not used."""
+        agent = clone(self.arguments, self.clone_arguments, out, resume=resume, progress=True)
         agent.model.set_random_seed(self.arguments.seed)
         return lambda env: agent
 
-    def course(self, out: Path) -> None:
-        """Return no curve: a clone learns in rounds, of which rounds.csv tells."""
+    def curve(self, out: Path) -> None:
+        """Return None: a clone learns in rounds, recorded in rounds.csv."""
 
     def used(self) -> dict[str, Any]:
-        """Return the arguments of the run, and how it clones."""
-        return {**asdict(self.arguments), "clone": asdict(self.told)}
+        """Return the arguments of the run and of cloning."""
+        return {**asdict(self.arguments), "clone": asdict(self.clone_arguments)}
 
 
 @dataclass(frozen=True)
 class Evolution:
-    """A run that evolves an index; it needs no torch but what the comparison takes."""
+    """A training run that evolves an index; only the comparison needs torch."""
 
     arguments: EvolutionArguments
     workers: int = 1
 
     @property
     def label(self) -> str:
-        """The name of the kind."""
+        """Name of the kind of run."""
         return "es"
 
     @property
-    def where(self) -> TrainArguments:
-        """The environment, which the index is evolved for."""
+    def environment(self) -> TrainArguments:
+        """Environment of the evolution."""
         names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
         return TrainArguments(
             env_args={name: getattr(self.arguments, name) for name in names},
@@ -169,27 +169,29 @@ class Evolution:
         )
 
     @property
-    def draws(self) -> bool:
-        """An index always takes its best action."""
+    def samples_actions(self) -> bool:
+        """False: an index always takes its best action."""
         return False
 
     def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError for a folder that holds an index already, or too few workers."""
+        """Raise ValueError for a folder that has an index already, or too few workers."""
         at_least(1, workers=self.workers)
         if (out / INDEX).exists() and not resume:
             raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
-        make_lanes(self.where, 1, training=False).close()
+        make_lanes(self.environment, 1, training=False).close()
 
     def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
-        """Evolve; its progress bar shows the best analytic policy of its own validation."""
+        """Evolve; the progress bar shows the best analytic policy of the validation."""
         evolution.evolve(self.arguments, out, resume=resume, workers=self.workers, progress=True)
         return lambda env: load_index(out, env)
 
-    def course(self, out: Path) -> Course:
-        """Return the freshness in validations."""
+    def curve(self, out: Path) -> LearningCurve:
+        """Return the freshness in validation."""
         rows = evolution.read_curve(out / evolution.CURVE)
-        unit = "generations; validations on episodes of their own"
-        return Course([row.freshness for row in rows], [row.generation for row in rows], unit)
+        unit = "generations; validation on separate episodes"
+        return LearningCurve(
+            [row.freshness for row in rows], [row.generation for row in rows], unit
+        )
 
     def used(self) -> dict[str, Any]:
         """Return the arguments of the run."""
@@ -197,7 +199,7 @@ class Evolution:
 
 
 def _check_run(arguments: TrainArguments, out: Path, resume: bool) -> None:
-    """Raise ValueError where a run of Stable-Baselines3 would, but for what only building tells."""
+    """Raise ValueError if a run of Stable-Baselines3 would, before the model is built."""
     make_lanes(arguments, 1, training=False).close()
     if arguments.start is not None:
         read_arguments(start_file(arguments.start))

@@ -1,4 +1,4 @@
-"""What the commands about agents are told, and how they end."""
+"""Options and errors of the commands about agents."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ PREFIX = "crawl_envs:"
 
 
 def named_values(pairs: Iterable[str], option: str = "env-arg") -> dict[str, Any]:
-    """Read ``name=value`` pairs; see :func:`scripts.reporting.comparisons.plain_value`.
+    """Parse ``name=value`` pairs; see :func:`scripts.reporting.comparisons.plain_value`.
 
     Raises:
         ValueError: a pair without ``=``, or without a name.
     """
-    found = {}
+    values = {}
     for pair in pairs:
         name, separator, text = pair.partition("=")
         if not (name and separator):
             raise ValueError(f"{option} must be name=value, got {pair!r}")
-        found[name] = plain_value(text)
-    return found
+        values[name] = plain_value(text)
+    return values
 
 
 def read_instance(path: Path | None) -> dict[str, Any] | None:
     """Read the arguments of an instance from a JSON file.
 
     Raises:
-        ValueError: the file cannot be read, or holds no JSON object.
+        ValueError: the file cannot be read, or is not a JSON object.
     """
     if path is None:
         return None
@@ -49,29 +49,29 @@ def read_instance(path: Path | None) -> dict[str, Any] | None:
 
 
 def default_folder(*words: str) -> Path:
-    """Return the folder under ``runs`` for what is so named."""
+    """Return the folder under ``runs`` of a name of several words."""
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
 
 
 def at_least(least: int, **named: int) -> None:
-    """Raise ValueError unless the named whole numbers are at least ``least``."""
+    """Raise ValueError unless the named integers are at least ``least``."""
     for name, value in named.items():
         if value < least:
             raise ValueError(f"{name.replace('_', '-')} must be an integer >= {least}, got {value}")
 
 
 def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given: those that are not None."""
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 @contextlib.contextmanager
 def one_line_errors(out: Path, stopped: str) -> Iterator[None]:
-    """End a command with one line on bad input, a failed write or an interrupt.
+    """Exit with one line on bad input, a failed write or an interrupt.
 
     Args:
-        out: the folder that is written to.
-        stopped: said after an interrupt: what is kept, and how to go on.
+        out: output folder.
+        stopped: message after an interrupt: what was saved, and how to resume.
     """
     try:
         yield

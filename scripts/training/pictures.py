@@ -1,4 +1,4 @@
-"""Pictures of how agents learn, stand, and were tuned."""
+"""Pictures of learning curves and rankings."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from scripts.reporting.charts import COLOURS, LINE_COLOUR, bare, save
-from scripts.training.jobs import Course
-from scripts.training.standings import Standing
+from scripts.training.jobs import LearningCurve
+from scripts.training.ranking import RankedPolicy
 
 LINES = ((COLOURS[1], "--"), (COLOURS[2], "-."), (COLOURS[3], ":"), (COLOURS[4], (0, (5, 1, 1, 1))))
-"""Colours and dashes of levels."""
+"""Colours and line styles of levels."""
 
 
 def draw_curve(
     path: Path,
-    course: Course,
-    levels: Sequence[Standing],
+    curve: LearningCurve,
+    levels: Sequence[RankedPolicy],
     *,
     agent: str,
     title: str,
     measured: str,
 ) -> None:
-    """Draw a learning curve over the levels of policies that do not learn.
+    """Draw a learning curve with the levels of other policies.
 
     Args:
-        path: the picture.
-        course: the curve.
-        levels: the policies, at most four.
-        agent: the agent's label.
-        title: what was learned.
-        measured: what the vertical axis shows.
+        path: file of the picture.
+        curve: learning curve.
+        levels: the other policies, at most four.
+        agent: label of the agent.
+        title: title of the picture.
+        measured: label of the vertical axis.
     """
     figure = Figure(figsize=(7.4, 5.0), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(
-        course.after,
-        course.reached,
+        curve.after,
+        curve.reached,
         color=COLOURS[0],
-        marker="o" if len(course.after) == 1 else None,
+        marker="o" if len(curve.after) == 1 else None,
         label=f"{agent}, while learning",
     )
     for item, (colour, style) in zip(levels, LINES, strict=False):
         axes.axhline(item.mean, color=colour, linestyle=style, label=item.policy)
-    axes.set_xlabel(course.unit)
+    axes.set_xlabel(curve.unit)
     axes.set_ylabel(measured)
     axes.set_title(title, fontsize=11)
     bare(axes)
@@ -56,11 +56,11 @@ def draw_curve(
     save(figure, path)
 
 
-def draw_standings(
-    path: Path, found: Sequence[Standing], *, agent: str, title: str, measured: str
+def draw_ranking(
+    path: Path, ranking: Sequence[RankedPolicy], *, agent: str, title: str, measured: str
 ) -> None:
-    """Draw the mean of every policy with its 95% interval, and by how much the agent is ahead."""
-    shown = list(reversed(found))
+    """Draw the mean of every policy with its 95% interval, and the difference to the agent."""
+    shown = list(reversed(ranking))
     figure = Figure(figsize=(10.5, 1.9 + 0.32 * len(shown)), layout="constrained")
     level, ahead = figure.subplots(1, 2, sharey=True)
     for height, item in enumerate(shown):
@@ -72,8 +72,8 @@ def draw_standings(
         }
         level.errorbar(item.mean, height, xerr=np.nan_to_num(item.half_width), **style)
         if not own:
-            half = np.nan_to_num(item.behind_half_width)
-            ahead.errorbar(item.behind, height, xerr=half, **style)
+            half = np.nan_to_num(item.difference_half_width)
+            ahead.errorbar(item.difference, height, xerr=half, **style)
     level.set_yticks(range(len(shown)), [item.policy for item in shown])
     level.set_ylim(-0.6, len(shown) - 0.4)
     level.set_xlabel(f"{measured}, with 95% intervals")

@@ -1,4 +1,4 @@
-"""Which run a command asks for: recommended settings, a file of one's own, then its options."""
+"""Runs from command-line options, hyperparameter files and recommended settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agents import ALGORITHMS
+from agents.catalog import ALGORITHMS
 from agents.cloning.train import CloneArguments
 from agents.evolution.arguments import EvolutionArguments
 from agents.sb3.arguments import TrainArguments
@@ -18,27 +18,27 @@ from scripts.training.options import PREFIX
 
 CLONE, ES = "clone", "es"
 KINDS = (*ALGORITHMS, CLONE, ES)
-"""What can be trained: Stable-Baselines3's algorithms, a clone, and an evolved index."""
+"""Kinds of runs: the algorithms of Stable-Baselines3, cloning, and evolution."""
 CLONING_RATE = 3e-3
-"""Step size that suits cloning, where the target does not move."""
+"""Learning rate for cloning, where the target is fixed."""
 OF_CLONES, OF_ES, OF_BOTH = ("teacher",), ("workers",), ("seed", "learning_rate")
-"""Options that belong to a clone, to evolution, and to everything."""
+"""Options of cloning, of evolution, and of all runs."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
-"""Arguments of the environment that evolution knows."""
+"""Arguments of the environment that evolution supports."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a command was told.
+class Request:
+    """A requested run, from the command line.
 
     Attributes:
         kind: one of KINDS.
         env_id: id of the environment.
-        env_args: its arguments.
-        instance: arguments of the one instance to train on.
-        options: options that were given, by the names of the arguments.
-        settings: further ``name=value`` pairs, which win over ``file``.
-        file: a file of hyperparameters, in the format of RL-Zoo.
+        env_args: arguments of the environment.
+        instance: arguments of a fixed instance to train on.
+        options: given options, by the names of the arguments.
+        settings: further ``name=value`` pairs, with priority over ``file``.
+        file: a hyperparameter file, in the format of RL-Zoo.
     """
 
     kind: str
@@ -50,95 +50,94 @@ class Wanted:
     file: Path | None = None
 
 
-def job_of(wanted: Wanted) -> Job:
-    """Return the run that is asked for.
+def job_of(request: Request) -> Job:
+    """Return the requested run.
 
     Raises:
-        ValueError: an unknown algorithm, an option that does not apply to it, or a value that it
-            does not take.
+        ValueError: an unknown algorithm, an option that does not apply to it, or an invalid value.
     """
-    if wanted.kind not in KINDS:
-        raise ValueError(f"algorithm must be one of {', '.join(KINDS)}, got {wanted.kind!r}")
-    if wanted.kind == CLONE:
-        return _of_clone(wanted)
-    return _of_evolution(wanted) if wanted.kind == ES else _of_learning(wanted)
+    if request.kind not in KINDS:
+        raise ValueError(f"algorithm must be one of {', '.join(KINDS)}, got {request.kind!r}")
+    if request.kind == CLONE:
+        return _of_clone(request)
+    return _of_evolution(request) if request.kind == ES else _of_learning(request)
 
 
-def _refuse(wanted: Wanted, names: set[str]) -> None:
-    for name in wanted.options:
+def _refuse(request: Request, names: set[str]) -> None:
+    for name in request.options:
         if name in names:
             option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} does not apply to {wanted.kind}")
+            raise ValueError(f"{option} does not apply to {request.kind}")
 
 
-def _of_learning(wanted: Wanted) -> Learning:
-    _refuse(wanted, {*OF_CLONES, *OF_ES})
-    return Learning(_arguments(wanted, wanted.kind, wanted.settings))
+def _of_learning(request: Request) -> Learning:
+    _refuse(request, {*OF_CLONES, *OF_ES})
+    return Learning(_arguments(request, request.kind, request.settings))
 
 
-def _of_clone(wanted: Wanted) -> Cloning:
-    _refuse(wanted, {*OF_ES, "start", "steps"})
+def _of_clone(request: Request) -> Cloning:
+    _refuse(request, {*OF_ES, "start", "steps"})
     known = {entry.name for entry in fields(CloneArguments)}
-    own = {name: value for name, value in wanted.settings.items() if name in known}
-    rest = {name: value for name, value in wanted.settings.items() if name not in known}
+    own = {name: value for name, value in request.settings.items() if name in known}
+    rest = {name: value for name, value in request.settings.items() if name not in known}
     for name in OF_CLONES:
-        if name in wanted.options:
-            own[name] = wanted.options[name]
+        if name in request.options:
+            own[name] = request.options[name]
     return Cloning(
-        _arguments(wanted, "ppo", {"learning_rate": CLONING_RATE, **rest}), CloneArguments(**own)
+        _arguments(request, "ppo", {"learning_rate": CLONING_RATE, **rest}), CloneArguments(**own)
     )
 
 
-def _of_evolution(wanted: Wanted) -> Evolution:
+def _of_evolution(request: Request) -> Evolution:
     taken = {*OF_ES, *OF_BOTH}
-    _refuse(wanted, set(wanted.options) - taken)
-    if wanted.env_id.removeprefix(PREFIX) != FALLBACK:
-        raise ValueError(f"env_id must be {FALLBACK} for {ES}, got {wanted.env_id!r}")
-    for name in wanted.env_args:
+    _refuse(request, set(request.options) - taken)
+    if request.env_id.removeprefix(PREFIX) != FALLBACK:
+        raise ValueError(f"env_id must be {FALLBACK} for {ES}, got {request.env_id!r}")
+    for name in request.env_args:
         if name not in SIZES:
             raise ValueError(f"env-arg must be one of {', '.join(SIZES)} for {ES}, got {name!r}")
-    options = {name: value for name, value in wanted.options.items() if name in OF_BOTH}
-    told = _from_file(wanted.file, FALLBACK) if wanted.file else {}
-    values = {**told, **wanted.settings, **options, **wanted.env_args}
-    if wanted.instance is not None:
-        values["pinned"] = wanted.instance
+    options = {name: value for name, value in request.options.items() if name in OF_BOTH}
+    from_file = _from_file(request.file, FALLBACK) if request.file else {}
+    values = {**from_file, **request.settings, **options, **request.env_args}
+    if request.instance is not None:
+        values["pinned"] = request.instance
     known = [entry.name for entry in fields(EvolutionArguments)]
     for name in values:
         if name not in known:
             raise ValueError(f"settings of {ES} must be among {', '.join(known)}, got {name!r}")
-    return Evolution(EvolutionArguments(**values), wanted.options.get("workers", 1))
+    return Evolution(EvolutionArguments(**values), request.options.get("workers", 1))
 
 
-def _arguments(wanted: Wanted, algorithm: str, settings: Mapping[str, Any]) -> TrainArguments:
+def _arguments(request: Request, algorithm: str, settings: Mapping[str, Any]) -> TrainArguments:
     """Return the arguments of a run of an algorithm of Stable-Baselines3."""
     own = {entry.name for entry in fields(TrainArguments)}
-    told = _from_file(wanted.file, wanted.env_id) if wanted.file else {}
-    given = {**_renamed(told), **_renamed(settings)}
+    from_file = _from_file(request.file, request.env_id) if request.file else {}
+    given = {**_renamed(from_file), **_renamed(settings)}
     for name in ("algorithm", "env_id", "env_args", "instance", "model_args"):
         if name in given:
-            raise ValueError(f"hyperparameters must not name {name!r}, which the command says")
-    values = defaults(algorithm, wanted.env_id)
+            raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
+    values = defaults(algorithm, request.env_id)
     values |= {name: value for name, value in given.items() if name in own}
-    values |= {name: value for name, value in wanted.options.items() if name in own}
+    values |= {name: value for name, value in request.options.items() if name in own}
     return TrainArguments(
         algorithm=algorithm,
-        env_id=wanted.env_id,
-        env_args=wanted.env_args,
-        instance=wanted.instance,
+        env_id=request.env_id,
+        env_args=request.env_args,
+        instance=request.instance,
         model_args={name: value for name, value in given.items() if name not in own},
         **values,
     )
 
 
 def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by the words of a training run, where it has one."""
+    """Return settings with names of SB3 replaced by the names of TrainArguments."""
     return {WORDS.get(name, name): value for name, value in given.items()}
 
 
 def _from_file(path: Path, env_id: str) -> dict[str, Any]:
-    """Return the entry of an environment in a file of hyperparameters.
+    """Return the entry of an environment in a hyperparameter file.
 
-    Of the policy it takes whether it is an Mlp, and the ``width`` that its arguments name.
+    Only the class of the policy (Mlp or not) and the ``width`` of its arguments are used.
 
     Raises:
         ValueError: the file cannot be read, or has no such entry.
@@ -153,20 +152,20 @@ def _from_file(path: Path, env_id: str) -> dict[str, Any]:
     entry = entries.get(name) if isinstance(entries, dict) else None
     if not isinstance(entry, dict) or not all(isinstance(key, str) for key in entry):
         raise ValueError(f"hyperparameters {path} must have an entry {name}, got none")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     policy = str(entry.pop("policy", ""))
     if policy:
-        found["network"] = "mlp" if policy.startswith("Mlp") else "pages"
+        result["network"] = "mlp" if policy.startswith("Mlp") else "pages"
     width = _width(entry.pop("policy_kwargs", None))
     if width is not None:
-        found["width"] = width
-    return {**entry, **found}
+        result["width"] = width
+    return {**entry, **result}
 
 
 def _width(kwargs: Any) -> Any:
-    """Return the width that the arguments of a policy name, given as values or as a call of ours.
+    """Return the width in the arguments of a policy, given as values or as a call of ours.
 
-    The text is read, never run.
+    The text is parsed, never executed.
     """
     if isinstance(kwargs, dict):
         return kwargs.get("width")

@@ -1,10 +1,10 @@
 """Train predictors of price changes, clicks and impressions on a market, and compare their AUCs.
 
-AUCs do not depend on the level of probabilities, which is that of the validation days. By default
-these are January 1 to 9, as in the paper, and lie in the winter sales of the market's calendar, of
-which the test days have little: there, price changes are predicted some 12 % too often (from both
-kinds of features the network says .0508, and .0454 is observed). The columns ``predicted`` and
-``observed`` of the table tell.
+AUCs do not depend on the level of probabilities, which is calibrated on the validation days. By
+default these are January 1 to 9, as in the paper, during the winter sales of the market's calendar;
+the test days are mostly after them. There, price changes are predicted some 12 % too often (the
+network with both kinds of features predicts .0508, and .0454 is observed). See the columns
+``predicted`` and ``observed`` of the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agents.predictors.examples import (
     split_days,
 )
 from agents.predictors.predictor import Predictor
-from agents.predictors.saving import MADE, write_provenance
+from agents.predictors.saving import PROVENANCE, write_provenance
 from crawl_envs.instances.market import market
 from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.offers.log import record
@@ -45,17 +45,17 @@ from scripts.reporting.rows import write_csv
 TABLE = "auc.csv"
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
 FIRST_DAY = 212
-"""Day of the year on which training days begin: August 1, as in the paper."""
+"""Day of the year of the first training day: August 1, as in the paper."""
 FULL = {"offers": 100_000, "days": 253, "per_day": 8_000}
 QUICK = {"offers": 1_000, "days": 30, "per_day": 500}
 QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": {"trees": 20}}
 
 
 class Row(NamedTuple):
-    """How one predictor did on the test days.
+    """Results of a predictor on the test days.
 
-    ``subsets`` is as in the paper; ``interval`` draws offers, with all of their days. ``predicted``
-    and ``observed`` are the mean probability and the share of positives.
+    ``subsets`` is as in the paper; ``interval`` resamples offers with all of their days.
+    ``predicted`` and ``observed`` are the mean probability and the share of positives.
     """
 
     task: str
@@ -103,11 +103,12 @@ class Tables(NamedTuple):
 
 
 def make_tables(offers: int, days: int, per_day: int, share: float, seed: int) -> Tables:
-    """Log two markets of one world and make examples of them.
+    """Record two markets of one world and make examples from them.
 
-    The first one's days are for training, sampled in part by past clicks; later days of the other,
-    whose offers are others of the same merchants, choose and test, sampled uniformly (section
-    4.1.1). So no offer is tested that was trained on: with few offers, metadata would tell which.
+    Days of the first market are for training, sampled in part by past clicks. Later days of the
+    second, with other offers of the same merchants, are for validation and tests, sampled uniformly
+    (section 4.1.1). Offers of training and tests are disjoint: with few offers, metadata would
+    identify them.
 
     Raises:
         ValueError: an argument outside its range.
@@ -127,7 +128,7 @@ def make_tables(offers: int, days: int, per_day: int, share: float, seed: int) -
 
 
 def measured(predictor: Predictor, test: Examples, seconds: float) -> Row:
-    """Return how a predictor does on the test days."""
+    """Return the results of a predictor on the test days."""
     labels, probabilities = test.labels(predictor.task), predictor.probabilities(test)
     return Row(
         predictor.task,
@@ -142,7 +143,7 @@ def measured(predictor: Predictor, test: Examples, seconds: float) -> Row:
 
 
 def _subsets(labels: Any, probabilities: Any) -> Subsets:
-    """Return the paper's mean and deviation; NaN where a subset lacks a class, in small runs."""
+    """Return the paper's mean and deviation; NaN if a subset lacks a class, in small runs."""
     try:
         return over_subsets(labels, probabilities)
     except ValueError:
@@ -152,7 +153,7 @@ def _subsets(labels: Any, probabilities: Any) -> Subsets:
 def trained(
     tables: Tables, model: str, settings: dict[str, Any], seed: int, bar: Progress
 ) -> Iterator[tuple[Predictor, Row]]:
-    """Train all nine predictors, one after the other."""
+    """Train all nine predictors in turn."""
     for task in TASKS:
         for features in FEATURES:
             what = f"{task} from {features}"
@@ -190,7 +191,7 @@ def table_of(rows: list[Row]) -> Table:
 
 
 def account(tables: Tables, settings: Any, rows: list[Row]) -> dict[str, Any]:
-    """Return how predictors were made and how they do, as plain values."""
+    """Return the settings and the results of all predictors, as plain values."""
     return {
         "command": shlex.join(["python", "-m", "scripts.training.train_predictors", *sys.argv[1:]]),
         "examples": {name: len(table) for name, table in tables._asdict().items()},
@@ -213,20 +214,20 @@ def train_all(
     threads: int,
     quick: bool,
 ) -> None:
-    """Train, measure and save; the predictors from both kinds of features are kept.
+    """Train, measure and save; only the predictors from both kinds of features are saved.
 
-    The folder gets ``auc.csv`` and one file per task, written as they come, and ``provenance.json`` at
-    the end; ``rows`` gets what is in the table, so far.
+    The folder receives ``auc.csv`` and one file per task as they are finished, and
+    ``provenance.json`` at the end; ``rows`` receives the rows of the table as they are finished.
 
     Raises:
-        ValueError: an argument outside its range, or ``out`` holds predictors already.
+        ValueError: an argument outside its range, or ``out`` has predictors already.
         OSError: ``out`` cannot be written.
     """
     check_word("model", model, MODELS)
     whole("seed", seed, 0)
     whole("threads", threads, 1)
-    if (out / MADE).exists():
-        raise ValueError(f"out must hold no predictors yet, got {out} with its {MADE}")
+    if (out / PROVENANCE).exists():
+        raise ValueError(f"out must hold no predictors yet, got {out} with its {PROVENANCE}")
     out.mkdir(parents=True, exist_ok=True)
     start, console = time.perf_counter(), Console(stderr=True)
     with console.status(f"logging {offers} offers for {days} days"):
@@ -242,22 +243,22 @@ def train_all(
     given: dict[str, Any] = {"model": model, "seed": seed, "offers": offers, "days": days}
     given |= {"per_day": per_day, "share_by_clicks": share}
     seconds = time.perf_counter() - start
-    told = account(tables, predictor.settings, rows)
-    write_provenance(out, {**given, **told, "seconds": round(seconds, 1)})
+    outcome = account(tables, predictor.settings, rows)
+    write_provenance(out, {**given, **outcome, "seconds": round(seconds, 1)})
 
 
 def stopped(folder: Path, rows: list[Row]) -> str:
-    """Return what is said after an interrupt: what was written, and what is missing."""
+    """Return the message after an interrupt: which files were written, and which are missing."""
     if not rows:
         return "stopped; nothing was measured"
     ready = [f"{row.task}.npz" for row in rows if row.features == "both"]
     files = ", ".join([TABLE, *ready])
-    return f"stopped after {len(rows)} of 9 predictors; {folder} holds {files}, but no {MADE}"
+    return f"stopped after {len(rows)} of 9 predictors; {folder} has {files}, but no {PROVENANCE}"
 
 
 def sizes_shown(name: str) -> str:
-    """Return what is said of the default of an option."""
-    return f"{FULL[name]}; {QUICK[name]} if --quick"
+    """Return the text of the default of an option."""
+    return f"{FULL[name]}; {QUICK[name]} with --quick"
 
 
 app = typer.Typer(add_completion=False)
@@ -265,14 +266,14 @@ app = typer.Typer(add_completion=False)
 Offers = Annotated[
     int | None,
     typer.Option(
-        help=f"Offers to train on; others, {TEST_OFFERS} at most, are for tests.",
+        help=f"Number of training offers; as many others, at most {TEST_OFFERS}, are for tests.",
         show_default=sizes_shown("offers"),
     ),
 ]
 Days = Annotated[
     int | None,
     typer.Option(
-        help="Days: 153/253 to train on, 9/253 to choose by, the rest to test.",
+        help="Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
         show_default=sizes_shown("days"),
     ),
 ]
@@ -284,14 +285,12 @@ Out = Annotated[
     Path | None,
     typer.Option(
         help="Folder for the predictors.",
-        show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick if --quick",
+        show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick with --quick",
     ),
 ]
 Quick = Annotated[
     bool,
-    typer.Option(
-        "--quick", help="A small market, but for what is given, and short training: to try out."
-    ),
+    typer.Option("--quick", help="Smaller defaults and short training, as a smoke test."),
 ]
 
 
@@ -301,12 +300,14 @@ def main(
     days: Days = None,
     model: Annotated[str, typer.Option(help="network or trees.")] = "network",
     per_day: PerDay = None,
-    share: Annotated[float, typer.Option(help="Share of them drawn by past clicks.")] = 0.5,
+    share: Annotated[
+        float, typer.Option(help="Share of training examples sampled by past clicks.")
+    ] = 0.5,
     seed: Annotated[
-        int, typer.Option(help="Seed of the market, its events, and training; tests have the next.")
+        int, typer.Option(help="Seed of market, events and training; tests use the next.")
     ] = 2018,
     threads: Annotated[
-        int, typer.Option(help="Threads to train with; more than there is room for slow it down.")
+        int, typer.Option(help="Number of training threads; more than free cores are slower.")
     ] = 1,
     out: Out = None,
     quick: Quick = False,

@@ -22,16 +22,18 @@ LOGARITHMIC = ("learning_rate", "ent_coef", "sigma")
 def draw_trials(
     path: Path, trials: Sequence[Ended], importances: Mapping[str, float], *, title: str
 ) -> None:
-    """Draw the mean rewards of trials in order, and against each setting.
+    """Draw the mean rewards of trials in order, and against each hyperparameter.
 
     Args:
-        path: the picture.
-        trials: those that ended.
-        importances: share of the variance that a setting explains; settings are in this order,
-            and then those of which nothing is known.
-        title: what was tuned.
+        path: file of the picture.
+        trials: finished trials.
+        importances: share of the variance explained by each hyperparameter; panels are in this
+            order, followed by the other hyperparameters.
+        title: title of the picture.
     """
-    names = list(dict.fromkeys([*importances, *(name for one in trials for name in one.found)]))
+    names = list(
+        dict.fromkeys([*importances, *(name for one in trials for name in one.parameters)])
+    )
     rows = 1 + math.ceil(len(names) / ACROSS)
     figure = Figure(figsize=(11.0, 2.9 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, ACROSS)
@@ -73,9 +75,9 @@ def _draw_history(axes: Axes, trials: Sequence[Ended]) -> None:
 
 
 def _draw_setting(axes: Axes, trials: Sequence[Ended], name: str) -> None:
-    """Draw trials against a setting: numbers of a range as they are, choices evenly spaced."""
-    drawn = [trial for trial in trials if name in trial.found]
-    values = [trial.found[name] for trial in drawn]
+    """Draw trials against a hyperparameter; categorical values are evenly spaced."""
+    drawn = [trial for trial in trials if name in trial.parameters]
+    values = [trial.parameters[name] for trial in drawn]
     if name in LOGARITHMIC:
         axes.set_xscale("log")
     choices = sorted(set(values))
@@ -92,8 +94,8 @@ def _draw_setting(axes: Axes, trials: Sequence[Ended], name: str) -> None:
 
 def _dots(axes: Axes, places: Sequence[float], trials: Sequence[Ended]) -> None:
     for whole, fill, label in (
-        (True, COLOURS[0], "played to its end"),
-        (False, "none", "given up"),
+        (True, COLOURS[0], "complete"),
+        (False, "none", "pruned"),
     ):
         chosen = [index for index, trial in enumerate(trials) if trial.whole == whole]
         if chosen:

@@ -1,9 +1,9 @@
-"""The search for hyperparameters: trials of a study that can be stopped and gone on with.
+"""Hyperparameter search: a study of trials that can be interrupted and resumed.
 
-Optuna draws them by its TPE (Bergstra et al. 2011, Algorithms for Hyper-Parameter Optimization)
-and gives up a trial that is below the median of the earlier ones at the same stage. The sampler is
-seeded anew for every trial, by how many have ended: so a study that was stopped goes on as one
-that was not.
+Optuna draws hyperparameters by TPE (Bergstra et al. 2011, Algorithms for Hyper-Parameter
+Optimization) and prunes a trial below the median of earlier trials at the same stage. The sampler
+is seeded for every trial by the number of finished trials, so that a resumed study gives the same
+trials as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from scripts.training.ranges import (
     settings_of,
     suggested,
 )
-from scripts.training.recipes import ES, Wanted, job_of
+from scripts.training.recipes import ES, Request, job_of
 
 VALIDATION_SEED = 2_000_000
-"""First seed of validations, away from those of training and of comparisons."""
+"""First validation seed, distinct from the seeds of training and of comparisons."""
 STAGES = 4
-"""Parts of a trial; after each it is measured, and may be given up."""
+"""Stages of a trial; after each it is validated, and may be pruned."""
 STARTUP = 8
-"""Trials that are drawn at random before TPE has anything to go by."""
+"""Number of random trials before TPE."""
 STUDY = "crawl-envs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What is tuned, and how far; all are plain values.
+    """Arguments of a search, all plain values.
 
     Raises:
-        ValueError: a value outside its range, an unknown algorithm, or what the environment
-            objects to.
+        ValueError: a value outside its range, an unknown algorithm, or arguments that the
+            environment rejects.
     """
 
     algorithm: str
@@ -61,7 +61,7 @@ class Tuning:
     steps: int
     """Steps of a trial, over all lanes; generations for es."""
     episodes: int
-    """Validation seeds."""
+    """Number of validation seeds."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -71,33 +71,33 @@ class Tuning:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        make_lanes(self.job({}, 1).where, 1, training=False).close()
+        make_lanes(self.job({}, 1).environment, 1, training=False).close()
 
-    def job(self, found: Mapping[str, Any], stage: int) -> Any:
-        """Return the run up to a stage with such settings."""
+    def job(self, parameters: Mapping[str, Any], stage: int) -> Any:
+        """Return the run of hyperparameters up to a stage."""
         steps = math.ceil(self.steps * stage / STAGES)
         options: dict[str, Any] = {"seed": self.seed}
         if self.algorithm == ES:
-            settings = {**found, **generations_of(self.steps, stage, STAGES)}
+            settings = {**parameters, **generations_of(self.steps, stage, STAGES)}
         else:
-            settings = settings_of(found, math.ceil(self.steps / STAGES))
+            settings = settings_of(parameters, math.ceil(self.steps / STAGES))
             options |= {"steps": steps, "network": network_of(self.algorithm, self.env_id)}
-        wanted = (self.algorithm, self.env_id, self.env_args, self.instance, options, settings)
-        return job_of(Wanted(*wanted))
+        request = (self.algorithm, self.env_id, self.env_args, self.instance, options, settings)
+        return job_of(Request(*request))
 
-    def score(self, found: Mapping[str, Any], stage: int, folder: Path) -> float:
-        """Train up to a stage in a folder, going on from the one before; return the mean reward.
+    def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
+        """Train up to a stage in a folder, resuming the stage before; return the mean reward.
 
-        It is that of the best actions, over the validation seeds.
+        It is the reward of the best actions, over the validation seeds.
         """
-        job = self.job(found, stage)
+        job = self.job(parameters, stage)
         build = _play(job, folder, resume=stage > 1)
-        rewards = mean_rewards(build, job.where, episodes=self.episodes, seed=VALIDATION_SEED)
+        rewards = mean_rewards(build, job.environment, episodes=self.episodes, seed=VALIDATION_SEED)
         return float(rewards.mean())
 
 
 def _play(job: Any, folder: Path, resume: bool) -> Callable[[Any], Policy]:
-    """Train without a progress bar of its own."""
+    """Train without a progress bar."""
     if isinstance(job, Learning):
         arguments: TrainArguments = job.arguments
         agent = train(arguments, folder, resume=resume)
@@ -108,30 +108,30 @@ def _play(job: Any, folder: Path, resume: bool) -> Callable[[Any], Policy]:
 
 
 class Ended(NamedTuple):
-    """A trial that has ended: ``value`` is its last mean reward, NaN if there was none."""
+    """A finished trial: ``value`` is its last mean reward, or NaN."""
 
     number: int
     value: float
     stages: int
-    found: dict[str, Any]
+    parameters: dict[str, Any]
 
     @property
     def whole(self) -> bool:
-        """Whether it was played to its end."""
+        """Whether it completed all stages."""
         return self.stages == STAGES
 
 
 class Study:
-    """Trials in a SQLite file.
+    """A study of trials in a SQLite file.
 
     Args:
-        tuning: what is tuned.
-        storage: the file, made if need be.
-        resume: go on with the study that it may hold.
+        tuning: arguments of the search.
+        storage: path of the file, created if missing.
+        resume: whether to continue an existing study.
 
     Raises:
-        ValueError: Optuna is missing; the file holds a study and ``resume`` is False, or one of
-            something else, or is no such file.
+        ValueError: Optuna is missing; the file has a study and ``resume`` is False, or a study of
+            other arguments, or is no such file.
     """
 
     def __init__(self, tuning: Tuning, storage: Path, *, resume: bool) -> None:
@@ -147,19 +147,19 @@ class Study:
                 load_if_exists=True,
                 pruner=self.optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
             )
-            told = self.study.user_attrs
-        except Exception as error:  # of SQLAlchemy, of many kinds
+            stored = self.study.user_attrs
+        except Exception as error:  # many kinds, from SQLAlchemy
             first = str(error).splitlines()[0]
             raise ValueError(f"storage {storage} cannot be used: {first}") from None
         if there and not resume:
             raise ValueError(f"{storage} holds a study already; --resume it, or name another file")
         for name, value in vars(tuning).items():
-            if name in told and told[name] != value:
-                raise ValueError(f"{name} must be {told[name]!r} as in {storage}, got {value!r}")
+            if name in stored and stored[name] != value:
+                raise ValueError(f"{name} must be {stored[name]!r} as in {storage}, got {value!r}")
             self.study.set_user_attr(name, value)
 
     def ended(self) -> list[Ended]:
-        """Return the trials that have ended, in order; those that were cut off do not count."""
+        """Return the finished trials in order, without interrupted ones."""
         states = (self.optuna.trial.TrialState.COMPLETE, self.optuna.trial.TrialState.PRUNED)
         return [
             Ended(
@@ -174,7 +174,7 @@ class Study:
         ]
 
     def run(self, count: int) -> Iterator[Ended]:
-        """Play trials until so many have ended; yield each of the new ones."""
+        """Run trials until ``count`` have finished; yield each new one."""
         for number in range(len(self.ended()), count):
             state = np.random.SeedSequence([self.tuning.seed, number]).generate_state(1)
             self.study.sampler = self.optuna.samplers.TPESampler(
@@ -187,10 +187,10 @@ class Study:
         states = self.optuna.trial.TrialState
         trial = self.study.ask()
         try:
-            found = rounded(suggested(trial, self.tuning.algorithm))
+            parameters = rounded(suggested(trial, self.tuning.algorithm))
             with tempfile.TemporaryDirectory() as folder:
                 for stage in range(1, STAGES + 1):
-                    value = self._value(found, stage, Path(folder))
+                    value = self._value(parameters, stage, Path(folder))
                     if math.isnan(value):
                         self.study.tell(trial, state=states.PRUNED)
                         return
@@ -203,19 +203,19 @@ class Study:
             self.study.tell(trial, state=states.FAIL, skip_if_finished=True)
             raise
 
-    def _value(self, found: Mapping[str, Any], stage: int, folder: Path) -> float:
-        """Return what a stage ends with, NaN where the numbers of the network run away."""
+    def _value(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
+        """Return the score of a stage, NaN if the weights of the network diverge."""
         try:
-            return self.tuning.score(found, stage, folder)
+            return self.tuning.score(parameters, stage, folder)
         except ValueError as error:
             if "nan" in str(error).lower():
                 return math.nan
             raise
 
     def importances(self) -> dict[str, float]:
-        """Return the shares of the variance that settings explain, by Optuna's fANOVA.
+        """Return the share of the variance explained by each hyperparameter, by Optuna's fANOVA.
 
-        It is empty where too few trials have been played to their end.
+        It is empty with too few complete trials.
         """
         whole = [trial for trial in self.ended() if trial.whole]
         if len(whole) < STARTUP or len({trial.value for trial in whole}) < 2:
@@ -224,7 +224,7 @@ class Study:
         return dict(self.optuna.importance.get_param_importances(self.study, evaluator=evaluator))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.storage.remove_session()
         self.storage.engine.dispose()
 
@@ -240,6 +240,6 @@ def _optuna() -> Any:
 
 
 def best_of(trials: list[Ended]) -> Ended | None:
-    """Return the best trial that was played to its end, the earliest of equals."""
+    """Return the best complete trial, the earliest if tied."""
     whole = [trial for trial in trials if trial.whole]
     return max(whole, key=lambda trial: trial.value) if whole else None

@@ -1,4 +1,4 @@
-"""What bad input gets: an error that names the argument and the value, before anything happens."""
+"""Bad input raises an error that names the argument and the value, before any work."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def complains(call, *words):
     with pytest.raises(ERRORS) as caught:
         call()
     for word in words:
-        found = re.search(rf"(?<![\w.]){re.escape(str(word))}(?![\w.]\w)", str(caught.value))
-        assert found, f"{word!r} is not in {str(caught.value)!r}"
+        match = re.search(rf"(?<![\w.]){re.escape(str(word))}(?![\w.]\w)", str(caught.value))
+        assert match, f"{word!r} is not in {str(caught.value)!r}"
 
 
 # Types
@@ -520,3 +520,21 @@ WRONG_KINDS = {
 def test_wrong_kinds_of_values(case):
     call, *words = WRONG_KINDS[case]
     complains(call, *words)
+
+
+@pytest.mark.parametrize("env_id", ["CrawlNCIS-v0", "CrawlTrace-v0"])
+def test_rewards_of_other_families_are_refused(env_id):
+    with pytest.raises(ValueError, match=r"reward must be .*'fragments'"):
+        gym.make(env_id, reward="fragments")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_integers_beyond_the_range_of_floats_are_refused(value):
+    with pytest.raises(ValueError, match="horizon must be finite and > 0"):
+        gym.make("CrawlNCIS-v0", horizon=value)
+
+
+@pytest.mark.parametrize("table", [np.ma.masked_array([0, 1, 1.5], [0, 0, 1]), ["0", "1"], [False]])
+def test_tables_of_penalties_are_of_numbers(table):
+    with pytest.raises(ValueError, match="objective must be"):
+        gym.make("CrawlNCIS-v0", objective=table)

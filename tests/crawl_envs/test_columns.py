@@ -66,11 +66,11 @@ def test_columns_are_read(case):
         assert array.tolist() == NUMBERS
         assert not array.flags.writeable
     for solve in (solvers.binary_periodic, solvers.binary_poisson, solvers.harmonic):
-        found = solve(column, column, 2.0)
-        assert found.rates.tolist() == solve(NUMBERS, NUMBERS, 2.0).rates.tolist()
-    worth = values.greedy(column, importance=column, change_rate=column)
+        result = solve(column, column, 2.0)
+        assert result.rates.tolist() == solve(NUMBERS, NUMBERS, 2.0).rates.tolist()
+    value = values.greedy(column, importance=column, change_rate=column)
     assert (
-        worth.tolist() == values.greedy(NUMBERS, importance=NUMBERS, change_rate=NUMBERS).tolist()
+        value.tolist() == values.greedy(NUMBERS, importance=NUMBERS, change_rate=NUMBERS).tolist()
     )
     env = gym.make("CrawlNCIS-v0", num_pages=3, horizon=10.0)
     env.reset(seed=0, options={"instance": made})
@@ -81,8 +81,8 @@ def test_columns_of_whole_numbers_and_what_crawls_showed():
     table = pd.DataFrame({"host": [0, 1, 1], "elapsed": NUMBERS, "changed": [True, False, True]})
     assert Instance(NUMBERS, 1.0, bandwidth=1.0, group=table.host).group.tolist() == [0, 1, 1]
     fit = estimators.change_rate_mle
-    found, plain = fit(table.elapsed, table.changed), fit(NUMBERS, table.changed.to_numpy())
-    assert found.change_rate.tolist() == plain.change_rate.tolist()
+    result, plain = fit(table.elapsed, table.changed), fit(NUMBERS, table.changed.to_numpy())
+    assert result.change_rate.tolist() == plain.change_rate.tolist()
 
 
 REFUSED = {

@@ -22,7 +22,7 @@ from tests.worlds import vector_of
 
 
 @pytest.mark.parametrize("delay", [None, DELAYED])
-def test_policies_meet_the_same_changes_signals_and_requests(delay):
+def test_policies_have_the_same_changes_signals_and_requests(delay):
     envs = [bare(delay=delay, horizon=10.0) for _ in range(2)]
     seen = [[], []]
     for which, env in enumerate(envs):
@@ -42,7 +42,7 @@ def test_policies_meet_the_same_changes_signals_and_requests(delay):
 
 @pytest.mark.parametrize("delay", [None, DELAYED])
 @pytest.mark.parametrize("form", list(FORMS))
-def test_bandwidths_and_action_forms_meet_the_same_events(delay, form):
+def test_bandwidths_and_action_forms_have_the_same_events(delay, form):
     """After the same time, whatever was crawled how often, the same has happened."""
     slow = bare(bandwidth=3.0, delay=delay, horizon=10.0)
     fast = bare(bandwidth=12.0, delay=delay, horizon=10.0, **FORMS[form])
@@ -50,18 +50,18 @@ def test_bandwidths_and_action_forms_meet_the_same_events(delay, form):
     fast.reset(seed=3)
     signals = [[], []]
 
-    def on_signal(which, env):
+    def collect(which, env):
         log = env.last_log()
         signals[which] += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
 
-    on_signal(0, slow)
-    on_signal(1, fast)
+    collect(0, slow)
+    collect(1, fast)
     for _ in range(slow.num_slots() - 1):
         slow.step(0)
-        on_signal(0, slow)
+        collect(0, slow)
         while fast.tracker().time < slow.tracker().time:
             fast.step(fast.action_space.sample())
-            on_signal(1, fast)
+            collect(1, fast)
         mine, yours = slow.ledger(), fast.ledger()
         for name in ("time", "requests", "changes", "signals"):
             assert getattr(mine, name) == getattr(yours, name)
@@ -92,7 +92,7 @@ print(digest.hexdigest())
 
 
 def run(program, hash_seed="0"):
-    """What a program prints in a Python of its own."""
+    """Return the output of a program run in a new Python process."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -133,13 +133,13 @@ def test_the_constant_delay_postpones_what_is_seen():
     instance = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0)
     late = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0, delay=Delay("constant", 0.5))
     envs = [vector_of(one, 1, horizon=4.0) for one in (instance, late)]
-    heard = [[], []]
+    signal_times = [[], []]
     for which, env in enumerate(envs):
         env.reset(seed=0)
-        heard[which] += env.last_log(0).signal_time.tolist()
+        signal_times[which] += env.last_log(0).signal_time.tolist()
         for _ in range(15):
             env.step(np.zeros(1, np.int64))
-            heard[which] += env.last_log(0).signal_time.tolist()
-    shifted = [time + 0.5 for time in heard[0] if time + 0.5 < 4.0]
-    assert heard[1] == shifted
+            signal_times[which] += env.last_log(0).signal_time.tolist()
+    shifted = [time + 0.5 for time in signal_times[0] if time + 0.5 < 4.0]
+    assert signal_times[1] == shifted
     assert len(shifted) > 10

@@ -2,7 +2,7 @@
 
 A golden file says what an environment did when it was written; a difference is a change of
 behaviour, which calls for a new version of the id, or for a word on why not. Files are written
-anew, and only then, by::
+again, and only then, by::
 
     python -m tests.golden
 

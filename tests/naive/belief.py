@@ -1,6 +1,6 @@
-"""A slow, obvious twin of the learner of staleness: plain dictionaries and lists, no rings.
+"""A slow, obvious twin of the belief about staleness: plain dictionaries and lists, no rings.
 
-It keeps every broadcast as an object, and every page the broadcasts since its last crawl.
+Every broadcast is an object, and every page has a list of the broadcasts since its last crawl.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import math
 import mpmath
 from scipy.special import digamma
 
-from policies.estimators.signals.shrinkage import gamma_shape
+from policies.estimators.signals.empirical_bayes import gamma_shape
 from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR
-from policies.ncis.belief.pooling import IMAGINED, SHAPES, SMALLEST
+from policies.ncis.belief.pooling import PSEUDO_PAGES, SHAPES, SMALLEST
 from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL
 
 
 class NaiveLearner:
-    """Of m pages; ``group`` is a list of numbers, or None; ``scales`` a list per page and kind.
+    """A belief about m pages; ``group`` is a list or None; ``scales`` a list per page and kind.
 
-    Kinds are the rate of changes without a signal, ("tells", channel) and ("sends", channel);
+    Kinds are "silent", the unsignalled changes, ("evidence", channel) and ("rate", channel);
     channels are ("alone", s), and with groups ("beside", s) and ("broadcast", s).
     """
 
@@ -32,8 +32,8 @@ class NaiveLearner:
         self.channels = [(way, s) for way in ways for s in range(sources)]
         self.own = [channel for channel in self.channels if channel[0] != "broadcast"]
         self.kinds = ["silent"]
-        self.kinds += [("tells", channel) for channel in self.channels]
-        self.kinds += [("sends", channel) for channel in self.own]
+        self.kinds += [("evidence", channel) for channel in self.channels]
+        self.kinds += [("rate", channel) for channel in self.own]
         self.pages = [
             {
                 "scale": dict(zip(self.kinds, scales[page], strict=True)),
@@ -69,43 +69,44 @@ class NaiveLearner:
         return self.believed(page, kind) * math.exp(-0.5 / (self.shape(page, kind) + 0.1))
 
     def forget(self, page):
-        self.pages[page]["heard"] = dict.fromkeys(self.own, 0.0)
+        self.pages[page]["signals"] = dict.fromkeys(self.own, 0.0)
         self.pages[page]["since"] = []
-        self.pages[page]["excused"] = [0.0] * self.sources
+        self.pages[page]["excluded"] = [0.0] * self.sources
 
-    def heard(self, page):
+    def weights(self, page):
         row = self.pages[page]
-        found = dict(row["heard"])
+        weights = dict(row["signals"])
         if self.grouped:
             for s in range(self.sources):
-                told = sum(item["weight"] for item in row["since"] if item["source"] == s)
-                left = told - row["excused"][s]
-                found["broadcast", s] = left if left > 1e-9 * told else 0.0
-        return found
+                total = sum(item["weight"] for item in row["since"] if item["source"] == s)
+                left = total - row["excluded"][s]
+                weights["broadcast", s] = left if left > 1e-9 * total else 0.0
+        return weights
 
     def evidence(self, page, elapsed):
-        told = sum(self.believed(page, ("tells", c)) * n for c, n in self.heard(page).items())
-        return self.believed(page, "silent") * elapsed + told
+        weights = self.weights(page).items()
+        total = sum(self.believed(page, ("evidence", c)) * n for c, n in weights)
+        return self.believed(page, "silent") * elapsed + total
 
     def expected_changes(self, page, elapsed):
         total = self.believed(page, "silent") * elapsed
-        for channel, weight in self.heard(page).items():
+        for channel, weight in self.weights(page).items():
             if weight > 0.0:
                 own = channel[0] != "broadcast"
                 number = weight if own else len(self.pages[page]["since"])
-                each = self.believed(page, ("tells", channel)) * weight / number
+                each = self.believed(page, ("evidence", channel)) * weight / number
                 total += number * (1.0 - math.exp(-each))
         return total
 
     def change_rate(self, page, now):
         rate = self.cautious(page, "silent") + self.floor
         for channel in self.own:
-            told = 1.0 - math.exp(-self.believed(page, ("tells", channel)))
-            rate += self.believed(page, ("sends", channel)) * told
+            chance = 1.0 - math.exp(-self.believed(page, ("evidence", channel)))
+            rate += self.believed(page, ("rate", channel)) * chance
         for item in self.groups[self.group[page]]["broadcasts"]:
             fade = math.exp(-(now - item["time"]) / self.pace_memory) / self.pace_memory
-            told = self.cautious(page, ("tells", ("broadcast", item["source"])))
-            rate += item["first"] * fade * (1.0 - math.exp(-told))
+            evidence = self.cautious(page, ("evidence", ("broadcast", item["source"])))
+            rate += item["first"] * fade * (1.0 - math.exp(-evidence))
         return rate
 
     def score(self, page, now, elapsed):
@@ -118,45 +119,45 @@ class NaiveLearner:
         self.pages[page]["exists"] = alive
 
     def learn(self, page, elapsed, changed):
-        heard = self.heard(page)
+        weights = self.weights(page)
         certain = 1.0 - math.exp(-self.evidence(page, elapsed))
         for item in self.pages[page]["since"]:
-            tells = self.believed(page, ("tells", ("broadcast", item["source"])))
-            self.judge(item, tells, certain, changed)
-        self.learn_page(page, elapsed, heard, changed)
+            evidence = self.believed(page, ("evidence", ("broadcast", item["source"])))
+            self.update_weight(item, evidence, certain, changed)
+        self.learn_page(page, elapsed, weights, changed)
         self.forget(page)
         self.crawls += 1
         if self.crawls >= self.due:
             self.due = self.crawls + self.m
             self.pool()
 
-    def judge(self, item, tells, certain, changed):
-        """The sums are (found, expected), of a broadcast and of its class."""
+    def update_weight(self, item, evidence, certain, changed):
+        """Update the observed and expected changes of a broadcast and of its class."""
         before = item["weight"]
-        found = tells * before / max(certain, 1e-9) if changed else 0.0
+        observed = evidence * before / max(certain, 1e-9) if changed else 0.0
         among = self.classes[item["class"]]
-        among[0] += found
-        among[1] += tells * before / item["first"]
-        item["found"] += found
-        item["expected"] += tells * item["first"]
-        ratio = (EVENT_PRIOR + item["found"]) / (EVENT_PRIOR + item["expected"])
+        among[0] += observed
+        among[1] += evidence * before / item["first"]
+        item["observed"] += observed
+        item["expected"] += evidence * item["first"]
+        ratio = (EVENT_PRIOR + item["observed"]) / (EVENT_PRIOR + item["expected"])
         item["weight"] = item["first"] * ratio
 
-    def learn_page(self, page, elapsed, heard, changed):
+    def learn_page(self, page, elapsed, weights, changed):
         row = self.pages[page]
         fade = math.exp(-elapsed / self.memory)
         for kind in self.kinds:
             row["count"][kind] *= fade
             row["exposure"][kind] *= fade
-        exposures = {"silent": elapsed} | {("tells", c): n for c, n in heard.items()}
+        exposures = {"silent": elapsed} | {("evidence", c): n for c, n in weights.items()}
         exposures = {kind: x * row["scale"][kind] for kind, x in exposures.items()}
         before = {kind: (self.shape(page, kind), self.rate(page, kind)) for kind in exposures}
         with mpmath.workdps(50):  # what is nearly certain to be fresh cancels in float64
             self.learn_hazards(row, page, before, exposures, changed)
         for channel in self.own:
-            row["count"]["sends", channel] += heard[channel]
-            scale = row["scale"]["sends", channel]
-            row["exposure"]["sends", channel] += elapsed * scale
+            row["count"]["rate", channel] += weights[channel]
+            scale = row["scale"]["rate", channel]
+            row["exposure"]["rate", channel] += elapsed * scale
 
     def learn_hazards(self, row, page, before, exposures, changed):
         before = {kind: (mpmath.mpf(a), mpmath.mpf(r)) for kind, (a, r) in before.items()}
@@ -188,36 +189,36 @@ class NaiveLearner:
         instants = {}
         for page, time, source in signals:
             instants.setdefault(time, []).append((page, source))
-        for time, told in instants.items():
-            self.on_signals_together(time, told)
+        for time, signals in instants.items():
+            self.on_signals_together(time, signals)
 
-    def on_signals_together(self, time, told):
+    def on_signals_together(self, time, signals):
         size = [0] * len(self.groups)
         for page, row in enumerate(self.pages):
             size[self.group[page]] += row["exists"]
         count = {}
-        for page, source in told:
+        for page, source in signals:
             key = self.group[page], source
             count[key] = count.get(key, 0) + 1
         most = [key for key, n in count.items() if self.grouped and n > 1 and n > size[key[0]] / 2]
         touched = len({group for group, _ in count})
-        alone = any((self.group[page], source) not in most for page, source in told)
+        alone = any((self.group[page], source) not in most for page, source in signals)
         entered = {key: self.broadcast(*key, touched, alone, time) for key in most}
-        for page, source in told:
+        for page, source in signals:
             if (self.group[page], source) in most:
                 continue
             beside = [item for (group, _), item in entered.items() if group == self.group[page]]
             for item in beside:
-                self.pages[page]["excused"][item["source"]] += item["first"]
-            self.pages[page]["heard"]["beside" if beside else "alone", source] += 1.0
+                self.pages[page]["excluded"][item["source"]] += item["first"]
+            self.pages[page]["signals"]["beside" if beside else "alone", source] += 1.0
 
     def broadcast(self, group, source, touched, alone, time):
         size = sum(touched > limit for limit in (1, 3, 9))
-        found, expected = self.classes.setdefault((size, alone), [0.0, 0.0])
-        first = (CLASS_PRIOR + found) / (CLASS_PRIOR + expected)
+        observed, expected = self.classes.setdefault((size, alone), [0.0, 0.0])
+        first = (CLASS_PRIOR + observed) / (CLASS_PRIOR + expected)
         item = {
             "time": time, "source": source, "class": (size, alone),
-            "first": first, "weight": first, "found": 0.0, "expected": 0.0,
+            "first": first, "weight": first, "observed": 0.0, "expected": 0.0,
         }  # fmt: skip
         self.groups[group]["broadcasts"].append(item)
         for page in range(self.m):
@@ -237,9 +238,10 @@ class NaiveLearner:
                 continue
             whole = [sum(part) / len(every) for part in zip(*every, strict=True)]
             for g, pairs in seen.items():
-                size = len(pairs) + IMAGINED
+                size = len(pairs) + PSEUDO_PAGES
                 mean, log = (
-                    (sum(pair[i] for pair in pairs) + IMAGINED * whole[i]) / size for i in (0, 1)
+                    (sum(pair[i] for pair in pairs) + PSEUDO_PAGES * whole[i]) / size
+                    for i in (0, 1)
                 )
                 mean = max(mean, SMALLEST)
                 shape = float(gamma_shape(max(math.log(mean) - log, 1e-12)))
@@ -248,7 +250,7 @@ class NaiveLearner:
                 self.groups[g]["rate"][kind] = shape / mean
 
     def replay_history(self, history):
-        """Crawl every page just before, and again just after, whatever is heard of it."""
+        """Crawl every page just before and just after each of its events."""
         alive = [bool(exists) for exists in history.alive]
         last = [0.0] * self.m
         for page in range(self.m):
@@ -257,22 +259,22 @@ class NaiveLearner:
         instants = {}
         for time, page, kind in events:
             instants.setdefault(time, []).append((int(page), int(kind)))
-        for now, found in instants.items():
-            changed = {page for page, kind in found if kind == CHANGE}
-            told = [(page, now, kind - SIGNAL) for page, kind in found if kind >= SIGNAL]
-            signalled = {page for page, _, _ in told}
-            for page, kind in found:
+        for now, entries in instants.items():
+            changed = {page for page, kind in entries if kind == CHANGE}
+            signals = [(page, now, kind - SIGNAL) for page, kind in entries if kind >= SIGNAL]
+            signalled = {page for page, _, _ in signals}
+            for page, kind in entries:
                 if kind == BIRTH:
                     alive[page], last[page] = True, now
                     self.on_birth_or_death(page, True)
-            for page, kind in found:
+            for page, kind in entries:
                 if alive[page] and kind >= CHANGE and last[page] < now:
                     self.learn(page, now - last[page], False)
                     last[page] = now
                     if page in changed and page not in signalled:
                         self.pages[page]["count"]["silent"] += 1.0
-            self.on_signal(told)
-            for page, kind in found:
+            self.on_signal(signals)
+            for page, kind in entries:
                 if alive[page] and page in signalled:
                     signalled.remove(page)
                     self.learn(page, 0.0, page in changed)

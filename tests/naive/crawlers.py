@@ -1,4 +1,4 @@
-"""Slow, obvious twins of what crawlers ship: one page at a time, and lists instead of heaps."""
+"""Slow, obvious twins of public crawlers: one page at a time, and lists instead of heaps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 class NutchPage:
-    """A page of Nutch's AdaptiveFetchSchedule with its shipped configuration; time in days."""
+    """A page of Nutch's AdaptiveFetchSchedule with its default configuration; time in days."""
 
     def __init__(self, time=0.0, sync_delta=True):
         self.interval = 30 * 86400.0
@@ -50,7 +50,7 @@ class StormPage:
 
 
 def first_due(pages, alive=None):
-    """The existing page that is due first, the lowest index among equals."""
+    """Return the existing page that is due first, the lowest index among equals."""
     return min(
         (page.due, number) for number, page in enumerate(pages) if alive is None or alive[number]
     )[1]

@@ -1,7 +1,7 @@
 """The slow, obvious twin of pages with fragments: Python sets, compared as sets.
 
 Regions are lists of items that are appended and evicted; copies are sets that are kept; divergence
-is taken anew from both sets after every event.
+is computed again from both sets after every event.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def versions_of(contents):
 
 
 def version_at(versions, time):
-    """What the events before a time have made of a page."""
+    """Return the fragments of a page after the events before a time."""
     return [fragments for since, fragments in versions if since < time][-1]
 
 

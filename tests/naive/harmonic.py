@@ -1,4 +1,4 @@
-"""Slow, obvious twins for the harmonic penalty: its mean, its crawl value, and what crawls cost."""
+"""Slow, obvious twins for the harmonic penalty: its mean, its crawl value, the cost of crawls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def crawl_value(elapsed, importance, change_rate):
 
 
 def closed_value(elapsed, importance, change_rate):
-    """mu (t - (1 - exp(-Delta t)) / Delta), with digits enough for what cancels."""
+    """mu (t - (1 - exp(-Delta t)) / Delta), with enough digits for the cancellation."""
     with mp.workdps(120):
         t, mu, delta = map(mp.mpf, (elapsed, importance, change_rate))
         return mu * (t - (1 - mp.exp(-delta * t)) / delta)
@@ -73,22 +73,22 @@ def exponential_integral(x):
 def periodic_bound(importance, change_rate, complete, bandwidth):
     """The least cost of crawls at free instants, by duality: the largest of its lower bounds.
 
-    At a price of crawls each page goes its own way: an unobserved one is crawled when its value
+    At a price of crawls each page is independent: an unobserved one is crawled when its value
     reaches the price, an observed one at the first number of changes whose value does.
     """
 
     def bound(price):
         total = -price * bandwidth
-        for mu, delta, told in zip(importance, change_rate, complete, strict=True):
-            if told:
+        for mu, delta, observed in zip(importance, change_rate, complete, strict=True):
+            if observed:
                 number = max(1, math.ceil(price * delta / mu))
                 total += mu * (float(mp.harmonic(number)) - 1.0) + price * delta / number
                 continue
             low, high = 0.0, price / mu + 2.0 / delta
             for _ in range(60):
                 middle = 0.5 * (low + high)
-                worth = mu * (middle + math.expm1(-delta * middle) / delta)
-                low, high = (middle, high) if worth < price else (low, middle)
+                value = mu * (middle + math.expm1(-delta * middle) / delta)
+                low, high = (middle, high) if value < price else (low, middle)
             x = delta * high
             total += mu * (exponential_integral(x) - 1.0 - math.expm1(-x) / x) + price / high
         return total

@@ -1,8 +1,8 @@
 """The slow, obvious twin of the market of offers: one merchant, offer, price and click at a time.
 
-A market is a list of offers and one of merchants, counts are kept by day for ever, what is fresh is
-counted anew by comparing all prices. What the kernels keep as single precision is rounded to it
-here at the same places; nothing else is rounded.
+A market is a list of offers and one of merchants, all counts are stored by day, and fresh offers
+are found by comparing all prices. Numbers are rounded to single precision where the kernels do so,
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Offer:
 
 @dataclass
 class Day:
-    """What happened, by step; and the truth behind it, by offer."""
+    """The events of a day, by step; and their true rates, by offer."""
 
     changes: list = field(default_factory=lambda: [[] for _ in range(STEPS)])  # (offer, price)
     clicks: list = field(default_factory=lambda: [[] for _ in range(STEPS)])
@@ -288,30 +288,30 @@ def systematic(chances, offset):
 
 
 class Tracker:
-    """What is held of all offers, and every crawl that was made of them.
+    """The copies of all offers, and all their crawls.
 
-    ``changes`` are the price changes by day that were logged of each offer before, ``latest`` when
-    the latest of them was.
+    ``changes`` are the price changes of each offer logged before, by day; ``latest`` is the time of
+    the latest.
     """
 
     def __init__(self, prices, changes, latest):
         self.true, self.held = dict(enumerate(prices)), dict(enumerate(prices))
-        self.crawls = {offer: [] for offer in self.true}  # (time, whether it found another price)
+        self.crawls = {offer: [] for offer in self.true}  # (time, changed)
         self.logged, self.latest = changes, latest
         self.clicks = self.hits = self.changes = 0
 
     def play_step(self, day, step, changes, chosen, clicks):
-        """Let a step pass; return the log of its crawls: (offer, elapsed, found)."""
+        """Advance by a step; return the log of its crawls: (offer, elapsed, changed)."""
         time, log = (day * STEPS + step) / STEPS, []
         for offer, price in changes:
             self.true[offer] = price
             self.changes += 1
         for offer in chosen:
             last = self.crawls[offer][-1][0] if self.crawls[offer] else 0.0
-            found = self.held[offer] != self.true[offer]
-            log.append((offer, time - last, found))
+            changed = self.held[offer] != self.true[offer]
+            log.append((offer, time - last, changed))
             self.held[offer] = self.true[offer]
-            self.crawls[offer].append((time, found))
+            self.crawls[offer].append((time, changed))
         for offer in clicks:
             self.clicks += 1
             self.hits += self.held[offer] == self.true[offer]
@@ -323,16 +323,16 @@ class Tracker:
     def num_crawls(self):
         return sum(len(crawls) for crawls in self.crawls.values())
 
-    def num_found(self):
-        return sum(found for crawls in self.crawls.values() for _, found in crawls)
+    def num_detected(self):
+        return sum(changed for crawls in self.crawls.values() for _, changed in crawls)
 
-    def found_on(self, offer, day):
+    def detected_on(self, offer, day):
         """How many changes were seen on a day: by crawls, or before the episode, in the log."""
         if day < 0:
             return self.logged[offer][day]
-        return sum(found and math.floor(time) == day for time, found in self.crawls[offer])
+        return sum(changed and math.floor(time) == day for time, changed in self.crawls[offer])
 
-    def last_found(self, offer, day):
+    def last_detected(self, offer, day):
         """When a change was last seen before a day."""
-        times = [single(time) for time, found in self.crawls[offer] if found and time < day]
+        times = [single(time) for time, changed in self.crawls[offer] if changed and time < day]
         return max([self.latest[offer], *times])

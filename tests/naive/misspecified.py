@@ -1,8 +1,11 @@
-"""Tapes of stressed worlds, event by event: the slow and obvious twin, draw for draw."""
+"""Slow reference of the tapes of misspecified instances, with the same random draws."""
 
 from __future__ import annotations
 
-from crawl_envs.instances.misspecified import bursts, deploys, rhythms, shifts
+from crawl_envs.instances.misspecified import bursty as bursts
+from crawl_envs.instances.misspecified import deploys
+from crawl_envs.instances.misspecified import periodic as rhythms
+from crawl_envs.instances.misspecified import shifting as shifts
 from crawl_envs.instances.misspecified.corrupted import Corrupted
 from crawl_envs.instances.misspecified.late import Late
 
@@ -15,7 +18,7 @@ def poisson(rng, rates, horizon):
 
 
 def by_pieces(rng, pieces):
-    """Changes of (start, end, rate, page) pieces."""
+    """Draw the changes of (start, end, rate, page) pieces."""
     counts = [rng.poisson(rate * (end - start)) for start, end, rate, _ in pieces]
     return [
         (end - (end - start) * rng.random(), page)
@@ -29,12 +32,12 @@ def with_signals(rng, changes, recall, false_rate, horizon):
     return sent + [(t, page, SIGNAL) for t, page in poisson(rng, false_rate, horizon)]
 
 
-def plain(told, rng, horizon):
-    return poisson(rng, told.change_rate, horizon)
+def plain(revealed, rng, horizon):
+    return poisson(rng, revealed.change_rate, horizon)
 
 
-def bursty(told, rng, horizon):
-    pages = range(told.num_pages)
+def bursty(revealed, rng, horizon):
+    pages = range(revealed.num_pages)
     burst = [rng.random() < bursts.BURST_SHARE for _ in pages]
     at_once = bursts.spells_at_once(horizon)
     quiet = bursts.BURST_LENGTH * (1.0 - bursts.BURST_SHARE) / bursts.BURST_SHARE
@@ -53,25 +56,25 @@ def bursty(told, rng, horizon):
         for start, end, hot in spells[page]:
             factor = bursts.BURST_FACTOR if hot else bursts.QUIET_FACTOR
             if start < horizon:
-                pieces.append((start, min(end, horizon), told.change_rate[page] * factor, page))
+                pieces.append((start, min(end, horizon), revealed.change_rate[page] * factor, page))
     return by_pieces(rng, pieces)
 
 
-def periodic(told, rng, horizon):
-    shape, opening = told.law.shape, told.law.opening
-    regular = [page for page in range(told.num_pages) if shape[page] > 0.0]
-    hourly = [page for page in range(told.num_pages) if shape[page] == 0.0]
-    return _regular(told, rng, horizon, regular, shape) + _hourly(
-        told, rng, horizon, hourly, opening
+def periodic(revealed, rng, horizon):
+    shape, opening = revealed.law.shape, revealed.law.opening
+    regular = [page for page in range(revealed.num_pages) if shape[page] > 0.0]
+    hourly = [page for page in range(revealed.num_pages) if shape[page] == 0.0]
+    return _regular(revealed, rng, horizon, regular, shape) + _hourly(
+        revealed, rng, horizon, hourly, opening
     )
 
 
-def _regular(told, rng, horizon, pages, shape):
-    scale = [1.0 / (shape[page] * told.change_rate[page]) for page in pages]
+def _regular(revealed, rng, horizon, pages, shape):
+    scale = [1.0 / (shape[page] * revealed.change_rate[page]) for page in pages]
     left = [1.0 - rng.random() for _ in pages]
     first = [rng.standard_gamma(shape[page] + 1.0) for page in pages]
     times = [[a * b * c] for a, b, c in zip(left, first, scale, strict=True)]
-    columns = rhythms.gaps_at_once(told.change_rate[pages], horizon)
+    columns = rhythms.gaps_at_once(revealed.change_rate[pages], horizon)
     while pages and min(own[-1] for own in times) <= horizon:
         for row, page in enumerate(pages):
             base, run = times[row][-1], 0.0
@@ -81,39 +84,39 @@ def _regular(told, rng, horizon, pages, shape):
     return [(t, page) for page, own in zip(pages, times, strict=True) for t in own if t <= horizon]
 
 
-def _hourly(told, rng, horizon, pages, opening):
+def _hourly(revealed, rng, horizon, pages, opening):
     pieces = []
     for page in pages:
         day = -1
         while day < horizon:
             start = day + opening[page]
             span = [min(max(t, 0.0), horizon) for t in (start, start + rhythms.WINDOW)]
-            pieces.append((*span, told.change_rate[page] / rhythms.WINDOW, page))
+            pieces.append((*span, revealed.change_rate[page] / rhythms.WINDOW, page))
             day += 1
     return by_pieces(rng, pieces)
 
 
-def deployed(told, rng, horizon):
-    law = told.law
+def deployed(revealed, rng, horizon):
+    law = revealed.law
     sent = [(t, page, CHANGE) for t, page in poisson(rng, law.own_rate, horizon)]
     happened = poisson(rng, law.deploy_rate, horizon)
     share = [rng.beta(*deploys.SHARE_BETA) for _ in happened]
     for (t, host), q in zip(happened, share, strict=True):
-        for page in range(told.num_pages):
+        for page in range(revealed.num_pages):
             if law.host[page] == host:
                 sent.append((t, page, BOTH if rng.random() < q else SIGNAL))
     return sent
 
 
-def shifting(told, rng, horizon):
-    habit = told.law.habit
-    rates = [told.change_rate[list(habit).index(each)] for each in range(max(habit) + 1)]
+def shifting(revealed, rng, horizon):
+    habit = revealed.law.habit
+    rates = [revealed.change_rate[list(habit).index(each)] for each in range(max(habit) + 1)]
     shifted = poisson(rng, [shifts.SHIFT_RATE] * len(rates), horizon)
     steps = [[(0.0, rate)] for rate in rates]
     for t, each in shifted:
         steps[each].append((t, rng.random()))
     pieces = []
-    for page in range(told.num_pages):
+    for page in range(revealed.num_pages):
         own = sorted(steps[habit[page]])
         ends = [t for t, _ in own[1:]] + [horizon]
         pieces += [(t, end, rate, page) for (t, rate), end in zip(own, ends, strict=True)]
@@ -130,7 +133,7 @@ CHANGES = {
 
 
 def travelled(rng, sent, delay, horizon):
-    """Changes at once, and the signals that arrive by the horizon."""
+    """Return the changes, and the signals that arrive by the horizon."""
     if delay.kind == "none":
         return sent
     changes = [(t, page, CHANGE) for t, page, kind in sent if kind & CHANGE]
@@ -146,16 +149,16 @@ def travelled(rng, sent, delay, horizon):
     return changes + [event for event in arrivals if event[0] <= horizon]
 
 
-def tape(told, rng, horizon):
-    """Times and codes of the tape that a stressed instance draws."""
-    law = told.law
+def tape(revealed, rng, horizon):
+    """Return times and codes of the tape that a misspecified instance draws."""
+    law = revealed.law
     if isinstance(law, deploys.Deploys):
-        sent = deployed(told, rng, horizon)
+        sent = deployed(revealed, rng, horizon)
     else:
-        truth = law if isinstance(law, Corrupted) else told
-        changes = CHANGES[type(law)](told, rng, horizon)
+        truth = law if isinstance(law, Corrupted) else revealed
+        changes = CHANGES[type(law)](revealed, rng, horizon)
         sent = with_signals(rng, changes, truth.recall, truth.false_signal_rate, horizon)
-    events = travelled(rng, sent, law.delay(told), horizon)
-    events += [(t, page, REQUEST) for t, page in poisson(rng, told.importance, horizon)]
+    events = travelled(rng, sent, law.delay(revealed), horizon)
+    events += [(t, page, REQUEST) for t, page in poisson(rng, revealed.importance, horizon)]
     events.sort(key=lambda event: event[0])
     return [t for t, _, _ in events], [page * 64 + kind for _, page, kind in events]

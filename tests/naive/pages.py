@@ -1,7 +1,7 @@
 """The slow, obvious twin of the simulator: plain Python, one event, page and number at a time.
 
 It follows the words of the contract, not the kernels: streams are Python integers, a tape is a
-sorted list, freshness is added up anew over all pages at every event. Where importances and rates
+sorted list, freshness is summed again over all pages at every event. Where importances and rates
 have few binary digits, so that no sum of them is rounded, kernels must agree with it bit for bit.
 """
 
@@ -24,7 +24,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def roots(seed):
-    """The roots of a seed's three streams: instance, tape, coins."""
+    """The roots of a seed's three streams: instance, tape, random choices."""
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(3, np.uint64)]
 
 
@@ -178,13 +178,13 @@ def written_events(**lists):
     """
     order = {"births": BIRTH, "changes": CHANGE, "signals": SIGNAL, "requests": REQUEST}
     order["deaths"] = DEATH
-    found = []
+    events = []
     for rank, (name, kind) in enumerate(order.items()):
         times, pages, *sources = lists.get(name, ((), ()))
         sources = sources[0] if sources else [0] * len(times)
         for number, (time, page, source) in enumerate(zip(times, pages, sources, strict=True)):
-            found.append((float(time), rank, number, int(page), kind + 2 * int(source)))
-    return [(time, page, kind) for time, _, _, page, kind in sorted(found)]
+            events.append((float(time), rank, number, int(page), kind + 2 * int(source)))
+    return [(time, page, kind) for time, _, _, page, kind in sorted(events)]
 
 
 # The clock
@@ -211,16 +211,16 @@ class Page:
     since: float = 0.0  # the last crawl, or the birth
     changes: int = 0
     signals: list = field(default_factory=list)  # the source of each since then
-    found: int = -1  # what the last crawl found: 1 a change, 0 none, -1 no crawl yet
-    probed: int = -1  # what the last probe since then found
+    changed: int = -1  # outcome of the last crawl: 1 a change, 0 none, -1 no crawl yet
+    probed: int = -1  # outcome of the last probe since then
 
     @property
     def fresh(self):
         return self.changes == 0
 
-    def renew(self, time, found):
-        """Held anew: nothing has happened to the page since ``time``."""
-        self.since, self.changes, self.signals, self.found = time, 0, [], found
+    def renew(self, time, changed):
+        """Reset the page: nothing has happened to it since ``time``."""
+        self.since, self.changes, self.signals, self.changed = time, 0, [], changed
         self.probed = -1
 
 
@@ -356,11 +356,11 @@ class World:
         return min(slot.fresh_time / slot.alive_time, 1.0) if slot.alive_time > 0.0 else 0.0
 
     def seen(self, number, horizon):
-        """What an observation shows of a page, by the names of its columns."""
+        """The observation of a page, by the names of its columns."""
         page, instance = self.pages[number], self.instance
         shown = {
             "elapsed": min(self.time - page.since, horizon) if page.alive else 0.0,
-            "changed": page.found,
+            "changed": page.changed,
             "probed": page.probed,
             "complete": int(bool(instance.complete[number])),
             "alive": int(page.alive),

@@ -1,9 +1,8 @@
 """The slow, obvious twin of crawling at random instants, at rates and on shares of the signals.
 
-It follows the words of the contract: the crawls of all pages are one Poisson process, of which a
-unit exponential is used up at the total rate, so that what is left of it outlives a change of
-rates; its coins are a stream of their own, one uniform for an exponential, one for a page, one for
-a signal that might be answered; a bucket of tokens is full at the start.
+The crawls of all pages are one Poisson process. Time at the total rate uses up a unit exponential,
+and the remainder is kept when rates change. Random numbers are a stream of their own: one uniform
+for an exponential, one for a page, one for a signal with a chance. A token bucket starts full.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ALMOST = 1.0 - 1e-9
 
 
 class World(naive.World):
-    """One lane that stands at time 0; as its twin, it is told rates and not pages."""
+    """One lane that stands at time 0; its actions are rates and not pages."""
 
     def __init__(self, instance, events, *, seed, episode=0, epoch=1.0, bucket=math.inf, **more):
         self.rng = naive.Stream(naive.roots(seed)[2], episode)
@@ -75,8 +74,8 @@ class World(naive.World):
         self.happen(page, number, kind)
         self.played += 1
         chance = float(chances[number])
-        heard = page.alive and naive.SIGNAL <= kind < naive.BIRTH
-        if heard and chance > 0.0 and self.rng.uniform() <= chance:
+        signalled = page.alive and naive.SIGNAL <= kind < naive.BIRTH
+        if signalled and chance > 0.0 and self.rng.uniform() <= chance:
             self.crawl_if_allowed(number)
 
     def crawl_if_allowed(self, number):

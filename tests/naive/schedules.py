@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the schedules, and what is counted of them."""
+"""Slow, obvious twins of the schedules, and their discrepancy and accuracy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def shares(rates):
 
 
 def deadline(rates, slots):
-    """In every slot, the released crawl that is due first, in exact arithmetic."""
+    """Return for every slot the released crawl that is due first, in exact arithmetic."""
     share = shares(rates)
     crawls = [0] * len(share)
     chosen = []
@@ -31,7 +31,7 @@ def deadline(rates, slots):
 
 
 def tijdeman(rates, slots):
-    """The chairman rule, in exact arithmetic."""
+    """Return the schedule of the chairman rule, in exact arithmetic."""
     share = shares(rates)
     pages = [i for i, p in enumerate(share) if p > 0]
     if len(pages) == 1:
@@ -50,7 +50,7 @@ def tijdeman(rates, slots):
 
 
 def by_deadlines_alone(rates, slots):
-    """The trap: a heap on k / p that does not wait for releases."""
+    """Return the wrong schedule of a heap on k / p without release times."""
     share = np.asarray(rates) / np.sum(rates)
     crawls = np.zeros(len(share))
     chosen = []
@@ -62,7 +62,7 @@ def by_deadlines_alone(rates, slots):
 
 
 def discrepancy(rates, pages):
-    """The largest distance, over all slots and pages, of crawls made from their share."""
+    """Return the largest distance, over all slots and pages, of crawls made from their share."""
     share = np.asarray(rates) / np.sum(rates)
     made = np.zeros((len(pages) + 1, len(share)))
     made[np.arange(1, len(pages) + 1), pages] = 1.0
@@ -71,7 +71,7 @@ def discrepancy(rates, pages):
 
 
 def expected_accuracy(pages, importance, change_rate, bandwidth):
-    """Expected share of requests served fresh, when crawl j of ``pages`` is made at j / R."""
+    """Return the expected share of fresh requests, when crawl j of ``pages`` is made at j / R."""
     horizon = len(pages) / bandwidth
     total = 0.0
     for page, (weight, rate) in enumerate(zip(importance, change_rate, strict=True)):

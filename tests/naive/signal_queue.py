@@ -1,4 +1,4 @@
-"""The slow, obvious twin of a sequence that answers signals: lists, and exact sums of shares."""
+"""The slow, obvious twin of a sequence with signal responses: lists, and exact sums of shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROUNDING = Fraction(1, 10**9)
 
 
 class NaiveResponses:
-    """What is crawled next, after signals that are heard one by one."""
+    """Chooses the next crawl, after signals that are added one by one."""
 
     def __init__(self, pages, answered=None):
         self.pages = [int(page) for page in pages]
@@ -25,7 +25,7 @@ class NaiveResponses:
                 self.queue.append(page)
 
     def crawl(self):
-        """The page of the next slot."""
+        """Return the page of the next slot."""
         if self.queue:
             page = self.queue.pop(0)
             self.account[page] -= floor(self.account[page] + ROUNDING)

@@ -88,15 +88,15 @@ def mixed(importance, change_rate, bandwidth, complete_mask, unobserved=incomple
     Returns rates of the pages without, probabilities of those with it, and the cost.
     """
     importance, change_rate = np.asarray(importance), np.asarray(change_rate)
-    told, hidden = np.asarray(complete_mask), ~np.asarray(complete_mask)
+    full, rest = np.asarray(complete_mask), ~np.asarray(complete_mask)
 
     def split(share):
-        rates = unobserved(importance[hidden], change_rate[hidden], bandwidth - share)
-        rng = complete(importance[told], change_rate[told], share)
-        cost = harmonic_cost(importance[hidden], change_rate[hidden], rates)
-        return rates, rng, cost - importance[told] @ np.log(np.maximum(rng, 1e-300))
+        rates = unobserved(importance[rest], change_rate[rest], bandwidth - share)
+        p = complete(importance[full], change_rate[full], share)
+        cost = harmonic_cost(importance[rest], change_rate[rest], rates)
+        return rates, p, cost - importance[full] @ np.log(np.maximum(p, 1e-300))
 
-    most = min(bandwidth, change_rate[told].sum())
+    most = min(bandwidth, change_rate[full].sum())
     best = golden(lambda share: split(share)[2], 1e-9 * most, most * (1.0 - 1e-9), steps)
     return split(best)
 

@@ -17,7 +17,7 @@ class Page:
         self.begin(0.0)
 
     def begin(self, time):
-        """A new cycle: what is held is what is there."""
+        """Start a new cycle with a fresh copy."""
         self.since, self.fresh, self.signals = time, True, [0] * self.sources
 
 
@@ -63,7 +63,7 @@ class World:
         return self.time if counted >= target else math.inf
 
     def step(self, rule, end):
-        """Whatever comes first, a crawl or an event; False where that is not before the end."""
+        """Play the next crawl or event, whichever is first; False if it is not before the end."""
         due, number = min((self.due(rule, number), number) for number in range(len(self.pages)))
         event_time = self.events[0][0] if self.events else math.inf
         if min(due, event_time) >= end:

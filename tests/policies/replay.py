@@ -1,4 +1,4 @@
-"""A plain-Python world of explicit events that looks to a policy like an environment."""
+"""A plain-Python environment of explicit events, with the attributes that policies read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEATURES = (
     "complete",
 )
 CHANGE, SIGNAL, REQUEST = range(3)
-_TOLD = {CHANGE: (CHANGE, SIGNAL), SIGNAL: (), REQUEST: (REQUEST,)}
+_KINDS = {CHANGE: (CHANGE, SIGNAL), SIGNAL: (), REQUEST: (REQUEST,)}
 
 
 class ReplayLane:
@@ -62,7 +62,7 @@ class ReplayLane:
     def _play(self, crawls, slots):
         self.slot += slots
         end = self.slot / self.instance.bandwidth if self.epoch is None else self.slot * self.epoch
-        heard = []
+        signals = []
         while self.cursor < len(self.events) and self.events[self.cursor][0] < end:
             time, kind, page = self.events[self.cursor]
             self.cursor += 1
@@ -70,7 +70,7 @@ class ReplayLane:
                 self.stale[page] = True
             elif kind == SIGNAL:
                 self.signals[page] += 1
-                heard.append((page, time, 0))
+                signals.append((page, time, 0))
             else:
                 self.requests += 1
                 self.hits += not self.stale[page]
@@ -78,7 +78,7 @@ class ReplayLane:
         self.log = CrawlLog(
             *(
                 np.array([row[k] for row in rows], dtype=dtype)
-                for rows, dtypes in ((crawls, "i8 f8 f8 i8 ?"), (heard, "i8 f8 i8"))
+                for rows, dtypes in ((crawls, "i8 f8 f8 i8 ?"), (signals, "i8 f8 i8"))
                 for k, dtype in enumerate(dtypes.split())
             ),
             probe=np.zeros(len(crawls), np.bool_),
@@ -104,7 +104,7 @@ class ReplayLane:
 
 
 class ReplayCore:
-    """What policies read from an environment, over any number of lanes.
+    """The attributes that policies read from an environment, for any number of lanes.
 
     In the action form ``rates`` an action has no consequences: decision k is at k * epoch.
     """
@@ -175,12 +175,12 @@ def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0, complete=0):
     rng = np.random.default_rng(seed)
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     recall, false_rate = rng.beta(0.25, 0.25, num_pages), rng.uniform(0.1, 0.6, num_pages)
-    told = np.arange(num_pages) >= num_pages - complete
+    signalled = np.arange(num_pages) >= num_pages - complete
     instance = Instance(
         importance,
         change_rate,
-        np.where(told, 1.0, recall),
-        np.where(told, 0.0, false_rate),
+        np.where(signalled, 1.0, recall),
+        np.where(signalled, 0.0, false_rate),
         bandwidth=bandwidth,
     )
     events = []
@@ -188,6 +188,6 @@ def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0, complete=0):
         rates = (instance.change_rate[page], instance.signal_rate[page], 1.0)
         for kind, rate in enumerate(rates):
             times = rng.uniform(0.0, horizon, rng.poisson(rate * horizon))
-            kinds = _TOLD[kind] if told[page] else (kind,)
+            kinds = _KINDS[kind] if signalled[page] else (kind,)
             events += [(time, each, page) for each in kinds for time in times]
     return ReplayLane(instance, events, horizon, seed)

@@ -1,6 +1,6 @@
-"""A small world in plain Python for policies that learn, whose events are known beforehand.
+"""A small environment in plain Python for policies that learn, with known events.
 
-It has what policies read of an environment, and nothing that they may not read.
+It has the attributes that policies may read from an environment, and no others.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class SmallWorld:
             np.sort(rng.uniform(0.0, horizon, rng.poisson(rate * horizon)))
             for rate in self.change_rate
         ]
-        self._coins = np.random.default_rng([seed, 2])
-        self._luck = np.random.default_rng([seed, 3])
+        self._rng = np.random.default_rng([seed, 2])
+        self._event_rng = np.random.default_rng([seed, 3])
         self.last = np.zeros(m)
         self.time = 1.0 / bandwidth if form == "page" else 0.0
-        self.found, self.seen = np.full(m, -1, np.int8), np.full(m, -1, np.int8)
+        self.changed, self.seen = np.full(m, -1, np.int8), np.full(m, -1, np.int8)
         self.declared, self.crawls = None, np.zeros(m, np.int64)
         self._log = self._logged([], 0.0)
 
     def rng(self, lane=0):
-        return self._coins
+        return self._rng
 
     def num_slots(self, lane=0):
         return round(self.horizon * (self.bandwidth if self.action_form == "page" else 1.0))
@@ -65,7 +65,7 @@ class SmallWorld:
             time=self.time,
             elapsed=self.time - self.last,
             signals=np.where(self.problem.complete, signals, 0),
-            changed=self.found,
+            changed=self.changed,
             probed=self.seen,
             alive=np.ones(self.last.size, np.bool_),
         )
@@ -76,7 +76,7 @@ class SmallWorld:
         return int(high - low)
 
     def step(self, action):
-        """Play one decision; returns a bare observation."""
+        """Play one decision, and return an empty observation."""
         before = self.time
         if self.action_form == "page":
             page = int(action) % self.last.size
@@ -96,12 +96,12 @@ class SmallWorld:
     def _visits(self, action, before):
         for page, amount in enumerate(action):
             if self.problem.complete[page]:
-                told = self.changes[page]
-                told = told[(told > before) & (told <= self.time)]
-                times = told[self._luck.random(told.size) < amount]
+                changes = self.changes[page]
+                changes = changes[(changes > before) & (changes <= self.time)]
+                times = changes[self._event_rng.random(changes.size) < amount]
             else:
-                number = self._luck.poisson(amount * self.epoch)
-                times = np.sort(self._luck.uniform(before, self.time, number))
+                number = self._event_rng.poisson(amount * self.epoch)
+                times = np.sort(self._event_rng.uniform(before, self.time, number))
             yield from ((time, page, False) for time in times.tolist())
 
     def _visit(self, time, page, probe):
@@ -109,14 +109,14 @@ class SmallWorld:
         if probe:
             self.seen[page] = count > 0
         else:
-            self.last[page], self.found[page] = time, count > 0
+            self.last[page], self.changed[page] = time, count > 0
             self.seen[page] = -1
             self.crawls[page] += 1
         return elapsed, count if self.problem.complete[page] else 0, count > 0
 
     def _logged(self, rows, before):
         columns = list(zip(*rows, strict=True)) or [()] * 6
-        heard = sorted(
+        signals = sorted(
             (time, page)
             for page in np.flatnonzero(self.problem.complete).tolist()
             for time in self.changes[page]
@@ -128,15 +128,15 @@ class SmallWorld:
             elapsed=np.array(columns[3], float),
             signals=np.array(columns[4], np.int64),
             changed=np.array(columns[5], np.bool_),
-            signal_page=np.array([page for _, page in heard], np.int64),
-            signal_time=np.array([time for time, _ in heard], float),
-            signal_source=np.zeros(len(heard), np.int64),
+            signal_page=np.array([page for _, page in signals], np.int64),
+            signal_time=np.array([time for time, _ in signals], float),
+            signal_source=np.zeros(len(signals), np.int64),
             probe=np.array(columns[2], np.bool_),
         )
 
 
 def play(world, policy, steps=None):
-    """Actions up to the horizon, or of so many steps."""
+    """Return the actions up to the horizon, or of ``steps`` steps."""
     actions = []
     while world.time < world.horizon and len(actions) != steps:
         action, _ = policy.predict(world.observation)

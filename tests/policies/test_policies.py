@@ -63,7 +63,7 @@ def recorded_lane(world, delayed):
     given = world["events"]
     changes = list(zip(given["change_t"], given["change_page"], strict=True))
     signals = [
-        change for change, told in zip(changes, given["change_signalled"], strict=True) if told
+        change for change, sent in zip(changes, given["change_signalled"], strict=True) if sent
     ]
     signals += zip(given["false_t"], given["false_page"], strict=True)
     if delayed:
@@ -170,7 +170,7 @@ def test_arguments_reach_the_policy():
 
 
 def compiled_run(policy, core, steps):
-    """What the compiled form chooses: the same kernel and table, outside of ``predict``."""
+    """Return the choice of the compiled form: the same kernel and table, without ``predict``."""
     core.reset()
     lane = core.lanes[0]
     compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.rng())
@@ -215,10 +215,10 @@ def test_best_page_in_plain_python():
         compiled = policies.RoundRobin(features=("elapsed",))._index(
             Instance(np.ones(9), 1.0, bandwidth=1.0).problem()
         )
-        page_state = (*compiled, elapsed, np.zeros(9), alive)
+        arguments = (*compiled, elapsed, np.zeros(9), alive)
         values = np.where(alive, elapsed, -np.inf)
-        np.testing.assert_array_equal(index.page_values(*page_state), values)
-        assert index.best_page(*page_state) == (np.argmax(values) if alive.any() else 0)
+        np.testing.assert_array_equal(index.page_values(*arguments), values)
+        assert index.best_page(*arguments) == (np.argmax(values) if alive.any() else 0)
 
 
 # Episodes and lanes
@@ -259,7 +259,7 @@ def test_asked_twice_answers_the_same(name):
         observation = core.step(first)
 
 
-def test_random_crawl_tosses_the_coins_of_each_episode():
+def test_random_crawl_draws_new_pages_in_each_episode():
     core = ReplayCore(random_lane(6, 1))
     policy = policies.RandomCrawl(core)
     first, second = run(policy, core, 30)[0], run(policy, core, 30)[0]
@@ -298,8 +298,8 @@ def test_delay_window_from_the_definition():
 
 def test_time_zero_counts_as_a_crawl_of_every_page():
     instance = Instance([1.0, 1.0], 1.0, 0.9, 0.1, bandwidth=1.0)
-    heard = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
-    assert run(policies.GreedyNCIS(heard, delay_window=0.5), heard, 1)[0] == [1]
+    core = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
+    assert run(policies.GreedyNCIS(core, delay_window=0.5), core, 1)[0] == [1]
     missed = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
     assert run(policies.GreedyNCIS(missed, delay_window=0.7), missed, 1)[0] == [0]
 
@@ -441,11 +441,11 @@ def test_log_of_the_environment_has_every_signal():
     for _ in range(2):
         observation, _ = env.reset(seed=3)
         truncated = False
-        heard = 0
+        received = 0
         while not truncated:
             action = counting.predict(observation)[0]
             assert action == plain.predict(observation)[0]
-            heard += core.last_log().signal_page.size
+            received += core.last_log().signal_page.size
             observation, _, _, truncated, _ = env.step(action)
-        assert heard > 20
+        assert received > 20
     env.close()

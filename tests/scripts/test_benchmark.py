@@ -45,7 +45,7 @@ def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
     assert "not over seeds" in " ".join(result.output.split())
 
 
-def test_resume_adds_and_otherwise_it_starts_anew(tmp_path: Path) -> None:
+def test_resume_adds_and_otherwise_it_starts_over(tmp_path: Path) -> None:
     arguments = [*TINY, "--settings", "uniform", "--out", str(tmp_path)]
     for more, policies in (
         (["--policies", "Greedy"], {"BASELINE", "Greedy"}),
@@ -64,7 +64,7 @@ def test_a_trace_is_tested_after_the_days_it_was_fitted_on() -> None:
     rows = [
         row for seed in compared.setting.seeds(1) for row in compared.setting.play("Greedy", seed)
     ]
-    assert {row.metric for row in rows} == {"freshness", "found", "crawl_rate", "wasted"}
+    assert {row.metric for row in rows} == {"freshness", "changed_share", "crawl_rate", "wasted"}
     bounds = compared.setting.play("BASELINE", 0)
     assert all(0.0 < row.value < 1.0 for row in bounds)
 
@@ -81,9 +81,9 @@ def test_pages_with_fragments_are_judged_by_divergence(tmp_path: Path) -> None:
     played = {"RoundRobin", "CurveFitting", "FragmentStatic", "FragmentDynamic"}
     assert {row.policy for row in rows} == played
     means = {item.policy: item.mean for item in summarize(rows, "divergence")}
-    told = [line.split("│")[1].strip() for line in result.output.splitlines() if "│" in line]
-    assert [name.removesuffix(" (oracle)") for name in told] == sorted(played, key=means.get)
-    assert {name for name in told if "oracle" in name} == {"FragmentDynamic (oracle)"}
+    labels = [line.split("│")[1].strip() for line in result.output.splitlines() if "│" in line]
+    assert [name.removesuffix(" (oracle)") for name in labels] == sorted(played, key=means.get)
+    assert {name for name in labels if "oracle" in name} == {"FragmentDynamic (oracle)"}
 
 
 def test_oracles_are_played_where_they_are_named() -> None:
@@ -116,7 +116,7 @@ def test_values_are_read_as_people_write_them(text: str, value: object) -> None:
         (["--settings", "unifrom"], "setting must be one of uniform, .*, got 'unifrom'"),
         (["--settings", ","], "--settings names no setting"),
         (["--policies", "Gredy"], "policy must be one of .*, got 'Gredy'"),
-        (["--policies", "Greedy:terms"], "spelled Name or Name:key=value, got 'Greedy:terms'"),
+        (["--policies", "Greedy:terms"], "must be Name or Name:key=value, got 'Greedy:terms'"),
         (["--policies", "GreedyNCISApprox:terms=0"], "setting uniform: terms must be"),
         (["--policies", "Greedy:color=1"], "setting uniform: .*unexpected keyword"),
         (["--policies", "CurveFitting"], "setting uniform: env must be .* with fragments"),

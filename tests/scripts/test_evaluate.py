@@ -17,28 +17,28 @@ from policies import make
 from scripts import evaluate as command
 from scripts.evaluate import app
 from scripts.reporting.rows import read_rows
-from scripts.training.contest import FIRST_SEED, Contest, contest_of, entrant_of
+from scripts.training.evaluation import FIRST_SEED, Evaluation, candidate_of, evaluation_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
-TOLD = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
+ARGS = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
 FEW = ["--episodes", "3", "--workers", "1"]
-SAME = ("rows.parquet", "rows.csv", "standings.csv", "standings.png")
+SAME = ("rows.parquet", "rows.csv", "ranking.csv", "ranking.png")
 
 
 def run(*arguments, out):
     return commands.run(app, *arguments, out=out)
 
 
-def standings_in(folder):
-    with (folder / "standings.csv").open(encoding="utf-8") as file:
+def ranking_in(folder):
+    with (folder / "ranking.csv").open(encoding="utf-8") as file:
         return {row["policy"]: row for row in csv.DictReader(file)}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("agents") / "mine"
-    train(TrainArguments(env_args=TOLD, steps=200, lanes=4, rollout=10), path)
+    train(TrainArguments(env_args=ARGS, steps=200, lanes=4, rollout=10), path)
     return path
 
 
@@ -47,22 +47,22 @@ def test_an_agent_is_evaluated_where_it_was_trained(folder, tmp_path):
     assert "mine" in result.stdout
     assert "num_pages=4" in result.stdout
     assert set(SAME) | {"provenance.json"} == {path.name for path in tmp_path.iterdir()}
-    assert (tmp_path / "standings.png").read_bytes().startswith(b"\x89PNG")
-    found = standings_in(tmp_path)
-    assert {"mine", "RandomCrawl", "RoundRobin", "GreedyNCIS", "LearningGreedyNCIS"} <= set(found)
+    assert (tmp_path / "ranking.png").read_bytes().startswith(b"\x89PNG")
+    table = ranking_in(tmp_path)
+    assert {"mine", "RandomCrawl", "RoundRobin", "GreedyNCIS", "LearningGreedyNCIS"} <= set(table)
     seeds = range(FIRST_SEED, FIRST_SEED + 3)
-    own = {"GreedyNCIS": lambda env: make("GreedyNCIS", env), "mine": entrant_of(folder).factory}
+    own = {"GreedyNCIS": lambda env: make("GreedyNCIS", env), "mine": candidate_of(folder).factory}
     values = {}
-    for row in evaluate("CrawlNCIS-v0", own, seeds, **TOLD):
+    for row in evaluate("CrawlNCIS-v0", own, seeds, **ARGS):
         if row.metric == "freshness":
             values.setdefault(row.policy, []).append(row.value)
     mean, half = mean_and_half_width(values["mine"])
-    assert float(found["mine"]["mean"]) == pytest.approx(mean)
-    assert float(found["mine"]["half_width_95"]) == pytest.approx(half)
+    assert float(table["mine"]["mean"]) == pytest.approx(mean)
+    assert float(table["mine"]["half_width_95"]) == pytest.approx(half)
     pairs = zip(values["mine"], values["GreedyNCIS"], strict=True)
     mean, half = mean_and_half_width([mine - other for mine, other in pairs])
-    assert float(found["GreedyNCIS"]["behind_agent"]) == pytest.approx(mean)
-    assert float(found["GreedyNCIS"]["behind_agent_half_width_95"]) == pytest.approx(half)
+    assert float(table["GreedyNCIS"]["behind_agent"]) == pytest.approx(mean)
+    assert float(table["GreedyNCIS"]["behind_agent_half_width_95"]) == pytest.approx(half)
 
 
 def test_an_agent_is_evaluated_on_other_sizes(folder, tmp_path):
@@ -78,36 +78,38 @@ def test_an_agent_is_evaluated_on_other_sizes(folder, tmp_path):
 def test_a_scorer_is_evaluated_where_the_file_beside_it_says(folder, tmp_path):
     agents.load(folder).scoring().scorer.save(tmp_path / "scorer.npz")
     config = tmp_path / "config.json"
-    assert entrant_of(tmp_path).env_id == ""
-    run_of = {"env_id": "CrawlNCIS-v0", "env_args": TOLD}
+    assert candidate_of(tmp_path).env_id == ""
+    run_of = {"env_id": "CrawlNCIS-v0", "env_args": ARGS}
     early = {"env_id": "CrawlNCIS-v0", "env_args": {"num_pages": 9}}
-    for told in (run_of, {"stages": [early, run_of]}):
-        config.write_text(json.dumps(told))
-        found = contest_of(entrant_of(tmp_path), "CrawlNCIS-v0", {"horizon": 3}, ["RoundRobin"])
-        assert found.arguments == {**TOLD, "horizon": 3}
-    for told in ({"stages": []}, {"stages": [3]}, {"env_id": 3, "env_args": {}}, {"env_args": {}}):
-        config.write_text(json.dumps(told))
-        assert (entrant_of(tmp_path).env_id, entrant_of(tmp_path).env_args) == ("", {})
+    for args in (run_of, {"stages": [early, run_of]}):
+        config.write_text(json.dumps(args))
+        table = evaluation_of(
+            candidate_of(tmp_path), "CrawlNCIS-v0", {"horizon": 3}, ["RoundRobin"]
+        )
+        assert table.arguments == {**ARGS, "horizon": 3}
+    for args in ({"stages": []}, {"stages": [3]}, {"env_id": 3, "env_args": {}}, {"env_args": {}}):
+        config.write_text(json.dumps(args))
+        assert (candidate_of(tmp_path).env_id, candidate_of(tmp_path).env_args) == ("", {})
     config.write_text("{")
     with pytest.raises(ValueError, match=r"config\.json is damaged"):
-        entrant_of(tmp_path)
+        candidate_of(tmp_path)
 
 
-def test_an_index_is_evaluated_under_what_it_was_told(tmp_path):
-    told = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
+def test_an_index_is_evaluated_under_its_own_reveal(tmp_path):
+    args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
     arguments = EvolutionArguments(
         instance="noisy",
         base="BeliefNCIS",
         generations=1,
         validation_every=1,
-        **told,
+        **args,
         pairs=1,
         episodes=1,
         validation_episodes=1,
     )
     evolve(arguments, tmp_path)
-    found = contest_of(entrant_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
-    assert found.arguments == {"instance": "noisy", **told}
+    table = evaluation_of(candidate_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
+    assert table.arguments == {"instance": "noisy", **args}
 
 
 def test_rows_are_kept_and_gone_on_with(tmp_path):
@@ -123,7 +125,7 @@ def test_rows_are_kept_and_gone_on_with(tmp_path):
 
 def test_another_agent_in_the_folder_is_no_resumption(folder, tmp_path):
     own = tmp_path / "agent"
-    train(TrainArguments(env_args=TOLD, steps=40, lanes=4, rollout=10), own)
+    train(TrainArguments(env_args=ARGS, steps=40, lanes=4, rollout=10), own)
     options = ["CrawlNCIS-v0", "--policies", "Greedy", "--resume", *FEW]
     done(run(own, *options, out=tmp_path / "out"))
     (own / "model.zip").write_bytes((folder / "model.zip").read_bytes())
@@ -141,7 +143,7 @@ def test_workers_change_nothing(folder, tmp_path):
 def test_penalties_are_better_when_less(tmp_path):
     options = ["--env-arg", "action=page", *SMALL, *FEW, "--policies", "RandomCrawl,RoundRobin"]
     done(run("GreedyHarmonic", "CrawlHarmonic-v0", *options, out=tmp_path))
-    means = [float(row["mean"]) for row in standings_in(tmp_path).values()]
+    means = [float(row["mean"]) for row in ranking_in(tmp_path).values()]
     assert means == sorted(means)
     assert min(means) > 0.0
 
@@ -153,8 +155,8 @@ def test_pages_with_fragments_are_judged_by_divergence(tmp_path):
     named = "RoundRobin,FragmentStatic,FragmentDynamic,RandomCrawl"
     options = [*FRAGMENTS, *FEW, "--env-arg", "crawl_cost=.01", "--policies", named]
     result = done(run("CurveFitting", *options, out=tmp_path))
-    found = standings_in(tmp_path)
-    means = {name: float(row["mean"]) for name, row in found.items()}
+    table = ranking_in(tmp_path)
+    means = {name: float(row["mean"]) for name, row in table.items()}
     assert list(means.values()) == sorted(means.values())
     factories = {name: lambda env, name=name: make(name, env) for name in means}
     values = {}
@@ -165,37 +167,37 @@ def test_pages_with_fragments_are_judged_by_divergence(tmp_path):
     assert means == {name: pytest.approx(sum(of) / 3) for name, of in values.items()}
     assert "crawl_cost=0.01" in result.stdout
     assert "FragmentDynamic (oracle)" in result.stdout
-    assert float(found["FragmentStatic"]["share_of_way"]) == pytest.approx(1.0)
+    assert float(table["FragmentStatic"]["normalised_score"]) == pytest.approx(1.0)
 
 
 def test_policies_of_fragments_are_among_those_that_can_act():
     arguments = {"num_pages": 12, "horizon": 20}
-    usual = contest_of(entrant_of("CurveFitting"), "CrawlLongevity-v0", arguments, [])
+    usual = evaluation_of(candidate_of("CurveFitting"), "CrawlLongevity-v0", arguments, [])
     assert {"RoundRobin", "GreedyNCIS", "FragmentStatic", "LearningLongevity"} <= {*usual.labels}
-    whole = contest_of(entrant_of("RoundRobin"), "CrawlLongevity-v0", arguments, ["all"])
+    whole = evaluation_of(candidate_of("RoundRobin"), "CrawlLongevity-v0", arguments, ["all"])
     assert {*usual.labels, "CurrentDivergence", "Exp3"} <= {*whole.labels}
     assert not {"FragmentDynamic", "HolisticDynamic"} & {*whole.labels}
     ticks = {**arguments, "action": "refresh", "bandwidth": 1.0}
-    found = contest_of(entrant_of("CurveFitting:threshold=.2"), "CrawlLongevity-v0", ticks, [])
-    assert not {"CurveFitting", "FragmentStatic", "UniformRefresh"} & {*found.labels}
-    elsewhere = contest_of(entrant_of("RoundRobin"), "CrawlNCIS-v0", TOLD, ["all"])
+    table = evaluation_of(candidate_of("CurveFitting:threshold=.2"), "CrawlLongevity-v0", ticks, [])
+    assert not {"CurveFitting", "FragmentStatic", "UniformRefresh"} & {*table.labels}
+    elsewhere = evaluation_of(candidate_of("RoundRobin"), "CrawlNCIS-v0", ARGS, ["all"])
     assert not {"UniformRefresh", "HolisticStatic"} & {*elsewhere.labels}
 
 
 def test_all_means_all_that_can_act():
-    entrant = entrant_of("GreedyNCIS")
-    found = contest_of(entrant, "CrawlNCIS-v0", TOLD, ["all"])
-    assert isinstance(found, Contest)
-    assert {"Exp3", "ThresholdNCIS", "Greedy", "RoundRobin"} <= set(found.labels)
-    assert list(found.labels).count("GreedyNCIS") == 1
+    agent = candidate_of("GreedyNCIS")
+    table = evaluation_of(agent, "CrawlNCIS-v0", ARGS, ["all"])
+    assert isinstance(table, Evaluation)
+    assert {"Exp3", "ThresholdNCIS", "Greedy", "RoundRobin"} <= set(table.labels)
+    assert list(table.labels).count("GreedyNCIS") == 1
 
 
 def test_only_policies_that_can_act_are_taken():
-    hidden = {**TOLD, "reveal": "importance"}
-    found = contest_of(entrant_of("RoundRobin"), "CrawlNCIS-v0", hidden, ["all"])
-    assert {"LearningGreedyNCIS", "RandomCrawl"} <= set(found.labels)
-    assert not {"GreedyNCIS", "ThresholdNCIS", "Greedy"} & set(found.labels)
-    scores = contest_of(entrant_of("Greedy"), "CrawlNCIS-v0", {"action": "scores"}, ["all"])
+    hidden = {**ARGS, "reveal": "importance"}
+    table = evaluation_of(candidate_of("RoundRobin"), "CrawlNCIS-v0", hidden, ["all"])
+    assert {"LearningGreedyNCIS", "RandomCrawl"} <= set(table.labels)
+    assert not {"GreedyNCIS", "ThresholdNCIS", "Greedy"} & set(table.labels)
+    scores = evaluation_of(candidate_of("Greedy"), "CrawlNCIS-v0", {"action": "scores"}, ["all"])
     assert "ThresholdNCIS" not in scores.labels
 
 

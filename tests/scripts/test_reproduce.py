@@ -12,6 +12,7 @@ from scripts import experiments
 from scripts.reporting.experiment import (
     claims_of,
     expected_of,
+    paper_and_figure,
     pictures_of,
     settings_of,
     with_derived,
@@ -37,16 +38,16 @@ def test_experiments_are_whole(name: str) -> None:
     assert experiment.CLAIM.endswith(".")
     assert pictures_of(experiment)
     assert claims_of(experiment) or expected_of(experiment)
-    paper, figure = experiments.paper_and_figure(experiment)
+    paper, figure = paper_and_figure(experiment)
     committed = ROOT / "results" / paper / figure / "rows.parquet"
     rows = with_derived(experiment, read_rows(committed)[0]) if committed.exists() else []
-    told = {*names, *(row.setting for row in rows)}
+    known = {*names, *(row.setting for row in rows)}
     for item in expected_of(experiment):
         if isinstance(item, Level):
             assert item.setting in names
             assert item.policy in labels
             continue
-        assert {*item.settings} <= told
+        assert {*item.settings} <= known
         if isinstance(item, Range):
             assert item.low < item.high
             assert item.policy in labels
@@ -57,13 +58,15 @@ def test_experiments_are_whole(name: str) -> None:
     settings_of(experiment, quick=True)[0].check()
 
 
-def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "other_table9.py").write_text("TITLE = 'Table 9'\n")
+def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "__init__.py").touch()
+    (tmp_path / "other" / "table9.py").write_text("TITLE = 'Table 9'\n")
     monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
     assert "other_table9" in experiments.names()
     assert experiments.find("table9").TITLE == "Table 9"
     assert experiments.find("fig3") is experiments.find("ncis_fig3")
-    del sys.modules["scripts.experiments.other_table9"]
+    del sys.modules["scripts.experiments.other.table9"], sys.modules["scripts.experiments.other"]
 
 
 def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
@@ -82,10 +85,10 @@ def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
     assert made["wall_seconds"] > 0.0
     again = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
     assert again.exit_code == 0
-    assert "All rows were there" in again.output
+    assert "All rows exist" in again.output
 
 
-def test_changed_rows_are_refused_and_made_anew(tmp_path: Path) -> None:
+def test_changed_rows_are_refused_and_replayed(tmp_path: Path) -> None:
     arguments = ["fig4", *QUICK[:1], "--repetitions", "1", "--workers", "1", "--out", str(tmp_path)]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     path = tmp_path / "fig4" / "rows.parquet"
@@ -93,7 +96,7 @@ def test_changed_rows_are_refused_and_made_anew(tmp_path: Path) -> None:
     write_rows(path, [row._replace(value=0.5) for row in rows], about)
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
-    assert "start anew" in result.stderr
+    assert "start over" in result.stderr
     assert CliRunner().invoke(app, [*arguments, "--fresh"]).exit_code == 0
     assert read_rows(path)[0] == rows
 
@@ -101,7 +104,8 @@ def test_changed_rows_are_refused_and_made_anew(tmp_path: Path) -> None:
 def test_experiments_come_in_the_order_of_their_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("p_fig10", "p_fig9", "p_saved", "q_fig1"):
+    for name in ("p/__init__", "p/fig10", "p/fig9", "p/saved", "q/__init__", "q/fig1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.py").touch()
     monkeypatch.setattr(experiments, "__path__", [str(tmp_path)])
     assert experiments.names() == ("p_fig9", "p_fig10", "p_saved", "q_fig1")
@@ -109,12 +113,12 @@ def test_experiments_come_in_the_order_of_their_numbers(
 
 
 def test_names_and_papers_choose_each_experiment_once() -> None:
-    names = [experiment.__name__.rpartition(".")[2] for experiment in chosen(["fig9", "ncis"])]
+    names = ["_".join(paper_and_figure(one)) for one in chosen(["fig9", "ncis"])]
     of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
     assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
 
 
-def test_several_are_scored_anew_without_simulation(
+def test_several_are_scored_without_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["fig9", "fig3", *QUICK, "--out", str(tmp_path)]
@@ -147,7 +151,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
         ),
         (["fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
         (["fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
-        (["fig3", "--fresh", "--score"], "--fresh simulates and --score does not"),
+        (["fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
         (["fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
     ],
 )

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from scripts.speed import Figure, app, measured_contest, measured_parts, show, spelled, write
-from scripts.timing.contests import CONTESTS, PARTS
+from scripts.speed import Figure, app, measure_comparison, measure_parts, show, spelled, write
+from scripts.timing.comparisons import COMPARISONS, PARTS
 from scripts.timing.growth import MOST_CELLS, Cost, cells
 from scripts.timing.turns import Spread, spread, take_turns
 
@@ -23,20 +23,20 @@ def figures():
     ]
 
 
-@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
-def test_contests_run_and_compare_their_tasks(contest):
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
+def test_comparisons_run_and_compare_their_tasks(comparison):
     ticks = []
-    found = list(measured_contest(contest, 2, 1e-4, lambda: ticks.append(1)))
-    ratios = [figure for figure in found if figure.kind == "ratio"]
+    figures = list(measure_comparison(comparison, 2, 1e-4, lambda: ticks.append(1)))
+    ratios = [figure for figure in figures if figure.kind == "ratio"]
     assert len(ticks) == 2
-    assert len(ratios) == len(contest.comparisons)
-    assert all(figure.spread.median > 0.0 for figure in found)
+    assert len(ratios) == len(comparison.ratios)
+    assert all(figure.spread.median > 0.0 for figure in figures)
 
 
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: parts.name)
 def test_parts_run(parts):
-    found = list(measured_parts(parts, 2, 1e-4, lambda: None))
-    assert [figure.name for figure in found] == [name for name, _, _ in parts.differences]
+    figures = list(measure_parts(parts, 2, 1e-4, lambda: None))
+    assert [figure.name for figure in figures] == [name for name, _, _ in parts.differences]
 
 
 def test_tasks_take_turns():

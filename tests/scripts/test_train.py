@@ -16,11 +16,11 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.train import app, measured
-from scripts.training import jobs, rivals
+from scripts.training import baselines, jobs
+from scripts.training.baselines import BASELINES, baseline_rows, best_first, without_duplicates
 from scripts.training.options import named_values
-from scripts.training.recipes import Wanted, job_of
-from scripts.training.rivals import RIVALS, best_first, rival_rows, that_differ
-from scripts.training.standings import standings
+from scripts.training.ranking import rank_policies
+from scripts.training.recipes import Request, job_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -31,7 +31,7 @@ EVOLVE = [
     *("--set", "validation_every=2", "--set", "validation_episodes=2"),
     *("--episodes", "3", "--policies", "GreedyNCIS"),
 ]
-SAME = ("standings.csv", "rows.csv")
+SAME = ("ranking.csv", "rows.csv")
 PNG = b"\x89PNG"
 
 
@@ -50,11 +50,11 @@ def test_a_run_from_end_to_end(tmp_path):
         assert name in result.stdout
     assert "best analytic" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == [
-        *("config.json", "curve.csv", "curve.png", "provenance.json", "model.zip"),
-        *("rivals.parquet", "rows.csv", "standings.csv", "standings.png"),
+        *("baselines.parquet", "config.json", "curve.csv", "curve.png", "model.zip"),
+        *("provenance.json", "ranking.csv", "ranking.png", "rows.csv"),
     ]
     assert (out / "curve.png").read_bytes().startswith(PNG)
-    assert (out / "standings.png").read_bytes().startswith(PNG)
+    assert (out / "ranking.png").read_bytes().startswith(PNG)
     config = json.loads((out / "config.json").read_text())
     assert config["env_args"] == {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
     assert config["gamma"] == json.loads((out / "provenance.json").read_text())["used"]["gamma"]
@@ -70,35 +70,35 @@ def test_a_run_from_end_to_end(tmp_path):
 
 def test_the_table_says_what_was_played(tmp_path):
     done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=tmp_path))
-    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
-    where = TrainArguments(env_args=told)
+    args = {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
+    arguments = TrainArguments(env_args=args)
     names = ("RandomCrawl", "RoundRobin", "GreedyNCIS", "Greedy")
     means = {
-        name: mean_rewards(lambda env, name=name: make(name, env), where, episodes=3)
+        name: mean_rewards(lambda env, name=name: make(name, env), arguments, episodes=3)
         for name in names
     }
     agent = agents.load(tmp_path)
-    means["ppo"] = mean_rewards(lambda env: agent, where, episodes=3)
+    means["ppo"] = mean_rewards(lambda env: agent, arguments, episodes=3)
     best = max("GreedyNCIS", "Greedy", key=lambda name: means[name].mean())
     low, high = means["RandomCrawl"].mean(), means[best].mean()
-    with (tmp_path / "standings.csv").open(encoding="utf-8") as file:
-        found = {row["policy"]: row for row in csv.DictReader(file)}
+    with (tmp_path / "ranking.csv").open(encoding="utf-8") as file:
+        result = {row["policy"]: row for row in csv.DictReader(file)}
     for name, values in means.items():
         mean, half = mean_and_half_width(list(values))
-        assert float(found[name]["mean"]) == pytest.approx(mean)
-        assert float(found[name]["half_width_95"]) == pytest.approx(half)
+        assert float(result[name]["mean"]) == pytest.approx(mean)
+        assert float(result[name]["half_width_95"]) == pytest.approx(half)
         share = (values.mean() - low) / (high - low)
-        assert float(found[name]["share_of_way"]) == pytest.approx(share)
+        assert float(result[name]["normalised_score"]) == pytest.approx(share)
         if name != "ppo":
             mean, half = mean_and_half_width(list(means["ppo"] - values))
-            assert float(found[name]["behind_agent"]) == pytest.approx(mean)
-            assert float(found[name]["behind_agent_half_width_95"]) == pytest.approx(half)
+            assert float(result[name]["behind_agent"]) == pytest.approx(mean)
+            assert float(result[name]["behind_agent_half_width_95"]) == pytest.approx(half)
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--seed", 3, out=tmp_path / name))
-    names = (*SAME, "config.json", "curve.png", "standings.png", "rivals.parquet")
+    names = (*SAME, "config.json", "curve.png", "ranking.png", "baselines.parquet")
     assert bytes_of(tmp_path / "one", *names) == bytes_of(tmp_path / "two", *names)
     done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--seed", 4, out=tmp_path / "three"))
     assert bytes_of(tmp_path / "one", *SAME) != bytes_of(tmp_path / "three", *SAME)
@@ -123,17 +123,17 @@ def test_an_agent_among_policies_of_fragments(tmp_path):
 
 
 def test_rivals_on_pages_with_fragments_have_no_oracles(tmp_path):
-    told = {"num_pages": 6, "horizon": 10}
-    where = TrainArguments(env_id="CrawlLongevity-v0", env_args=told)
-    rows = rival_rows(where, 1, tmp_path)
-    found = {row.policy for row in rows}
-    assert {"RoundRobin", "Greedy", "CurveFitting", "LearningLongevity"} <= found
-    assert not {"FragmentDynamic", "HolisticDynamic"} & found
+    args = {"num_pages": 6, "horizon": 10}
+    arguments = TrainArguments(env_id="CrawlLongevity-v0", env_args=args)
+    rows = baseline_rows(arguments, 1, tmp_path)
+    result = {row.policy for row in rows}
+    assert {"RoundRobin", "Greedy", "CurveFitting", "LearningLongevity"} <= result
+    assert not {"FragmentDynamic", "HolisticDynamic"} & result
     values = [row.value for row in rows if row.policy == "FragmentStatic"]
     play = {"FragmentStatic": lambda env: make("FragmentStatic", env)}
     [twin] = [
         row.value
-        for row in evaluate("CrawlLongevity-v0", play, [FIRST_SEED], **told)
+        for row in evaluate("CrawlLongevity-v0", play, [FIRST_SEED], **args)
         if row.metric == "divergence"
     ]
     assert values == pytest.approx([1.0 - twin], abs=0.02)
@@ -142,13 +142,13 @@ def test_rivals_on_pages_with_fragments_have_no_oracles(tmp_path):
 @pytest.mark.parametrize(
     ("env_id", "given", "unit"),
     [
-        ("CrawlNCIS-v0", {}, "share of importance that is fresh"),
+        ("CrawlNCIS-v0", {}, "importance-weighted freshness"),
         ("CrawlHarmonic-v0", {}, "minus the mean penalty"),
         ("CrawlLongevity-v0", {}, "1 minus the mean divergence"),
-        ("CrawlLongevity-v0", {"objective": "holistic"}, "share of importance that is fresh"),
+        ("CrawlLongevity-v0", {"objective": "holistic"}, "importance-weighted freshness"),
     ],
 )
-def test_what_is_paid_is_said(env_id, given, unit):
+def test_the_unit_of_the_reward_is_named(env_id, given, unit):
     words = measured(TrainArguments(env_id=env_id, env_args=given))
     assert words == f"mean reward per step ({unit})"
 
@@ -156,7 +156,7 @@ def test_what_is_paid_is_said(env_id, given, unit):
 def test_a_clone_and_what_is_learned_from_it(tmp_path):
     short = ["--set", "rounds=1", "--set", "updates=5", *SHORT[2:], "--teacher", "Greedy"]
     done(run("clone", "CrawlNCIS-v0", *SMALL, *short, out=tmp_path / "clone"))
-    assert "clone of Greedy" in (tmp_path / "clone" / "standings.csv").read_text()
+    assert "clone of Greedy" in (tmp_path / "clone" / "ranking.csv").read_text()
     start = ["--start", tmp_path / "clone"]
     done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *start, out=tmp_path / "ppo"))
     assert agents.load(tmp_path / "ppo").arguments.start == str(tmp_path / "clone")
@@ -181,18 +181,18 @@ def test_an_index_is_evolved(tmp_path):
     assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
 
 
-def test_an_index_is_compared_under_what_it_was_told(tmp_path):
-    told = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
-    arguments = EvolutionArguments(instance="noisy", base="BeliefNCIS", **told)
-    where = jobs.Evolution(arguments).where
-    assert where.env_args == {"instance": "noisy", **told}
-    env = make_lanes(where, 1, training=False)
+def test_an_index_is_compared_under_its_own_reveal(tmp_path):
+    args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
+    arguments = EvolutionArguments(instance="noisy", base="BeliefNCIS", **args)
+    environment = jobs.Evolution(arguments).environment
+    assert environment.env_args == {"instance": "noisy", **args}
+    env = make_lanes(environment, 1, training=False)
     assert "change_rate" not in env.features
     env.close()
     pinned = {"importance": [1.0, 2.0], "change_rate": [1.0, 1.0], "bandwidth": 2.0}
-    where = jobs.Evolution(EvolutionArguments(pinned=pinned)).where
-    assert (where.instance, where.env_args["num_pages"]) == (pinned, 2)
-    assert where.env_args["reveal"] == "parameters"
+    environment = jobs.Evolution(EvolutionArguments(pinned=pinned)).environment
+    assert (environment.instance, environment.env_args["num_pages"]) == (pinned, 2)
+    assert environment.env_args["reveal"] == "parameters"
 
 
 def test_sac_scores_pages(tmp_path):
@@ -278,82 +278,82 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
 
 
 def test_rivals_are_played_once(tmp_path, monkeypatch):
-    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
-    first = rival_rows(TrainArguments(env_args=told), 2, tmp_path, ["Greedy"])
+    args = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
+    first = baseline_rows(TrainArguments(env_args=args), 2, tmp_path, ["Greedy"])
     assert {row.policy for row in first} == {"RandomCrawl", "RoundRobin", "Greedy"}
-    assert (tmp_path / RIVALS).exists()
+    assert (tmp_path / BASELINES).exists()
     calls = []
-    play = rivals.lane_rows
-    monkeypatch.setattr(rivals, "lane_rows", lambda *a, **k: calls.append(a) or play(*a, **k))
-    again = rival_rows(TrainArguments(env_args=told, seed=5, steps=7), 2, tmp_path, ["Greedy"])
+    play = baselines.lane_rows
+    monkeypatch.setattr(baselines, "lane_rows", lambda *a, **k: calls.append(a) or play(*a, **k))
+    again = baseline_rows(TrainArguments(env_args=args, seed=5, steps=7), 2, tmp_path, ["Greedy"])
     assert again == first
     assert calls == []
-    for changed in ({"env_args": {**told, "horizon": 6}}, {"instance": {"importance": [1.0] * 4}}):
-        where = {"env_args": told, **changed}
+    for changed in ({"env_args": {**args, "horizon": 6}}, {"instance": {"importance": [1.0] * 4}}):
+        arguments = {"env_args": args, **changed}
         if "instance" in changed:
-            where["instance"] |= {"change_rate": 1.0, "bandwidth": 4.0}
+            arguments["instance"] |= {"change_rate": 1.0, "bandwidth": 4.0}
         calls.clear()
-        rival_rows(TrainArguments(**where), 2, tmp_path, ["Greedy"])
+        baseline_rows(TrainArguments(**arguments), 2, tmp_path, ["Greedy"])
         assert len(calls) == 3
 
 
 def test_all_policies_that_can_act_are_rivals(tmp_path):
-    told = {"num_pages": 3, "bandwidth": 3, "horizon": 3, "reveal": "importance"}
-    found = {row.policy for row in rival_rows(TrainArguments(env_args=told), 1, tmp_path)}
-    assert {"RandomCrawl", "RoundRobin", "LearningGreedyNCIS"} <= found
-    assert "GreedyNCIS" not in found
+    args = {"num_pages": 3, "bandwidth": 3, "horizon": 3, "reveal": "importance"}
+    result = {row.policy for row in baseline_rows(TrainArguments(env_args=args), 1, tmp_path)}
+    assert {"RandomCrawl", "RoundRobin", "LearningGreedyNCIS"} <= result
+    assert "GreedyNCIS" not in result
 
 
 def rows_of(**values):
     return [
         Row("id", "", policy, seed, "reward", value)
-        for policy, found in values.items()
-        for seed, value in enumerate(found)
+        for policy, result in values.items()
+        for seed, value in enumerate(result)
     ]
 
 
-def test_standings_by_hand():
+def test_ranking_by_hand():
     rows = rows_of(agent=[0.6, 0.8], RandomCrawl=[0.2, 0.2], Best=[0.7, 0.9])
-    best, agent, simple = standings(rows, "reward", "agent", "Best")
+    best, agent, simple = rank_policies(rows, "reward", "agent", "Best")
     assert [one.policy for one in (best, agent, simple)] == ["Best", "agent", "RandomCrawl"]
     assert agent.mean == pytest.approx(0.7)
-    assert agent.share == pytest.approx(0.5 / 0.6)
-    assert (best.behind, best.behind_half_width) == (pytest.approx(-0.1), pytest.approx(0.0))
+    assert agent.score == pytest.approx(0.5 / 0.6)
+    assert (best.difference, best.difference_half_width) == pytest.approx((-0.1, 0.0))
     # Student's t with one degree of freedom: tan(0.475 pi) = 12.7062.
-    assert simple.behind == pytest.approx(0.5)
-    assert simple.behind_half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
-    assert np.isnan(agent.behind)
-    lower = standings(rows, "reward", "agent", None, lower=True)
+    assert simple.difference == pytest.approx(0.5)
+    assert simple.difference_half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert np.isnan(agent.difference)
+    lower = rank_policies(rows, "reward", "agent", None, lower=True)
     assert [one.policy for one in lower] == ["RandomCrawl", "agent", "Best"]
-    assert all(np.isnan(one.share) for one in lower)
+    assert all(np.isnan(one.score) for one in lower)
 
 
 def test_policies_that_do_the_same_are_shown_once():
     rows = rows_of(RandomCrawl=[9.0, 9.0], One=[0.5, 0.7], Same=[0.5, 0.7], Other=[0.8, 0.3])
     assert best_first(rows) == ["One", "Same", "Other"]
-    assert that_differ(rows, best_first(rows)) == ["One", "Other"]
+    assert without_duplicates(rows, best_first(rows)) == ["One", "Other"]
 
 
-def wanted(kind="ppo", options=None, settings=None, file=None):
-    return Wanted(kind, "CrawlNCIS-v0", {}, None, options or {}, settings or {}, file)
+def request(kind="ppo", options=None, settings=None, file=None):
+    return Request(kind, "CrawlNCIS-v0", {}, None, options or {}, settings or {}, file)
 
 
 def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_path):
     file = tmp_path / "own.yml"
     file.write_text(
-        "CrawlNCIS-v0:\n  policy: agents.networks.PageActorCritic\n"
+        "CrawlNCIS-v0:\n  policy: agents.networks.actor_critic.PageActorCritic\n"
         "  policy_kwargs: \"f('ppo', 'CrawlNCIS-v0', width=48)\"\n"
         "  n_envs: 8\n  n_timesteps: 5000\n  n_steps: 16\n  gamma: 0.5\n  n_epochs: 3\n"
         "  ent_coef: 0.01\n"
     )
-    found = job_of(wanted(options={"gamma": 0.7}, settings={"n_epochs": 2}, file=file)).arguments
-    assert (found.lanes, found.steps, found.rollout, found.width) == (8, 5000, 16, 48)
-    assert (found.gamma, found.network) == (0.7, "pages")
-    assert found.model_args == {"n_epochs": 2, "ent_coef": 0.01}
-    told = agents.sb3.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
-    assert found.learning_rate == told["learning_rate"]
-    plain = job_of(wanted()).arguments
-    assert {name: getattr(plain, name) for name in told} == told
+    result = job_of(request(options={"gamma": 0.7}, settings={"n_epochs": 2}, file=file)).arguments
+    assert (result.lanes, result.steps, result.rollout, result.width) == (8, 5000, 16, 48)
+    assert (result.gamma, result.network) == (0.7, "pages")
+    assert result.model_args == {"n_epochs": 2, "ent_coef": 0.01}
+    defaults = agents.sb3.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
+    assert result.learning_rate == defaults["learning_rate"]
+    plain = job_of(request()).arguments
+    assert {name: getattr(plain, name) for name in defaults} == defaults
 
 
 @pytest.mark.parametrize(
@@ -363,13 +363,13 @@ def test_a_file_without_an_entry_is_refused(text, tmp_path):
     file = tmp_path / "own.yml"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"own\.yml"):
-        job_of(wanted(file=file))
+        job_of(request(file=file))
 
 
 def test_the_text_of_policy_arguments_is_never_run(tmp_path):
     file, trap = tmp_path / "own.yml", tmp_path / "trap"
     file.write_text(f"CrawlNCIS-v0:\n  policy_kwargs: \"open('{trap}', 'w')\"\n  gamma: 0.5\n")
-    assert job_of(wanted(file=file)).arguments.gamma == 0.5
+    assert job_of(request(file=file)).arguments.gamma == 0.5
     assert not trap.exists()
 
 

@@ -12,7 +12,7 @@ import yaml
 import agents
 from agents.sb3.arguments import TrainArguments
 from scripts.training.ranges import TUNED, entry_of, rounded, settings_of, suggested
-from scripts.training.recipes import Wanted, job_of
+from scripts.training.recipes import Request, job_of
 from scripts.training.trials_picture import draw_trials
 from scripts.training.tuning import STAGES, Ended, Tuning, best_of
 from scripts.tune import app, write_best
@@ -37,8 +37,8 @@ def bytes_of(folder):
 def cheap(monkeypatch):
     """Trials whose mean reward is a formula of their settings."""
 
-    def score(self, found, stage, folder):
-        return stage - abs(math.log(found["learning_rate"] / 1e-3)) - abs(found["gamma"] - 0.95)
+    def score(self, drawn, stage, folder):
+        return stage - abs(math.log(drawn["learning_rate"] / 1e-3)) - abs(drawn["gamma"] - 0.95)
 
     monkeypatch.setattr(Tuning, "score", score)
 
@@ -52,24 +52,24 @@ def test_a_search_from_end_to_end(tmp_path):
     done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *FEW, "--trials", 2, out=tmp_path / "two"))
     assert bytes_of(out) == bytes_of(tmp_path / "two")
     entry = yaml.safe_load((out / "best.yml").read_text())["CrawlNCIS-v0"]
-    wanted = Wanted("es", "CrawlNCIS-v0", {}, None, {}, {}, out / "best.yml")
-    found = job_of(wanted).arguments
-    assert {name: getattr(found, name) for name in entry} == entry
-    assert found.generations == 8
+    request = Request("es", "CrawlNCIS-v0", {}, None, {}, {}, out / "best.yml")
+    arguments = job_of(request).arguments
+    assert {name: getattr(arguments, name) for name in entry} == entry
+    assert arguments.generations == 8
 
 
 def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
-    told = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
+    args = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
     tuned = Tuning(
         algorithm="ppo",
         env_id="CrawlNCIS-v0",
-        env_args=told,
+        env_args=args,
         instance=None,
         steps=400,
         episodes=2,
         seed=0,
     )
-    found = {
+    drawn = {
         "learning_rate": 0.001,
         "gamma": 0.9,
         "lanes": 16,
@@ -79,16 +79,16 @@ def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
         "minibatches": 2,
         "n_epochs": 1,
     }
-    assert 0.0 < tuned.score(found, 1, tmp_path) < 1.0
+    assert 0.0 < tuned.score(drawn, 1, tmp_path) < 1.0
     first = agents.load(tmp_path).model.num_timesteps
-    tuned.score(found, 2, tmp_path)
+    tuned.score(drawn, 2, tmp_path)
     agent = agents.load(tmp_path)
     assert agent.model.num_timesteps > first
     assert (agent.model.n_steps, agent.model.batch_size, agent.model.ent_coef) == (6, 48, 0.01)
-    trial = Ended(0, 0.5, STAGES, found)
+    trial = Ended(0, 0.5, STAGES, drawn)
     write_best(tmp_path / "best.yml", tuned, [trial])
-    wanted = Wanted("ppo", "CrawlNCIS-v0", told, None, {}, {}, tmp_path / "best.yml")
-    best = job_of(wanted).arguments
+    request = Request("ppo", "CrawlNCIS-v0", args, None, {}, {}, tmp_path / "best.yml")
+    best = job_of(request).arguments
     assert isinstance(best, TrainArguments)
     assert (best.lanes, best.rollout, best.width, best.gamma, best.steps) == (16, 6, 16, 0.9, 400)
     assert best.model_args["batch_size"] == 48
@@ -116,11 +116,11 @@ def test_an_interrupted_trial_does_not_count(cheap, tmp_path, monkeypatch):
     done(run(*options, out=tmp_path / "whole"))
     score, calls = Tuning.score, []
 
-    def interrupted(self, found, stage, folder):
+    def interrupted(self, drawn, stage, folder):
         calls.append(stage)
         if len(calls) == 15:
             raise KeyboardInterrupt
-        return score(self, found, stage, folder)
+        return score(self, drawn, stage, folder)
 
     monkeypatch.setattr(Tuning, "score", interrupted)
     result = run(*options, out=tmp_path / "parts")
@@ -138,17 +138,17 @@ def test_the_search_finds_what_is_better(cheap, tmp_path):
 
 
 def test_numbers_that_run_away_end_a_trial(tmp_path, monkeypatch):
-    def score(self, found, stage, folder):
+    def score(self, drawn, stage, folder):
         raise ValueError("Expected parameter logits to satisfy the constraint, found nan")
 
     monkeypatch.setattr(Tuning, "score", score)
     result = done(run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--trials", 2, out=tmp_path))
-    assert "no trial was played to its end" in result.stdout
+    assert "no trial was completed" in result.stdout
     assert not (tmp_path / "best.yml").exists()
 
 
-def test_other_errors_are_told(tmp_path, monkeypatch):
-    def score(self, found, stage, folder):
+def test_other_errors_are_raised(tmp_path, monkeypatch):
+    def score(self, drawn, stage, folder):
         raise ValueError("something is wrong")
 
     monkeypatch.setattr(Tuning, "score", score)
@@ -165,29 +165,29 @@ def test_every_draw_makes_a_run(algorithm):
         def suggest_categorical(self, name, choices):
             return choices[-1]
 
-    found = rounded(suggested(Highest(), algorithm))
+    drawn = rounded(suggested(Highest(), algorithm))
     form = {"action": "scores"} if algorithm == "sac" else {}
-    told = {"num_pages": 3, "bandwidth": 3, "horizon": 5, **form}
+    args = {"num_pages": 3, "bandwidth": 3, "horizon": 5, **form}
     if algorithm == "es":
-        told.pop("action", None)
+        args.pop("action", None)
     tuned = Tuning(
         algorithm=algorithm,
         env_id="CrawlNCIS-v0",
-        env_args=told,
+        env_args=args,
         instance=None,
         steps=100_000,
         episodes=1,
         seed=0,
     )
-    assert tuned.job(found, STAGES).label == algorithm
-    assert entry_of(algorithm, "CrawlNCIS-v0", found, 100_000, STAGES)
+    assert tuned.job(drawn, STAGES).label == algorithm
+    assert entry_of(algorithm, "CrawlNCIS-v0", drawn, 100_000, STAGES)
 
 
 def test_minibatches_are_whole():
-    found = {"lanes": 16, "rollout": 64, "minibatches": 8}
-    assert settings_of(found, 100_000) == {"lanes": 16, "rollout": 64, "batch_size": 128}
-    assert settings_of(found, 48) == {"lanes": 16, "rollout": 3, "batch_size": 6}
-    assert settings_of({**found, "lanes": 3, "rollout": 3}, 100)["batch_size"] == 9
+    drawn = {"lanes": 16, "rollout": 64, "minibatches": 8}
+    assert settings_of(drawn, 100_000) == {"lanes": 16, "rollout": 64, "batch_size": 128}
+    assert settings_of(drawn, 48) == {"lanes": 16, "rollout": 3, "batch_size": 6}
+    assert settings_of({**drawn, "lanes": 3, "rollout": 3}, 100)["batch_size"] == 9
 
 
 def test_the_best_was_played_to_its_end():

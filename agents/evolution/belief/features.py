@@ -1,4 +1,4 @@
-"""The inputs of the correction, computed page by page; :mod:`agents.evolution.belief.inputs` says what."""
+"""The inputs of the correction, page by page; :mod:`agents.evolution.belief.inputs` lists them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from agents.evolution.belief.history import FULL_TURN, SOON, kind_of
-from agents.evolution.belief.inputs import BELIEVED, HEARD, SHARED, TIMED
+from agents.evolution.belief.inputs import BELIEVED, SHARED, SIGNALS, TIMED
 from agents.evolution.belief.layout import (
     CALIBRATION,
     CHANGE_AT,
@@ -17,42 +17,42 @@ from agents.evolution.belief.layout import (
     CRAWLS,
     CYCLE,
     DAY,
+    DETECTED_AT,
+    ECHO,
     FIRST,
-    FOUND_AT,
     HOURS,
     IMPORTANCE,
-    LAST_FOUND,
+    LAST_CHANGED,
     NEWEST,
     PACE,
     PACED,
     SIN,
     SURPRISE,
-    UNTOLD,
 )
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 from policies.ncis.belief.layout import BASE, EXPECTED, WEIGHT
 
-FROM_HEARD = len(BELIEVED)
-FROM_SHARED = FROM_HEARD + len(HEARD)
+FROM_SIGNALS = len(BELIEVED)
+FROM_SHARED = FROM_SIGNALS + len(SIGNALS)
 FROM_TIMED = FROM_SHARED + len(SHARED)
-FROM_TOLD = FROM_TIMED + len(TIMED)
+FROM_HYPOTHESIS = FROM_TIMED + len(TIMED)
 EPISODE = 10.0
-"""Cycles after which an episode is half as old as can be."""
+"""Cycles after which the input ``episode`` is 1/2."""
 FEW_CRAWLS = 3.0
 SHORT_DELAY = 0.5
 """In cycles T."""
 LEAST_VALUE = 0.02
-"""Added to crawl values, in units of importance over rate, whose quotient is taken."""
+"""Added to both crawl values of a ratio, in units of importance over rate."""
 LARGEST_RATIO = 2.5
-"""The logarithm of a quotient of crawl values is cut here."""
+"""The logarithm of a ratio of crawl values is clipped here."""
 FEW_HOURS = 2.0
 REGULAR_WIDTH = 0.25
-"""How far from 1 the time since the newest change, in mean gaps, is no longer near it."""
+"""Half-width of the input ``regular`` around 1, in mean gaps between changes."""
 
 
 class Belief(NamedTuple):
-    """What :func:`policies.ncis.belief.kernels.read_page` says of a page: x, B, and its rate."""
+    """Result of :func:`policies.ncis.belief.kernels.read_page`: x, B, and the change rate."""
 
     x: float
     expected_changes: float
@@ -84,9 +84,9 @@ def write_believed(
     features[3, number] = share(belief.rate * cycle)
     features[4, number] = share(elapsed * pace)
     features[5, number] = row[first + IMPORTANCE]
-    features[6, number] = row[first + LAST_FOUND]
+    features[6, number] = row[first + LAST_CHANGED]
     features[7, number] = row[first + SURPRISE]
-    features[8, number] = share((now - row[first + FOUND_AT]) * pace)
+    features[8, number] = share((now - row[first + DETECTED_AT]) * pace)
     features[9, number] = row[first + CRAWLS] / (row[first + CRAWLS] + FEW_CRAWLS)
     features[10, number] = share(now * pace / EPISODE)
     gaps = (now - max(row[first + CHANGE_AT], row[first + NEWEST])) * belief.rate
@@ -96,7 +96,7 @@ def write_believed(
 
 
 @compiled()
-def write_heard(
+def write_signals(
     features: FloatArray,
     number: int,
     row: FloatArray,
@@ -107,42 +107,42 @@ def write_heard(
     usual: float,
     broadcasts: bool,
 ) -> None:
-    """Write the inputs HEARD; signals have such ``evidence``, and ``usual`` ones come per T."""
+    """Write the inputs SIGNALS; ``evidence`` is that of the signals, ``usual`` its mean per T."""
     cycle, counted = shared[CYCLE], row[first + COUNTED]
     if counted > 0.0:
-        features[FROM_HEARD, number] = share(counted)
-        features[FROM_HEARD + 1, number] = cycle / (cycle + 4.0 * (now - row[first + NEWEST]))
-        features[FROM_HEARD + 2, number] = row[first + FIRST] / (
+        features[FROM_SIGNALS, number] = share(counted)
+        features[FROM_SIGNALS + 1, number] = cycle / (cycle + 4.0 * (now - row[first + NEWEST]))
+        features[FROM_SIGNALS + 2, number] = row[first + FIRST] / (
             row[first + FIRST] + SHORT_DELAY * cycle
         )
-        features[FROM_HEARD + 3, number] = share(evidence)
-        features[FROM_HEARD + 6, number] = row[first + UNTOLD]
+        features[FROM_SIGNALS + 3, number] = share(evidence)
+        features[FROM_SIGNALS + 6, number] = row[first + ECHO]
     late = row[first + PACE] * cycle / (cycle + now - row[first + PACED])
-    features[FROM_HEARD + 4, number] = share(late / (0.5 + usual))
-    features[FROM_HEARD + 5, number] = share(usual)
+    features[FROM_SIGNALS + 4, number] = share(late / (0.5 + usual))
+    features[FROM_SIGNALS + 5, number] = share(usual)
     kind = kind_of(row, first, cycle, broadcasts)
-    features[FROM_HEARD + 7, number] = shared[CALIBRATION + kind]
-    features[FROM_HEARD + 8, number] = shared[CALIBRATION + SOON]
+    features[FROM_SIGNALS + 7, number] = shared[CALIBRATION + kind]
+    features[FROM_SIGNALS + 8, number] = shared[CALIBRATION + SOON]
 
 
 @compiled()
-def write_unheeding(
+def write_without_signals(
     features: FloatArray, number: int, belief: Belief, elapsed: float, soon: float
 ) -> None:
-    """Write the last two inputs HEARD; ``soon`` is the calibration that the second goes by."""
+    """Write the last two inputs SIGNALS; ``soon`` is the calibration in the second."""
     value = 1.0 - (1.0 + belief.expected_changes) * math.exp(-belief.x)
     changes = belief.rate * elapsed
-    unheeding = 1.0 - (1.0 + changes) * math.exp(-changes)
-    ratio = math.log((LEAST_VALUE + unheeding) / (LEAST_VALUE + value))
-    features[FROM_HEARD + 9, number] = ratio
-    features[FROM_HEARD + 10, number] = ratio * soon
+    without_signals = 1.0 - (1.0 + changes) * math.exp(-changes)
+    ratio = math.log((LEAST_VALUE + without_signals) / (LEAST_VALUE + value))
+    features[FROM_SIGNALS + 9, number] = ratio
+    features[FROM_SIGNALS + 10, number] = ratio * soon
 
 
 @compiled()
 def write_shared(features: FloatArray, number: int, broadcast: FloatArray, evidence: float) -> None:
-    """Write the inputs SHARED after the first: of the newest broadcast, and of the evidence of all.
+    """Write the inputs SHARED after the first.
 
-    Those since the page's crawl are meant.
+    ``broadcast`` is the newest one, ``evidence`` that of all broadcasts since the page's crawl.
     """
     features[FROM_SHARED + 1, number] = share(max(evidence, 0.0))
     features[FROM_SHARED + 2, number] = share(broadcast[EXPECTED])
@@ -170,21 +170,21 @@ def write_timed(
 
 
 @compiled()
-def write_at_face_value(
-    features: FloatArray, number: int, belief: Belief, told: Belief, trust: float
+def write_hypothesis(
+    features: FloatArray, number: int, belief: Belief, delayed: Belief, trust: float
 ) -> None:
-    """Write the inputs TOLD; ``told`` is what a page is by the best guess of the delay."""
+    """Write the inputs HYPOTHESIS; ``delayed`` is the belief under the likeliest hypothesis."""
     value = 1.0 - (1.0 + belief.expected_changes) * math.exp(-belief.x)
-    other = 1.0 - (1.0 + told.expected_changes) * math.exp(-told.x)
-    ratio = math.log((LEAST_VALUE + other) / (LEAST_VALUE + value) * belief.rate / told.rate)
+    other = 1.0 - (1.0 + delayed.expected_changes) * math.exp(-delayed.x)
+    ratio = math.log((LEAST_VALUE + other) / (LEAST_VALUE + value) * belief.rate / delayed.rate)
     ratio = min(max(ratio, -LARGEST_RATIO), LARGEST_RATIO)
-    features[FROM_TOLD, number] = ratio
-    features[FROM_TOLD + 1, number] = ratio * trust
+    features[FROM_HYPOTHESIS, number] = ratio
+    features[FROM_HYPOTHESIS + 1, number] = ratio * trust
 
 
 @compiled()
 def hour_of(shared: FloatArray, now: float) -> tuple[float, float]:
-    """Return the cosine and the sine of the hour as an angle; 1 and 0 where no day is told."""
+    """Return the cosine and the sine of the hour as an angle; 1 and 0 without a day."""
     if shared[DAY] <= 0.0:
         return 1.0, 0.0
     angle = FULL_TURN * now / shared[DAY]

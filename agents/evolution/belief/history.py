@@ -1,13 +1,14 @@
-"""What a correction remembers of pages, groups and the episode, beyond what is believed of them."""
+"""Histories of pages, groups and the episode, which a correction keeps beside the belief."""
 
 from __future__ import annotations
 
 import math
 
-from agents.evolution.belief.delay_guesses import weight_at_face_value
+from agents.evolution.belief.delay_hypotheses import add_to_hypotheses
 from agents.evolution.belief.layout import (
     CALIBRATION,
     CHANGE_AT,
+    CHANGES,
     COS,
     COUNTED,
     COUNTS,
@@ -16,17 +17,17 @@ from agents.evolution.belief.layout import (
     CRAWLED_AT,
     CRAWLS,
     DAY,
+    DETECTED_AT,
+    ECHO,
     EVIDENCE,
     EXPECTED,
     FIRST,
-    FOUND,
-    FOUND_AT,
+    GROUP_CHANGES,
     GROUP_EXPECTED,
-    GROUP_FOUND,
     GROUP_SURPRISE,
-    GUESSES,
     HOURS,
-    LAST_FOUND,
+    HYPOTHESES,
+    LAST_CHANGED,
     NEWEST,
     PACE,
     PACED,
@@ -34,46 +35,45 @@ from agents.evolution.belief.layout import (
     PENDING_COS,
     PENDING_SIN,
     SIN,
-    STANDING,
+    STATIC,
     SURPRISE,
-    UNTOLD,
 )
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 from policies.ncis.belief.layout import Places
 
 NEVER = -1e9
-"""The time of what never happened."""
-UNHEARD, SOON, BROADCAST = 0, 1, 5
-"""Kinds of states of a page: without a signal since its crawl; by the time from the crawl to the
-first one, in the ranges that DELAYS part (SOON and the kinds after it); and broadcasts alone."""
+"""Time of an event that never happened."""
+UNSIGNALLED, SOON, BROADCAST = 0, 1, 5
+"""Kinds of states of a page: no signal since its crawl; a first signal after a time in one of the
+ranges between DELAYS (SOON and the kinds after it); only broadcasts."""
 DELAYS = (0.15, 0.5, 1.2)
 """In cycles T."""
 CALIBRATED = 3.0
-"""The c of calibrations ln((c + found) / (c + expected)) of an episode; of a group it is 1."""
+"""The c of an episode's calibrations ln((c + changes) / (c + expected)); a group has c = 1."""
 RECENT = 0.35
-"""Share of a page's last crawl in the mean of its surprises."""
+"""Weight of a page's last crawl in the moving average of its surprises."""
 GROUP_FADE = 0.95
-"""What a crawl leaves of the weight of those of its group before."""
+"""Factor by which each crawl reduces the weight of earlier crawls of its group."""
 FULL_TURN = 2.0 * math.pi
 
 
 @compiled()
 def begin(row: FloatArray, first: int, time: float, day: float) -> None:
-    """Begin a page's history: it is fresh at ``time``, and nothing is known of it."""
-    row[first + STANDING : first + PAGE_WIDTH] = 0.0
-    row[first + FOUND_AT] = row[first + PACED] = row[first + CHANGE_AT] = NEVER
+    """Clear a page's history: it is fresh at ``time``."""
+    row[first + STATIC : first + PAGE_WIDTH] = 0.0
+    row[first + DETECTED_AT] = row[first + PACED] = row[first + CHANGE_AT] = NEVER
     crawled(row, first, time, day)
 
 
 @compiled()
 def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
-    """Begin a page's time since its last crawl."""
+    """Reset what is counted since a page's last crawl."""
     row[first + CRAWLED_AT] = time
     row[first + COUNTED] = row[first + FIRST] = 0.0
     row[first + NEWEST] = NEVER
-    row[first + EVIDENCE : first + EVIDENCE + GUESSES] = 0.0
-    row[first + COUNTS : first + COUNTS + GUESSES] = 0.0
+    row[first + EVIDENCE : first + EVIDENCE + HYPOTHESES] = 0.0
+    row[first + COUNTS : first + COUNTS + HYPOTHESES] = 0.0
     row[first + PENDING_COS] = row[first + PENDING_SIN] = 0.0
     if day > 0.0:
         row[first + CRAWL_COS] = math.cos(FULL_TURN * time / day)
@@ -81,10 +81,10 @@ def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
 
 
 @compiled()
-def heard_one(row: FloatArray, first: int, time: float, cycle: float, day: float) -> None:
-    """Take note of a signal of a page alone."""
+def add_signal(row: FloatArray, first: int, time: float, cycle: float, day: float) -> None:
+    """Add a signal of a single page, not a broadcast."""
     age = max(time - row[first + CRAWLED_AT], 0.0)
-    weight_at_face_value(row, first, age, cycle)
+    add_to_hypotheses(row, first, age, cycle)
     if row[first + COUNTED] == 0.0:
         row[first + FIRST] = age
     row[first + COUNTED] += 1.0
@@ -98,9 +98,9 @@ def heard_one(row: FloatArray, first: int, time: float, cycle: float, day: float
 
 @compiled()
 def kind_of(row: FloatArray, first: int, cycle: float, broadcasts: bool) -> int:
-    """Return the kind of a page's state, by what was heard since its crawl."""
+    """Return the kind of a page's state, by the signals since its crawl."""
     if row[first + COUNTED] == 0.0:
-        return BROADCAST if broadcasts else UNHEARD
+        return BROADCAST if broadcasts else UNSIGNALLED
     delay, kind = row[first + FIRST], SOON
     for limit in DELAYS:
         kind += delay > limit * cycle
@@ -109,21 +109,21 @@ def kind_of(row: FloatArray, first: int, cycle: float, broadcasts: bool) -> int:
 
 @compiled()
 def calibrate(shared: FloatArray, kind: int, expected: float, changed: bool) -> None:
-    """Count a crawl of a page of a kind, which was expected to find a change so surely."""
-    shared[FOUND + kind] += changed
+    """Count a crawl of a page in a state; ``expected`` is the believed probability of a change."""
+    shared[CHANGES + kind] += changed
     shared[EXPECTED + kind] += expected
-    found = CALIBRATED + shared[FOUND + kind]
-    shared[CALIBRATION + kind] = math.log(found / (CALIBRATED + shared[EXPECTED + kind]))
+    changes = CALIBRATED + shared[CHANGES + kind]
+    shared[CALIBRATION + kind] = math.log(changes / (CALIBRATED + shared[EXPECTED + kind]))
 
 
 @compiled()
 def learn_group(own: FloatArray, at: Places, expected: float, changed: bool) -> None:
-    """Count a crawl of a page of a group."""
+    """Count a crawl of a page of a group; ``expected`` as for :func:`calibrate`."""
     last = at.group_width
-    own[last + GROUP_FOUND] = GROUP_FADE * own[last + GROUP_FOUND] + changed
+    own[last + GROUP_CHANGES] = GROUP_FADE * own[last + GROUP_CHANGES] + changed
     own[last + GROUP_EXPECTED] = GROUP_FADE * own[last + GROUP_EXPECTED] + expected
-    found = 1.0 + own[last + GROUP_FOUND]
-    own[last + GROUP_SURPRISE] = math.log(found / (1.0 + own[last + GROUP_EXPECTED]))
+    changes = 1.0 + own[last + GROUP_CHANGES]
+    own[last + GROUP_SURPRISE] = math.log(changes / (1.0 + own[last + GROUP_EXPECTED]))
 
 
 @compiled()
@@ -136,17 +136,17 @@ def learn_history(
     expected: float,
     changed: bool,
 ) -> None:
-    """Take note of a crawl of a page, which was expected to find a change so surely."""
-    row[first + LAST_FOUND] = 1.0 if changed else -1.0
-    told = row[first + COUNTED] > 0.0
-    row[first + UNTOLD] = (0.0 if told else 1.0) if changed else -1.0
+    """Add a crawl to a page's history; ``expected`` as for :func:`calibrate`."""
+    row[first + LAST_CHANGED] = 1.0 if changed else -1.0
+    signalled = row[first + COUNTED] > 0.0
+    row[first + ECHO] = (0.0 if signalled else 1.0) if changed else -1.0
     row[first + SURPRISE] += RECENT * (changed - expected - row[first + SURPRISE])
     row[first + CRAWLS] += 1.0
     if shared[DAY] > 0.0:
         learn_hours(row, first, time, elapsed, expected, changed, shared[DAY])
     if changed:
-        row[first + FOUND_AT] = time
-        row[first + CHANGE_AT] = row[first + NEWEST] if told else time - 0.5 * elapsed
+        row[first + DETECTED_AT] = time
+        row[first + CHANGE_AT] = row[first + NEWEST] if signalled else time - 0.5 * elapsed
     crawled(row, first, time, shared[DAY])
 
 
@@ -162,8 +162,8 @@ def learn_hours(
 ) -> None:
     """Learn the hours of a page's changes, the first harmonic of their density over the day.
 
-    A change that was signalled came at the hours of its signals, one that was not anywhere in the
-    time since the crawl before; and where less was found than expected, these hours are rarer.
+    A signalled change is counted at the hours of its signals, an unsignalled one evenly over the
+    time since the last crawl. Fewer changes than expected lower the density at these hours.
     """
     signals = row[first + COUNTED]
     if signals > 0.0:

@@ -1,4 +1,4 @@
-"""What the correction of a belief is told of a page: numbers without a unit, mostly in [-3, 3].
+"""Inputs of the correction of a belief, by page: numbers without a unit, mostly in [-3, 3].
 
 Time is measured in cycles T = m / R. Most inputs are of the form y / (1 + y), y >= 0.
 """
@@ -13,42 +13,41 @@ BELIEVED = (
         "change_rate",
         "elapsed",
         "importance",
-        "last_found",
+        "last_changed",
     ),
-    *("surprise", "since_found", "crawls", "episode", "renewed", "regular"),
+    *("surprise", "since_changed", "crawls", "episode", "renewed", "regular"),
 )
-"""What is believed of the page, and what its crawls found.
+"""The belief about the page, and the results of its crawls.
 
-The probability that it is fresh, exp(-x); x; the expected number of changes B; the rate of changes;
-the time since its last crawl; its importance relative to the mean; what the last crawl found, 1 or
--1, 0 before it; by how much its crawls found more than expected of late; the time since one that
-found a change; how many crawls it had; the time since the episode began; the time since its newest
-change, as it is thought to have been, in mean gaps between changes; and how near that is to 1.
+In order: the probability exp(-x) that the page is fresh; x; the expected number of changes B; the
+change rate; the time since the last crawl; the importance relative to the mean; whether the last
+crawl saw a change, 1 or -1, 0 before the first; the recent mean of observed minus expected changes;
+the time since the last crawl that saw one; the number of crawls; the time since the episode began;
+the time since the estimated newest change, in mean gaps between changes; how near that is to 1.
 """
-HEARD = (
+SIGNALS = (
     *("signals", "newest", "first", "signal_evidence", "signal_pace", "signal_rate"),
-    *("echo", "kind", "soon", "unheeding", "doubt"),
+    *("echo", "kind", "soon", "without_signals", "doubt"),
 )
-"""What was heard.
+"""Signals of the page since its crawl.
 
-Signals of the page since its crawl; how new the newest of them is; the time from the crawl to the
-first; the evidence of all of them; signals of late by what is usual; how many are usual. Whether a
-signal that came may tell of a change that was found without one: 1 where the last crawl found such
-a change, -1 where it found none, 0 else. Then calibrations of the episode's crawls so far,
-ln((c + found) / (c + expected)): of those of pages in the state that this page is in (without a
-signal, or with a first one so long after the crawl), and of those with one soon after the crawl.
-Then the logarithm of the crawl value if no signal was heeded, over the one that is corrected; and
-that times the second calibration, which is negative where signals come late.
+In order: their number; how new the newest is; the time from the crawl to the first; their evidence;
+the recent number over the usual one; the usual number. ``echo``: whether a signal may belong to a
+change that was crawled before it, 1 where the last crawl saw an unsignalled change, -1 where it saw
+none, else 0, also without a signal. Then two calibrations ln((c + changes) / (c + expected)) over
+the episode's crawls so far: those in this page's state (no signal, or the range of the time to the
+first one), and those with a signal soon after the crawl. Then the logarithm of the crawl value
+without signals over the corrected one; and that times the second calibration, < 0 for late signals.
 """
 SHARED = ("group_surprise", "broadcast_evidence", "tried", "weight")
-"""Of its group: the calibration of the crawls of its pages; the evidence of broadcasts since the
-page's crawl; how far the last of these is known, and its weight beside that of its class."""
+"""The page's group: the calibration of its crawls; the evidence of broadcasts since the page's
+crawl; the expected changes tested after the newest one, and its weight against its class's."""
 TIMED = ("hour", "hour_slope", "hour_evidence")
-"""Of the hours at which the page was found to change: how usual changes are now; how fast that
-rises; and how much more usual they were since its crawl than on average. 0 where no day is told."""
-TOLD = ("as_told", "as_told_trusted")
-"""The logarithm of the crawl value if what is told were true and signals came as late as is
-likeliest (:mod:`agents.evolution.belief.delay_guesses`), over the one that is corrected; and that times how far
-this is to be trusted rather than the belief, in (0, 1), by what crawls found."""
-INPUTS = (*BELIEVED, *HEARD, *SHARED, *TIMED, *TOLD)
+"""Density of the page's changes over the hours of the day: its excess now; how fast that rises;
+and the excess since the page's crawl. 0 without a day."""
+HYPOTHESIS = ("delay_hypothesis", "delay_hypothesis_trusted")
+"""The logarithm of the crawl value under the given parameters and the likeliest delay of signals
+(:mod:`agents.evolution.belief.delay_hypotheses`) over the corrected value; and that times the trust
+in this hypothesis rather than the belief, in (0, 1), by the results of crawls."""
+INPUTS = (*BELIEVED, *SIGNALS, *SHARED, *TIMED, *HYPOTHESIS)
 """All inputs, in the order of the rows of the network's input."""

@@ -1,4 +1,4 @@
-"""The compiled functions of a corrected belief: those of the belief, with a history beside it."""
+"""The compiled functions of a corrected belief: the belief's, extended by a history."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from agents.evolution.belief.delay_guesses import read_at_face_value, weigh_guesses
+from agents.evolution.belief.delay_hypotheses import read_hypothesis, weigh_hypotheses
 from agents.evolution.belief.features import (
     FROM_SHARED,
     Belief,
     hour_of,
-    write_at_face_value,
     write_believed,
-    write_heard,
+    write_hypothesis,
     write_shared,
+    write_signals,
     write_timed,
-    write_unheeding,
+    write_without_signals,
 )
 from agents.evolution.belief.history import (
     SOON,
+    add_signal,
     begin,
     calibrate,
-    heard_one,
     kind_of,
     learn_group,
     learn_history,
@@ -36,9 +36,9 @@ from agents.evolution.belief.layout import (
     CYCLE,
     DAY,
     GROUP_SURPRISE,
-    HEARD_RATE,
     HIDDEN,
     LEAST,
+    SIGNALLED_RATE,
     TRUST,
     WEIGHTS,
 )
@@ -50,14 +50,14 @@ from policies.ncis.belief.hazards import evidence_of
 from policies.ncis.belief.layout import EVENTS, FLOOR, RING, Places, places
 
 Arrays: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]
-"""Those of :class:`crawl_envs.types.compiled_policies.Memory`, in that order."""
+"""The fields of :class:`crawl_envs.types.compiled_policies.Memory`, in order."""
 NUM_INPUTS = len(INPUTS)
 LARGEST_LOG_FACTOR = math.log(3.0)
 """L: factors are exp(L tanh(g / L)), in (1/3, 3), with g the network's output."""
 
 belief_on_birth_or_death, belief_learn = belief.on_birth_or_death, belief.learn
 belief_on_signal, read_page = belief.on_signal, belief.read_page
-signals_since = belief.write_heard
+signals_since = belief.write_signal_weights
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
@@ -71,7 +71,7 @@ def on_birth_or_death(
     time: float,
     alive: bool,
 ) -> None:
-    """A page is born, fresh, or dies."""
+    """Reset a page that is born, fresh, or dies."""
     belief_on_birth_or_death(pages, groups, events, shared, group, page, time, alive)
     begin(pages[page], places(shared).page_width, time, shared[DAY])
 
@@ -89,13 +89,13 @@ def learn(
     signals: FloatArray,
     changed: bool,
 ) -> None:
-    """Take in a crawl."""
+    """Update the belief and the history by a crawl."""
     at, row, own = places(shared), pages[page], groups[group[page]]
-    heard = np.empty(at.channels)
-    signals_since(row, own, at, heard)
-    x = evidence_of(row, at, elapsed, heard)
+    weights = np.empty(at.channels)
+    signals_since(row, own, at, weights)
+    x = evidence_of(row, at, elapsed, weights)
     expected = -math.expm1(-x)
-    weigh_guesses(row, at.page_width, shared, row[at.scale], elapsed, x, changed)
+    weigh_hypotheses(row, at.page_width, shared, row[at.scale], elapsed, x, changed)
     kind = kind_of(row, at.page_width, shared[CYCLE], broadcast_since(row, own, at))
     calibrate(shared, kind, expected, changed)
     learn_group(own, at, expected, changed)
@@ -116,15 +116,15 @@ def on_signal(
     time: FloatArray,
     source: IntArray,
 ) -> None:
-    """Take in the signals of a step."""
+    """Update the belief and the history by the signals of a step."""
     at = places(shared)
     belief_on_signal(pages, groups, events, shared, group, page, time, source)
     for k in range(page.shape[0]):
         row, alone = pages[page[k]], 0.0
         for channel in range(at.own):
-            alone += row[at.heard + channel]
+            alone += row[at.signals + channel]
         if row[at.page_width + COUNTED] < alone:
-            heard_one(row, at.page_width, time[k], shared[CYCLE], shared[DAY])
+            add_signal(row, at.page_width, time[k], shared[CYCLE], shared[DAY])
 
 
 @compiled()
@@ -161,7 +161,7 @@ def score(
 
 @compiled()
 def weights_in(shared: FloatArray) -> Weights:
-    """Return the network that is kept in ``shared``."""
+    """Return the network's weights in ``shared``."""
     hidden, first = int(shared[HIDDEN]), WEIGHTS
     inner = shared[first : first + hidden * NUM_INPUTS].reshape((hidden, NUM_INPUTS))
     first += hidden * NUM_INPUTS
@@ -179,11 +179,11 @@ def value_all(
     scores: FloatArray,
     believed: FloatArray,
 ) -> None:
-    """Write the crawl values, 0 of pages that do not exist, and x, B and rates, (3, m)."""
+    """Write crawl values, 0 where a page does not exist, and x, B and rates, (3, m)."""
     pages, groups, _, shared, group = memory
     at = places(shared)
-    heard = np.empty(at.channels)
-    columns = at.channels, at.believed, at.heard, at.rate
+    weights = np.empty(at.channels)
+    columns = at.channels, at.believed, at.signals, at.rate
     for number in range(elapsed.shape[0]):
         scores[number] = 0.0
         if alive[number]:
@@ -195,7 +195,7 @@ def value_all(
             else:
                 own = groups[group[number]]
                 x, expected_changes, rate = read_page(
-                    row, own, shared, at, now, elapsed[number], heard
+                    row, own, shared, at, now, elapsed[number], weights
                 )
             value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
             scores[number] = row[at.importance] / rate * value
@@ -212,15 +212,15 @@ def read_alone(
     elapsed: float,
     channels: int,
     believed: int,
-    heard: int,
+    signals: int,
     rate: int,
     floor: float,
 ) -> tuple[float, float, float]:
-    """Return what :func:`policies.ncis.belief.kernels.read_page` does, quickly, without groups."""
+    """Return :func:`policies.ncis.belief.kernels.read_page` of a page without groups, faster."""
     x = row[believed] * elapsed
     expected_changes = x
     for channel in range(channels):
-        number = row[heard + channel]
+        number = row[signals + channel]
         if number > 0.0:
             evidence = row[believed + 1 + channel] * number
             x += evidence
@@ -230,9 +230,9 @@ def read_alone(
 
 @compiled()
 def candidates(values: FloatArray, share: float) -> IntArray:
-    """Return the pages of at least so large a share of the largest value, but none of value 0.
+    """Return the pages of values > 0 and at least ``share`` of the largest.
 
-    With factors in [1 / L, L], no page below 1 / L^2 of the largest value can come to be first.
+    With factors in [1 / L, L], no page below 1 / L^2 of the largest value can come first.
     """
     least = share * values.max()
     chosen, count = np.empty(values.shape[0], np.int64), 0
@@ -252,40 +252,40 @@ def describe(
     believed: FloatArray,
     features: FloatArray,
 ) -> None:
-    """Write the network's inputs of ``chosen`` pages, (n,), into ``features``, (K, n), zeros."""
+    """Write the network's inputs for ``chosen`` pages, (n,), into zeros ``features``, (K, n)."""
     pages, groups, events, shared, group = memory
     at, hour = places(shared), hour_of(shared, now)
-    first, heard = at.page_width, np.empty(at.channels)
+    first, weights = at.page_width, np.empty(at.channels)
     for k in range(chosen.shape[0]):
         number = chosen[k]
         row, own, since = pages[number], groups[group[number]], elapsed[number]
-        told = Belief(believed[0, number], believed[1, number], believed[2, number])
-        write_believed(features, k, row, first, told, now, since, shared[CYCLE])
-        signals_since(row, own, at, heard)
+        current = Belief(believed[0, number], believed[1, number], believed[2, number])
+        write_believed(features, k, row, first, current, now, since, shared[CYCLE])
+        signals_since(row, own, at, weights)
         alone, usual = 0.0, 0.0
         for channel in range(at.own):
-            alone += row[at.believed + 1 + channel] * heard[channel]
+            alone += row[at.believed + 1 + channel] * weights[channel]
             usual += row[at.believed + 1 + at.channels + channel] * shared[CYCLE]
         together = broadcast_since(row, own, at)
-        write_heard(features, k, row, first, shared, now, alone, usual, together)
-        write_unheeding(features, k, told, since, shared[CALIBRATION + SOON])
-        as_told = belief_at_face_value(row, at, shared, since)
-        write_at_face_value(features, k, told, as_told, shared[TRUST])
+        write_signals(features, k, row, first, shared, now, alone, usual, together)
+        write_without_signals(features, k, current, since, shared[CALIBRATION + SOON])
+        by_hypothesis = belief_by_hypothesis(row, at, shared, since)
+        write_hypothesis(features, k, current, by_hypothesis, shared[TRUST])
         features[FROM_SHARED, k] = own[at.group_width + GROUP_SURPRISE]
         if together:
             event = newest_broadcast(own, events, at)
-            evidence = told.x - alone - row[at.believed] * since
+            evidence = current.x - alone - row[at.believed] * since
             write_shared(features, k, event, evidence)
         if shared[DAY] > 0.0:
             write_timed(features, k, row, first, hour, since, shared[DAY])
 
 
 @compiled()
-def belief_at_face_value(row: FloatArray, at: Places, shared: FloatArray, elapsed: float) -> Belief:
-    """Return what a page is if what is told is true, by the likeliest guess of the delay."""
-    first, alpha, guess = at.page_width, row[at.scale], int(shared[BEST])
-    x, expected_changes = read_at_face_value(row, first, alpha, elapsed, shared[CYCLE], guess)
-    return Belief(x, expected_changes, alpha + row[first + HEARD_RATE] + shared[FLOOR])
+def belief_by_hypothesis(row: FloatArray, at: Places, shared: FloatArray, elapsed: float) -> Belief:
+    """Return a page's belief under the given parameters and the likeliest delay."""
+    first, alpha, hypothesis = at.page_width, row[at.scale], int(shared[BEST])
+    x, expected_changes = read_hypothesis(row, first, alpha, elapsed, shared[CYCLE], hypothesis)
+    return Belief(x, expected_changes, alpha + row[first + SIGNALLED_RATE] + shared[FLOOR])
 
 
 @compiled()

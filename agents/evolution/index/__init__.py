@@ -1,1 +1,4 @@
-"""An index learned from reward alone, by evolution strategies."""
+"""An index learned from reward alone, by evolution strategies.
+
+Public modules: inputs, kernels.
+"""

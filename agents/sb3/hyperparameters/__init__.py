@@ -1,8 +1,8 @@
-"""Recommended settings: YAML files in the format of RL-Zoo, and what a run takes from them.
+"""Recommended settings: YAML files in the format of RL-Zoo, and the arguments of a run.
 
-There is a file per algorithm, ``ppo.yml`` say, with an entry per environment id; RL-Zoo reads them
-as its own. Here :func:`defaults` gives what :class:`agents.sb3.arguments.TrainArguments` has a word
-for, and :func:`model_arguments` the rest. An id without an entry has the settings of CrawlNCIS-v0.
+There is a file per algorithm, ``ppo.yml`` say, with an entry per environment id; RL-Zoo can read
+them. :func:`defaults` returns the fields of :class:`agents.sb3.arguments.TrainArguments`, and
+:func:`model_arguments` the rest. An id without an entry has the settings of CrawlNCIS-v0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # it ships no types
 
-from agents import ALGORITHMS
+from agents.catalog import ALGORITHMS
 
 FOLDER = Path(__file__).parent
 FALLBACK = "CrawlNCIS-v0"
@@ -26,7 +26,7 @@ WORDS = {
     "learning_rate": "learning_rate",
     "gamma": "gamma",
 }
-"""Words of RL-Zoo for what a training run has another word for."""
+"""Names in RL-Zoo and in TrainArguments."""
 
 
 @functools.cache
@@ -63,7 +63,7 @@ def defaults(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
 
 
 def model_arguments(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
-    """Return the recommended arguments of the algorithm's class that :func:`defaults` leaves.
+    """Return the recommended arguments of the algorithm's class not in :func:`defaults`.
 
     Raises:
         ValueError: an unknown algorithm.
@@ -74,34 +74,3 @@ def model_arguments(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
         for name, value in entry.items()
         if name not in WORDS and name not in ("policy", "policy_kwargs")
     }
-
-
-def policy_kwargs(
-    algorithm: str, env_id: str = FALLBACK, *, width: int = WIDTH, **env_args: Any
-) -> dict[str, Any]:
-    """Return the arguments of an entry's policy, for an environment made with ``env_args``.
-
-    The files name it for RL-Zoo, which evaluates the text; it makes an environment to learn
-    what its columns are called.
-
-    Args:
-        algorithm: one of ALGORITHMS.
-        env_id: id of the environment.
-        width: units of a hidden layer.
-        env_args: arguments of the environment.
-
-    Raises:
-        ValueError: an unknown algorithm, or what the environment objects to.
-    """
-    import gymnasium as gym
-
-    from agents.sb3.algorithms import network_arguments
-
-    network = "mlp" if settings(algorithm, env_id)["policy"].startswith("Mlp") else "pages"
-    core: Any = gym.make("crawl_envs:" + env_id.removeprefix("crawl_envs:"), **env_args).unwrapped
-    core.reset(seed=0)
-    cycle = core.problem.num_pages / core.problem.bandwidth
-    batch = core.batch if core.action_form == "scores" else None
-    arguments = network_arguments(algorithm, network, core.features, cycle, width, batch)
-    kwargs: dict[str, Any] = arguments["policy_kwargs"]
-    return kwargs

@@ -1,1 +1,4 @@
-"""Worlds whose events break an assumption of the formulas: one module per law."""
+"""Instances whose events violate an assumption of the formulas; one module per law.
+
+Public modules: corrupted, occurrences, settings.
+"""

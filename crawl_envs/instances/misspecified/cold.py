@@ -1,4 +1,4 @@
-"""``cold``: change rates over three decades, for learning them from nothing."""
+"""``cold``: change rates over three decades, to be learned without prior knowledge."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from crawl_envs.types import Instance
 
 MEAN_RATE = 0.5
-"""Of the change rates, as in the instances of the NCIS paper."""
+"""Mean change rate, as in the instances of the NCIS paper."""
 SPREAD = math.log(1000.0) / (2.0 * 1.959963984540054)
-"""Standard deviation of the logarithm: 95% of the rates lie within three decades, from 0.0033 to
-3.3 around a median of 0.11."""
+"""Standard deviation of the log change rate: 95% of the rates lie in [0.0033, 3.3], with median
+0.11."""
 
 
 def cold(pages: Instance, rng: np.random.Generator) -> Instance:
-    """Return the pages with change rates of a log-normal law, of mean MEAN_RATE and SPREAD.
+    """Return the pages with log-normal change rates of mean MEAN_RATE and log-spread SPREAD.
 
-    It is an ordinary instance: everything is Poisson, and what is told is true. It is meant to be
-    told with ``reveal="importance"``. Which few pages change often matters most then, and a prior
-    of one rate for all is wrong for nearly all of them.
+    All processes are Poisson, and revealed parameters are true. The instance is meant for
+    ``reveal="importance"``: a few pages change often, and a common prior rate is wrong for nearly
+    all pages.
     """
     median = MEAN_RATE * math.exp(-0.5 * SPREAD**2)
     return Instance(

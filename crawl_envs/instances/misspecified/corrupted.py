@@ -1,4 +1,4 @@
-"""``corrupted``: what is told of the quality of signals is wrong."""
+"""``corrupted``: the revealed quality of signals is wrong."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals,
 from crawl_envs.types import FloatArray, Instance
 
 CORRUPTION = 0.5
-"""Half of what is told is noise: far beyond figure 8 of the NCIS paper, which stops at 0.2."""
+"""Share of noise in the revealed quality; figure 8 of the NCIS paper stops at 0.2."""
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raise ValueError where a share is no number in [0, 1]."""
+    """Raise ValueError unless ``value`` is a number in [0, 1]."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
 
 
-def misjudged(
+def corrupted_quality(
     change_rate: FloatArray,
     recall: FloatArray,
     false_signal_rate: FloatArray,
@@ -31,20 +31,19 @@ def misjudged(
 ) -> tuple[FloatArray, FloatArray]:
     """Mix noise into precision and recall (NCIS paper, section 6.7).
 
-    Each becomes (1 - share) times itself plus share times its noise. (The paper's formula for
-    recall lacks the last factor.) False signals are believed to come at the rate that the two
-    imply, nu = recall * Delta * (1 - precision) / precision; where the precision is 0, at their
-    own.
+    Each becomes (1 - share) times its value plus share times its noise. (The paper's formula for
+    recall lacks the last factor.) The estimated false-signal rate follows from both,
+    nu = recall * Delta * (1 - precision) / precision; where the precision is 0, it is the true one.
 
     Args:
-        change_rate: Delta, which stays, (m,).
-        recall: (m,).
-        false_signal_rate: nu, (m,).
+        change_rate: Delta, unchanged, (m,).
+        recall: true recall, (m,).
+        false_signal_rate: true nu, (m,).
         share: the p of the paper, in [0, 1].
-        noise: for the precision and for the recall, draws from U(0, 1), (2, m).
+        noise: draws from U(0, 1) for precision and recall, (2, m).
 
     Returns:
-        The recall and the false-signal rate that are believed, (m,) each.
+        The corrupted recall and false-signal rate, (m,) each.
 
     Raises:
         ValueError: the share is outside [0, 1].
@@ -65,37 +64,37 @@ def misjudged(
 
 @dataclass(frozen=True, eq=False)
 class Corrupted(RevealedDelay):
-    """Poisson changes as told; signals of another recall, and false ones at another rate.
+    """Poisson changes at the revealed rates; signals with a different recall and false-signal rate.
 
     Args:
-        recall: the true one, (m,), in [0, 1].
-        false_signal_rate: the true one, (m,), >= 0.
+        recall: true recall, in [0, 1], (m,).
+        false_signal_rate: true rate, >= 0, (m,).
     """
 
     recall: FloatArray
     false_signal_rate: FloatArray
 
-    def occurrences(self, told: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-        """Draw all changes and signals in (0, horizon], as they happen and are sent."""
-        changes = arrivals(rng, told.change_rate, horizon)
+    def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
+        """Draw all changes and sent signals in (0, horizon]."""
+        changes = arrivals(rng, pages.change_rate, horizon)
         return signalled(rng, changes, self.recall, self.false_signal_rate, horizon)
 
 
 def corrupted(
     pages: Instance, rng: np.random.Generator, corruption: float = CORRUPTION
 ) -> Misspecified:
-    """Let the pages be as they are, and tell :func:`misjudged` ones; change rates are told right.
+    """Return the pages with :func:`corrupted_quality` revealed, and true change rates.
 
     Args:
-        pages: the truth.
-        rng: of the noise.
-        corruption: share of noise in what is told, in [0, 1].
+        pages: true parameters.
+        rng: generator of the noise.
+        corruption: share of noise in the revealed quality, in [0, 1].
 
     Raises:
         ValueError: the corruption is outside [0, 1].
     """
     noise = rng.random((2, pages.num_pages))
-    recall, false = misjudged(
+    recall, false = corrupted_quality(
         pages.change_rate, pages.recall, pages.false_signal_rate, corruption, noise
     )
     law = Corrupted(pages.recall, pages.false_signal_rate)

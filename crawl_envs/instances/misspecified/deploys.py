@@ -1,4 +1,4 @@
-"""``deploys``: a host touches all its pages at once, and changes nearly none or nearly all."""
+"""``deploys``: a host signals all its pages at once, and changes nearly none or nearly all."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, SIGNAL
 from crawl_envs.types import FloatArray, Instance, IntArray
 
 DEPLOY_RANGE = (0.4, 1.6)
-"""Of the hosts' rates of deploys: a signal per page and unit of time on average, as many as there
-are crawls, so that heeding all of them is no option."""
+"""Range of the hosts' deploy rates. The mean is one signal per page and unit of time, the crawl
+rate, so that a crawl on every signal exceeds the budget."""
 SHARE_BETA = (0.1, 0.3)
-"""Of the share of pages that a deploy changes: a quarter on average, but below 0.1 or above 0.9 in
-76% of the deploys. A crawl or two of a host tell nearly all about the others, which no rule finds
-that looks at one page at a time."""
+"""Beta parameters of the share of pages that a deploy changes: 1/4 on average, but below 0.1 or
+above 0.9 in 76% of the deploys. One or two crawls of a host are informative about its other pages,
+which per-page rules cannot use."""
 SHARE_MEAN = SHARE_BETA[0] / sum(SHARE_BETA)
 OWN_FACTOR = 0.5
-"""Changes besides, without a signal, come at this times a rate from U(0, 1): with those of deploys
-they are one in two units of time on average, as elsewhere."""
+"""Factor on a rate from U(0, 1) for changes without a signal. With those of deploys the mean change
+rate is 0.5, as in the other instances."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deploys(RevealedDelay):
-    """Deploys come to hosts as Poisson processes, and pages change besides.
+    """Poisson deploys of hosts, and independent Poisson changes of pages.
 
-    A deploy sends a signal of every page of its host, all at one instant, and changes each of them
-    with one probability, drawn for that deploy from Beta(SHARE_BETA). There are no other signals.
+    A deploy sends one signal for every page of its host at the same time, and changes each page
+    with a probability drawn once per deploy from Beta(SHARE_BETA). There are no other signals.
 
     Args:
-        host: of each page, (m,), non-decreasing from 0.
-        own_rate: of changes without a signal, (m,), >= 0.
-        deploy_rate: of each host, (H,), >= 0.
+        host: host of each page, non-decreasing from 0, (m,).
+        own_rate: rate of changes without a signal, >= 0, (m,).
+        deploy_rate: deploy rate of each host, >= 0, (H,).
     """
 
     host: IntArray
     own_rate: FloatArray
     deploy_rate: FloatArray
 
-    def occurrences(self, told: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-        """Draw all changes and signals in (0, horizon], as they happen and are sent."""
+    def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
+        """Draw all changes and sent signals in (0, horizon]."""
         own_time, own_page = arrivals(rng, self.own_rate, horizon)
         deploy_time, host = arrivals(rng, self.deploy_rate, horizon)
         share = rng.beta(*SHARE_BETA, host.size)
@@ -59,12 +59,12 @@ class Deploys(RevealedDelay):
 
 
 def deploys(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Put the pages on hosts, and draw how often these deploy.
+    """Assign the pages to hosts, and draw the deploy rates.
 
-    What is told are the long-run rates that a model of independent signals would fit, page by
-    page: with q = SHARE_MEAN, d the host's rate of deploys and a the page's own rate of changes,
-    Delta = a + q d, recall q d / Delta and false signals at the rate (1 - q) d. The precision is q.
-    The hosts are told to everybody (``problem.group``).
+    Revealed parameters are the long-run rates that a model of independent signals would fit to
+    each page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate,
+    Delta = a + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q.
+    Hosts are public (``problem.group``).
     """
     host = hosts_of(pages.num_pages)
     own_rate = OWN_FACTOR * pages.change_rate

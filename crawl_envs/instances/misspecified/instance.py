@@ -1,4 +1,4 @@
-"""An instance that is told one thing and plays another."""
+"""Instances whose events differ from the revealed parameters."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from crawl_envs.types.delay import Delay
 
 
 class Law(Protocol):
-    """How the changes and signals of an instance really come."""
+    """The true processes of changes and signals of an instance."""
 
-    def occurrences(self, told: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-        """Draw all changes and signals in (0, horizon] from the generator."""
+    def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
+        """Draw all changes and sent signals in (0, horizon]."""
 
-    def delay(self, told: Instance) -> Delay:
-        """Return how long signals really travel."""
+    def delay(self, pages: Instance) -> Delay:
+        """Return the true delay of signals."""
 
 
 class RevealedDelay:
-    """The part of a law whose signals travel as the tracker is told."""
+    """Base class of laws whose true signal delay is the revealed one."""
 
-    def delay(self, told: Instance) -> Delay:
-        """Return how long signals travel."""
-        return told.delay
+    def delay(self, pages: Instance) -> Delay:
+        """Return the revealed delay."""
+        return pages.delay
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Misspecified(CustomEvents):
-    """An instance with a law of its own, which no tracker is told.
+    """An instance with a hidden law that generates its events.
 
-    What belongs to :class:`crawl_envs.types.Instance` are *beliefs*: what a tracker is told where
-    parameters are revealed. The documentation of each law says which of them are true.
+    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may
+    be wrong. The documentation of each law states which of them are true.
 
     Args:
-        told: the beliefs, of a single source of signals.
-        law: what is played.
-        change_rate: what is told instead of that of ``told``; so too the next two.
-        recall: (m,), or None.
-        false_signal_rate: (m,), or None.
+        revealed: revealed parameters, with a single source of signals.
+        law: the true processes.
+        change_rate: replaces that of ``revealed``, (m,), or None.
+        recall: likewise.
+        false_signal_rate: likewise.
         group: hosts of the pages, (m,), or None.
 
     Raises:
@@ -57,7 +57,7 @@ class Misspecified(CustomEvents):
 
     def __init__(
         self,
-        told: Instance,
+        revealed: Instance,
         law: Law,
         *,
         change_rate: ArrayLike | None = None,
@@ -65,30 +65,30 @@ class Misspecified(CustomEvents):
         false_signal_rate: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> None:
-        if told.num_sources != 1:
-            raise ValueError(f"told must have 1 source of signals, got {told.num_sources}")
+        if revealed.num_sources != 1:
+            raise ValueError(f"revealed must have 1 source of signals, got {revealed.num_sources}")
         super().__init__(
-            told.importance,
-            told.change_rate if change_rate is None else change_rate,
-            told.recall if recall is None else recall,
-            told.false_signal_rate if false_signal_rate is None else false_signal_rate,
-            bandwidth=told.bandwidth,
-            bandwidth_steps=told.bandwidth_steps,
-            delay=told.delay,
+            revealed.importance,
+            revealed.change_rate if change_rate is None else change_rate,
+            revealed.recall if recall is None else recall,
+            revealed.false_signal_rate if false_signal_rate is None else false_signal_rate,
+            bandwidth=revealed.bandwidth,
+            bandwidth_steps=revealed.bandwidth_steps,
+            delay=revealed.delay,
             group=group,
         )
         object.__setattr__(self, "law", law)
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return about how many events, and spells of pages of a unit of time, an episode has."""
+        """Return the approximate number of events, plus one spell per page and unit of time."""
         return super().expected_events(horizon) + self.num_pages * horizon
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the events of an episode: changes and signals by the law, Poisson requests.
+        """Draw the events of an episode: changes and signals of the law, and Poisson requests.
 
         Args:
-            rng: what is drawn from.
-            horizon: the tape covers (0, horizon], > 0.
+            rng: random generator.
+            horizon: end of the tape, > 0.
 
         Raises:
             ValueError: the horizon is not > 0.

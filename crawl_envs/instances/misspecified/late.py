@@ -1,4 +1,4 @@
-"""``late``: signals are delayed, and nobody says by how much."""
+"""``late``: signals have an unknown delay."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from crawl_envs.types.arguments import quantity
 from crawl_envs.types.delay import Delay
 
 MEAN_RANGE = (0.05, 2.0)
-"""Of mean delays. With a crawl per page and unit of time, the shortest hardly matters, and after
-the longest most signals tell of changes that were crawled already. So no one correction serves
-all lanes: the delay has to be learned from how signals and crawls agree."""
+"""Range of mean delays. At one crawl per page and unit of time the shortest has little effect; with
+the longest most signals belong to changes that were crawled before. No fixed correction fits all
+lanes: the delay has to be learned from signals and crawl results."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """Poisson changes and false signals as told; signals travel exponential times, told to nobody.
+    """Poisson changes and signals at the revealed rates, with a hidden exponential delay.
 
     Args:
-        delay_mean: mean time that a signal, true or false, travels, > 0.
+        delay_mean: mean delay of signals, true and false, > 0.
 
     Raises:
-        ValueError: it is not > 0.
+        ValueError: ``delay_mean`` is not > 0.
     """
 
     delay_mean: float
@@ -35,21 +35,21 @@ class Late:
     def __post_init__(self) -> None:
         quantity("delay_mean", self.delay_mean, above=0.0)
 
-    def occurrences(self, told: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-        """Draw all changes and signals in (0, horizon], as they happen and are sent."""
-        changes = arrivals(rng, told.change_rate, horizon)
-        return signalled(rng, changes, told.recall, told.false_signal_rate, horizon)
+    def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
+        """Draw all changes and sent signals in (0, horizon]."""
+        changes = arrivals(rng, pages.change_rate, horizon)
+        return signalled(rng, changes, pages.recall, pages.false_signal_rate, horizon)
 
-    def delay(self, told: Instance) -> Delay:
-        """Return how long signals really travel; ``told`` says that they do not."""
+    def delay(self, pages: Instance) -> Delay:
+        """Return the true delay; the revealed delay is none."""
         return Delay("exponential", self.delay_mean)
 
 
 def late(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Draw a mean delay, log-uniform over MEAN_RANGE; all else that is told is true.
+    """Draw a mean delay, log-uniform over MEAN_RANGE; the other revealed parameters are true.
 
     Raises:
-        ValueError: the pages have a delay that is told.
+        ValueError: the pages have a delay.
     """
     if pages.delay.kind != "none":
         raise ValueError(f"delay must be None for 'late', whose delay is hidden, got {pages.delay}")

@@ -1,7 +1,7 @@
-"""What tapes of stressed worlds are made of: arrivals, signals, how they travel, requests.
+"""Parts of the tapes of misspecified instances: changes, signals, delays, requests.
 
-Everything is drawn with NumPy, array by array in the order of the code, and no draw depends on
-anything but the instance, the generator and the horizon.
+Draws use NumPy arrays, in the order of the code, and depend only on the instance, the generator and
+the horizon.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from crawl_envs.types.delay import Delay
 
 
 class Occurrences(NamedTuple):
-    """Changes and signals as they happen and are sent, in any order.
+    """Changes, and signals at the times they are sent, in any order.
 
     Attributes:
-        time: in (0, horizon], (n,).
-        page: (n,) int64.
-        kind: ``CHANGE``, ``SIGNAL`` (a false one) or ``CHANGE_SIGNAL`` of
+        time: times in (0, horizon], (n,).
+        page: pages, (n,) int64.
+        kind: ``CHANGE``, ``SIGNAL`` (a false signal) or ``CHANGE_SIGNAL`` of
             :mod:`crawl_envs.sim.tape`, (n,) int64.
     """
 
@@ -33,17 +33,17 @@ class Occurrences(NamedTuple):
 def in_pieces(
     rng: np.random.Generator, start: FloatArray, end: FloatArray, rate: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Draw Poisson processes that each have one rate over one interval.
+    """Draw a Poisson process of constant rate on each interval.
 
     Args:
-        rng: what is drawn from.
-        start: of each interval, (k,), >= 0.
-        end: of each interval, (k,), >= start.
-        rate: of arrivals within it, (k,), >= 0.
+        rng: random generator.
+        start: start of each interval, >= 0, (k,).
+        end: end of each interval, >= start, (k,).
+        rate: arrival rate, >= 0, (k,).
 
     Returns:
-        Times, each in (start, end], unsorted within an interval, and the intervals that they
-        belong to, which do not decrease.
+        Times in (start, end], unsorted within an interval, and the non-decreasing numbers of their
+        intervals.
     """
     length = end - start
     count = rng.poisson(rate * length)
@@ -52,9 +52,9 @@ def in_pieces(
 
 
 def blocks(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the numbers first[i], ..., first[i] + count[i] - 1 of every i, and before them the i.
+    """Return i, and the numbers first[i], ..., first[i] + count[i] - 1, for every i.
 
-    Both results are (count.sum(),), by i.
+    Both arrays have shape (count.sum(),) and are sorted by i.
     """
     row = np.repeat(np.arange(count.size), count)
     return row, np.arange(row.size) - np.repeat(np.cumsum(count) - count - first, count)
@@ -63,7 +63,7 @@ def blocks(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
 def arrivals(
     rng: np.random.Generator, rate: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process per row of ``rate`` on (0, horizon]: times, and their rows."""
+    """Draw a Poisson process on (0, horizon] per entry of ``rate``; return times and rows."""
     count = rng.poisson(rate * horizon)
     row = np.repeat(np.arange(count.size), count)
     return horizon * (1.0 - rng.random(row.size)), row
@@ -76,14 +76,14 @@ def signalled(
     false_signal_rate: FloatArray,
     horizon: float,
 ) -> Occurrences:
-    """Send signals of given changes, each with the recall of its page, and Poisson false signals.
+    """Signal each change with the recall of its page, and add Poisson false signals.
 
     Args:
-        rng: what is drawn from.
+        rng: random generator.
         changes: times and pages, (n,) each.
-        recall: (m,), in [0, 1].
-        false_signal_rate: (m,), >= 0.
-        horizon: false signals lie in (0, horizon].
+        recall: in [0, 1], (m,).
+        false_signal_rate: >= 0, (m,).
+        horizon: end of the interval of false signals.
     """
     time, page = changes
     kind = np.where(rng.random(page.size) < recall[page], CHANGE_SIGNAL, CHANGE)
@@ -96,7 +96,7 @@ def signalled(
 
 
 def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArray:
-    """Draw how long signals travel, (count,), as :class:`crawl_envs.types.delay.Delay` says."""
+    """Draw signal delays, (count,); see :class:`crawl_envs.types.delay.Delay`."""
     if delay.kind == "exponential":
         return delay.mean * rng.standard_exponential(count)
     if delay.kind == "poisson":
@@ -107,7 +107,7 @@ def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArr
 def _delivered(
     rng: np.random.Generator, sent: Occurrences, delay: Delay, horizon: float
 ) -> Occurrences:
-    """Part signals from their changes, and let those that arrive by the horizon arrive."""
+    """Separate signals from changes, delay them, and drop those after the horizon."""
     changes, signals = (np.flatnonzero(sent.kind & bit) for bit in (CHANGE, SIGNAL))
     arrival = sent.time[signals] + travel_times(rng, delay, signals.size)
     kept = arrival <= horizon
@@ -119,16 +119,16 @@ def _delivered(
 
 
 def tape_of(
-    rng: np.random.Generator, told: Instance, sent: Occurrences, delay: Delay, horizon: float
+    rng: np.random.Generator, pages: Instance, sent: Occurrences, delay: Delay, horizon: float
 ) -> Tape:
-    """Make a tape of what happens to the pages, with Poisson requests at the rates of importance.
+    """Return the tape of the occurrences, and of Poisson requests at the rates of importance.
 
-    Every signal, true or false, draws how long it travels; one that would arrive after the horizon
-    is not on the tape. At equal times changes come before the signals that they sent.
+    Every signal, true or false, has a random delay; signals that arrive after the horizon are
+    dropped. At equal times changes come before their signals.
     """
-    met = sent if delay.kind == "none" else _delivered(rng, sent, delay, horizon)
-    request_time, request_page = arrivals(rng, told.importance, horizon)
-    time = np.concatenate([met.time, request_time])
-    code = np.concatenate([met.page * CODE_STRIDE + met.kind, request_page * CODE_STRIDE + REQUEST])
+    sent = sent if delay.kind == "none" else _delivered(rng, sent, delay, horizon)
+    request_time, page = arrivals(rng, pages.importance, horizon)
+    time = np.concatenate([sent.time, request_time])
+    code = np.concatenate([sent.page * CODE_STRIDE + sent.kind, page * CODE_STRIDE + REQUEST])
     order = np.argsort(time, kind="stable")
-    return Tape(time[order], code[order], np.ones(told.num_pages, np.bool_))
+    return Tape(time[order], code[order], np.ones(pages.num_pages, np.bool_))

@@ -1,8 +1,8 @@
-"""Instances on which what the formulas assume fails, and settings to compare policies on them.
+"""Instances that violate the assumptions of the formulas, and settings to compare policies on them.
 
-Importance and, but for ``deploys`` and ``cold``, change rates and signals are those of ``noisy`` on
-the same seed; each law is a module of :mod:`crawl_envs.instances.misspecified`, with its constants
-and the reasons for them. Requests are Poisson in all of them.
+Importance and, except in ``deploys`` and ``cold``, change rates and signals are those of ``noisy``
+on the same seed. Each law has its own module, which explains its constants, in
+:mod:`crawl_envs.instances.misspecified`. Requests are Poisson.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.bursts import bursty
+from crawl_envs.instances.misspecified.bursty import bursty
 from crawl_envs.instances.misspecified.cold import cold
 from crawl_envs.instances.misspecified.corrupted import CORRUPTION, check_share, corrupted
 from crawl_envs.instances.misspecified.deploys import deploys
 from crawl_envs.instances.misspecified.late import late
-from crawl_envs.instances.misspecified.rhythms import periodic
-from crawl_envs.instances.misspecified.shifts import shifting
+from crawl_envs.instances.misspecified.periodic import periodic
+from crawl_envs.instances.misspecified.shifting import shifting
 from crawl_envs.instances.synthetic import Synthetic
 from crawl_envs.types import Instance
 from crawl_envs.types.delay import Delay
 
-Teller: TypeAlias = Callable[[Instance, np.random.Generator], Instance]
+Generator: TypeAlias = Callable[[Instance, np.random.Generator], Instance]
 
-WORLDS: Mapping[str, Teller] = MappingProxyType(
+WORLDS: Mapping[str, Generator] = MappingProxyType(
     {
         "late": late,
         "bursty": bursty,
@@ -38,10 +38,10 @@ WORLDS: Mapping[str, Teller] = MappingProxyType(
         "cold": cold,
     }
 )
-"""Named instances, and what makes each of the pages of ``noisy``."""
+"""Named instances, and the functions that derive them from the pages of ``noisy``."""
 
 SIZES: Mapping[str, float] = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
-"""A crawl per page and unit of time, and long enough for habits to shift four times."""
+"""One crawl per page and unit of time; rates are redrawn four times on average."""
 
 
 def _setting(instance: str, reveal: str = "parameters") -> Mapping[str, Any]:
@@ -50,18 +50,17 @@ def _setting(instance: str, reveal: str = "parameters") -> Mapping[str, Any]:
 
 STRESS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        # What is told would be true, and nothing else is wrong: so it is not told.
+        # No assumption is violated; parameters are hidden.
         "cold start": _setting("cold", "importance"),
-        # All that is told is right but for the delay, so that only the delay can cost.
+        # Revealed parameters are true except the delay.
         "unknown delay": _setting("late"),
-        # Told means are right; it is the Poisson law that is not.
+        # Revealed means are true; changes are not Poisson.
         "bursty": _setting("bursty"),
         "periodic": _setting("periodic"),
-        # Told is what a fit of independent signals would find: formulas are at their best.
+        # Revealed parameters are the fit of a model of independent signals.
         "deploys": _setting("deploys"),
-        # True at first, so that trusting it is right for a while.
+        # Revealed change rates are true initially.
         "shifting habits": _setting("shifting"),
-        # The lie is the point.
         "wrong signal quality": _setting("corrupted"),
     }
 )
@@ -73,15 +72,15 @@ class Stress:
     """A generator of a named instance of WORLDS.
 
     Args:
-        name: one of WORLDS.
+        name: a key of WORLDS.
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per unit time, > 0.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: how long signals travel, which is told; None for ``late``.
-        corruption: of ``corrupted``: the share of noise in what is told, in [0, 1].
+        delay: revealed delay of signals; None for ``late``.
+        corruption: share of noise in the revealed quality of ``corrupted``, in [0, 1].
 
     Raises:
-        ValueError: an argument outside its range, or one that the named instance does not have.
+        ValueError: an argument is outside its range, or the named instance does not have it.
     """
 
     name: str
@@ -107,11 +106,11 @@ class Stress:
             check_share("corruption", self.corruption)
 
     def _pages(self) -> Synthetic:
-        """Return the generator of the pages that the named instance is made of."""
+        """Return the generator of the underlying pages."""
         return Synthetic("noisy", self.num_pages, self.bandwidth, self.bandwidth_steps, self.delay)
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance: what is told of it and, hidden, the law that is played."""
+        """Draw an instance: revealed parameters and a hidden law."""
         pages = self._pages()(rng)
         if self.name == "corrupted":
             return corrupted(pages, rng, CORRUPTION if self.corruption is None else self.corruption)

@@ -1,4 +1,7 @@
-"""Recorded change histories of real sites."""
+"""Recorded change histories of real sites.
+
+Public modules: fragments, instance, tables, windows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded fragments of a trace: read, checked, and cut to a window as contents of pages."""
+"""Read recorded fragments of a trace, and cut them to the contents of pages in a window."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from crawl_envs.instances.traces.tables import (
     Columns,
     check_range,
     check_rows,
-    complain,
+    column_error,
     read_columns,
 )
 from crawl_envs.instances.traces.windows import RecordedFragments, Signals, Trace, TraceWindow
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 
 FILE = "fragments.parquet"
 COLUMNS: dict[str, ColumnKind] = {
@@ -31,18 +31,18 @@ HASHES = 1 << 32
 def read_fragments(
     folder: Path, created: FloatArray, deleted: FloatArray, days: float, modulus: int | None
 ) -> RecordedFragments | None:
-    """Read and check the fragments of the trace in ``folder``; None where it has none.
+    """Read and check the fragments of the trace in ``folder``; return None if it has none.
 
     Args:
-        folder: the trace's.
+        folder: folder of the trace.
         created: birth of each page, (m,).
-        deleted: death of each page, inf where none, (m,).
+        deleted: death of each page, inf if none, (m,).
         days: length of the record.
-        modulus: the ``fragment_modulus`` of ``meta.json``, None where it says none.
+        modulus: the ``fragment_modulus`` of ``meta.json``, None if missing.
 
     Raises:
-        ValueError: the file is foreign or truncated, or a value does not fit; the message names
-            file, column, value and expectation.
+        ValueError: the file is not a valid table of fragments; the message names file, column,
+            value and expectation.
     """
     path = folder / FILE
     if not path.exists():
@@ -68,9 +68,9 @@ def read_fragments(
 def _check_lives(
     path: Path, columns: Columns, created: FloatArray, deleted: FloatArray, days: float
 ) -> None:
-    """Raise ValueError unless every spell lies in the record and in its page's life.
+    """Raise ValueError unless every spell lies within the record and its page's life.
 
-    ``created`` and ``deleted`` are those of the page of each row.
+    ``created`` and ``deleted`` are per row.
     """
     birth, death = columns["birth"], columns["death"]
     first, stays = np.isnan(birth), np.isnan(death)
@@ -88,20 +88,20 @@ def _check_lives(
             row = int(np.argmax(wrong))
             held = "null" if np.isnan(columns[name][row]) else columns[name][row]
             life = f"page {columns['page_id'][row]} lived {created[row]} to {deleted[row]}"
-            raise complain(path, name, f"{held} in row {row}", f"{expected} ({life})")
+            raise column_error(path, name, f"{held} in row {row}", f"{expected} ({life})")
 
 
 def _check_apart(
     path: Path, page: IntArray, fragment: IntArray, birth: FloatArray, death: FloatArray
 ) -> None:
-    """Raise ValueError where a fragment comes back to a page that it has not left before."""
+    """Raise ValueError if two spells of a fragment on a page overlap."""
     identity = page * HASHES + fragment
     order = np.lexsort((birth, identity))
     before, after = order[:-1], order[1:]
     wrong = (identity[before] == identity[after]) & (birth[after] <= death[before])
     if wrong.any():
         row, other = int(after[np.argmax(wrong)]), int(before[np.argmax(wrong)])
-        raise complain(
+        raise column_error(
             path,
             "birth",
             f"{birth[row]} in row {row}",
@@ -111,10 +111,10 @@ def _check_apart(
 
 
 def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, IntArray]:
-    """Return what pages say in the window (start, end], and which pages of the trace they are.
+    """Return the contents of pages in the window (start, end], and their rows in the trace.
 
-    They are the pages with recorded fragments that exist at some time of the window; what it has
-    of other pages :func:`window_tape` leaves out. Fragments have the keys of their hashes.
+    The pages are those with recorded fragments that exist at some time of the window. Keys of
+    fragments are their hashes.
 
     Args:
         trace: the record.
@@ -122,13 +122,12 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
         end: end of the window.
 
     Returns:
-        Contents of k pages, with times since ``start``: a spell that began at ``start`` or before
-        was there at first, one that ends after ``end`` stays. And the pages' rows in the trace,
-        ascending, (k,) int64.
+        Contents of k pages, with times since ``start`` (birth -inf at or before ``start``, death
+        inf after ``end``), and the ascending rows of the pages, (k,) int64.
 
     Raises:
-        ValueError: the window does not lie in the record, the trace has no fragments, or no such
-            page exists in the window.
+        ValueError: the window is not within the record, the trace has no fragments, or no page
+            with fragments exists in the window.
     """
     trace.check_window(start, end)
     spells = trace.fragments
@@ -156,17 +155,17 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
 def window_tape(
     trace: Trace, start: float, end: float, signals: Signals, pages: IntArray
 ) -> TraceWindow:
-    """Return the window's events of some pages, numbered anew in the order given.
+    """Return the window's events of some pages, renumbered in the given order.
 
     Args:
         trace: the record.
         start: start of the window, days since the record's start.
         end: end of the window.
-        signals: which recorded signals are sent.
-        pages: rows of the pages in the trace, (k,), as :func:`window_contents` gives them.
+        signals: kind of recorded signals.
+        pages: rows of the pages in the trace, as from :func:`window_contents`, (k,).
 
     Raises:
-        ValueError: the window does not lie in the record, ``signals`` is unknown, or ``pages`` are
+        ValueError: the window is not within the record, ``signals`` is unknown, or ``pages`` are
             not rows of the trace.
     """
     return trace.window(start, end, signals).of_pages(pages)

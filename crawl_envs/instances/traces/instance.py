@@ -1,4 +1,4 @@
-"""A recorded change history as an instance: its events are given, its parameters fitted."""
+"""Recorded change histories as instances with given events and fitted parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawl_envs.instances.traces.fragments import window_contents, window_tape
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import quantity, real
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 
 Importance = Literal["uniform", "zipf"]
 IMPORTANCES = ("uniform", "zipf")
@@ -22,11 +22,11 @@ IMPORTANCES = ("uniform", "zipf")
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A window of a trace; call it with a NumPy generator for an instance.
+    """A window of a trace; calling it with a NumPy generator returns an instance.
 
-    The instance's change rates and signal quality are what was fitted on another window; the
-    events are those of ``tape``, and what pages say is ``contents``, where it is asked for. Only
-    ``zipf`` importance, 1 / rank in an order drawn at random, depends on the generator.
+    The instance's change rates and signal quality were fitted on another window. Its events are
+    ``tape``, and the fragments of its pages ``contents``, if requested. Only ``zipf`` importance,
+    1 / rank in a random order, depends on the generator.
     """
 
     tape: Tape
@@ -41,7 +41,7 @@ class Recorded:
 
     @property
     def num_pages(self) -> int:
-        """Number of pages, m: all that ever lived, or of these those with fragments."""
+        """Number of pages, m: all pages of the trace, or those with fragments."""
         return int(self.tape.alive.size)
 
     @property
@@ -64,10 +64,10 @@ class Recorded:
 
 
 def window_of(window: Any) -> tuple[float, float] | None:
-    """Return a first and a last day, or None where none are given.
+    """Return a first and a last day, or None if ``window`` is None.
 
     Raises:
-        ValueError: it is not two finite numbers.
+        ValueError: ``window`` is not two finite numbers.
     """
     if window is None:
         return None
@@ -88,21 +88,21 @@ def recorded(
     parameters: str | None = None,
     fragments: bool = False,
 ) -> Recorded:
-    """Read a window of a trace and the parameters fitted for it.
+    """Read a window of a trace and its fitted parameters.
 
     Args:
         trace: name of a shipped trace, or path of a folder.
-        signals: which recorded signals are sent: directory, mentions, both or none.
-        window: first and last day, within the trace; None takes the second half.
-        bandwidth: crawls per day; None takes the mean number of pages alive in the window
-            divided by ``days_per_crawl``.
-        days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
+        signals: kind of recorded signals: directory, mentions, both or none.
+        window: first and last day, within the trace; None is the second half.
+        bandwidth: crawls per day; None is the mean number of pages alive in the window divided by
+            ``days_per_crawl``.
+        days_per_crawl: mean days between crawls of a page under uniform crawls, > 0.
         importance: ``uniform`` or ``zipf``.
-        parameters: file of fitted parameters; None takes the one beside the trace.
-        fragments: take the pages of the window with recorded fragments alone, and what they say.
+        parameters: file of fitted parameters; None is the default file in the folder of the trace.
+        fragments: whether to keep only pages with recorded fragments, and return their contents.
 
     Raises:
-        ValueError: an argument outside its range, a missing or foreign file.
+        ValueError: an argument is outside its range, or a file is missing or invalid.
     """
     kind = traces.check_signals(signals)
     if importance not in IMPORTANCES:

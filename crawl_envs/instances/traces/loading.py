@@ -1,4 +1,4 @@
-"""Recorded change histories of real sites: found, read and checked.
+"""Find, read and check recorded change histories of real sites.
 
 A trace is a folder of Parquet files. Times are float64 days since the record's start, midnight
 UTC of ``window_start``.
@@ -11,15 +11,15 @@ UTC of ``window_start``.
 ``changes.parquet``
     ``page_id``, ``t``, ``kind`` (creation, content, whitespace or deletion).
 ``signals.parquet``
-    ``dir_id``, ``t``: something in the directory was touched, which page is not said.
+    ``dir_id``, ``t``: a change in the directory, of an unspecified page.
 ``mentions.parquet``
-    ``page_id``, ``t``: the announcement of an update names the page.
-``fragments.parquet`` (may be missing)
-    ``page_id``, ``fragment`` (a hash below 2**32), ``birth`` (null when there at the record's
-    start) and ``death`` (null when there at its end), in any order. About one fragment in
+    ``page_id``, ``t``: the page is named in the announcement of an update.
+``fragments.parquet`` (optional)
+    ``page_id``, ``fragment`` (a hash below 2**32), ``birth`` (null when present at the record's
+    start) and ``death`` (null when present at its end), in any order. About one fragment in
     ``fragment_modulus``, an entry of ``meta.json``, is recorded.
 
-Rows are in order of time; further columns and files are ignored.
+Rows are sorted by time; additional columns and files are ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from crawl_envs.instances.traces.tables import (
     check_order,
     check_range,
     check_rows,
-    complain,
+    column_error,
     read_columns,
 )
 from crawl_envs.instances.traces.windows import (
@@ -93,7 +93,7 @@ TABLES: dict[str, dict[str, ColumnKind]] = {
 
 
 class _Meta(NamedTuple):
-    """What ``meta.json`` must say, and the modulus of the fragments, None where it says none."""
+    """Entries of ``meta.json``; the modulus of the fragments is optional."""
 
     site: str
     window_start: str
@@ -102,17 +102,17 @@ class _Meta(NamedTuple):
 
 
 def shipped() -> tuple[str, ...]:
-    """Names of the traces that come with the package, in order."""
+    """Return the sorted names of the traces in the package."""
     if not SHIPPED.is_dir():
         return ()
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/meta.json")))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the folder of a shipped trace, given its name, or the folder at a path.
+    """Return the folder of a shipped trace by name, or the folder at a path.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the argument is neither.
     """
     if str(name_or_path) in shipped():
         return SHIPPED / str(name_or_path)
@@ -128,8 +128,8 @@ def load(folder: str | Path) -> Trace:
     """Read and check the trace in ``folder``.
 
     Raises:
-        ValueError: a file is missing, foreign or truncated, lacks a column, is out of order, or
-            holds a value that does not fit; the message names file, column, value and expectation.
+        ValueError: a file is missing or truncated, lacks a column, is not sorted, or has an invalid
+            value; the message names file, column, value and expectation.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -174,7 +174,7 @@ def load(folder: str | Path) -> Trace:
 
 
 def _read_meta(path: Path) -> _Meta:
-    """Read ``meta.json``, or raise ValueError naming the entry that does not fit."""
+    """Read ``meta.json``; raise ValueError naming the first invalid entry."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file, expected the trace's description")
     try:
@@ -208,7 +208,7 @@ def _read_meta(path: Path) -> _Meta:
 
 
 def _check_pages(path: Path, pages: Columns, days: float) -> FloatArray:
-    """Check the pages' table and return their deaths, infinite where there is none."""
+    """Check the table of pages and return their deaths, inf if none."""
     check_dense(path, "page_id", pages["page_id"])
     largest = np.iinfo(np.int32).max
     check_rows(path, "dir_id", pages["dir_id"], largest, "possible directories")
@@ -218,7 +218,7 @@ def _check_pages(path: Path, pages: Columns, days: float) -> FloatArray:
     bad = np.flatnonzero(deleted <= created)
     if bad.size:
         row = int(bad[0])
-        raise complain(
+        raise column_error(
             path,
             "deleted",
             f"{deleted[row]} for page {row}",
@@ -228,11 +228,11 @@ def _check_pages(path: Path, pages: Columns, days: float) -> FloatArray:
 
 
 def _check_changes(path: Path, changes: Columns, created: FloatArray, deleted: FloatArray) -> None:
-    """Raise ValueError unless kinds are known and agree with the pages' births and deaths."""
+    """Raise ValueError unless kinds are valid and agree with the pages' births and deaths."""
     kind, page, time = changes["kind"], changes["page_id"], changes["t"]
     unknown = kind[~np.isin(kind, CHANGE_KINDS)]
     if unknown.size:
-        raise complain(path, "kind", repr(unknown[0]), f"one of {CHANGE_KINDS}")
+        raise column_error(path, "kind", repr(unknown[0]), f"one of {CHANGE_KINDS}")
     born, died = created[page], deleted[page]
     altered = np.isin(kind, ("content", "whitespace"))
     checks = (
@@ -244,6 +244,6 @@ def _check_changes(path: Path, changes: Columns, created: FloatArray, deleted: F
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             life = f"{born[row]} to {died[row]}"
-            raise complain(
+            raise column_error(
                 path, "t", f"{time[row]} in row {row}, {kind[row]}", f"{expected} (lived {life})"
             )

@@ -1,10 +1,10 @@
-"""The parameters fitted to a trace, as they are stored beside it.
+"""Files of parameters fitted to a trace.
 
-One Parquet file per kind of signal, ``parameters-<signals>.parquet``: a row per page, and in the
-file's metadata, under the key ``trace_parameters``, the window they were fitted on and the pooled
-values that stand for a page never seen in that window. ``python -m scripts.data.fit_trace`` makes it.
-Of two sources, ``both``, there are ``recall_0`` and ``recall_1`` in place of ``recall``, and so for
-the rate of false signals; the pooled values are lists.
+There is one Parquet file per kind of signal, ``parameters-<signals>.parquet``, with a row per page.
+Its metadata, under the key ``trace_parameters``, are the window of the fit and the pooled values
+for pages that did not exist in that window. ``python -m scripts.data.fit_trace`` writes it. With
+two sources, ``both``, columns ``recall_0`` and ``recall_1`` replace ``recall``, likewise for the
+false-signal rate, and pooled values are lists.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ DESCRIPTION = ("trace", "signals", "start", "end", *(f"pooled_{name}" for name i
 
 
 Pooled: TypeAlias = float | tuple[float, ...]
-"""A value that stands for a page never seen: a number, or one of each source of several."""
+"""Value for pages outside the window of the fit: a number, or one per source if several."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What the window from ``start`` to ``end`` of a trace says about each page.
+    """Parameters of each page, fitted to the window from ``start`` to ``end`` of a trace.
 
     Attributes:
-        signals: the kind of signals that was counted.
+        signals: kind of recorded signals.
         start: start of the window, days since the record's start.
         end: end of the window, days since the record's start.
         change_rate: changes per day, >= 0, (m,) float64.
-        recall: probability that a change is signalled, in [0, 1], (m,) float64, or (2, m) of the
-            sources of ``both``, whose sum is at most 1.
-        false_signal_rate: signals per day with no change behind them, >= 0, (m,) or (2, m) float64.
-        observed_days: days that the page existed in the window, (m,) float64.
+        recall: probability that a change is signalled, in [0, 1], (m,) float64, or (2, m) for
+            ``both``, with a sum of at most 1.
+        false_signal_rate: signals per day without a change, >= 0, (m,) or (2, m) float64.
+        observed_days: days of existence in the window, (m,) float64.
         pooled_change_rate: change rate of a page that did not exist in the window.
         pooled_recall: recall of such a page.
         pooled_false_signal_rate: false-signal rate of such a page.
@@ -70,7 +70,7 @@ class Parameters:
 
 
 def _columns_of(num_sources: int) -> dict[str, tuple[str, int | None]]:
-    """Return, for each column of numbers, the field that it belongs to and the source."""
+    """Return the field and the source of each numeric column."""
     columns: dict[str, tuple[str, int | None]] = {}
     for name in (*HIGHEST, "observed_days"):
         if num_sources > 1 and name in BY_SOURCE:
@@ -81,7 +81,7 @@ def _columns_of(num_sources: int) -> dict[str, tuple[str, int | None]]:
 
 
 def parameters_path(folder: str | Path, signals: Signals) -> Path:
-    """Where the parameters for ``signals`` are kept beside the trace in ``folder``.
+    """Return the file of the parameters for ``signals`` of the trace in ``folder``.
 
     Raises:
         ValueError: ``signals`` is unknown.
@@ -91,7 +91,7 @@ def parameters_path(folder: str | Path, signals: Signals) -> Path:
 
 
 def save_parameters(path: str | Path, parameters: Parameters, trace: Trace) -> None:
-    """Write ``parameters`` of ``trace`` to ``path``, whole or not at all.
+    """Write ``parameters`` of ``trace`` to ``path`` atomically.
 
     Raises:
         OSError: the file cannot be written.
@@ -125,15 +125,15 @@ def save_parameters(path: str | Path, parameters: Parameters, trace: Trace) -> N
 
 
 def load_parameters(path: str | Path, trace: Trace) -> Parameters:
-    """Read the parameters that were fitted to ``trace``.
+    """Read the parameters fitted to ``trace``.
 
     Args:
-        path: the file, as :func:`parameters_path` names it.
-        trace: the trace that the file must belong to.
+        path: the file, named as by :func:`parameters_path`.
+        trace: the trace of the file.
 
     Raises:
-        ValueError: the file is missing (the message names the command that makes it), belongs to
-            another trace, is not whole, or holds a value out of range.
+        ValueError: the file is missing (the message names the command that writes it), belongs to
+            another trace, is truncated, or has a value out of range.
     """
     path = Path(path)
     if not path.is_file():
@@ -169,7 +169,7 @@ def load_parameters(path: str | Path, trace: Trace) -> Parameters:
 
 
 def _sources_in(metadata: dict[str, str]) -> int:
-    """Number of sources that a file says it is of, 1 where it does not say."""
+    """Return the number of sources in a file's metadata, 1 if missing."""
     try:
         return len(sources_of(json.loads(metadata[METADATA_KEY])["signals"]))
     except (KeyError, ValueError, TypeError):
@@ -177,7 +177,7 @@ def _sources_in(metadata: dict[str, str]) -> int:
 
 
 def _command(path: Path, trace: Trace) -> str:
-    """The command that would make the file at ``path``."""
+    """Return the command that writes the file at ``path``."""
     stem = path.name.removesuffix(".parquet").removeprefix("parameters-")
     option = f" --signals {stem}" if path.name == f"parameters-{stem}.parquet" else ""
     elsewhere = "" if path.parent == trace.folder else f" --out {path}"
@@ -185,7 +185,7 @@ def _command(path: Path, trace: Trace) -> str:
 
 
 def _description(path: Path, metadata: dict[str, str], trace: Trace) -> dict[str, Any]:
-    """What the file says of itself, or ValueError where it is not of ``trace``."""
+    """Return the metadata of a file; raise ValueError if they are invalid or of another trace."""
     try:
         described = json.loads(metadata[METADATA_KEY])
         missing = [name for name in DESCRIPTION if name not in described]

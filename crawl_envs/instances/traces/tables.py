@@ -1,4 +1,4 @@
-"""The columns of a recorded trace's Parquet files, read with every doubt raised as an error."""
+"""Read and validate columns of the Parquet files of recorded traces."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 from crawl_envs.types import FloatArray, IntArray
 
 ColumnKind: TypeAlias = Literal["whole", "number", "optional number", "word"]
-"""What a column holds: whole numbers, finite numbers, finite numbers or nulls, words."""
+"""Type of a column: integers, finite numbers, finite numbers or nulls, strings."""
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
-def complain(path: Path, column: str, value: object, expected: str) -> ValueError:
-    """Return the error for a bad ``value`` in ``column`` of the file ``path``."""
+def column_error(path: Path, column: str, value: object, expected: str) -> ValueError:
+    """Return a ValueError for a bad ``value`` in ``column`` of the file ``path``."""
     return ValueError(f"{path}: column {column!r} holds {value}, expected {expected}")
 
 
 def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns, dict[str, str]]:
-    """Read the columns ``wanted`` of one Parquet file, and the file's own metadata.
+    """Read the columns ``wanted`` and the metadata of a Parquet file.
 
     Args:
         path: the file.
-        wanted: what each column must hold; other columns of the file are ignored.
+        wanted: type of each column; other columns are ignored.
 
     Returns:
-        The columns, each of shape (rows,): int64 for whole numbers, float64 for numbers (nulls of
-        an optional number become NaN) and str objects for words; and the file's metadata.
+        The columns, (rows,) each: int64 for integers, float64 for numbers (nulls of an optional
+        number are NaN) and str objects for strings; and the file's metadata.
 
     Raises:
-        ValueError: the file is missing, is no (whole) Parquet file, lacks a column, or a column
-            holds another type, a null that is not optional, a NaN or an infinity.
+        ValueError: the file is missing, is not a complete Parquet file, lacks a column, or a column
+            has another type, an invalid null, a NaN or an infinity.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -49,7 +49,7 @@ def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns,
             if absent:
                 raise ValueError(
                     f"{path}: column {absent[0]!r} is missing, expected columns {list(wanted)}, "
-                    f"found {present}"
+                    f"got {present}"
                 )
             table = file.read(columns=list(wanted))
     except (pa.ArrowException, OSError) as error:
@@ -64,7 +64,7 @@ def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns,
 
 
 def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any]:
-    """Return one Arrow column as an array of what ``kind`` says, or raise ValueError."""
+    """Return an Arrow column as an array of the given kind, or raise ValueError."""
     import pyarrow as pa
 
     if kind == "word":
@@ -75,10 +75,10 @@ def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any
     else:
         fits, expected = pa.types.is_floating(column.type), "floating-point numbers"
     if not fits:
-        raise complain(path, name, f"type {column.type}", expected)
+        raise column_error(path, name, f"type {column.type}", expected)
     if column.null_count and kind != "optional number":
         row = column.is_null().index(True).as_py()
-        raise complain(path, name, f"null in row {row}", expected)
+        raise column_error(path, name, f"null in row {row}", expected)
     if kind == "word":
         return np.array(column.to_pylist(), dtype=object)
     if kind == "whole":
@@ -88,25 +88,25 @@ def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any
 
 
 def _check_finite(path: Path, name: str, present: NDArray[Any]) -> None:
-    """Raise ValueError unless every number that is ``present`` is finite."""
+    """Raise ValueError unless all non-null numbers are finite."""
     if not np.all(np.isfinite(present)):
-        raise complain(path, name, present[~np.isfinite(present)][0], "finite numbers")
+        raise column_error(path, name, present[~np.isfinite(present)][0], "finite numbers")
 
 
 def check_rows(path: Path, name: str, rows: IntArray, count: int, owners: str) -> None:
-    """Raise ValueError unless ``rows`` all lie in 0 .. count - 1, the numbers of ``owners``."""
+    """Raise ValueError unless ``rows`` lie in 0 .. count - 1; ``owners`` is the plural of a row."""
     bad = rows[(rows < 0) | (rows >= count)]
     if bad.size:
-        raise complain(path, name, bad[0], f"one of the {count} {owners}, 0 to {count - 1}")
+        raise column_error(path, name, bad[0], f"one of the {count} {owners}, 0 to {count - 1}")
 
 
 def check_dense(path: Path, name: str, rows: IntArray) -> None:
     """Raise ValueError unless ``rows`` is 0, 1, 2, ... in order, with at least one row."""
     if rows.size == 0:
-        raise complain(path, name, "no rows", "at least one page")
+        raise column_error(path, name, "no rows", "at least one page")
     bad = np.flatnonzero(rows != np.arange(rows.size))
     if bad.size:
-        raise complain(
+        raise column_error(
             path, name, f"{rows[bad[0]]} in row {bad[0]}", "the row's own number (dense, in order)"
         )
 
@@ -115,14 +115,14 @@ def check_range(path: Path, name: str, values: FloatArray, low: float, high: flo
     """Raise ValueError unless every value lies in [low, high]."""
     bad = values[~((values >= low) & (values <= high))]
     if bad.size:
-        raise complain(path, name, bad[0], f"values from {low:g} to {high:g}")
+        raise column_error(path, name, bad[0], f"values from {low:g} to {high:g}")
 
 
 def check_order(path: Path, name: str, times: FloatArray) -> None:
-    """Raise ValueError unless ``times`` never decreases."""
+    """Raise ValueError unless ``times`` is non-decreasing."""
     bad = np.flatnonzero(np.diff(times) < 0.0)
     if bad.size:
         row = int(bad[0]) + 1
-        raise complain(
+        raise column_error(
             path, name, f"{times[row]} in row {row} after {times[row - 1]}", "rows in order of time"
         )

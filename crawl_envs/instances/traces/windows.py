@@ -1,7 +1,7 @@
-"""A recorded history of a site, and the stretches of it that are replayed as tapes.
+"""Recorded histories of sites, and windows of them as tapes.
 
-A page is born, changes, is signalled and dies at recorded moments; nothing here is drawn. Rows
-stand for the same pages in every window of one trace: m counts all pages that were ever alive.
+Times of births, changes, signals and deaths are recorded; nothing here is random. Rows are the same
+pages in every window of a trace: m counts all pages that ever existed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SIGNALS: tuple[Signals, ...] = get_args(Signals)
 
 
 def sources_of(signals: Signals) -> tuple[str, ...]:
-    """Names of the sources of a kind of recorded signals, in the order of their numbers."""
+    """Return the names of the sources of a kind of recorded signals, by number."""
     return ("directory", "mentions") if signals == "both" else (signals,)
 
 
 def check_signals(signals: str) -> Signals:
-    """Return ``signals`` if it names a kind of recorded signal, else raise ValueError."""
+    """Return ``signals`` if it is a kind of recorded signals, else raise ValueError."""
     for known in SIGNALS:
         if signals == known:
             return known
@@ -35,17 +35,17 @@ def check_signals(signals: str) -> Signals:
 
 
 class RecordedFragments(NamedTuple):
-    """When fragments of text were on the pages of a trace; one row per spell.
+    """Spells of fragments of text on the pages of a trace, one row per spell.
 
-    A fragment that comes back has a row for each time. Rows are in order of page, birth and
-    fragment; only pages that changed a few times have any.
+    A fragment that returns has several rows. Rows are sorted by page, birth and fragment; only
+    pages with a few changes have rows.
 
     Attributes:
         page: row of the page, (n,) int64.
         fragment: hash of the fragment, (n,) uint32.
-        birth: days since the record's start; -inf for what was there at its start, (n,) float64.
-        death: inf for what is there at its end, (n,) float64.
-        modulus: about one fragment in so many is in the record, in all versions or in none.
+        birth: days since the record's start; -inf if present at its start, (n,) float64.
+        death: likewise; inf if present at its end, (n,) float64.
+        modulus: about one fragment in ``modulus`` is recorded, in all versions or in none.
     """
 
     page: IntArray
@@ -55,7 +55,7 @@ class RecordedFragments(NamedTuple):
     modulus: int
 
     def of_pages(self, kept: BoolArray) -> RecordedFragments:
-        """Return those of some pages, which are numbered anew in order; ``kept`` is (m,)."""
+        """Return the spells of pages in the mask ``kept``, (m,), with pages renumbered in order."""
         rows = kept[self.page]
         return RecordedFragments(
             (np.cumsum(kept) - 1)[self.page[rows]],
@@ -67,12 +67,12 @@ class RecordedFragments(NamedTuple):
 
 
 class TraceWindow(NamedTuple):
-    """A stretch of a trace as a tape; times are days since the window's start.
+    """A window of a trace as a tape; times are days since the window's start.
 
     Attributes:
-        time: time of each event, in (0, duration], never decreasing, (n,) float64.
-        code: ``page * CODE_STRIDE + kind`` of each event, (n,) int64; at equal times births come
-            first, then changes, signals and deaths.
+        time: time of each event, in (0, duration], non-decreasing, (n,) float64.
+        code: ``page * CODE_STRIDE + kind`` of each event, (n,) int64; the order at equal times is
+            births, changes, signals, deaths.
         alive: pages that exist at the window's start, (m,) bool.
         duration: length of the window in days.
         num_sources: number of sources of signals, S.
@@ -90,10 +90,10 @@ class TraceWindow(NamedTuple):
         return int(self.alive.shape[0])
 
     def of_pages(self, pages: IntArray) -> TraceWindow:
-        """Return the events of some pages only, which are numbered anew in the order given.
+        """Return the events of some pages, renumbered in the given order.
 
         Raises:
-            ValueError: there are none, one does not exist, or one is named twice.
+            ValueError: ``pages`` is empty, out of range, or has duplicates.
         """
         known = pages.ndim == 1 and pages.size > 0 and pages.dtype.kind in "iu"
         if not known or pages.min() < 0 or pages.max() >= self.num_pages:
@@ -110,23 +110,23 @@ class TraceWindow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What was recorded of one site; times are days since the record's start, in [0, days].
+    """The record of one site; times are days since its start, in [0, days].
 
     Attributes:
-        name: the site.
-        folder: where it was read from.
+        name: name of the site.
+        folder: source folder.
         start_date: UTC date of time 0, as YYYY-MM-DD.
         days: length of the record.
         created: birth of each page, negative when before the record, (m,) float64.
-        deleted: death of each page, infinite when it outlives the record, (m,) float64.
+        deleted: death of each page, inf when after the record, (m,) float64.
         directory: directory of each page, (m,) int64.
         change_page: page of each change of content or white space, (c,) int64.
-        change_time: its time, never decreasing, (c,) float64.
+        change_time: its time, non-decreasing, (c,) float64.
         signal_directory: directory of each directory signal, (s,) int64.
-        signal_time: its time, never decreasing, (s,) float64.
+        signal_time: its time, non-decreasing, (s,) float64.
         mention_page: page of each mention, (k,) int64.
-        mention_time: its time, never decreasing, (k,) float64.
-        fragments: what pages said and when, None where it was not recorded.
+        mention_time: its time, non-decreasing, (k,) float64.
+        fragments: spells of the pages' fragments, None if not recorded.
     """
 
     name: str
@@ -162,33 +162,32 @@ class Trace:
             )
 
     def alive_days(self, start: float, end: float) -> FloatArray:
-        """Days that each page existed between ``start`` and ``end``, shape (m,).
+        """Return the days of existence of each page between ``start`` and ``end``, (m,).
 
         Raises:
-            ValueError: the window does not lie in the record.
+            ValueError: the window is not within the record.
         """
         self.check_window(start, end)
         lived: FloatArray = np.minimum(self.deleted, end) - np.maximum(self.created, start)
         return lived.clip(min=0.0)
 
     def window(self, start: float, end: float, signals: Signals = "directory") -> TraceWindow:
-        """The events in (start, end] as a tape whose time 0 is ``start``.
+        """Return the events in (start, end] as a tape whose time 0 is ``start``.
 
-        A page born at or before ``start`` and not yet dead is alive and fresh at time 0. Changes
-        of content and of white space are changes; creations and deletions are births and deaths.
-        A directory signal reaches every page of the directory that is alive, a mention its page;
-        with ``both`` they are sources 0 and 1, and a page that is mentioned in a commit to its
-        directory gets a signal from each. A
-        page gets no signal at the very moment of its birth or its death: the commit that made or
-        removed it tells nothing that the birth or the death does not.
+        A page that exists at ``start`` is alive and fresh at time 0. Changes of content and of
+        white space are changes; creations and deletions are births and deaths. A directory signal
+        applies to every existing page of the directory, a mention to its page. With ``both`` they
+        are sources 0 and 1, and a page mentioned in a commit to its directory has a signal from
+        each. Signals at the time of a page's birth or death are dropped, since they add no
+        information to it.
 
         Args:
             start: start of the window, days since the record's start.
             end: end of the window, days since the record's start.
-            signals: which recorded signals are sent.
+            signals: kind of recorded signals.
 
         Raises:
-            ValueError: the window does not lie in the record, or ``signals`` is unknown.
+            ValueError: the window is not within the record, or ``signals`` is unknown.
         """
         self.check_window(start, end)
         check_signals(signals)
@@ -197,7 +196,7 @@ class Trace:
         parts = [
             (BIRTH, self._between(pages, self.created, start, end)),
             (CHANGE, self._between(self.change_page, self.change_time, start, end)),
-            *((SIGNAL + 2 * number, heard) for number, heard in enumerate(sources)),
+            *((SIGNAL + 2 * number, events) for number, events in enumerate(sources)),
             (DEATH, self._between(pages, self.deleted, start, end)),
         ]
         code = np.concatenate([page * CODE_STRIDE + kind for kind, (page, _) in parts])
@@ -215,15 +214,15 @@ class Trace:
     def _between(
         rows: IntArray, times: FloatArray, start: float, end: float
     ) -> tuple[IntArray, FloatArray]:
-        """Rows and times of the events in (start, end]."""
+        """Return rows and times of the events in (start, end]."""
         inside = (times > start) & (times <= end)
         return rows[inside], times[inside]
 
     def _signals(
         self, start: float, end: float, signals: Signals
     ) -> list[tuple[IntArray, FloatArray]]:
-        """By source, page and time of every signal in (start, end] that reaches a living page."""
-        found = []
+        """Return pages and times of signals of existing pages in (start, end], for each source."""
+        by_source = []
         for source in sources_of(signals):
             page, time = np.empty(0, np.int64), np.empty(0)
             if source == "directory":
@@ -231,12 +230,12 @@ class Trace:
                 page, time = self._spread(*signal)
             elif source == "mentions":
                 page, time = self._between(self.mention_page, self.mention_time, start, end)
-            heard = (time > self.created[page]) & (time < self.deleted[page])
-            found.append((page[heard], time[heard]))
-        return found
+            reached = (time > self.created[page]) & (time < self.deleted[page])
+            by_source.append((page[reached], time[reached]))
+        return by_source
 
     def _spread(self, directory: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Repeat every directory signal for each page that the directory ever had."""
+        """Repeat every directory signal for each page of the directory."""
         by_directory = np.argsort(self.directory, kind="stable")
         size = np.bincount(self.directory)
         first = np.cumsum(size) - size

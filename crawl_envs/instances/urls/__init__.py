@@ -1,1 +1,4 @@
-"""Sets of URLs after published statistics, or read from a file."""
+"""Sets of URLs drawn from published statistics, or read from a file.
+
+Public modules: bing, lambdacrawl, law, pool.
+"""

@@ -1,11 +1,11 @@
-"""A stand-in for the Bing set of Kolobov et al. (2019), with signals as section 6.7 gives them.
+"""A synthetic Bing set (Kolobov et al. 2019), with signals as in section 6.7 of the NCIS paper.
 
-The set itself has no measured signals, and the histogram that Busa-Fekete et al. (2025) draw theirs
-from (figure 1) is only a picture. So everything here is drawn from laws that are fitted to what is
-published, or chosen where nothing is; each number below says which.
+The set has no measured signals, and Busa-Fekete et al. (2025) publish the histogram of theirs only
+as a plot (figure 1). So signal quality is drawn from laws fitted to published values, or chosen;
+each constant states which.
 
-Importance, change rates and who declares signals follow :mod:`crawl_envs.instances.urls.law`; here
-are the signals.
+Importance, change rates and declarations of signals follow
+:mod:`crawl_envs.instances.urls.law`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ PRECISION_SHARES = (0.22, 0.20, 0.17, 0.14, 0.11, 0.07, 0.04, 0.035, 0.012, 0.00
 RECALL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 RECALL_SHARES = (0.13, 0.16, 0.19, 0.19, 0.16, 0.12, 0.03, 0.014, 0.005, 0.001)
 TAIL = 0.05
-"""Chosen, bins of histograms, uniform within: the upper 5% begin at precision 0.7 and recall 0.6,
-which is where the paper draws the line of high quality, and little lies above 0.8, as it says."""
+"""Chosen histograms, uniform within bins: the upper 5% begin at precision 0.7 and recall 0.6, the
+paper's limits of high quality, and few values exceed 0.8, as stated there."""
 
 
 @dataclass(frozen=True)
 class BingLike:
-    """A generator of instances like the semi-synthetic set of section 6.7; time is in days.
+    """Generator of instances like the semi-synthetic set of section 6.7; time is in days.
 
-    Declared pages have precision and recall from the upper tails of their histograms, all others
-    from the lower 95%, independently of each other. False signals come at the rate that gives the
+    Precision and recall are independent draws from the upper tails of their histograms for
+    declared pages, and from the lower 95% for others. The false-signal rate follows from the
     precision: nu = recall * Delta * (1 - precision) / precision. Importance has mean 1 per day
-    (that of the set is about 1134: every request is an event, and only proportions matter).
+    (about 1134 in the set: every request is an event, and only proportions matter).
 
     Args:
         num_pages: number of pages, m >= 1.
         bandwidth: crawls per day, > 0.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: how long signals travel.
+        delay: delay of signals.
 
     Raises:
         ValueError: fewer than one page, a bad bandwidth.
@@ -79,7 +79,7 @@ def _quality(
     edges: tuple[float, ...],
     shares: tuple[float, ...],
 ) -> FloatArray:
-    """Draw from a histogram: from its upper TAIL where declared, from all below elsewhere."""
+    """Draw from a histogram: from its upper TAIL where declared, from the rest elsewhere."""
     uniform = rng.random(declared.size)
     level = np.where(declared, 1.0 - TAIL * uniform, (1.0 - TAIL) * uniform)
     return np.interp(level, np.concatenate([[0.0], np.cumsum(shares)]), edges)

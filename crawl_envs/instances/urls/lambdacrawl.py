@@ -1,8 +1,8 @@
-"""The set-up of the LambdaCrawl paper (Kolobov et al. 2019): a stand-in for its 18.5 million URLs.
+"""A synthetic set in place of the 18.5 million URLs of the LambdaCrawl paper (Kolobov et al. 2019).
 
-Importance, change rates and which pages have complete observation follow
-:mod:`crawl_envs.instances.urls.law`; 4% of the pages have it, and carry 26.4% of the importance.
-Time is in days; the paper's bandwidth is 0.2 crawls a day for every page.
+Importance, change rates and complete observation follow :mod:`crawl_envs.instances.urls.law`; 4% of
+the pages, with 26.4% of the importance, have complete observation. Time is in days; the paper's
+bandwidth is 0.2 crawls per day and page.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ CRAWLS_PER_PAGE = 0.2
 """Bandwidth over the number of pages, per day (Kolobov et al., section 7)."""
 
 PUBLISHED_IMPORTANCE = 1134.0
-"""Mean importance of the set, derived from the caption of figure 1; that of the stand-in is 1. All
-optima are the same; costs are to be multiplied by this to compare with the paper's."""
+"""Mean importance of the paper's set, from the caption of figure 1; here it is 1. Optima are equal;
+multiply costs by this factor to compare with the paper."""
 
 BLOCK = 2**16
-"""Pages drawn at a time; the pages are the same whatever it is."""
+"""Pages drawn at a time; it does not affect the pages."""
 
 
 @dataclass(frozen=True)
 class LambdaCrawlSet:
-    """A generator of the stand-in set; call it with a NumPy generator for an instance.
+    """Generator of the synthetic set; calling it with a NumPy generator returns an instance.
 
     Pages with complete observation have recall 1 and no false signals, all others no signals.
-    Pages are drawn one after the other, so a smaller set is the beginning of a larger one.
+    Pages are drawn in order, so a smaller set is a prefix of a larger one.
 
     Args:
         num_pages: number of pages, m >= 1.
-        bandwidth: crawls per day, > 0; the paper's is CRAWLS_PER_PAGE * m.
+        bandwidth: crawls per day, > 0; CRAWLS_PER_PAGE * m in the paper.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: how long signals travel.
+        delay: delay of signals.
 
     Raises:
         ValueError: fewer than one page, a bad bandwidth.
@@ -67,7 +67,7 @@ class LambdaCrawlSet:
 
 
 def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> Urls:
-    """Draw pages, ``block`` at a time; needs 17 bytes a page and 100 a page of the block."""
+    """Draw pages, ``block`` at a time; needs 17 bytes per page and 100 per page of the block."""
     urls = Urls(np.empty(num_pages), np.empty(num_pages), np.empty(num_pages, np.bool_))
     for start in range(0, num_pages, block):
         kept = slice(start, min(start + block, num_pages))
@@ -86,12 +86,10 @@ def complete_or_not(
     bandwidth_steps: tuple[tuple[float, float], ...] = (),
     delay: Delay | None = None,
 ) -> Instance:
-    """Return the instance in which every change of the ``complete`` pages, (m,), is signalled.
-
-    The other pages send no signals, and there are no false ones.
+    """Return an instance in which exactly the changes of ``complete`` pages, (m,), are signalled.
 
     Raises:
-        ValueError: as :class:`crawl_envs.types.Instance` does.
+        ValueError: as for :class:`crawl_envs.types.Instance`.
     """
     return Instance(
         importance,

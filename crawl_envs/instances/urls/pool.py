@@ -1,10 +1,9 @@
-"""URLs of a recorded set, read from Parquet: whole, or a subsample as an instance.
+"""Recorded sets of URLs in Parquet files, as instances of all pages or of subsamples.
 
-``python -m scripts.data.import_bing`` writes such a file of the public Bing set. It needs the columns
-``importance`` and ``change_rate`` (per day; floating-point or whole numbers) and ``complete``
-(whether every change of the page is signalled, bool). All that a pool knows of signals is
-``complete``: a file with a column ``recall`` or ``false_signal_rate`` is refused; other columns are
-ignored.
+``python -m scripts.data.import_bing`` writes such a file of the public Bing set. Its columns are
+``importance`` and ``change_rate`` (per day; floating-point or integer) and ``complete`` (whether
+every change of the page is signalled, bool). A file with a column ``recall`` or
+``false_signal_rate`` is refused; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.instances.traces.tables import ColumnKind, check_range, complain, read_columns
+from crawl_envs.instances.traces.tables import ColumnKind, check_range, column_error, read_columns
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import BoolArray, FloatArray, Instance
 from crawl_envs.types.arguments import bandwidth_function, whole
@@ -27,10 +26,10 @@ REFUSED = ("recall", "false_signal_rate")
 
 @dataclass(frozen=True, eq=False)
 class UrlPool:
-    """What is known of a set of URLs; times are in days.
+    """Parameters of a set of URLs; times are in days.
 
     Attributes:
-        importance: (m,) float64.
+        importance: weight of each page, (m,) float64.
         change_rate: changes per day, (m,) float64.
         complete: which pages have complete observation, (m,) bool.
     """
@@ -48,24 +47,24 @@ class UrlPool:
         """Return all pages as an instance.
 
         Args:
-            bandwidth: crawls per day, > 0; None is 0.2 for every page.
+            bandwidth: crawls per day, > 0; None is 0.2 per page.
         """
         rate = CRAWLS_PER_PAGE * self.num_pages if bandwidth is None else bandwidth
         return complete_or_not(self.importance, self.change_rate, self.complete, bandwidth=rate)
 
     def subsample(self, num_pages: int, seed: int = 0) -> UrlPool:
-        """Return ``num_pages`` different pages, drawn from ``seed``, in the order of the pool.
+        """Return ``num_pages`` distinct pages, drawn from ``seed``, in the order of the pool.
 
         Raises:
-            ValueError: the pool has not so many pages, or the seed is no integer >= 0.
+            ValueError: the pool has fewer pages, or the seed is not an integer >= 0.
         """
         return self.drawn(num_pages, np.random.default_rng(whole("seed", seed, 0)))
 
     def drawn(self, num_pages: int, rng: np.random.Generator) -> UrlPool:
-        """Return ``num_pages`` different pages, drawn with ``rng``, in the order of the pool.
+        """Return ``num_pages`` distinct pages, drawn with ``rng``, in the order of the pool.
 
         Raises:
-            ValueError: the pool has not so many pages.
+            ValueError: the pool has fewer pages.
         """
         count = whole("num_pages", num_pages, 1, self.num_pages)
         kept = np.sort(rng.choice(self.num_pages, count, replace=False, shuffle=False))
@@ -74,17 +73,17 @@ class UrlPool:
 
 @dataclass(frozen=True, eq=False)
 class Subsample:
-    """A generator of subsamples of a pool; call it with a NumPy generator for an instance.
+    """Generator of subsamples of a pool; calling it with a NumPy generator returns an instance.
 
     Args:
-        pool: the pages.
-        num_pages: number of pages of an instance, 1 to as many as there are.
+        pool: all pages.
+        num_pages: number of pages of an instance, from 1 to the size of the pool.
         bandwidth: crawls per day, > 0.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: how long signals travel.
+        delay: delay of signals.
 
     Raises:
-        ValueError: a number of pages that the pool does not have, a bad bandwidth.
+        ValueError: an argument is outside its range.
     """
 
     pool: UrlPool
@@ -111,12 +110,12 @@ class Subsample:
 
 
 def url_pool(path: str | Path) -> UrlPool:
-    """Read a pool of URLs; 17 bytes a page are kept, about three times as much is needed to read.
+    """Read a pool of URLs, in 17 bytes per page; reading needs about three times as much.
 
     Raises:
-        ValueError: the file is missing, foreign or truncated, lacks a column, tells more of signals
-            than whether observation is complete, has no rows, or a column holds another type, a
-            null, or a number that is not finite and >= 0.
+        ValueError: the file is missing or truncated, lacks a column, has a column of signal
+            quality, has no rows, or a column has another type, a null, or a number that is not
+            finite and >= 0.
     """
     file = Path(path)
     columns, _ = read_columns(file, _kinds(file))
@@ -124,12 +123,12 @@ def url_pool(path: str | Path) -> UrlPool:
     check_range(file, "importance", importance, 0.0, np.inf)
     check_range(file, "change_rate", change_rate, 0.0, np.inf)
     if importance.size == 0:
-        raise complain(file, "importance", "no rows", "at least one page")
+        raise column_error(file, "importance", "no rows", "at least one page")
     return UrlPool(importance, change_rate, _flags(file, "complete"))
 
 
 def _kinds(path: Path) -> dict[str, ColumnKind]:
-    """How the columns of numbers are to be read; ValueError where columns do not fit."""
+    """Return the kinds of numeric columns; raise ValueError if columns are missing or refused."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -143,26 +142,26 @@ def _kinds(path: Path) -> dict[str, ColumnKind]:
     absent = [name for name in COLUMNS if name not in schema.names]
     if absent:
         raise ValueError(
-            f"{path}: column {absent[0]!r} is missing, expected columns {list(COLUMNS)}, found "
+            f"{path}: column {absent[0]!r} is missing, expected columns {list(COLUMNS)}, got "
             f"{schema.names}"
         )
     for name in REFUSED:
         if name in schema.names:
-            raise ValueError(f"{path}: expected nothing of signals but 'complete', found {name!r}")
+            raise ValueError(f"{path}: expected no signals but 'complete', got column {name!r}")
     whole = {name: pa.types.is_integer(schema.field(name).type) for name in COLUMNS[:2]}
     return {name: "whole" if fits else "number" for name, fits in whole.items()}
 
 
 def _flags(path: Path, name: str) -> BoolArray:
-    """Read a column of truth values which a whole Parquet file has."""
+    """Read a boolean column of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         column = file.read(columns=[name])[name]
     if not pa.types.is_boolean(column.type):
-        raise complain(path, name, f"type {column.type}", "True or False")
+        raise column_error(path, name, f"type {column.type}", "True or False")
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise complain(path, name, f"null in row {row}", "True or False")
+        raise column_error(path, name, f"null in row {row}", "True or False")
     return np.asarray(column.to_numpy(), dtype=np.bool_)

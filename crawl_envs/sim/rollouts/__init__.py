@@ -1,1 +1,4 @@
-"""Compiled rollouts of policies, on the kernel that the environments step."""
+"""Compiled rollouts of policies, on the kernel that the environments step.
+
+Public modules: play, rates.
+"""

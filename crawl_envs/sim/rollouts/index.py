@@ -1,10 +1,10 @@
-"""Whole episodes of one lane in compiled code.
+"""Whole episodes of one lane in compiled code, by index policies and sequences.
 
-An index policy crawls the existing page of the largest value. Values do not fall between crawls,
-which makes a lazy search exact: over the next K slots the largest value is never below ``bound``,
-the K-th largest value of now, because K - 1 crawls cannot take all of those K pages. Only pages
-that may reach the bound within the K slots, the candidates, are looked at in each slot; a signal
-can make its page one. Births and deaths start a new search.
+An index policy crawls the existing page of the largest value. Values do not decrease between
+crawls, so a lazy search is exact: over the next K slots the largest value is never below ``bound``,
+the K-th largest current value, because K - 1 crawls cannot cover all of these K pages. Each slot
+evaluates only the candidates, the pages whose value may reach the bound within the K slots. A
+signal can make its page a candidate. Births and deaths start a new search.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from crawl_envs.types.compiled_policies import RESPONSE_DUE
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 
 GUARD = 1.0 - 1e-12
-"""Candidates may fall short of the bound by rounding."""
+"""Factor of the bound, for rounding."""
 
 MIN_EPOCH = 8
 
 
 class Search(NamedTuple):
-    """The lazy search of an episode, kept from call to call.
+    """State of the lazy search of an episode, kept between calls.
 
     Attributes:
-        candidates: the candidates come first, (m,).
-        place: where each page stands among them, -1 where it does not, (m,).
-        numbers: slots that the search is for, number of candidates, slots that are left, (3,).
+        candidates: the candidates, in the first entries, (m,).
+        place: place of each page among them, -1 if it is none, (m,).
+        numbers: slots of the search, number of candidates, slots left, (3,).
         limits: the bound, and the time of the last of the slots, (2,).
     """
 
@@ -45,7 +45,7 @@ class Search(NamedTuple):
 
 
 def new_search(num_pages: int) -> Search:
-    """Return the search of an episode that begins."""
+    """Return the initial search of an episode."""
     numbers = np.array([MIN_EPOCH, 0, 0])
     return Search(
         np.zeros(num_pages, np.int64), np.zeros(num_pages, np.int64), numbers, np.zeros(2)
@@ -81,10 +81,10 @@ def find_candidates(
     candidates: IntArray,
     place: IntArray,
 ) -> tuple[int, float, float]:
-    """Start a search of ``epoch`` slots; returns the number of candidates, bound and last time.
+    """Start a search of ``epoch`` slots; return the number of candidates, bound and last time.
 
-    ``candidates`` (m,) receives the pages, and ``place`` (m,) where each page stands in it, -1
-    where it does not.
+    Writes the pages to ``candidates`` (m,), and the place of each page among them to ``place``
+    (m,), -1 if it is none.
     """
     pages, last_crawl = state.pages, state.last_crawl
     now = state.lanes[0].time
@@ -126,18 +126,18 @@ def best_candidate(
     best, best_value = 0, -math.inf
     for position in range(count):
         page = candidates[position]
-        worth = value(parameters, page, now - last_crawl[0, page], counted[page])
-        if worth > best_value or (worth == best_value and page < best):
-            best, best_value = page, worth
+        page_value = value(parameters, page, now - last_crawl[0, page], counted[page])
+        if page_value > best_value or (page_value == best_value and page < best):
+            best, best_value = page, page_value
     return best
 
 
 @compiled()
 def fitting_epoch(epoch: int, count: int, num_pages: int) -> int:
-    """Return how many slots the next search is for, given the candidates of the last.
+    """Return the number of slots of the next search, given the candidates of the last.
 
-    A search looks at all pages twice, every slot at its candidates: epochs grow where the search
-    costs more, and shrink where the candidates do, as after a start with all pages fresh.
+    A search evaluates all pages twice, and every slot its candidates. Epochs grow if the search
+    costs more, and shrink if the candidates do, as after a start with all pages fresh.
     """
     if count * epoch > 2 * num_pages:
         return max(MIN_EPOCH, epoch // 2)
@@ -152,9 +152,9 @@ def count_signals(
     delay_window: float,
     counted: FloatArray,
 ) -> None:
-    """Count the signals of the last slot, but for those that came too soon after a crawl.
+    """Add the weights of the signals of the last slot, except within the delay window of a crawl.
 
-    A birth counts as a crawl: what was before it is forgotten.
+    A birth resets the page like a crawl.
     """
     log, last_crawl, pages = state.signal_log, state.last_crawl, state.pages
     record = state.lanes[0]
@@ -182,7 +182,7 @@ def add_candidates(
     bound: float,
     last_time: float,
 ) -> int:
-    """Add the pages that signals of the last slot made candidates; returns their new number."""
+    """Add the new candidates among pages with signals in the last slot; return their number."""
     for position in range(state.lanes[0].logged):
         page = state.signal_log[0, position].page
         if place[page] < 0:
@@ -207,7 +207,7 @@ def roll_index(
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
 
-    ``counted`` (m,) holds what the signals of each page count. Returns False where it is to be
+    ``counted`` (m,) is the summed weight of the signals of each page. Returns False if it must be
     called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
@@ -255,13 +255,13 @@ def roll_index(
 
 
 class Responses(NamedTuple):
-    """The signals that a sequence answers, and how far it was followed, in lane 0.
+    """The queue of crawls in response to signals, and the position in a sequence, of lane 0.
 
     Attributes:
-        share: what a signal adds to its page's account, (m,); (0,) where none is answered.
-        account: what stands on each page's account, (m,).
-        queue: the pages whose account has reached 1, in a ring, (m,).
-        mark: where the queue begins, how many wait in it, and the next entry of the sequence, (3,).
+        share: increment of a page's account per signal, (m,); (0,) without responses.
+        account: account of each page, (m,).
+        queue: ring of the pages whose account has reached 1, (m,).
+        mark: start and length of the queue, and the next entry of the sequence, (3,).
     """
 
     share: FloatArray
@@ -275,7 +275,7 @@ HEAD, WAITING, NEXT = range(3)
 
 @compiled()
 def queue_response(responses: Responses, page: int) -> None:
-    """Add a signal to its page's account; where that brings it to 1, the page joins the queue."""
+    """Add a signal to its page's account; when it reaches 1, append the page to the queue."""
     account, queue, mark = responses.account, responses.queue, responses.mark
     due = account[page] >= RESPONSE_DUE
     account[page] += responses.share[page]
@@ -286,7 +286,7 @@ def queue_response(responses: Responses, page: int) -> None:
 
 @compiled()
 def next_response(responses: Responses) -> int:
-    """Take the first page off the queue; of its account, only what is below 1 stays."""
+    """Remove the first page from the queue and reduce its account to its fractional part."""
     account, mark = responses.account, responses.mark
     page: int = responses.queue[mark[HEAD]]
     mark[HEAD] = (mark[HEAD] + 1) % responses.queue.shape[0]
@@ -298,10 +298,10 @@ def next_response(responses: Responses) -> int:
 
 @compiled()
 def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls: IntArray) -> bool:
-    """Play lane 0 to the end of ``crawls``, (slots,), which receives the page of each slot.
+    """Play lane 0 to the end of ``crawls``, (slots,), and write the page of each slot.
 
-    Pages wait in the queue of ``responses`` for slots, and ``pages`` are crawled in turn in those
-    that are left; see :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
+    Slots crawl the queue of ``responses`` first, and otherwise ``pages`` in turn; see
+    :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
     :func:`roll_index`.
     """
     state = state_at(table)

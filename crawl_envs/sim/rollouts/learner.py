@@ -1,9 +1,8 @@
 """Whole episodes of one lane in compiled code, by a policy that learns while it crawls.
 
-At every decision it first learns from the crawl before, then is told which pages were born or died
-since, then hears the signals since, in order of time, and then scores the pages; the existing page
-of the largest score is crawled, the lowest among equals. Scores may fall as well as rise, so all
-pages are scored at every decision.
+Every decision has four calls: learn from the last crawl; process births and deaths since then;
+process the signals since then, in order of time; score the pages. The existing page of the largest
+score is crawled, the lowest among equals. Scores may decrease, so every decision scores all pages.
 """
 
 from __future__ import annotations
@@ -47,28 +46,28 @@ def largest(scores: FloatArray, alive: BoolArray) -> int:
 def changed_pages(
     elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
 ) -> IntArray:
-    """Return the pages that were born or died since the last call, and take note of them.
+    """Return the pages born or dead since the last call, and update ``since`` and ``known``.
 
-    A page that died and was born again has a start of its own. ``since`` (m,) holds when each
-    page's elapsed time began, and ``known`` (m,) whether it existed.
+    A page that died and was born again is included. ``since`` (m,) is the start of each page's
+    elapsed time, and ``known`` (m,) whether it existed.
     """
-    found = np.empty(elapsed.shape[0], np.int64)
+    result = np.empty(elapsed.shape[0], np.int64)
     count = 0
     for page in range(elapsed.shape[0]):
         start = now - elapsed[page]
         newer = alive[page] and start > since[page] + AGE_ROUNDING * now
         if alive[page] != known[page] or newer:
-            found[count] = page
+            result[count] = page
             count += 1
             known[page] = alive[page]
         if alive[page]:
             since[page] = start
-    return found[:count]
+    return result[:count]
 
 
 @compiled()
 def look(state: State, elapsed: FloatArray, alive: BoolArray) -> None:
-    """Read how long ago the pages of lane 0 were crawled, 0 where they do not exist."""
+    """Read the elapsed times of the pages of lane 0, 0 for pages that do not exist."""
     now, last_crawl, pages = state.lanes[0].time, state.last_crawl, state.pages
     for page in range(elapsed.shape[0]):
         alive[page] = pages[0, page].alive
@@ -101,8 +100,8 @@ def roll_learner(
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
 
-    ``since`` and ``known``, both (m,), are as for :func:`changed_pages`. Returns False where it
-    is to be called again, with a larger log of signals if that is full.
+    ``since`` and ``known``, both (m,), are those of :func:`changed_pages`. Returns False if it must
+    be called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
     record, apart = state.lanes[0], state.source_signals.shape[1]
@@ -133,8 +132,8 @@ def roll_learner(
             for page in changed_pages(elapsed, alive, record.time, since, known):
                 start = record.time - elapsed[page]
                 on_birth_or_death(pages, groups, events, shared, group, page, start, alive[page])
-        heard = record.logged
-        signal = np.empty(heard, np.int64), np.empty(heard), np.empty(heard, np.int64)
+        count = record.logged
+        signal = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
         read_signals(state, *signal)
         on_signal(pages, groups, events, shared, group, *signal)
         score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)

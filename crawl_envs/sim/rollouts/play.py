@@ -22,7 +22,7 @@ from crawl_envs.sim.rollouts.index import (
 )
 from crawl_envs.sim.rollouts.learner import roll_learner
 from crawl_envs.sim.rollouts.rates import begin_rates, rewind_rng, roll_rates
-from crawl_envs.sim.rollouts.thresholds import begin_rule, rng_of, roll_thresholds
+from crawl_envs.sim.rollouts.thresholds import begin_rule, roll_thresholds, stream_words
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
@@ -41,18 +41,18 @@ from crawl_envs.types.compiled_policies import (
 from crawl_envs.types.compiling import ready
 
 CRAWLS_AT_ONCE = 4096
-"""Crawls at instants of their own that are made in one call."""
+"""Most crawls per call, for policies that crawl at their own times."""
 
 TIME_RESOLUTION = 2.0**-48
-"""Share of the horizon by which crawls of a page must be apart, so that their times differ."""
+"""Least time between crawls of a page, as a share of the horizon, so that their times differ."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
     """An episode.
 
-    ``crawls`` is the page of each crawl (int64), in a slotted policy one per slot, and ``times``
-    when it was made; ``ledger`` is all that happened.
+    ``crawls`` are the pages of the crawls (int64), for a slotted policy one per slot, ``times``
+    their times, and ``ledger`` the totals of the episode.
     """
 
     crawls: IntArray
@@ -88,16 +88,16 @@ class Rollout:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """The first episode of a seed, as it is to be played.
+    """The parameters of the first episode of a seed.
 
     Attributes:
         instance: the truth.
-        horizon: its length in the instance's unit, > 0.
-        seed: decides the events, and the coins of crawls at random instants.
-        tape: given events in place of drawn ones.
-        penalty: what changes that no crawl has found cost, as for
-            :class:`crawl_envs.worlds.pages.lanes.Lanes`; None counts nothing.
-        requests: whether requests are played.
+        horizon: length in the instance's unit of time, > 0.
+        seed: seed of the events, and of crawls at random instants.
+        tape: recorded events, in place of drawn ones.
+        penalty: penalty of undetected changes, as for
+            :class:`crawl_envs.worlds.pages.lanes.Lanes`; None counts no penalty.
+        requests: whether requests are simulated.
     """
 
     instance: Instance
@@ -111,7 +111,7 @@ class Episode:
         quantity("horizon", self.horizon, above=0.0)
 
     def world(self, crawls: int = 1, at_random: bool = False) -> World:
-        """Return a world of one lane at the start, with room for so many crawls at once."""
+        """Return a world of one lane at the start, with a log of ``crawls`` crawls per slot."""
         instance, root = self.instance, roots(self.seed)
         world = World(
             1,
@@ -127,7 +127,7 @@ class Episode:
         world.set_instance(0, instance)
         if self.tape is None and isinstance(instance, CustomEvents):
             world.set_tape(0, instance.draw_tape(generator(root.tape, 0), self.horizon))
-        world.state.lanes["root"], world.state.lanes["coin_root"] = root.tape, root.rng
+        world.state.lanes["root"], world.state.lanes["rng_root"] = root.tape, root.rng
         restart(world.state, 0)
         if at_random:
             rewind_rng(world.state, 0)
@@ -138,11 +138,11 @@ def play_form(episode: Episode, form: Compiled, slots: int) -> Rollout:
     """Play an episode by a compiled policy.
 
     A policy that chooses a page per slot plays ``slots`` slots, from the first crawl to the end of
-    the last slot; one of thresholds or rates plays exactly to the horizon. All meet the same
-    events.
+    the last slot; a policy of thresholds or rates plays exactly to the horizon. The events are the
+    same for all policies.
 
     Raises:
-        ValueError: rules that say nothing that can be followed; a tape of another number of pages.
+        ValueError: invalid rules, or a tape of another number of pages.
     """
     instance, horizon = episode.instance, episode.horizon
     if isinstance(form, CompiledThresholds):
@@ -165,12 +165,12 @@ def play_form(episode: Episode, form: Compiled, slots: int) -> Rollout:
 def _roll_slots(
     world: World, form: CompiledIndex | CompiledSequence | CompiledLearner, slots: int
 ) -> IntArray:
-    """Play a policy for a number of slots; returns the page of each."""
+    """Play a policy for a number of slots; return the page of each."""
     crawls = np.zeros(slots, np.int64)
     if isinstance(form, CompiledLearner):
         known = np.zeros(world.num_pages), np.ones(world.num_pages, np.bool_)
-        told = (*map(ready, form[:4]), *form.memory, *known)
-        while not ready(roll_learner)(world.table, *told, crawls):
+        arguments = (*map(ready, form[:4]), *form.memory, *known)
+        while not ready(roll_learner)(world.table, *arguments, crawls):
             world.grow_logs()
         return crawls
     if isinstance(form, CompiledIndex):
@@ -180,8 +180,8 @@ def _roll_slots(
             ready(form.signal_weight or count_alike),
         )
         counted, search = np.zeros(world.num_pages), new_search(world.num_pages)
-        told = (form.parameters, signal_weight, form.delay_window)
-        while not roll(world.table, value, *told, counted, search, crawls):
+        arguments = (form.parameters, signal_weight, form.delay_window)
+        while not roll(world.table, value, *arguments, counted, search, crawls):
             world.grow_logs()
     else:
         share = np.zeros(0) if form.answered is None else form.answered
@@ -195,9 +195,9 @@ def _roll_slots(
 def _roll_thresholds(
     world: World, form: CompiledThresholds, horizon: float
 ) -> tuple[IntArray, FloatArray]:
-    """Play rules of thresholds up to the horizon; returns the page and the time of each crawl."""
+    """Play rules of thresholds up to the horizon; return the page and the time of each crawl."""
     heap, target = empty_heap(world.num_pages), np.zeros(world.num_pages)
-    rng, made = rng_of(np.uint64(form.rng)), Made()
+    rng, made = stream_words(np.uint64(form.seed)), MadeCrawls()
     for rule, end in _spans(form.rules, horizon):
         begin_rule(world.table, rule, target, heap, rng)
         status = PAUSED
@@ -208,8 +208,8 @@ def _roll_thresholds(
 
 
 def _roll_rates(world: World, form: CompiledRates, horizon: float) -> tuple[IntArray, FloatArray]:
-    """Play rules of rates up to the horizon; returns the page and the time of each crawl."""
-    made = Made()
+    """Play rules of rates up to the horizon; return the page and the time of each crawl."""
+    made = MadeCrawls()
     for rule, end in _spans(form.rules, horizon):
         begin_rates(world.table, rule.rates, rule.chances)
         status = PAUSED
@@ -223,21 +223,21 @@ Rule = TypeVar("Rule", ThresholdRule, RateRule)
 
 
 def _spans(rules: tuple[Rule, ...], horizon: float) -> Iterator[tuple[Rule, float]]:
-    """Yield the rules that hold for some time, each with the time at which it ends."""
+    """Yield the rules that apply for some time, each with its end."""
     ends = [rule.start for rule in rules[1:]] + [horizon]
     for rule, end in zip(rules, ends, strict=True):
         if rule.start < min(end, horizon):
             yield rule, min(end, horizon)
 
 
-class Made:
-    """The crawls that were made at instants of their own, stretch by stretch."""
+class MadeCrawls:
+    """The crawls of an episode, collected from the logs of successive slots."""
 
     def __init__(self) -> None:
         self._pages, self._times = [np.zeros(0, np.int64)], [np.zeros(0)]
 
     def take(self, world: World, status: int) -> None:
-        """Take the crawls of a stretch of lane 0 that has ended, and make room in full logs."""
+        """Add the crawls of a finished slot of lane 0, and grow full logs."""
         if status == PAUSED:
             return
         record = world.state.lanes[0]
@@ -253,7 +253,7 @@ class Made:
 
 
 def _check_rates(rule: RateRule, instance: Instance) -> None:
-    """Raise ValueError where a rule does not say how often every page is crawled."""
+    """Raise ValueError unless a rule has valid rates and chances for every page."""
     for name, most in (("rates", np.inf), ("chances", 1.0)):
         array = getattr(rule, name)
         if array.shape != (instance.num_pages,):
@@ -264,7 +264,7 @@ def _check_rates(rule: RateRule, instance: Instance) -> None:
 
 
 def _check_rule(rule: ThresholdRule, instance: Instance, horizon: float) -> None:
-    """Raise ValueError where a rule does not say when every page of an instance is crawled."""
+    """Raise ValueError unless a rule has valid thresholds and weights for every page."""
     pages, sources = (instance.num_pages,), (instance.num_sources, instance.num_pages)
     for name, shape in (
         ("threshold", pages),

@@ -1,10 +1,10 @@
-"""Crawls at random instants: Poisson processes of given rates, and answers to signals by chance.
+"""Crawls at random instants: Poisson processes of given rates, and random crawls at signals.
 
-The crawls of all pages are one Poisson process. Its next crawl is due when a unit exponential has
-passed at the total rate; what is left of it goes on where rates change, so that to say the same
-rates again changes nothing, and the lengths of epochs do not matter. Coins are of a stream of their
-own: the tape knows nothing of them. Where there is a bucket of tokens, a crawl needs a whole token
-and is denied without one.
+The crawls of all pages are one Poisson process. Its next crawl is due when the integral of the
+total rate reaches a unit exponential number. The remainder is kept when rates change, so that
+setting the same rates again changes nothing, and the lengths of epochs do not matter. Random
+numbers come from a stream of their own, separate from the tape. With a token bucket, a crawl needs
+a whole token, and is denied otherwise.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 
 TOKEN_ROUNDING = 1e-9
-"""Share of a token that may be missing through rounding."""
+"""Rounding tolerance of a whole token."""
 
 
 @compiled(forceinline=True)
-def toss(state: State, lane: int) -> float:
-    """Return a number in (0, 1] from the lane's stream of coins."""
+def draw_uniform(state: State, lane: int) -> float:
+    """Return a uniform number in (0, 1] from the lane's stream of random crawls."""
     uniform, stream = next_uniform(loaded(state.rng[lane]))
     store(stream, state.rng[lane])
     return float(uniform)
@@ -43,17 +43,17 @@ def toss(state: State, lane: int) -> float:
 
 @compiled()
 def rewind_rng(state: State, lane: int) -> None:
-    """Put the lane's coins at the start of its episode: nothing is crawled, the bucket is full."""
+    """Rewind the lane's random crawls to the start of its episode: rate 0, a full bucket."""
     record = state.lanes[lane]
-    store(stream_of(record.coin_root, record.episode), state.rng[lane])
+    store(stream_of(record.rng_root, record.episode), state.rng[lane])
     record.crawl_rate, record.crawl_due = 0.0, math.inf
-    record.hazard = -math.log(toss(state, lane))
+    record.hazard = -math.log(draw_uniform(state, lane))
     record.tokens, record.token_time = record.bucket, 0.0
 
 
 @compiled()
 def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -> None:
-    """Let a lane be crawled at these rates, and its signals be answered by chance, from now on."""
+    """Set the crawl rates of a lane, and its probabilities of crawls at signals, from now on."""
     record, total = state.lanes[lane], rates.sum()
     fill_alias(rates, state.crawl_alias[lane])
     for page in range(chances.shape[0]):
@@ -68,7 +68,7 @@ def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -
 
 @compiled(forceinline=True)
 def crawl_if_allowed(state: State, lane: int, number: int) -> None:
-    """Crawl a page now, unless the bucket holds no whole token."""
+    """Crawl a page now, unless the bucket has less than a token."""
     record = state.lanes[lane]
     if not math.isinf(record.bucket):
         filled = record.tokens + (record.time - record.token_time) * record.token_rate
@@ -82,10 +82,10 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
 
 @compiled()
 def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
-    """Play a busy lane up to its target, and crawl at random instants.
+    """Play a busy lane up to its target, with crawls at random instants.
 
-    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
-    where none of the ``left`` events and crawls that may be played now is left; and what is left.
+    Returns DONE, UNFINISHED if a log is full and must grow before the next call, or PAUSED after
+    ``left`` events and crawls; and the number of them left.
     """
     record = state.lanes[lane]
     while True:
@@ -105,23 +105,22 @@ def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
             code, stream = draw_code(stream, state.crawl_alias[lane], 0)
             store(stream, state.rng[lane])
             crawl_if_allowed(state, lane, code >> KIND_BITS)
-            record.crawl_due = due - math.log(toss(state, lane)) / record.crawl_rate
+            record.crawl_due = due - math.log(draw_uniform(state, lane)) / record.crawl_rate
             continue
         if record.logged == state.signal_log.shape[1]:
             return UNFINISHED, left
         code, kind = apply_next_event(state, lane)
         number = code >> KIND_BITS
         answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
-        if answerable and toss(state, lane) <= state.chances[lane, number]:
+        if answerable and draw_uniform(state, lane) <= state.chances[lane, number]:
             crawl_if_allowed(state, lane, number)
 
 
 @compiled()
 def roll_rates(table: IntArray, until: float) -> int:
-    """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
+    """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
 
-    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
-    slot goes on.
+    Returns DONE or UNFINISHED, with the crawls in the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
     record = state.lanes[0]
@@ -136,7 +135,7 @@ def roll_rates(table: IntArray, until: float) -> int:
 
 @compiled()
 def begin_rates(table: IntArray, rates: FloatArray, chances: FloatArray) -> None:
-    """Let lane 0 be crawled at these rates from now on."""
+    """Set the crawl rates of lane 0 from now on."""
     state = state_at(table)
     state.lanes[0].busy = False
     set_rates(state, 0, rates, chances)

@@ -1,10 +1,9 @@
-"""Crawls at instants of their own: every page as soon as its state reaches its threshold.
+"""Crawls by thresholds: every page is crawled as soon as its state reaches its threshold.
 
-The state of a page is what its rule counts of the time and of the signals since its last crawl: its
-effective elapsed time, say. Time passes evenly and signals only add to it, so between events a page
-is due at a time that is known; an agenda holds these times, and the tape and the agenda are played
-side by side. A crawl that is due at the time of an event comes before it. Pages that are born start
-a cycle, pages that die are never due.
+The state of a page is its elapsed time plus the weights of the signals since its last crawl, for
+instance its effective elapsed time. Signals only increase it, so between events the due time of a
+page is known. An indexed heap has these times, and is merged with the tape. A crawl at the time of
+an event precedes it. A birth starts a cycle; dead pages are never due.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from crawl_envs.types.compiling import compiled
 
 
 @compiled()
-def rng_of(seed: np.uint64) -> UintArray:
-    """Return a stream of coins, as an array of four words."""
+def stream_words(seed: np.uint64) -> UintArray:
+    """Return the random stream of a seed, as an array of four words."""
     words = np.empty(4, np.uint64)
     store(stream_of(seed, np.uint64(0)), words)
     return words
@@ -46,9 +45,9 @@ def rng_of(seed: np.uint64) -> UintArray:
 
 @compiled(forceinline=True)
 def draw_target(rule: ThresholdRule, target: FloatArray, page: int, rng: UintArray) -> None:
-    """Set the threshold that ends the cycle of a page that starts; a coin only where there are two.
+    """Set the threshold of a new cycle of a page, at random if it has two.
 
-    ``rng`` are the four words of a stream.
+    ``rng`` is the array of four words of a random stream.
     """
     target[page] = rule.threshold[page]
     if rule.later_share[page] > 0.0:
@@ -60,7 +59,7 @@ def draw_target(rule: ThresholdRule, target: FloatArray, page: int, rng: UintArr
 
 @compiled(forceinline=True)
 def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
-    """Return what the signals of a page since its last crawl count, which may be infinite."""
+    """Return the summed weight of the signals of a page since its last crawl, possibly inf."""
     total = state.pages[lane, page].signals
     if total == 0:
         return 0.0
@@ -76,7 +75,7 @@ def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> fl
 
 @compiled(forceinline=True)
 def due_time(state: State, lane: int, rule: ThresholdRule, target: float, page: int) -> float:
-    """Return when an existing page is due if no more signals arrive, not before now."""
+    """Return the due time of an existing page without further signals, not before now."""
     if math.isinf(target):
         return math.inf
     now = state.lanes[lane].time
@@ -95,7 +94,7 @@ def start_cycles(
     heap: IndexedHeap,
     rng: UintArray,
 ) -> None:
-    """Put all pages on the agenda by a rule that holds from now on; ``target`` (m,) is filled."""
+    """Set the due times of all pages by a new rule; write their thresholds to ``target`` (m,)."""
     for page in range(target.shape[0]):
         draw_target(rule, target, page, rng)
         due = math.inf
@@ -113,7 +112,7 @@ def play_event(
     heap: IndexedHeap,
     rng: UintArray,
 ) -> None:
-    """Let the next event of the tape happen, and put its page anew on the agenda."""
+    """Apply the next event of the tape, and update the due time of its page."""
     code, kind = apply_next_event(state, lane)
     number = code >> KIND_BITS
     if kind >= BIRTH:
@@ -138,8 +137,8 @@ def play_thresholds(
 ) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 
-    Returns DONE, UNFINISHED where a log is full and needs room before the next call, or PAUSED
-    after ``left`` events and crawls.
+    Returns DONE, UNFINISHED if a log is full and must grow before the next call, or PAUSED after
+    ``left`` events and crawls.
     """
     record = state.lanes[lane]
     while True:
@@ -167,7 +166,7 @@ def play_thresholds(
 
 @compiled(forceinline=True)
 def borrowed(array: Any, dtype: Any) -> Any:
-    """Return an array of one or two axes without a reference count, which would cost time."""
+    """Return a view of an array of one or two axes without a reference count, to save time."""
     return carray(pointer_to(array.ctypes.data), array.shape, dtype)
 
 
@@ -186,7 +185,7 @@ def borrowed_rule(rule: ThresholdRule) -> ThresholdRule:
 
 @compiled(forceinline=True)
 def borrowed_heap(heap: IndexedHeap) -> IndexedHeap:
-    """Return an agenda of borrowed arrays."""
+    """Return a heap of borrowed arrays."""
     return IndexedHeap(
         borrowed(heap.due, np.float64),
         borrowed(heap.pages, np.int64),
@@ -199,7 +198,7 @@ def borrowed_heap(heap: IndexedHeap) -> IndexedHeap:
 def begin_rule(
     table: IntArray, rule: ThresholdRule, target: FloatArray, heap: IndexedHeap, rng: UintArray
 ) -> None:
-    """Let lane 0 follow a rule from now on."""
+    """Set the rule of lane 0 from now on."""
     state = state_at(table)
     state.lanes[0].busy = False
     start_cycles(state, 0, rule, target, heap, rng)
@@ -214,10 +213,9 @@ def roll_thresholds(
     rng: UintArray,
     until: float,
 ) -> int:
-    """Play lane 0 up to ``until`` as one slot, which ends before that where a log is full.
+    """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
 
-    Returns DONE or UNFINISHED, with the crawls made in the lane's log, or PAUSED, after which the
-    slot goes on.
+    Returns DONE or UNFINISHED, with the crawls in the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
     record, held = state.lanes[0], borrowed(target, np.float64)

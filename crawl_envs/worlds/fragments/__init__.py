@@ -1,1 +1,4 @@
-"""Pages made of fragments that are born and die."""
+"""Pages made of fragments that are born and die.
+
+Public modules: lanes, regions, shingling.
+"""

@@ -1,8 +1,8 @@
-"""The fragments of pages, live and held: divergence kept up event by event, exactly.
+"""Fragments of live pages and held copies, with exact divergence, updated event by event.
 
-No set is ever built for it. What a copy holds follows from the time at which it was made, so an
-event needs to know no more than whether its fragments were there at that time; the three numbers
-that the Jaccard distance is made of (fragments live, held, and common to both) are counts.
+No sets are built. The content of a copy follows from the time at which it was made, so an event
+only checks whether its fragments were present then. The Jaccard distance is computed from three
+counts: fragments live, held, and common to both.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from crawl_envs.sim.advance import AT_ONCE
 from crawl_envs.sim.state import Records
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
-from crawl_envs.worlds.fragments.versions import divergence_between, jaccard, size_at, there
+from crawl_envs.worlds.fragments.versions import divergence_between, jaccard, size_at, was_present
 
 END, START, UPDATE, BORN, GONE = range(5)
-"""Kinds of events, in the order in which they happen at one time: a spell ends or starts, a page is
-updated in a way that no fragment shows, is born, or dies."""
+"""Kinds of events, in their order at equal times: a spell ends or starts, a page has an update
+without a change of fragments, is born, or dies."""
 FRAGMENT_EVENT = np.dtype(
     [("time", np.float64), ("page", np.int32), ("spell", np.int32), ("kind", np.int8)], align=True
 )
@@ -29,11 +29,11 @@ COPY = np.dtype(
         ("importance", np.float64),
         ("alive", np.bool_),
         ("live", np.int64),
-        # the held copy: when it was made, its fragments, and those that are still there
+        # the held copy: time, number of its fragments, number of those still present
         ("made", np.float64),
         ("held", np.int64),
         ("common", np.int64),
-        # divergence, up to when it is integrated, its integral, the time of the first update
+        # divergence, time up to which it is integrated, its integral, time of the first update
         ("divergence", np.float64),
         ("since", np.float64),
         ("area", np.float64),
@@ -46,12 +46,12 @@ ACCOUNT = np.dtype(
         ("time", np.float64),
         ("cursor", np.int64),
         ("length", np.int64),
-        # whether copies of pages that were not crawled have changed
+        # whether copies of pages have changed without a crawl
         ("reshaped", np.bool_),
         # sums over existing pages of importance, and of importance times divergence
         ("alive_weight", np.float64),
         ("weight", np.float64),
-        # integrals of both over the step, and since the episode began
+        # integrals of both over the step, and over the episode
         ("step_divergence", np.float64),
         ("step_alive", np.float64),
         ("divergence_time", np.float64),
@@ -62,24 +62,23 @@ ACCOUNT = np.dtype(
 
 
 class Fragments(NamedTuple):
-    """The contents of N lanes of m pages, and what is held of them; h base versions are kept.
+    """The contents of N lanes of m pages, and their held copies, with h base versions.
 
-    Of what has R rows all lanes read the one row where R = 1, else each its own.
+    R is 1 if all lanes share the row, else N.
 
     Attributes:
         accounts: ACCOUNT, (N,).
         copies: COPY, (N, m).
-        base: when the base versions of each page were made, latest first, NaN where none,
-            (N, h, m).
-        divergence: of the held copy from each of them, NaN where none, (N, h, m).
-        age: by how much they are older than it, NaN where none, (N, h, m).
+        base: times of the base versions of each page, latest first, NaN for none, (N, h, m).
+        divergence: divergence of the held copy from each of them, NaN for none, (N, h, m).
+        age: age of each of them relative to the held copy, NaN for none, (N, h, m).
         start: first spell of each page, (R, m + 1).
-        spells: SPELL, (R, n), of each page in order of birth.
+        spells: SPELL, (R, n), by page, in order of birth.
         events: FRAGMENT_EVENT, (R, E), in order of time.
-        alive_at_start: which pages exist at time 0, (m,).
-        sketch_size: smallest hashes that a sketch keeps, (1,); 0 for all.
-        outcomes: of the last step the mean divergence over existing pages, by importance, and 1
-            minus it, both 0 for idle lanes; (2, N).
+        alive_at_start: mask of the pages that exist at time 0, (m,).
+        sketch_size: number of smallest hashes in a sketch, (1,); 0 for all.
+        outcomes: importance-weighted mean divergence over existing pages in the last step, and 1
+            minus it, both 0 for idle lanes, (2, N).
     """
 
     accounts: Records
@@ -99,7 +98,7 @@ class Fragments(NamedTuple):
 
 
 @compiled(forceinline=True)
-def settle(copy: Any, now: float) -> None:
+def integrate_divergence(copy: Any, now: float) -> None:
     """Integrate the divergence of a copy up to now."""
     copy.area += copy.divergence * (now - copy.since)
     copy.since = now
@@ -107,16 +106,16 @@ def settle(copy: Any, now: float) -> None:
 
 @compiled(forceinline=True)
 def set_divergence(account: Any, copy: Any, now: float) -> None:
-    """Bring the divergence of a copy up to date with its counts."""
-    settle(copy, now)
+    """Update the divergence of a copy from its counts."""
+    integrate_divergence(copy, now)
     divergence = jaccard(copy.live, copy.held, copy.common) if copy.alive else 0.0
     account.weight += copy.importance * (divergence - copy.divergence)
     copy.divergence = divergence
 
 
 @compiled(forceinline=True)
-def hold(account: Any, copy: Any, now: float, made: float) -> None:
-    """Hold the live page from now on; ``made`` is the time that says which version it is."""
+def refresh_copy(account: Any, copy: Any, now: float, made: float) -> None:
+    """Replace a copy by the live page; ``made`` is the time of the version."""
     copy.made, copy.held, copy.common = made, copy.live, copy.live
     set_divergence(account, copy, now)
     copy.area, copy.first_change = 0.0, np.nan
@@ -124,7 +123,7 @@ def hold(account: Any, copy: Any, now: float, made: float) -> None:
 
 @compiled(forceinline=True)
 def pass_time(account: Any, until: float) -> None:
-    """Integrate the divergence of a lane up to a time and stand there."""
+    """Integrate the divergence of a lane up to ``until``, and set the time."""
     passed = until - account.time
     account.step_divergence += passed * account.weight
     account.step_alive += passed * account.alive_weight
@@ -132,21 +131,21 @@ def pass_time(account: Any, until: float) -> None:
 
 
 @compiled()
-def be_born_or_die(world: Fragments, lane: int, page: int, now: float, born: bool) -> None:
-    """Let a page appear, known and held as it is, or disappear."""
+def set_alive(world: Fragments, lane: int, page: int, now: float, born: bool) -> None:
+    """Add a page, known and with a current copy, or remove it."""
     account, copy = world.accounts[lane], world.copies[lane, page]
     if copy.alive == born:
         return
     account.alive_weight += copy.importance if born else -copy.importance
     account.reshaped = True
     copy.alive = born
-    hold(account, copy, now, np.nextafter(now, np.inf))
+    refresh_copy(account, copy, now, np.nextafter(now, np.inf))
     forget_bases(world, lane, page)
 
 
 @compiled(forceinline=True)
 def forget_bases(world: Fragments, lane: int, page: int) -> None:
-    """Know no base version of a page."""
+    """Remove the base versions of a page."""
     for slot in range(world.base.shape[1]):
         world.base[lane, slot, page] = np.nan
         world.divergence[lane, slot, page] = np.nan
@@ -155,7 +154,7 @@ def forget_bases(world: Fragments, lane: int, page: int) -> None:
 
 @compiled(forceinline=True)
 def apply_event(account: Any, copy: Any, spells: Records, row: int, event: Any) -> None:
-    """Let something happen to the content of a page."""
+    """Apply an event to the content of a page."""
     if np.isnan(copy.first_change):
         copy.first_change = event.time
     if event.kind == UPDATE:
@@ -163,7 +162,7 @@ def apply_event(account: Any, copy: Any, spells: Records, row: int, event: Any) 
     sign = 1 if event.kind == START else -1
     size = sign * spells[row, event.spell].size
     copy.live += size
-    if there(spells, row, event.spell, copy.made):
+    if was_present(spells, row, event.spell, copy.made):
         copy.common += size
     set_divergence(account, copy, event.time)
 
@@ -173,7 +172,7 @@ def apply_event(account: Any, copy: Any, spells: Records, row: int, event: Any) 
 
 @compiled()
 def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
-    """Stand at time 0 of an episode in the chosen lanes, where every copy is current."""
+    """Reset the chosen lanes to time 0 of an episode, with current copies."""
     num_pages = world.copies.shape[1]
     for lane in range(chosen.size):
         if not chosen[lane]:
@@ -189,7 +188,7 @@ def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
             copy.live = size_at(world.spells, row, first, last, 0.0)
             copy.alive = world.alive_at_start[page]
             copy.divergence, copy.since = 0.0, 0.0
-            hold(account, copy, 0.0, 0.0)
+            refresh_copy(account, copy, 0.0, 0.0)
             if copy.alive:
                 account.alive_weight += copy.importance
             forget_bases(world, lane, page)
@@ -197,7 +196,7 @@ def restart_fragments(world: Fragments, chosen: BoolArray) -> None:
 
 @compiled()
 def compare_with_bases(world: Fragments, lane: int, row: int, page: int, now: float) -> None:
-    """Write how far a copy of a page that was just made is from each of its base versions."""
+    """Write the divergence of the copy just made from each base version of its page."""
     base, divergence, age = world.base, world.divergence, world.age
     spells, size = world.spells, world.sketch_size[0]
     first, last = world.start[row, page], world.start[row, page + 1]
@@ -211,7 +210,7 @@ def compare_with_bases(world: Fragments, lane: int, row: int, page: int, now: fl
 
 @compiled(forceinline=True)
 def keep_as_base(base: FloatArray, lane: int, page: int, made: float) -> None:
-    """Make the copy that was made at a time the latest base version of a page."""
+    """Add the copy made at a time as the latest base version of a page."""
     last = base.shape[1] - 1
     for slot in range(last, 0, -1):
         base[lane, slot, page] = base[lane, slot - 1, page]
@@ -221,7 +220,7 @@ def keep_as_base(base: FloatArray, lane: int, page: int, made: float) -> None:
 
 @compiled(forceinline=True)
 def close_step(account: Any, outcomes: FloatArray, lane: int, until: float) -> None:
-    """Stand at the end of a step of a lane, and enter it into the account and the outcomes."""
+    """Finish a step of a lane, and add it to the account and the outcomes."""
     pass_time(account, until)
     account.divergence_time += account.step_divergence
     account.alive_time += account.step_alive
@@ -233,7 +232,7 @@ def close_step(account: Any, outcomes: FloatArray, lane: int, until: float) -> N
 
 @compiled()
 def resume_fragments(world: Fragments, idle: BoolArray, until: FloatArray) -> bool:
-    """Play the events of a step, and account for it; False where events are left."""
+    """Play the events of a step, and close it; return False if events are left."""
     accounts, copies, spells, events = world.accounts, world.copies, world.spells, world.events
     left = AT_ONCE
     for lane in range(idle.size):
@@ -247,7 +246,7 @@ def resume_fragments(world: Fragments, idle: BoolArray, until: FloatArray) -> bo
             left -= 1
             pass_time(account, event.time)
             if event.kind >= BORN:
-                be_born_or_die(world, lane, event.page, event.time, event.kind == BORN)
+                set_alive(world, lane, event.page, event.time, event.kind == BORN)
             else:
                 apply_event(account, copies[lane, event.page], spells, row, event)
             account.cursor += 1
@@ -261,10 +260,10 @@ def resume_fragments(world: Fragments, idle: BoolArray, until: FloatArray) -> bo
 def step_fragments(
     world: Fragments, crawls: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray
 ) -> bool:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, then play on to ``until[lane]``.
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, then play to ``until[lane]``.
 
-    Idle lanes stay where they are, and their step accounts for nothing. Returns False where events
-    are left, which :func:`resume_fragments` plays.
+    Idle lanes are unchanged, with outcomes 0. Returns False if events are left, which
+    :func:`resume_fragments` plays.
     """
     base, copies = world.base, world.copies
     for lane in range(counts.size):
@@ -278,6 +277,6 @@ def step_fragments(
             copy = copies[lane, page]
             if copy.alive:
                 keep_as_base(base, lane, page, copy.made)
-                hold(account, copy, account.time, account.time)
+                refresh_copy(account, copy, account.time, account.time)
                 compare_with_bases(world, lane, row, page, account.time)
     return resume_fragments(world, idle, until)

@@ -1,4 +1,4 @@
-"""Lanes of pages that consist of fragments: what they say, and how far copies are from it."""
+"""Lanes of pages with fragments: their contents, and the divergence of copies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from crawl_envs.types import (
     Tracker,
 )
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
 from crawl_envs.types.regions import MOST_FRAGMENTS
-from crawl_envs.worlds.fragments.contents import Contents
 from crawl_envs.worlds.fragments.regions import FragmentLaw
 from crawl_envs.worlds.fragments.world import FragmentWorld
 from crawl_envs.worlds.lanes import InstanceGenerator
@@ -36,20 +36,20 @@ from crawl_envs.worlds.pages.lanes import Lanes
 
 
 class FragmentLanes(Lanes):
-    """N lanes of m pages with fragments; see :class:`crawl_envs.worlds.pages.lanes.Lanes` for all else.
+    """N lanes of m pages with fragments; see also :class:`crawl_envs.worlds.pages.lanes.Lanes`.
 
     Args:
         num_lanes: number of lanes, N.
-        generator: draws a :class:`crawl_envs.worlds.fragments.regions.FragmentLaw`; with ``contents``, any
-            instance.
-        form: how actions say what is crawled, without probes.
+        generator: generator of :class:`crawl_envs.worlds.fragments.regions.FragmentLaw`; with
+            ``contents``, of any instances.
+        form: action form, without probes.
         horizon: length of an episode, in days, > 0.
-        base_versions: base versions of each page that copies are compared with, h >= 0.
-        sketch_size: smallest hashes that a sketch of a copy keeps, >= 1; None for all.
-        reveal: what the tracker is told, ``parameters`` or ``importance``.
+        base_versions: number of base versions that a copy is compared with, h >= 0.
+        sketch_size: number of smallest hashes in a sketch of a copy, >= 1; None for all.
+        reveal: known part of the instance, ``parameters`` or ``importance``.
         resample: draw a new instance at every reset, not only at seeded ones.
-        tape: a recorded tape that all lanes play.
-        contents: the recorded contents that belong to it.
+        tape: a recorded tape for all lanes.
+        contents: the recorded contents that belong to the tape.
 
     Raises:
         ValueError: an argument outside its range.
@@ -124,7 +124,7 @@ class FragmentLanes(Lanes):
             check_events(instance, self._end_of(instance), requests=False)
 
     def _end_of(self, instance: Instance) -> float:
-        """Return when the slot past the last decision ends, or the horizon if that is later."""
+        """Return the end of the slot after the last decision, or the horizon if that is later."""
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         last = self._last_slot_of(instance) + self.form.batch
         return max(slot_time(clock, last), self.horizon)
@@ -134,7 +134,7 @@ class FragmentLanes(Lanes):
         self._fragments.set_importance(lane, instance.importance)
 
     def _draw_tape(self, lane: int, instance: CustomEvents, rng: np.random.Generator) -> Tape:
-        """Draw what happens and what pages say, up to the end of the slot past the horizon."""
+        """Draw the events and contents of an episode, up to the end of its last slot."""
         if self.tape is not None or not isinstance(instance, FragmentLaw):
             return super()._draw_tape(lane, instance, rng)
         tape, contents = instance.draw(rng, self._end_of(instance))
@@ -153,7 +153,7 @@ class FragmentLanes(Lanes):
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Crawl decoded actions and play on to the next decision, in lanes not ended.
+        """Take decoded actions and play to the next decision, in lanes not ended.
 
         As :meth:`crawl_envs.worlds.pages.lanes.Lanes.play`, with two more rows of outcomes.
         """
@@ -164,19 +164,19 @@ class FragmentLanes(Lanes):
         return (*outcomes, *self._fragments.state.outcomes)
 
     def _show(self, pages: IntArray, counts: IntArray) -> None:
-        """Bring the columns of copies up to date, after crawls as in :meth:`play`."""
+        """Update the columns of copies, after crawls as in :meth:`play`."""
         shown, world = self._world.state.shown, self._fragments.state
         known = world.copies, world.divergence, world.age
         write_copies(shown, self._first_column, *known, self.horizon, world.accounts, pages, counts)
 
-    # What is seen
+    # Observations
 
     def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker of a lane, as new arrays."""
         return super().tracker(lane)._replace(copies=self._fragments.copies(lane))
 
     def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
+        """Return the crawls and signals of the last step, or reset, of a lane."""
         log = super().last_log(lane)
         world = self._fragments.state
         return log._replace(
@@ -186,14 +186,14 @@ class FragmentLanes(Lanes):
         )
 
     def first_sketch(self, lane: int) -> Sketches:
-        """Return the sketches of the copies that were held when a lane's episode began, all m."""
+        """Return the sketches of the copies at the start of a lane's episode, all m."""
         self.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self._fragments.sketches(lane, np.arange(self.num_pages), np.zeros(self.num_pages))
 
-    # What is true
+    # Truth
 
     def contents(self, lane: int) -> Contents:
-        """Return what the pages of a lane say, in all the episode.
+        """Return the contents of the pages of a lane over the whole episode.
 
         Raises:
             gymnasium.error.ResetNeeded: there is no episode yet.
@@ -202,17 +202,17 @@ class FragmentLanes(Lanes):
         return self._fragments.contents(lane)
 
     def true_divergence(self, lane: int) -> TrueDivergence:
-        """Return how far the held copies of a lane are from the live pages, as fresh arrays."""
+        """Return the divergence of a lane's copies from the live pages, as new arrays."""
         self.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self._fragments.true_divergence(lane)
 
     def ledger(self, lane: int) -> FragmentLedger:
-        """Return what happened in a lane since its episode began."""
+        """Return the totals of a lane since the start of its episode."""
         account = self._fragments.state.accounts[lane]
         counted = asdict(super().ledger(lane))
         return FragmentLedger(**counted, divergence_time=float(account["divergence_time"]))
 
-    # What decides what happens next
+    # State
 
     def _kind(self) -> dict[str, Any]:
         own = {

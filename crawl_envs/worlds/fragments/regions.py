@@ -1,7 +1,7 @@
-"""Updates of regions, drawn: churn and scroll as Poisson processes, and the signals they send.
+"""Random updates of churn and scroll regions as Poisson processes, and their signals.
 
-Every region has a stream of its own, and so has every page for its signals. Each is drawn in order
-of time, so that a longer horizon adds events and moves none.
+Every region has its own random stream, and so has every page for its false signals. Each is drawn
+in order of time, so that a longer horizon only adds events.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_unifor
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.contents import Contents
 
 
 class FragmentLaw(CustomEvents):
@@ -26,15 +26,14 @@ class FragmentLaw(CustomEvents):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
-        """Draw an episode: a pure function of the arguments and the instance.
+        """Draw an episode, a pure function of the arguments and the instance.
 
         Args:
-            rng: a stream of the lane's own, which no action influences.
-            horizon: the episode covers (0, horizon], > 0; what happens in it is the same for a
-                later end.
+            rng: generator of the lane, independent of actions.
+            horizon: the episode covers (0, horizon], > 0; a longer horizon only adds events.
 
         Returns:
-            Changes and signals, and the contents that the changes make.
+            Changes and signals, and the contents that result from the changes.
         """
 
 
@@ -42,9 +41,9 @@ class Updates(NamedTuple):
     """Updates of regions, region by region, in order of time.
 
     Attributes:
-        start: the updates of region g of page i are those from ``start[i * G + g]``, (m G + 1,).
-        time: (u,).
-        signalled: which of them send a signal, (u,) bool.
+        start: first update of region g of page i at ``start[i * G + g]``, (m G + 1,).
+        time: times of the updates, (u,).
+        signalled: mask of the updates with a signal, (u,) bool.
     """
 
     start: IntArray
@@ -54,14 +53,14 @@ class Updates(NamedTuple):
 
 @compiled(forceinline=True)
 def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
-    """Return an exponential gap of a rate > 0, and the stream after it."""
+    """Draw an exponential gap of a rate > 0; return it and the stream after it."""
     uniform, stream = next_uniform(stream)
     return -math.log(uniform) / rate, stream
 
 
 @compiled()
 def count_updates(rate: FloatArray, seeds: UintArray, horizon: float) -> IntArray:
-    """Return where the updates of each region start, and their number, (regions + 1,)."""
+    """Return the start of the updates of each region, and their number, (regions + 1,)."""
     start = np.zeros(rate.size + 1, np.int64)
     for region in range(rate.size):
         count = 0
@@ -84,10 +83,10 @@ def draw_updates(
     """Draw the updates of all regions in (0, horizon]; see :class:`Updates`.
 
     Args:
-        rate: of each region, (regions,).
-        recall: the chance that an update sends a signal, (regions,).
-        seeds: of each region's stream, (regions,).
-        horizon: > 0.
+        rate: updates per unit of time of each region, (regions,).
+        recall: probability that an update sends a signal, (regions,).
+        seeds: seeds of the streams of the regions, (regions,).
+        horizon: end of the episode, > 0.
     """
     start = count_updates(rate, seeds, horizon)
     times = np.empty(start[-1])
@@ -108,7 +107,7 @@ def draw_updates(
 
 @compiled()
 def sort_by_birth(births: FloatArray, deaths: FloatArray, sizes: IntArray, keys: UintArray) -> None:
-    """Put the spells of a page in order of birth, in their place."""
+    """Sort the spells of a page by birth, in place."""
     order = np.argsort(births, kind="mergesort")
     births[:], deaths[:] = births[order], deaths[order]
     sizes[:], keys[:] = sizes[order], keys[order]
@@ -123,21 +122,21 @@ def draw_spells(
     start: IntArray,
     times: FloatArray,
 ) -> tuple[IntArray, FloatArray, FloatArray, IntArray, UintArray]:
-    """Turn updates into the spells of items, of each page in order of birth.
+    """Return the spells of items that result from updates, by page, in order of birth.
 
-    A region of K items has K spells that are there at first, of which each of the first K updates
-    ends one, the oldest first, and a spell from each update to the K-th after it.
+    A region of K items has K initial spells, which the first K updates end, the oldest first, and
+    a spell from each update to the K-th after it.
 
     Args:
-        items: of each region, (m, G).
+        items: number of items of each region, (m, G).
         size: fragments per item, (m, G).
-        rate: updates per unit time, (m, G).
-        seeds: of each region, (m, G), from which the keys of its fragments are made.
-        start: of the updates of each region; see :class:`Updates`.
-        times: of the updates.
+        rate: updates per unit of time, (m, G).
+        seeds: seeds of the keys of fragments of each region, (m, G).
+        start: first update of each region; see :class:`Updates`.
+        times: times of the updates.
 
     Returns:
-        Where the spells of each page start, (m + 1,), and births, deaths, sizes and keys, (n,).
+        First spell of each page, (m + 1,), and births, deaths, sizes and keys, (n,).
     """
     num_pages, most = rate.shape
     first = np.zeros(num_pages + 1, np.int64)
@@ -174,7 +173,7 @@ def draw_spells(
 
 
 def draw_contents(regions: Regions, seeds: UintArray, updates: Updates) -> Contents:
-    """Return the contents that the updates of regions make; seeds of regions, (m, G)."""
+    """Return the contents that result from updates of regions; seeds of regions, (m, G)."""
     start, births, deaths, sizes, keys = draw_spells(
         regions.items, regions.size, regions.rate, seeds, updates.start, updates.time
     )
@@ -185,14 +184,14 @@ def draw_contents(regions: Regions, seeds: UintArray, updates: Updates) -> Conte
 def draw(
     instance: Instance, regions: Regions, rng: np.random.Generator, horizon: float
 ) -> tuple[Tape, Contents]:
-    """Draw an episode of pages made of regions: what happens, and what pages say.
+    """Draw an episode of pages with regions: its events and contents.
 
     Args:
-        instance: its recall is the chance that an update is signalled, its false signals are
-            Poisson; of one source.
-        regions: of its pages.
-        rng: decides everything, at once.
-        horizon: the end of the episode, > 0; what happens before it is the same for a later end.
+        instance: the instance, of one source; its recall is the probability that an update is
+            signalled, its false signals are Poisson.
+        regions: regions of its pages.
+        rng: generator of the seeds of all streams.
+        horizon: end of the episode, > 0; a longer horizon only adds events.
     """
     shape = regions.rate.shape
     seeds: UintArray = rng.integers(0, 2**64, size=shape, dtype=np.uint64)
@@ -201,15 +200,17 @@ def draw(
     updates = Updates(*draw_updates(regions.rate.ravel(), recall, np.ravel(seeds), horizon))
     page = np.repeat(np.arange(shape[0]), np.diff(updates.start[:: shape[1]]))
     nowhere = np.zeros(shape[0])
-    lies, lie_time, _ = draw_updates(instance.false_signal_rate, nowhere, false_seeds, horizon)
-    liar = np.repeat(np.arange(shape[0]), np.diff(lies))
-    told = updates.signalled
+    false_start, false_time, _ = draw_updates(
+        instance.false_signal_rate, nowhere, false_seeds, horizon
+    )
+    false_page = np.repeat(np.arange(shape[0]), np.diff(false_start))
+    signalled = updates.signalled
     tape = Tape.of_events(
         shape[0],
         changes=(updates.time, page),
         signals=(
-            np.concatenate((updates.time[told], lie_time)),
-            np.concatenate((page[told], liar)),
+            np.concatenate((updates.time[signalled], false_time)),
+            np.concatenate((page[signalled], false_page)),
         ),
     )
     return tape, draw_contents(regions, seeds, updates)

@@ -1,8 +1,8 @@
-"""Versions of pages: what a page says at a time, from the spells of its fragments.
+"""Versions of pages: the content of a page at a time, from the spells of its fragments.
 
-The version of a page at time t is what the events before t have made of it: it has the spells with
-``birth < t <= death``. Kernels are given the spells of many lanes, (R, n), a row of them, and the
-first of a page's spells there and the one after its last.
+The version of a page at time t includes the events before t: it has the spells with
+``birth < t <= death``. Arguments of kernels are the spells of many lanes, (R, n), a row of them,
+and the range of a page's spells in this row: ``first``, and ``last``, which is exclusive.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from crawl_envs.sim.state import Records
 from crawl_envs.sim.streams import GOLDEN, mixed
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.copies import HashArray
-from crawl_envs.worlds.fragments.sketches import LOW, mixed32
-from crawl_envs.worlds.fragments.sketches import divergence as sketched_divergence
+from crawl_envs.types.sketches import LOW, mixed32
+from crawl_envs.types.sketches import divergence as sketched_divergence
 
 SPELL = np.dtype(
     [
@@ -29,10 +29,10 @@ SPELL = np.dtype(
 
 
 @compiled(forceinline=True)
-def there(spells: Records, row: int, spell: int, time: float) -> bool:
-    """Return whether the fragments of a spell were there just before a time that is not later.
+def was_present(spells: Records, row: int, spell: int, time: float) -> bool:
+    """Return whether the fragments of a spell were present just before a time in the past.
 
-    They were where the spell, or an earlier one of the same fragments, lasted then.
+    True if the spell, or an earlier one of the same fragments, includes the time.
     """
     while spell >= 0 and spells[row, spell].birth >= time:
         spell = spells[row, spell].earlier
@@ -41,7 +41,7 @@ def there(spells: Records, row: int, spell: int, time: float) -> bool:
 
 @compiled()
 def size_at(spells: Records, row: int, first: int, last: int, time: float) -> int:
-    """Return how many fragments the version of a page at a time has; its spells first .. last-1."""
+    """Return the number of fragments in the version of a page at a time."""
     size = 0
     for spell in range(first, last):
         if spells[row, spell].birth >= time:
@@ -55,24 +55,24 @@ def size_at(spells: Records, row: int, first: int, last: int, time: float) -> in
 def common_at(
     spells: Records, row: int, first: int, last: int, earlier: float, later: float
 ) -> int:
-    """Return how many fragments the versions of a page at two times have in common."""
+    """Return the number of fragments common to the versions of a page at two times."""
     common = 0
     for spell in range(first, last):
         if spells[row, spell].birth >= later:
             break
-        if later <= spells[row, spell].death and there(spells, row, spell, earlier):
+        if later <= spells[row, spell].death and was_present(spells, row, spell, earlier):
             common += spells[row, spell].size
     return common
 
 
 @compiled(forceinline=True)
 def jaccard(live: int, held: int, common: int) -> float:
-    """Return the fragment staleness of two sets (Olston and Pandey 2008, eq. 3); 0 of empty ones.
+    """Return the fragment staleness of two sets (Olston and Pandey 2008, eq. 3); 0 if empty.
 
     Args:
-        live: size of the one.
-        held: size of the other.
-        common: how much they have in common.
+        live: size of the live set.
+        held: size of the held set.
+        common: size of their intersection.
     """
     union = live + held - common
     return (union - common) / union if union > 0 else 0.0
@@ -80,10 +80,10 @@ def jaccard(live: int, held: int, common: int) -> float:
 
 @compiled(forceinline=True)
 def hash_of(key: np.uint64, number: int) -> np.uint32:
-    """Return the hash of a fragment of a spell: of those with its key, the one of a number.
+    """Return the hash of fragment ``number`` of a spell with a key.
 
-    The first has the lower half of the key as its word, as recorded fragments have, so that the
-    hash is that of :func:`crawl_envs.worlds.fragments.sketches.sketch_of`.
+    The word of the first is the lower half of the key, as for recorded fragments, so that the hash
+    is that of :func:`crawl_envs.types.sketches.sketch_of`.
     """
     word = key
     if number > 0:
@@ -93,9 +93,9 @@ def hash_of(key: np.uint64, number: int) -> np.uint32:
 
 @compiled()
 def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
-    """Put a hash in its place among the ``count`` smallest so far, distinct and ascending.
+    """Insert a hash into the ``count`` smallest so far, distinct and ascending.
 
-    Where there is no more room the largest is left out. Returns how many there are then.
+    If the array is full the largest is dropped. Returns the new count.
     """
     place = count
     while place > 0 and hashes[place - 1] > hashed:
@@ -159,7 +159,7 @@ def hashes_at(
 def divergence_between(
     spells: Records, row: int, first: int, last: int, earlier: float, later: float, size: int
 ) -> float:
-    """Return how far apart two versions of a page are, by sketches where these keep ``size``."""
+    """Return the divergence of two versions of a page, from sketches if ``size`` > 0."""
     if size > 0:
         old = hashes_at(spells, row, first, last, earlier, size)
         new = hashes_at(spells, row, first, last, later, size)

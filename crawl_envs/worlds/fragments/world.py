@@ -1,4 +1,4 @@
-"""The contents of a batch of lanes, seen from Python: allocate, set, read out."""
+"""The Python interface of the contents of a batch of lanes: allocation, contents and states."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.tape import BIRTH, CHANGE, DEATH, KIND_BITS, KIND_MASK, Tape
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence
 from crawl_envs.worlds.fragments.advance import (
     ACCOUNT,
@@ -25,13 +26,12 @@ from crawl_envs.worlds.fragments.advance import (
     resume_fragments,
     step_fragments,
 )
-from crawl_envs.worlds.fragments.contents import Contents
 from crawl_envs.worlds.fragments.versions import SPELL, hashes_at
 
 GROWING = ("spells", "events")
-"""Arrays whose rows are as long as the longest episode needs."""
+"""Arrays whose rows grow with the longest episode."""
 SLACK = 1.25
-"""By this factor rows are longer than an episode that outgrew them needs."""
+"""Length of grown rows, relative to the length needed."""
 
 
 def spell_records(contents: Contents) -> Records:
@@ -43,12 +43,12 @@ def spell_records(contents: Contents) -> Records:
 
 
 def event_records(contents: Contents, tape: Tape | None) -> Records:
-    """Return what happens to the fragments of pages, in order of time, (E,).
+    """Return the events of the fragments of pages, in order of time, (E,).
 
     Args:
-        contents: their spells.
-        tape: whose changes, births and deaths of pages are added; None where every change starts
-            or ends a spell, and pages exist throughout.
+        contents: spells of the pages.
+        tape: additional changes, births and deaths of pages; None if every change starts or ends a
+            spell, and pages always exist.
     """
     page, number = contents.page, np.arange(contents.birth.size)
     parts = []
@@ -62,7 +62,7 @@ def event_records(contents: Contents, tape: Tape | None) -> Records:
             pages = tape.code[meant] >> KIND_BITS
             parts.append((kind, tape.time[meant], pages, np.full(pages.size, -1)))
     time = np.concatenate([part[1] for part in parts])
-    order = np.argsort(time, kind="stable")  # kinds that happen first come first
+    order = np.argsort(time, kind="stable")  # at equal times by kind
     events = np.empty(time.size, FRAGMENT_EVENT)
     events["time"] = time[order]
     events["kind"] = np.repeat([part[0] for part in parts], [part[1].size for part in parts])[order]
@@ -72,14 +72,14 @@ def event_records(contents: Contents, tape: Tape | None) -> Records:
 
 
 class FragmentWorld:
-    """What N lanes of m pages say, and what is held of it.
+    """The contents of N lanes of m pages, and their held copies.
 
     Args:
         num_lanes: number of lanes, N.
-        num_pages: pages of each, m.
-        base_versions: base versions of each page that are kept, h >= 0.
-        sketch_size: smallest hashes that a sketch keeps; None for all.
-        contents: recorded ones that all lanes read; None where each lane is given its own.
+        num_pages: number of pages of each, m.
+        base_versions: number of base versions kept of each page, h >= 0.
+        sketch_size: number of smallest hashes in a sketch; None for all.
+        contents: recorded contents for all lanes; None if each lane has its own.
         tape: with ``contents``, the tape that they belong to.
     """
 
@@ -119,7 +119,7 @@ class FragmentWorld:
             self.state.accounts["length"] = events.size
 
     def set_contents(self, lane: int, contents: Contents) -> None:
-        """Give a lane contents of its own, for its next restart; pages exist throughout."""
+        """Set the contents of a single lane, from its next restart on; pages always exist."""
         self.state.start[lane] = contents.start
         spells, events = spell_records(contents), event_records(contents, None)
         self._room_for("spells", spells.size)[lane, : spells.size] = spells
@@ -127,7 +127,7 @@ class FragmentWorld:
         self.state.accounts["length"][lane] = events.size
 
     def _room_for(self, name: str, width: int) -> Records:
-        """Return the records of that name, (N, L), with rows of this length or longer."""
+        """Return the records of a name, (N, L), with rows of at least ``width``."""
         held: Records = getattr(self.state, name)
         if width <= held.shape[1]:
             return held
@@ -137,26 +137,26 @@ class FragmentWorld:
         return wide
 
     def set_importance(self, lane: int, importance: FloatArray) -> None:
-        """Weigh the pages of a lane, (m,), from its next restart on."""
+        """Set the importance of the pages of a lane, (m,), from its next restart on."""
         self.state.copies["importance"][lane] = importance
 
     def restart(self, chosen: BoolArray, until: FloatArray) -> None:
-        """Stand at the first decisions of new episodes, at ``until`` (N,), in the chosen lanes."""
+        """Start episodes in the chosen lanes; play to their first decisions at ``until`` (N,)."""
         restart_fragments(self.state, chosen)
         nothing = np.zeros((self.num_lanes, 1), np.int64)
         counts = np.zeros(self.num_lanes, np.int64)
         self.step(nothing, counts, ~chosen, until)
 
     def step(self, pages: IntArray, counts: IntArray, idle: BoolArray, until: FloatArray) -> None:
-        """Crawl pages, and play on to the next decisions; idle lanes account for nothing."""
+        """Crawl pages, and play to the next decisions; outcomes of idle lanes are 0."""
         complete = step_fragments(self.state, pages, counts, idle, until)
         while not complete:
             complete = resume_fragments(self.state, idle, until)
 
-    # What is read
+    # Access
 
     def contents(self, lane: int) -> Contents:
-        """Return what the pages of a lane say in its episode, as fresh arrays."""
+        """Return the contents of the pages of a lane in its episode, as new arrays."""
         row = min(lane, self.state.start.shape[0] - 1)
         start = self.state.start[row].copy()
         spells = self.state.spells[row, : start[-1]]
@@ -170,14 +170,14 @@ class FragmentWorld:
         )
 
     def copies(self, lane: int) -> Copies:
-        """Return what the crawls of a lane have told, as fresh arrays."""
+        """Return the size, divergence and age of the copies of a lane, as new arrays."""
         state = self.state
         return Copies(
             state.copies[lane]["held"].copy(), state.divergence[lane].copy(), state.age[lane].copy()
         )
 
     def true_divergence(self, lane: int) -> TrueDivergence:
-        """Return how far the held copies of a lane are from the truth, as fresh arrays."""
+        """Return the true divergence of the held copies of a lane, as new arrays."""
         copies, now = self.state.copies[lane], self.state.accounts[lane]["time"]
         first = copies["first_change"]
         return TrueDivergence(
@@ -188,7 +188,7 @@ class FragmentWorld:
         )
 
     def sketches(self, lane: int, pages: IntArray, times: FloatArray) -> Sketches:
-        """Return the sketches of versions of pages, (n,), as they were at times, (n,)."""
+        """Return the sketches of the versions of pages, (n,), at times, (n,)."""
         row = min(lane, self.state.start.shape[0] - 1)
         bounds = self.state.start[row]
         parts = [
@@ -199,14 +199,14 @@ class FragmentWorld:
         ]
         return Sketches.of_rows(parts)
 
-    # What decides what happens next
+    # State
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Return copies of all arrays by name."""
         return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError where a state is none of :meth:`get_state` of a world of this size."""
+        """Raise ValueError unless a state is of :meth:`get_state` of a world of this size."""
         for name, own in self.state._asdict().items():
             given = state.get(name)
             shape = (own.shape[0],) if name in GROWING else own.shape
@@ -220,7 +220,7 @@ class FragmentWorld:
         self._check_rows(state)
 
     def _check_rows(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError where what the arrays of a state say of each other does not fit."""
+        """Raise ValueError if the arrays of a state are inconsistent."""
         events, width = state["events"], state["spells"].shape[1]
         within = (
             np.all(state["start"] >= 0)
@@ -236,5 +236,5 @@ class FragmentWorld:
             )
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a copy of a state that :meth:`get_state` returned, and that was checked."""
+        """Restore a copy of a checked state of :meth:`get_state`."""
         self.state = Fragments(**{name: state[name].copy() for name in Fragments._fields})

@@ -1,4 +1,4 @@
-"""The history features of Han et al. 2020, Table 3, of counts per day."""
+"""The history features of Han et al. 2020, Table 3, from counts per day."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SPANS = (1, 7, 14, 30)
 
 
 def daily_means(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> list[DailyArray]:
-    """Return the means of the last days' counts before a day, (m,) float32 for each span.
+    """Return the mean counts of the last days before a day, (m,) float32 for each span.
 
-    ``counts`` are (rows, m), where day d lies in row d % rows.
+    ``counts`` are (rows, m), with day d in row d % rows.
     """
     total = np.zeros(counts.shape[1], np.int32)
     means = []
@@ -39,11 +39,11 @@ def features_of(
     counts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     last_change: DailyArray,
 ) -> OfferFeatures:
-    """Return the book of a day.
+    """Return the features of the offers on a day.
 
     Args:
-        metadata: of the offers.
-        day: its number.
+        metadata: metadata of the offers.
+        day: number of the day.
         day_of_week: its weekday, 0 for Monday.
         counts: clicks, impressions and price changes per day, (rows, m) each.
         last_change: time of the latest price change before the day, in days, (m,), -inf for none.

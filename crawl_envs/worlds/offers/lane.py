@@ -1,4 +1,4 @@
-"""One lane of shopping offers: its market, what its tracker holds, and the book of the day."""
+"""One lane of shopping offers: its market, its tracker, and the features of the day."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crawl_envs.types import CrawlLog, IntArray, OfferLedger, Problem, Tracker
 from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.features import features_of
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market, copied
-from crawl_envs.worlds.offers.market import begun, day_of_week, draw_day
+from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
 from crawl_envs.worlds.offers.tracking import (
     CHANGES,
     CLICK_TIME,
     CLICKS,
     CRAWLS,
     EXPECTED_TIME,
-    FOUND,
     HITS,
+    OBSERVED_CHANGES,
     OFFER_TIME,
 )
 from crawl_envs.worlds.offers.world import OfferWorld, StepOutcome
@@ -30,58 +30,58 @@ PriceHistory: TypeAlias = Literal["log", "crawled"]
 
 
 class OfferLane:
-    """A market that goes on day by day, and a tracker of it.
+    """A market simulated day by day, and its tracker.
 
     Args:
-        market: its law.
-        lane_roots: of the random streams.
+        market: the market.
+        lane_roots: roots of the random streams.
         episode: number of the episode since the seed.
-        price_history: whose price changes books count: of the ``log`` of all prices, or those that
-            were found when offers were ``crawled``.
+        price_history: price changes counted by the features: all of the ``log``, or those detected
+            when offers were ``crawled``.
 
     Attributes:
         market: see above.
-        world: what is held.
-        book: that of the present day; ``first_book`` is that of day 0.
+        world: the tracker.
+        features: features of the current day; ``first_features`` are those of day 0.
     """
 
     def __init__(
         self, market: Market, lane_roots: Roots, episode: int, price_history: PriceHistory
     ) -> None:
         self.market, self.price_history = market, price_history
-        self._state = begun(market.law, lane_roots.tape, episode)
+        self._state = initial_state(market.law, lane_roots.tape, episode)
         prices = self._state.price.copy()
         events = draw_day(market.law, self._state, 0)
         self.world = OfferWorld(
             prices, self._state.changes, self._state.last_change, lane_roots.rng, episode
         )
         self.world.enter(events)
-        self.book = self.first_book = self._new_book()
+        self.features = self.first_features = self._new_features()
 
     def play(self, chosen: IntArray) -> StepOutcome:
-        """Play a step in which the chosen offers are crawled, and enter the day that it ends at."""
+        """Play a step with crawls of the chosen offers, and start the next day if it is over."""
         outcome = self.world.play(chosen)
         if self.starts_day:
             self.world.enter(draw_day(self.market.law, self._state, self.world.day))
-            self.book = self._new_book()
+            self.features = self._new_features()
         return outcome
 
     @property
     def starts_day(self) -> bool:
-        """Whether now is the beginning of a day."""
+        """Whether a day starts now."""
         return self.world.step % STEPS_PER_DAY == 0
 
-    def _new_book(self) -> OfferFeatures:
+    def _new_features(self) -> OfferFeatures:
         state, tracking, day = self._state, self.world.tracking, self.world.day
         logged = self.price_history == "log"
-        changes = state.changes if logged else tracking.found
-        latest = state.last_change if logged else tracking.last_found
+        changes = state.changes if logged else tracking.observed_changes
+        latest = state.last_change if logged else tracking.last_observed
         counts = (state.clicks, state.views, changes)
         market = self.market
         return features_of(market.metadata, day, day_of_week(market.law, day), counts, latest)
 
     def tracker(self, problem: Problem, episode: int) -> Tracker:
-        """Return what is known now, as fresh arrays; the book is read-only."""
+        """Return the current knowledge of the tracker, as new arrays; features are read-only."""
         tracking, now = self.world.tracking, self.world.time
         m = tracking.held.size
         return Tracker(
@@ -93,11 +93,11 @@ class OfferLane:
             changed=tracking.changed.copy(),
             alive=np.ones(m, np.bool_),
             probed=np.full(m, -1, np.int8),
-            offers=self.book,
+            offers=self.features,
         )
 
     def last_log(self) -> CrawlLog:
-        """Return what the last step, or reset, taught."""
+        """Return the crawls of the last step, or reset."""
         world = self.world
         made = world.chosen.size
         return CrawlLog(
@@ -105,7 +105,7 @@ class OfferLane:
             time=np.full(made, max(world.step - 1, 0) / STEPS_PER_DAY),
             elapsed=world.elapsed.copy(),
             signals=np.zeros(made, np.int64),
-            changed=world.found.copy(),
+            changed=world.changed.copy(),
             signal_page=np.empty(0, np.int64),
             signal_time=np.empty(0),
             signal_source=np.empty(0, np.int64),
@@ -114,7 +114,7 @@ class OfferLane:
         )
 
     def ledger(self, objective: OfferObjective) -> OfferLedger:
-        """Return what happened since the episode began; ``objective`` weighs what is fresh."""
+        """Return the totals of the episode, with freshness weighted by ``objective``."""
         world = self.world
         totals, by_clicks = world.tracking.totals, objective == "clicks"
         midnights = [day.fresh for day in world.days]
@@ -128,28 +128,28 @@ class OfferLane:
             crawls=int(totals[CRAWLS]),
             wasted=0,
             changes=int(totals[CHANGES]),
-            changes_found=int(totals[FOUND]),
+            changes_found=int(totals[OBSERVED_CHANGES]),
             signals=0,
             offer_freshness=float(np.mean(midnights)) if midnights else math.nan,
         )
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
+        """Return a copy of the complete state."""
         return {
             "market": self.market,
             "price_history": self.price_history,
             "state": copied(self._state),
             "world": self.world.get_state(),
             "events": self.world.events,
-            "books": (self.first_book, self.book),
+            "features": (self.first_features, self.features),
         }
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> OfferLane:
-        """Return the room of a state that :meth:`get_state` returned."""
-        room = cls.__new__(cls)
-        room.market, room.price_history = state["market"], state["price_history"]
-        room._state = copied(state["state"])
-        room.world = OfferWorld.of(state["world"], state["events"])
-        room.first_book, room.book = state["books"]
-        return room
+        """Return the lane of a state of :meth:`get_state`."""
+        lane = cls.__new__(cls)
+        lane.market, lane.price_history = state["market"], state["price_history"]
+        lane._state = copied(state["state"])
+        lane.world = OfferWorld.of(state["world"], state["events"])
+        lane.first_features, lane.features = state["features"]
+        return lane

@@ -1,4 +1,4 @@
-"""Lanes of shopping offers: markets that go on day by day, and what their trackers hold."""
+"""Lanes of shopping offers: markets simulated day by day, and their trackers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from crawl_envs.worlds.offers.world import EPOCH, OfferDay
 from crawl_envs.worlds.pages.rate_lanes import Overspend, within_budget
 
 CLICK_FRESHNESS, OFFER_FRESHNESS = NUM_OUTCOMES, NUM_OUTCOMES + 1
-"""Rows of the outcomes beside those of other worlds: both measures, right after the crawls."""
+"""Further rows of the outcomes: both measures of freshness, right after the crawls."""
 ROUNDING = 1e-9
-"""By so much a number of steps or crawls may miss a whole one through rounding."""
+"""Rounding tolerance of numbers of steps and crawls."""
 
 
 class MarketGenerator(InstanceGenerator, Protocol):
-    """Draws markets, all of the same bandwidth."""
+    """A generator of markets, all of the same bandwidth."""
 
     @property
     def bandwidth(self) -> float:
@@ -53,17 +53,17 @@ class OfferLanes(Episodes):
 
     Args:
         num_lanes: number of lanes, N.
-        generator: draws the market of a lane at every seeded reset.
+        generator: generator of the market of a lane at every seeded reset.
         action: ``scores`` or ``rates``.
         horizon: length of an episode, in days, at least one step.
-        reveal: what the tracker is told besides the book: ``parameters`` (the expected clicks and
-            price changes per day), ``importance`` (the clicks alone) or ``history`` (neither:
-            importance is the mean of the clicks of the last 30 days).
+        reveal: known part of the market besides the features: ``parameters`` (the expected clicks
+            and price changes per day), ``importance`` (the clicks only) or ``history`` (neither:
+            importance is the mean number of clicks per day in the last 30 days).
         resample: draw a new market at every reset, not only at seeded ones.
-        objective: what freshness weighs offers by: expected ``clicks``, or all ``offers`` alike.
-        price_history: whose price changes books count: of the ``log`` of all prices, or those that
-            were found when offers were ``crawled``.
-        overspend: what becomes of rates above the budget; see
+        objective: weights of freshness: expected ``clicks``, or equal for all ``offers``.
+        price_history: price changes counted by the features: all of the ``log``, or those detected
+            when offers were ``crawled``.
+        overspend: treatment of rates above the budget; see
             :func:`crawl_envs.worlds.pages.rate_lanes.within_budget`.
 
     Raises:
@@ -101,10 +101,10 @@ class OfferLanes(Episodes):
             num_lanes, generator, form, horizon=horizon, reveal=reveal, resample=resample
         )
         self.objective, self.price_history, self.overspend = objective, price_history, overspend
-        told = ("change_rate",) if reveal == "parameters" else ()
+        revealed = ("change_rate",) if reveal == "parameters" else ()
         self.features = (
             *("elapsed", "changed", "importance"),
-            *told,
+            *revealed,
             *HISTORY_FEATURES,
             *METADATA_FEATURES,
         )
@@ -114,7 +114,7 @@ class OfferLanes(Episodes):
         )
         self._numbers = np.zeros(num_lanes, np.int64)
         self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
-        self._rooms: list[OfferLane | None] = [None] * num_lanes
+        self._offer_lanes: list[OfferLane | None] = [None] * num_lanes
         self._shown = np.zeros((num_lanes, len(self.features), num_pages), np.float32)
         self._outcomes = np.zeros((NUM_OUTCOMES + 2, num_lanes))
 
@@ -139,37 +139,37 @@ class OfferLanes(Episodes):
         return steps - 1
 
     def _decisions_left(self) -> IntArray:
-        steps = [0 if room is None else room.world.step for room in self._rooms]
+        steps = [0 if one is None else one.world.step for one in self._offer_lanes]
         left: IntArray = self._last_slot - np.array(steps) + 1
         return left
 
     def _episode(self, lane: int) -> int:
         return int(self._numbers[lane])
 
-    def _go_on(self, chosen: BoolArray) -> None:
+    def _count_episodes(self, chosen: BoolArray) -> None:
         self._numbers[chosen] += 1
 
     def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
         self._numbers[lane] = episode
 
     def _set_instance(self, lane: int, instance: Instance) -> None:
-        """Nothing is kept of it but itself."""
+        """Do nothing: only the instance itself is kept."""
 
     def _restart_worlds(self, chosen: BoolArray) -> None:
         for lane in map(int, np.flatnonzero(chosen)):
             lane_roots, market = cast(Roots, self._roots[lane]), cast(Market, self.instance(lane))
-            episode, before = self._episode(lane), self._rooms[lane]
+            episode, before = self._episode(lane), self._offer_lanes[lane]
             self._finished[lane] = () if before is None else tuple(before.world.days)
-            self._rooms[lane] = OfferLane(market, lane_roots, episode, self.price_history)
+            self._offer_lanes[lane] = OfferLane(market, lane_roots, episode, self.price_history)
             self._show_day(lane)
 
-    def _rest_ended(self) -> None:
-        """Lanes that have ended are passed by in :meth:`play`."""
+    def _idle_ended(self) -> None:
+        """Do nothing: :meth:`play` skips the lanes that have ended."""
 
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Crawl decoded actions and play on to the next decision, in lanes not ended.
+        """Take decoded actions and play to the next decision, in lanes not ended.
 
         As :meth:`crawl_envs.worlds.lanes.Episodes.play`, with two more rows of outcomes.
         """
@@ -179,20 +179,20 @@ class OfferLanes(Episodes):
             actions = (self._allowed(actions[0]),)
         self._outcomes[:] = 0.0
         for lane in map(int, np.flatnonzero(~self.ended)):
-            room = self._room(lane)
-            outcome = room.play(self._chosen(lane, actions))
+            offers = self._offer_lane(lane)
+            outcome = offers.play(self._chosen(lane, actions))
             by_clicks = self.objective == "clicks"
-            paid = outcome.freshness if by_clicks else outcome.offer_freshness
+            reward = outcome.freshness if by_clicks else outcome.offer_freshness
             column = self._outcomes[:, lane]
-            column[FRESHNESS], column[HITS] = paid, outcome.hits
+            column[FRESHNESS], column[HITS] = reward, outcome.hits
             column[REQUESTS], column[CRAWLS] = outcome.clicks, outcome.crawls
             column[CLICK_FRESHNESS] = outcome.freshness
             column[OFFER_FRESHNESS] = outcome.offer_freshness
-            (self._show_day if room.starts_day else self._show_crawls)(lane)
+            (self._show_day if offers.starts_day else self._show_crawls)(lane)
         return tuple(self._outcomes)
 
     def _allowed(self, rates: FloatArray) -> FloatArray:
-        """Return rates, (N, m), that keep to the budget, none above one crawl per step."""
+        """Return rates, (N, m), within the budget, none above one crawl per step."""
         rates = np.minimum(rates, 1.0 / EPOCH)
         if self.any_ended:
             rates[self.ended] = 0.0
@@ -202,7 +202,7 @@ class OfferLanes(Episodes):
 
     def _chosen(self, lane: int, actions: Actions) -> IntArray:
         """Return the offers that a lane's action crawls, all distinct."""
-        world = self._room(lane).world
+        world = self._offer_lane(lane).world
         if self.form.name == "rates":
             return world.choose(actions[0][lane])
         per_step = self.instance(lane).bandwidth * EPOCH
@@ -211,101 +211,101 @@ class OfferLanes(Episodes):
         return chosen
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Check what is declared, and pass it by: no offer has complete observation."""
+        """Check and ignore declared change rates: no offer has complete observation."""
         if self.form.name != "rates":
             super().declare(change_rate, lane)
         per_page("change_rate", change_rate, self.num_pages)
         whole("lane", lane, 0, self.num_lanes - 1)
 
-    # What is seen
+    # Observations
 
     def _show_day(self, lane: int) -> None:
-        """Write all that is observed in a lane."""
+        """Write all columns of the observation of a lane."""
         known = self.tracker(lane)
-        book = cast(OfferFeatures, known.offers)
+        features = cast(OfferFeatures, known.offers)
         columns = {
             "importance": known.problem.importance,
             "change_rate": known.problem.change_rate,
-            **book._asdict(),
-            **book.metadata._asdict(),
+            **features._asdict(),
+            **features.metadata._asdict(),
         }
         for row, name in enumerate(self.features[2:], 2):
             self._shown[lane, row] = np.minimum(columns[name], RATE_CAP)
         self._show_crawls(lane)
 
     def _show_crawls(self, lane: int) -> None:
-        world = self._room(lane).world
+        world = self._offer_lane(lane).world
         self._shown[lane, 0] = np.minimum(world.time - world.tracking.last_crawl, self.horizon)
         self._shown[lane, 1] = world.tracking.changed
 
     def observations(self, copy: bool = True) -> ObservationArray:
-        """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
+        """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
         return (self._buffers.copy(self._shown) if copy else self._shown).transpose(0, 2, 1)
 
     def observation(self, lane: int) -> ObservationArray:
-        """Return the observation of a lane, (m, F), a fresh array."""
+        """Return the observation of a lane, (m, F), a new array."""
         seen: ObservationArray = self._shown[lane].copy().T
         return seen
 
     def action_masks(self) -> BoolArray:
-        """Return that all offers may be crawled, (N, m) bool."""
+        """Return a new mask of all offers, which may all be crawled, (N, m) bool."""
         return np.ones((self.num_lanes, self.num_pages), np.bool_)
 
     def problem(self, lane: int) -> Problem:
-        """Return what the tracker of a lane was told."""
+        """Return the public part of the market of a lane."""
         if self.reveal != "history":
             return self.instance(lane).problem(self.reveal)
-        clicks = self._room(lane).first_book.clicks_30.astype(np.float64)
+        clicks = self._offer_lane(lane).first_features.clicks_30.astype(np.float64)
         clicks.setflags(write=False)
         return replace(self.instance(lane).problem("importance"), importance=clicks)
 
     def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays; books are read-only."""
-        return self._room(lane).tracker(self.problem(lane), int(self.episodes[lane]))
+        """Return the current knowledge of the tracker of a lane; features are read-only."""
+        return self._offer_lane(lane).tracker(self.problem(lane), int(self.episodes[lane]))
 
     def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
-        return self._room(lane).last_log()
+        """Return the crawls of the last step, or reset, of a lane."""
+        return self._offer_lane(lane).last_log()
 
-    # What is true
+    # Truth
 
     def _of(self, lane: int) -> int:
         return whole("lane", lane, 0, self.num_lanes - 1)
 
-    def _room(self, lane: int) -> OfferLane:
-        room = self._rooms[self._of(lane)]
-        if room is None:
+    def _offer_lane(self, lane: int) -> OfferLane:
+        offers = self._offer_lanes[self._of(lane)]
+        if offers is None:
             raise ResetNeeded("call reset first: there is no market yet")
-        return room
+        return offers
 
     def fresh(self, lane: int) -> BoolArray:
-        """Return which held prices are true, (m,) bool."""
-        tracking = self._room(lane).world.tracking
+        """Return the mask of true held prices, (m,) bool."""
+        tracking = self._offer_lane(lane).world.tracking
         same: BoolArray = tracking.true == tracking.held
         return same
 
     def held_prices(self, lane: int) -> IntArray:
-        """Return the prices that the tracker of a lane holds, (m,)."""
-        return self._room(lane).world.tracking.held.astype(np.int64)
+        """Return the held prices of a lane in cents, (m,)."""
+        return self._offer_lane(lane).world.tracking.held.astype(np.int64)
 
     def events(self, lane: int) -> DayEvents:
-        """Return what happens on a lane's present day, and the rates behind it: the truth."""
-        return self._room(lane).world.events
+        """Return the true events of a lane's current day, and the rates behind them."""
+        return self._offer_lane(lane).world.events
 
     def days(self, lane: int) -> tuple[OfferDay, ...]:
-        """Return the account of the days of a lane's episode that are over."""
-        return tuple(self._room(lane).world.days)
+        """Return the records of the finished days of a lane's episode."""
+        return tuple(self._offer_lane(lane).world.days)
 
     def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
-        """Return the account of the days of a lane's episode before the present one."""
+        """Return the records of the days of a lane's previous episode."""
         return self._finished[self._of(lane)]
 
     def ledger(self, lane: int) -> OfferLedger:
-        """Return what happened in a lane since its episode began."""
-        return self._room(lane).ledger(self.objective)
+        """Return the totals of a lane since the start of its episode."""
+        return self._offer_lane(lane).ledger(self.objective)
 
     def num_slots(self, lane: int) -> int:
-        """Return the crawls of a lane's episode, or in the form ``rates`` its steps."""
+        """Return the number of crawls of a lane's episode, or with ``rates`` of steps."""
         steps = int(self._last_slot[lane]) + 1
         if self.form.name == "rates":
             return steps
@@ -315,7 +315,7 @@ class OfferLanes(Episodes):
         """Return the budget of a lane's episode, in crawls."""
         return (int(self._last_slot[lane]) + 1) * EPOCH * self.instance(lane).bandwidth
 
-    # What decides what happens next
+    # State
 
     def _kind(self) -> dict[str, Any]:
         own = {
@@ -326,24 +326,24 @@ class OfferLanes(Episodes):
         return {**super()._kind(), **own}
 
     def _get_world(self) -> Any:
-        rooms = [None if room is None else room.get_state() for room in self._rooms]
-        return {"rooms": rooms, "shown": self._shown.copy()}
+        states = [None if one is None else one.get_state() for one in self._offer_lanes]
+        return {"lanes": states, "shown": self._shown.copy()}
 
     def _set_world(self, state: Any) -> None:
-        fits = isinstance(state, Mapping) and {"rooms", "shown"} <= state.keys()
+        fits = isinstance(state, Mapping) and {"lanes", "shown"} <= state.keys()
         if fits:
-            sizes = [None if room is None else room["market"].num_pages for room in state["rooms"]]
+            sizes = [None if one is None else one["market"].num_pages for one in state["lanes"]]
             fits = len(sizes) == self.num_lanes and set(sizes) <= {None, self.num_pages}
         if not fits or np.shape(state["shown"]) != self._shown.shape:
             raise ValueError(
                 f"state must be of {self.num_lanes} lanes of {self.num_pages} offers like these"
             )
-        self._rooms = [None if room is None else OfferLane.of(room) for room in state["rooms"]]
+        self._offer_lanes = [None if one is None else OfferLane.of(one) for one in state["lanes"]]
         self._shown = state["shown"].copy()
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return the value of an argument that must be one of some."""
+    """Return the value of an argument; ValueError if it is not allowed."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
     return value

@@ -1,8 +1,7 @@
-"""What a market of shopping offers follows, and what of it changes from day to day.
+"""The law of a market of shopping offers, and its state, which changes from day to day.
 
-Prices are whole numbers (cents); GONE stands for an offer that is sold no more. Days are numbered
-from the first of an episode on, those of the history before it are negative. A day has
-STEPS_PER_DAY steps.
+Prices are integers (cents); GONE marks a discontinued offer. Days are numbered from the start of an
+episode, negative in the history before it. A day has STEPS_PER_DAY steps.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from crawl_envs.sim.streams import UintArray
 from crawl_envs.sim.workload import check_expected
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import LARGEST, SMALLEST
+from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata
 
 FloatArray = NDArray[np.float64]
@@ -29,22 +28,22 @@ BoolArray = NDArray[np.bool_]
 STEPS_PER_DAY = 12
 GONE = 0
 RING = HISTORY_DAYS + 1
-"""Days of counts that are kept: those of the history, and the present one."""
+"""Number of days of counts kept: the history, and the current day."""
 
 
 class MarketLaw(NamedTuple):
-    """The law of a market of m offers of M merchants; nothing in it changes in an episode.
+    """The law of a market of m offers of M merchants, constant in an episode.
 
     Attributes:
-        merchant: of each offer, (m,) int32.
+        merchant: merchant of each offer, (m,) int32.
         change_scale: price changes per day of an offer at level 1, on an average day, (m,).
-        view_scale: impressions per day at level 1, likewise, (m,).
+        view_scale: impressions per day at level 1, on an average day, (m,).
         click_share: share of impressions that are clicked, in [0, 1], (m,).
-        change_level, demand_level: the levels at which the history begins, (m,).
-        price: the prices at which it begins, (m,), GONE where an offer is obsolete from the start.
+        change_level, demand_level: levels at the start of the history, (m,).
+        price: prices at the start of the history, (m,), GONE for an offer obsolete from the start.
         week: factors of price changes by merchant and weekday, Monday first, mean 1, (M, 7).
         hours: cumulative shares of a day's price changes by step, (M, STEPS_PER_DAY).
-        campaign_rate: promotions begun per day, (M,).
+        campaign_rate: new promotions per day, (M,).
         campaign_share: share of a merchant's offers that take part, (M,).
         click_hours: cumulative shares of a day's clicks by step, (1, STEPS_PER_DAY).
         season: factors of price changes, promotions and demand by day of the year, (365, 3).
@@ -68,19 +67,19 @@ class MarketLaw(NamedTuple):
 
 
 class MarketNumbers(NamedTuple):
-    """What holds for all offers alike.
+    """Parameters common to all offers.
 
     Attributes:
         change_spread: standard deviation of the logarithm of an offer's level of price changes.
         demand_spread: the same of its level of demand.
-        change_jump: chance per day that an offer's level of price changes is drawn anew.
+        change_jump: probability per day of a new level of price changes of an offer.
         demand_jump: the same of its level of demand.
-        obsolete_rate: chance per day that an offer goes.
+        obsolete_rate: probability per day that an offer is discontinued.
         drift_spread: standard deviation of the logarithm of a merchant's factor of price changes.
         drift_memory: its correlation from one day to the next, in [0, 1).
-        back: chance that a price change goes back to the price before.
-        first_day: the day of the year on which an episode begins, from 0.
-        first_weekday: the weekday of that day, 0 for Monday.
+        back: probability that a price change reverts to the previous price.
+        first_day: first day of an episode in the year, from 0.
+        first_weekday: its weekday, 0 for Monday.
     """
 
     change_spread: float
@@ -107,29 +106,29 @@ class MarketNumbers(NamedTuple):
     FIRST_DAY,
     FIRST_WEEKDAY,
 ) = range(len(MarketNumbers._fields))
-"""Where kernels find them in the array ``MarketLaw.numbers``."""
+"""Their indices in the array ``MarketLaw.numbers``."""
 
 
 class MarketState(NamedTuple):
-    """What of a market changes from day to day; kernels write it.
+    """The state of a market, which changes from day to day; kernels write it.
 
     Attributes:
-        stream: the state of the random stream, (4,).
-        price: the price at the end of the latest day, (m,).
-        base, before: the price without promotion, and that before the latest change, (m,).
-        discount: of the promotion that an offer takes part in, in percent, 0 for none, (m,).
-        change_level, demand_level: (m,).
+        stream: state of the random stream, (4,).
+        price: price at the end of the latest day, (m,).
+        base, before: price without promotion, and that before its latest change, (m,).
+        discount: discount of an offer in a promotion, in percent, 0 for none, (m,).
+        change_level, demand_level: levels of price changes and demand, (m,).
         mask: the steps of the latest day at which the price changed, as bits, (m,).
-        promotion, going: the step at which a promotion begins or ends, or the offer goes, plus 1;
-            0 where none does, (m,).
-        last_change: the latest price change before the latest day, in days, (m,).
-        clicks, views, changes: counts per day, (RING, m); day d lies in row d % RING.
+        promotion, going: step at which a promotion starts or ends, or the offer is discontinued,
+            plus 1; 0 for none, (m,).
+        last_change: time of the latest price change before the latest day, in days, (m,).
+        clicks, views, changes: counts per day, (RING, m), with day d in row d % RING.
         click_mean, view_mean, change_chance: expected clicks and impressions of the latest day, and
-            the chance that the price changes in it, (m,).
+            the probability of a price change in it, (m,).
         drift: logarithm of the merchants' factors, (M,).
-        campaign_end: the day on which a merchant's promotion ends, (M,).
-        campaign_discount: in percent, (M,).
-        campaign: 1 where a promotion begins on the latest day, 2 where it ends, else 0, (M,).
+        campaign_end: last day of a merchant's promotion, (M,).
+        campaign_discount: its discount in percent, (M,).
+        campaign: 1 if a promotion starts on the latest day, 2 if it ends, else 0, (M,).
     """
 
     stream: UintArray
@@ -156,7 +155,7 @@ class MarketState(NamedTuple):
 
 
 def new_state(law: MarketLaw) -> MarketState:
-    """Return the state in which the history of a market begins; its stream is not set."""
+    """Return the state at the start of the history of a market; its stream is not set."""
     m, merchants = law.merchant.size, law.week.shape[0]
     return MarketState(
         stream=np.zeros(4, np.uint64),
@@ -189,11 +188,10 @@ def copied(state: Any) -> Any:
 
 
 def read_only(arrays: Any) -> Any:
-    """Return a NamedTuple of arrays with a view of each that nobody can write to; itself, if so.
+    """Return a NamedTuple of arrays with a read-only view of each; itself if they are read-only.
 
-    Kernels are compiled once for such views, and again for arrays that can be written to: what a
-    kernel only reads it is always given so, also where a copy of an environment, or one that came
-    from another process, has lost the mark.
+    Kernels are compiled separately for read-only and for writeable arrays. Arrays that a kernel
+    only reads are always passed read-only, since copied or unpickled environments lose the flag.
     """
     if not any(array.flags.writeable for array in arrays):
         return arrays
@@ -204,13 +202,13 @@ def read_only(arrays: Any) -> Any:
 
 
 class DayEvents(NamedTuple):
-    """What happens on one day, by step; arrays are the day's own, and read-only.
+    """The events of one day, by step, in read-only arrays.
 
-    Prices change at ``price_offer`` (int32) to ``new_price`` (int32): those of step s lie in
-    ``price_start[s] : price_end[s]``; what may follow before the next start is not used, and 0.
-    Clicks are of ``click_offer`` (int32): those of step s lie in
+    Prices of ``price_offer`` (int32) change to ``new_price`` (int32): those of step s are at
+    ``price_start[s] : price_end[s]``; entries from there to the next start are unused, and 0.
+    Clicks are on ``click_offer`` (int32): those of step s are at
     ``click_start[s] : click_start[s + 1]``. ``click_mean``, ``view_mean`` and ``change_chance``
-    are the truth behind the day, (m,) float32; see :class:`MarketState`.
+    are the true expectations of the day, (m,) float32; see :class:`MarketState`.
     """
 
     price_offer: PriceArray
@@ -224,24 +222,18 @@ class DayEvents(NamedTuple):
     change_chance: SingleArray
 
 
-def _within_domain(rates: FloatArray) -> FloatArray:
-    """Return rates, (m,), with those below the supported domain as 0, and none above it."""
-    kept: FloatArray = np.where(rates < SMALLEST, 0.0, np.minimum(rates, LARGEST))
-    return kept
-
-
 @dataclass(frozen=True, eq=False, init=False)
 class Market(Instance):
     """A market of m offers: an instance whose rates drift, with metadata and prices.
 
     ``importance`` are the expected clicks per day of each offer, ``change_rate`` its expected price
-    changes per day, promotions aside, on an average day of the week and the year, both as they are
-    when the history before an episode begins: what is *then* true, and goes stale. There are no
-    signals. Offers are sorted by merchant. All arrays are read-only.
+    changes per day, without promotions, on an average day of the week and the year. Both are those
+    at the start of the history before an episode, and become outdated. There are no signals. Offers
+    are sorted by merchant. All arrays are read-only.
 
     Args:
-        metadata: what is written on the offers.
-        law: what the market follows.
+        metadata: metadata of the offers.
+        law: law of the market.
         bandwidth: crawls per day.
 
     Raises:
@@ -255,17 +247,17 @@ class Market(Instance):
         views = law.view_scale * law.demand_level
         changes = law.change_scale * law.change_level
         alive = law.price != GONE
-        clicks = _within_domain(views * law.click_share)
-        changes = _within_domain(np.where(alive, changes, 0.0))
+        clicks = within_domain(views * law.click_share)
+        changes = within_domain(np.where(alive, changes, 0.0))
         super().__init__(clicks, changes, bandwidth=bandwidth)
         object.__setattr__(self, "metadata", read_only(metadata))
         object.__setattr__(self, "law", read_only(law))
 
     def check_days(self, days: float) -> None:
-        """Raise ValueError where an episode of so many days would have too many events.
+        """Raise ValueError if an episode of ``days`` days would have too many events.
 
-        Events are impressions, clicks among them, price changes, and every offer once a day, of the
-        history before the episode too.
+        Events are impressions, including clicks, price changes, and every offer once a day, also in
+        the history before the episode.
         """
         views = float((self.law.view_scale * self.law.demand_level).sum())
         daily = self.num_pages + views + float(self.change_rate.sum())

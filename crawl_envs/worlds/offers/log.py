@@ -1,7 +1,7 @@
-"""A market's days as they were logged, whole: what predictors learn from, and tapes of events.
+"""Complete logs of a market: training data of predictors, and tapes of events.
 
-The log knows every price at every step, as hourly crawls of all offers would (Han et al. 2020,
-section 4): it is for training and for comparisons on the same events, not for trackers.
+A log has every price at every step, as from hourly crawls of all offers (Han et al. 2020,
+section 4). It is for training and for comparisons on the same events, not for trackers.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from crawl_envs.worlds.offers.law import (
     PriceArray,
     SingleArray,
 )
-from crawl_envs.worlds.offers.market import begun, day_of_week, draw_day
+from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
 from crawl_envs.worlds.offers.tracking import OfferTracking
 from crawl_envs.worlds.offers.world import OfferDay, OfferWorld
 
 DailyRates: TypeAlias = Callable[[int, OfferWorld], FloatArray]
-"""A strategy: crawls per day of each offer, (m,), for a day, given its number and what is held."""
+"""A strategy: crawls per day of each offer, (m,), as a function of the day and the tracker."""
 
 
 class ArmChooser(Protocol):
-    """What chooses among strategies step by step, and learns from what its choice found."""
+    """A choice among strategies step by step, which learns from the outcomes of crawls."""
 
     def choose(self) -> int:
-        """Return the number of the strategy of the step that follows."""
+        """Return the number of the strategy of the next step."""
 
-    def learn(self, chosen: IntArray, found: BoolArray) -> None:
-        """Take in which offers were crawled, (n,), and whether another price was found, (n,)."""
+    def learn(self, chosen: IntArray, changed: BoolArray) -> None:
+        """Learn from the crawled offers, (n,), and whether their price had changed, (n,)."""
 
 
 def begin(log: MarketLog, seed: int) -> OfferWorld:
-    """Return what a tracker holds at the beginning of a log's day 0.
+    """Return the tracker at the start of a log's day 0.
 
     Args:
-        log: with its events kept.
-        seed: decides the coins: that of ``reset`` gives those of the environment.
+        log: a log with events.
+        seed: seed of the random choices; that of ``reset`` gives those of the environment.
 
     Raises:
         ValueError: the log has no events, or a bad seed.
@@ -61,12 +61,12 @@ def begin(log: MarketLog, seed: int) -> OfferWorld:
 
 
 def play_rates(log: MarketLog, strategy: DailyRates, seed: int) -> list[OfferDay]:
-    """Play a strategy for all the days of a log; returns the account of every day.
+    """Play a strategy for all days of a log; return the record of every day.
 
     Args:
-        log: with its events kept.
-        strategy: its rates must keep to the budget, none above STEPS_PER_DAY.
-        seed: decides the coins.
+        log: a log with events.
+        strategy: its rates must be within the budget, none above STEPS_PER_DAY.
+        seed: seed of the random choices.
     """
     world = begin(log, seed)
     for day in range(log.num_days):
@@ -81,19 +81,19 @@ def play_arms(
     chooser: ArmChooser,
     seed: int,
 ) -> Iterator[OfferDay]:
-    """Play strategies of which another may be chosen at every step; yields every day's account."""
+    """Play strategies, with a choice among them at every step; yield the record of every day."""
     world = begin(log, seed)
     for day in range(log.num_days):
         world.enter(log.events[day])
         rates = [strategy(day, world) for strategy in strategies]
         for _ in range(STEPS_PER_DAY):
             world.play(world.choose(rates[chooser.choose()]))
-            chooser.learn(world.chosen, world.found)
+            chooser.learn(world.chosen, world.changed)
         yield world.days[-1]
 
 
 class Labels(NamedTuple):
-    """What comes true within a day, (m,) bool each: the labels of the predictors (section 3.3)."""
+    """The labels of the predictors for a day (section 3.3), (m,) bool each."""
 
     price_changed: BoolArray
     clicked: BoolArray
@@ -102,16 +102,16 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True)
 class MarketLog:
-    """A market's history and the days of one episode, in full.
+    """A complete log of a market: its history and the days of one episode.
 
     Attributes:
-        market: whose log it is.
-        num_days: days from day 0 on, D; HISTORY_DAYS days before them are known too.
-        prices: true prices when day 0 begins, (m,).
-        clicks, impressions, changes: counts per day, (HISTORY_DAYS + D, m); the last rows hold the
-            history, so that day d lies in row d for negative d too.
-        last_change: when the price last changed before each day from 0 on, (D, m) days.
-        events: what happened on each day from 0 on; empty where events were not kept.
+        market: the market.
+        num_days: number of days from day 0 on, D; the log includes HISTORY_DAYS days before.
+        prices: true prices at the start of day 0, (m,).
+        clicks, impressions, changes: counts per day, (HISTORY_DAYS + D, m); the last rows are the
+            history, so that day d is in row d also for negative d.
+        last_change: time of the last price change before each day from 0 on, in days, (D, m).
+        events: events of each day from 0 on; empty if they were not kept.
     """
 
     market: Market
@@ -128,28 +128,28 @@ class MarketLog:
         """Number of offers, m."""
         return self.market.num_pages
 
-    def book(self, day: int, tracking: OfferTracking | None = None) -> OfferFeatures:
-        """Return the book of a day in [0, D), of what was logged before the day began.
+    def features(self, day: int, tracking: OfferTracking | None = None) -> OfferFeatures:
+        """Return the features of a day in [0, D), from the log before that day.
 
-        With ``tracking``, which stands on that day, price changes are those that its crawls found.
+        With ``tracking``, at that day, the features count the price changes that its crawls found.
         """
         day = whole("day", day, 0, self.num_days - 1)
         changes, latest = self.changes, self.last_change[day]
         if tracking is not None:
-            changes, latest = tracking.found, tracking.last_found
+            changes, latest = tracking.observed_changes, tracking.last_observed
         counts = (self.clicks, self.impressions, changes)
         weekday = day_of_week(self.market.law, day)
         return features_of(self.market.metadata, day, weekday, counts, latest)
 
     def history_ring(self) -> NDArray[np.uint8]:
-        """Return the price changes per day of the history, (RING, m); day d in row d % RING."""
+        """Return the price changes per day of the history, (RING, m), day d in row d % RING."""
         ring = np.zeros((RING, self.num_pages), np.uint8)
         for day in range(-HISTORY_DAYS, 0):
             ring[day % RING] = self.changes[day]
         return ring
 
     def labels(self, day: int) -> Labels:
-        """Return what came true within a day in [0, D)."""
+        """Return the labels of a day in [0, D)."""
         day = whole("day", day, 0, self.num_days - 1)
         return Labels(self.changes[day] > 0, self.clicks[day] > 0, self.impressions[day] > 0)
 
@@ -157,20 +157,20 @@ class MarketLog:
 def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = False) -> MarketLog:
     """Log a market for ``num_days`` days, those of the first episode of ``CrawlOffers-v0``.
 
-    ``record(market(m, seed=s), days, s)`` logs what happens there after ``reset(seed=s)``.
+    ``record(market(m, seed=s), days, s)`` logs the events of that episode after ``reset(seed=s)``.
 
     Args:
         market: the market.
-        num_days: from day 0 on, >= 1.
-        seed: decides the events, an integer >= 0.
-        keep_events: whether price changes and clicks are kept step by step.
+        num_days: number of days from day 0 on, >= 1.
+        seed: seed of the events, an integer >= 0.
+        keep_events: whether to keep price changes and clicks step by step.
 
     Raises:
         ValueError: an argument outside its range.
     """
     market.check_days(whole("num_days", num_days, 1))
     law, m = market.law, market.num_pages
-    state = begun(law, roots(whole("seed", seed, 0)).tape, 0)
+    state = initial_state(law, roots(whole("seed", seed, 0)).tape, 0)
     prices, events = state.price.copy(), []
     rings: list[NDArray[Any]] = [state.clicks, state.views, state.changes]
     counts: list[NDArray[Any]] = []

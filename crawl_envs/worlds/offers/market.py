@@ -1,8 +1,8 @@
 """A market of shopping offers, drawn day by day: price changes, promotions, clicks, impressions.
 
-Nothing here depends on crawls. A day is drawn in four passes, of merchants, of offers, of the
-prices that change, and of clicks, all from one stream; the second costs 30 ns per offer, the others
-go with what happens.
+It does not depend on crawls. A day is drawn in four passes, over merchants, offers, price changes
+and clicks, all from one stream. The second costs 30 ns per offer; the cost of the others is
+proportional to the number of events.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from crawl_envs.worlds.offers.law import (
 )
 
 CHUNK = 30.0
-"""Poisson numbers of larger means are sums of those of parts of this mean."""
+"""Largest mean of one Poisson number; those of larger means are sums."""
 DAYS_OF_YEAR = 365
 GONE_DEMAND = 0.5
-"""Every day, the demand for an offer that is sold no more falls by this factor."""
+"""Factor per day of the demand for a discontinued offer."""
 MOST_COUNTED = 60_000
-"""Counts of a day saturate here."""
+"""Largest count of a day; counts saturate."""
 
 SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
 BEGINS, ENDS = 1, 2
@@ -54,7 +54,7 @@ BEGINS, ENDS = 1, 2
 
 @compiled(forceinline=True)
 def next_normal(stream: Stream) -> tuple[float, Stream]:
-    """Return a standard normal number, by Box and Muller, and the stream after it."""
+    """Draw a standard normal number, by Box and Muller; return it and the stream after it."""
     one, stream = next_uniform(stream)
     two, stream = next_uniform(stream)
     return math.sqrt(-2.0 * math.log(one)) * math.cos(2.0 * math.pi * two), stream
@@ -62,7 +62,7 @@ def next_normal(stream: Stream) -> tuple[float, Stream]:
 
 @compiled(forceinline=True)
 def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
-    """Return a Poisson number, by inversion, and the stream after it."""
+    """Draw a Poisson number, by inversion; return it and the stream after it."""
     total = 0
     while mean > 0.0:
         part = min(mean, CHUNK)
@@ -80,7 +80,7 @@ def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
 
 @compiled(forceinline=True)
 def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, Stream]:
-    """Return a step of the day from a row of cumulative shares, and the stream after it."""
+    """Draw a step of the day from a row of cumulative shares; return it and the stream after it."""
     share, stream = next_uniform(stream)
     step = 0
     while step < STEPS_PER_DAY - 1 and share > cumulative[row, step]:
@@ -124,7 +124,7 @@ def shift_habits(
     going: ByteArray,
     stream: Stream,
 ) -> Stream:
-    """Draw which offers change their habits, and which go, at which step."""
+    """Draw the offers with new levels, and the discontinued offers with their steps."""
     change, demand = numbers[CHANGE_JUMP], numbers[CHANGE_JUMP] + numbers[DEMAND_JUMP]
     gone = demand + numbers[OBSOLETE_RATE]
     for offer in range(price.size):
@@ -159,7 +159,7 @@ def draw_changes(
     chance: SingleArray,
     stream: Stream,
 ) -> Stream:
-    """Draw at which steps prices change, promotions aside, and how likely a change was."""
+    """Draw the steps of price changes without promotions; write the probabilities of changes."""
     for offer in range(price.size):
         steps = 0
         mean = scale[offer] * level[offer] * factor[merchant[offer]]
@@ -186,7 +186,7 @@ def draw_promotions(
     chance: SingleArray,
     stream: Stream,
 ) -> Stream:
-    """Draw at which steps offers join a promotion that begins, or leave one that ends."""
+    """Draw the steps at which offers join a new promotion, or leave one that ends."""
     for offer in range(price.size):
         promotion[offer] = 0
         seller = merchant[offer]
@@ -217,7 +217,7 @@ def draw_demand(
     view_mean: SingleArray,
     stream: Stream,
 ) -> Stream:
-    """Draw clicks and impressions of a day, (m,)."""
+    """Draw the clicks and impressions of a day, (m,)."""
     for offer in range(scale.size):
         shown = scale[offer] * level[offer] * season
         clicked = shown * share[offer]
@@ -232,7 +232,7 @@ def draw_demand(
 
 @compiled()
 def note_last_changes(mask: CountArray, day: int, last_change: SingleArray) -> None:
-    """Remember when prices last changed before a day that is about to be drawn."""
+    """Update the times of the last price changes, before drawing a day."""
     for offer in range(mask.size):
         steps = mask[offer]
         if steps:
@@ -244,7 +244,7 @@ def note_last_changes(mask: CountArray, day: int, last_change: SingleArray) -> N
 
 @compiled()
 def draw_offers(law: MarketLaw, state: MarketState, day: int, factor: FloatArray) -> None:
-    """Draw when prices change, and how often offers are seen and clicked."""
+    """Draw the times of price changes, and the impressions and clicks, of all offers."""
     price, merchant, chance = state.price, law.merchant, state.change_chance
     row = day % RING
     season = law.season[(day + int(law.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
@@ -271,7 +271,7 @@ def draw_offers(law: MarketLaw, state: MarketState, day: int, factor: FloatArray
 
 @compiled()
 def count_steps(mask: CountArray, promotion: ByteArray, going: ByteArray) -> IntArray:
-    """Count price changes by step, (STEPS_PER_DAY,): so many at most are to be written."""
+    """Return upper bounds on the number of price changes by step, (STEPS_PER_DAY,)."""
     at_step = np.zeros(STEPS_PER_DAY, np.int64)
     for offer in range(mask.size):
         steps = mask[offer] | (1 << promotion[offer] >> 1) | (1 << going[offer] >> 1)
@@ -285,7 +285,7 @@ def count_steps(mask: CountArray, promotion: ByteArray, going: ByteArray) -> Int
 
 @compiled(forceinline=True)
 def new_base(law: MarketLaw, state: MarketState, offer: int, stream: Stream) -> Stream:
-    """Change an offer's price without promotion: back to the one before, or to a new one."""
+    """Change an offer's price without promotion: to the previous one, or to a new one."""
     base, before = state.base[offer], state.before[offer]
     back, stream = next_uniform(stream)
     state.before[offer] = base
@@ -307,7 +307,7 @@ def write_prices(
     offers: PriceArray,
     prices: PriceArray,
 ) -> IntArray:
-    """Draw the prices that the day's changes lead to; return where those of each step end."""
+    """Draw the new prices of the day; return the end of those of each step."""
     stream, row, end = loaded(state.stream), day % RING, start.copy()
     for offer in range(law.merchant.size):
         drawn, promotion, going = state.mask[offer], state.promotion[offer], state.going[offer]
@@ -337,7 +337,7 @@ def write_prices(
 
 @compiled()
 def write_clicks(law: MarketLaw, state: MarketState, day: int, offers: PriceArray) -> IntArray:
-    """Draw the steps of a day's clicks and write their offers by step; return where steps start."""
+    """Draw the steps of a day's clicks, write their offers by step; return the starts of steps."""
     stream, clicks = loaded(state.stream), state.clicks[day % RING]
     steps = np.empty(offers.size, np.uint8)
     start = np.zeros(STEPS_PER_DAY + 1, np.int64)
@@ -362,12 +362,12 @@ def write_clicks(law: MarketLaw, state: MarketState, day: int, offers: PriceArra
     return start
 
 
-def begun(law: MarketLaw, root: int, episode: int) -> MarketState:
-    """Return a market when day 0 of an episode is about to begin, its history drawn.
+def initial_state(law: MarketLaw, root: int, episode: int) -> MarketState:
+    """Return the state of a market before day 0 of an episode, after drawing its history.
 
     Args:
-        law: the market's.
-        root: of the tape.
+        law: law of the market.
+        root: root of the tape.
         episode: number of the episode since the seed.
     """
     state = new_state(law)
@@ -383,7 +383,7 @@ def day_of_week(law: MarketLaw, day: int) -> int:
 
 
 def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:
-    """Draw a day, the one after the latest, and change the state to its end."""
+    """Draw the day after the latest one, and advance the state to its end."""
     law, factor = read_only(law), np.empty(law.week.shape[0])
     draw_merchants(law, state, day, factor)
     draw_offers(law, state, day, factor)

@@ -1,9 +1,8 @@
-"""What a tracker of offers holds, step by step: prices change, offers are crawled, clicks served.
+"""The held prices of a tracker of offers, step by step: price changes, crawls, clicks.
 
-A step of a day is: its price changes happen, the chosen offers are crawled, what is held is
-compared with what is true, and the clicks of the step are served from what is held (Han et al.
-2020, section 4.2). An offer is fresh where the held price is the true one, so also where a price
-has come back to what is held.
+In a step of a day prices change, the chosen offers are crawled, freshness is measured, and the
+clicks of the step are served with the held prices (Han et al. 2020, section 4.2). An offer is fresh
+if the held price equals the true one, also after a price has reverted to the held one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NUM_TOTALS = 11
     CLICKS,
     HITS,
     CRAWLS,
-    FOUND,
+    OBSERVED_CHANGES,
     CHANGES,
     CLICK_TIME,
     EXPECTED_TIME,
@@ -32,43 +31,43 @@ NUM_TOTALS = 11
     EXPECTED_CLICKS,
     FRESH_OFFERS,
 ) = range(NUM_TOTALS)
-"""Rows of ``totals``. Since the episode began: clicks, those that saw the true price, crawls, those
-that found another price, price changes, and the integrals over time, in days, of the last three.
-Now: the expected clicks per day of what is fresh, those of all, and the number of fresh offers."""
+"""Rows of ``totals``. Of the episode: clicks, clicks with the true price, crawls, crawls that found
+another price, price changes, and the integrals over time, in days, of the last three rows.
+Current values: expected clicks per day of fresh offers, those of all, number of fresh offers."""
 
 
 class OfferTracking(NamedTuple):
-    """The held prices of m offers, and what crawls found; kernels write it.
+    """The held prices of m offers, and the outcomes of crawls; kernels write it.
 
     Attributes:
         true, held: prices, (m,) int32.
         last_crawl: time of the last crawl, in days, (m,).
-        changed: what it found: 1 another price, 0 none, -1 never crawled; (m,) int8.
-        found: crawls per day that found another price, (RING, m); day d lies in row d % RING.
-        last_found: when the latest of them was before the present day, (m,) days.
-        found_today: the same of the present day, -inf where none was.
-        totals: see the rows above, (NUM_TOTALS,).
+        changed: outcome of the last crawl: 1 another price, 0 none, -1 never crawled; (m,) int8.
+        observed_changes: crawls per day with another price, (RING, m), day d in row d % RING.
+        last_observed: time of the latest of them before the current day, in days, (m,).
+        observed_today: the same of the current day, -inf for none, (m,).
+        totals: the rows above, (NUM_TOTALS,).
     """
 
     true: PriceArray
     held: PriceArray
     last_crawl: FloatArray
     changed: NDArray[np.int8]
-    found: NDArray[np.uint8]
-    last_found: SingleArray
-    found_today: SingleArray
+    observed_changes: NDArray[np.uint8]
+    last_observed: SingleArray
+    observed_today: SingleArray
     totals: FloatArray
 
 
 def new_tracking(
     prices: PriceArray, changes: NDArray[np.uint8], latest: SingleArray
 ) -> OfferTracking:
-    """Return the tracking that begins with all offers fresh.
+    """Return the initial tracking, with all offers fresh.
 
     Args:
-        prices: the true ones, (m,).
-        changes: what was logged before, price changes per day, (RING, m).
-        latest: when the latest of them was, in days, (m,).
+        prices: true prices, (m,).
+        changes: price changes per day logged before, (RING, m).
+        latest: time of the latest of them, in days, (m,).
     """
     m = prices.size
     return OfferTracking(
@@ -76,22 +75,22 @@ def new_tracking(
         held=prices.copy(),
         last_crawl=np.zeros(m),
         changed=np.full(m, -1, np.int8),
-        found=changes.copy(),
-        last_found=latest.copy(),
-        found_today=np.full(m, -np.inf, np.float32),
+        observed_changes=changes.copy(),
+        last_observed=latest.copy(),
+        observed_today=np.full(m, -np.inf, np.float32),
         totals=np.zeros(NUM_TOTALS),
     )
 
 
 @compiled()
 def begin_day(tracking: OfferTracking, day: int, click_mean: SingleArray) -> None:
-    """Begin a day: weigh what is fresh by the day's expected clicks, (m,)."""
+    """Start a day: weight fresh offers by the day's expected clicks, (m,)."""
     totals, row = tracking.totals, day % RING
     fresh, weight, everything = 0, 0.0, 0.0
     for offer in range(click_mean.size):
-        if tracking.found_today[offer] > tracking.last_found[offer]:
-            tracking.last_found[offer] = tracking.found_today[offer]
-        tracking.found[row, offer] = 0
+        if tracking.observed_today[offer] > tracking.last_observed[offer]:
+            tracking.last_observed[offer] = tracking.observed_today[offer]
+        tracking.observed_changes[row, offer] = 0
         clicks = float(click_mean[offer])
         everything += clicks
         if tracking.true[offer] == tracking.held[offer]:
@@ -104,7 +103,7 @@ def begin_day(tracking: OfferTracking, day: int, click_mean: SingleArray) -> Non
 def change_prices(
     tracking: OfferTracking, offers: PriceArray, prices: PriceArray, click_mean: SingleArray
 ) -> None:
-    """Let the price changes of a step happen."""
+    """Apply the price changes of a step."""
     totals = tracking.totals
     for position in range(offers.size):
         offer = offers[position]
@@ -126,32 +125,32 @@ def crawl_offers(
     chosen: IntArray,
     click_mean: SingleArray,
     elapsed: FloatArray,
-    found: BoolArray,
+    changed: BoolArray,
 ) -> None:
-    """Crawl the chosen offers; write the time since their last crawl, and what was found."""
+    """Crawl the chosen offers; write the times since their last crawl, and whether they changed."""
     totals, row = tracking.totals, day % RING
     time = (day * STEPS_PER_DAY + step) / STEPS_PER_DAY
     for position in range(chosen.size):
         offer = chosen[position]
         other = tracking.true[offer] != tracking.held[offer]
         elapsed[position] = time - tracking.last_crawl[offer]
-        found[position] = other
+        changed[position] = other
         tracking.changed[offer] = other
         tracking.last_crawl[offer] = time
         if other:
             tracking.held[offer] = tracking.true[offer]
             totals[FRESH_OFFERS] += 1.0
             totals[FRESH_CLICKS] += click_mean[offer]
-            totals[FOUND] += 1.0
-            if tracking.found[row, offer] < 255:
-                tracking.found[row, offer] += 1
-            tracking.found_today[offer] = time
+            totals[OBSERVED_CHANGES] += 1.0
+            if tracking.observed_changes[row, offer] < 255:
+                tracking.observed_changes[row, offer] += 1
+            tracking.observed_today[offer] = time
     totals[CRAWLS] += chosen.size
 
 
 @compiled()
 def serve_clicks(tracking: OfferTracking, offers: PriceArray) -> None:
-    """Serve the clicks of a step from what is held."""
+    """Serve the clicks of a step with the held prices."""
     hits = 0
     for position in range(offers.size):
         offer = offers[position]
@@ -168,13 +167,13 @@ def play_step(
     step: int,
     chosen: IntArray,
     elapsed: FloatArray,
-    found: BoolArray,
+    changed: BoolArray,
 ) -> None:
-    """Play a step of a day, in which the chosen offers are crawled; see :func:`crawl_offers`."""
+    """Play a step of a day with crawls of the chosen offers; see :func:`crawl_offers`."""
     first, last = events.price_start[step], events.price_end[step]
     offers, prices = events.price_offer[first:last], events.new_price[first:last]
     change_prices(tracking, offers, prices, events.click_mean)
-    crawl_offers(tracking, day, step, chosen, events.click_mean, elapsed, found)
+    crawl_offers(tracking, day, step, chosen, events.click_mean, elapsed, changed)
     first, last = events.click_start[step], events.click_start[step + 1]
     serve_clicks(tracking, events.click_offer[first:last])
     totals = tracking.totals
@@ -185,20 +184,20 @@ def play_step(
 
 @compiled()
 def systematic(chances: FloatArray, scale: float, offset: float, chosen: IntArray) -> int:
-    """Choose offers at random, each with its own chance, in a number as fixed as can be.
+    """Sample offers with given probabilities, in an almost constant number.
 
-    Systematic sampling (Madow, 1949): the offers in whose part of the cumulative sum of
-    ``min(scale * chances, 1)`` one of the points offset, offset + 1, .. lies. Each is chosen with
-    exactly its chance, and the number of all is the sum of the chances, rounded down or up.
+    Systematic sampling (Madow, 1949): an offer is chosen if one of the points offset, offset + 1,
+    .. lies in its interval of the cumulative sum of ``min(scale * chances, 1)``. Each is chosen
+    with exactly this probability, and their number is the sum of all, rounded down or up.
 
     Args:
-        chances: (m,).
-        scale: their unit.
+        chances: probabilities up to the factor ``scale``, (m,).
+        scale: factor of the probabilities.
         offset: uniform in (0, 1].
-        chosen: where the numbers of the chosen offers are written, room for that sum rounded up.
+        chosen: output, the chosen offers; its size is at least the sum rounded up.
 
     Returns:
-        How many were chosen.
+        Number of chosen offers.
     """
     reached, point, number = 0.0, offset, 0
     for offer in range(chances.size):
@@ -213,7 +212,7 @@ def systematic(chances: FloatArray, scale: float, offset: float, chosen: IntArra
 
 @compiled()
 def choose_at_random(rng: UintArray, rates: FloatArray) -> IntArray:
-    """Toss a coin for which offers a step crawls at rates per day, (m,); see :func:`systematic`."""
+    """Return a random choice of offers for a step at rates per day, (m,), by :func:`systematic`."""
     total, scale = 0.0, 1.0 / STEPS_PER_DAY
     for offer in range(rates.size):
         total += min(scale * rates[offer], 1.0)
@@ -227,8 +226,8 @@ def choose_at_random(rng: UintArray, rates: FloatArray) -> IntArray:
 def play_day(
     tracking: OfferTracking, events: DayEvents, day: int, rates: FloatArray, rng: UintArray
 ) -> None:
-    """Play a day in whose every step offers are crawled at random at the same rates per day."""
+    """Play a day with random crawls at the same rates per day in every step."""
     for step in range(STEPS_PER_DAY):
         chosen = choose_at_random(rng, rates)
-        elapsed, found = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
-        play_step(tracking, events, day, step, chosen, elapsed, found)
+        elapsed, changed = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
+        play_step(tracking, events, day, step, chosen, elapsed, changed)

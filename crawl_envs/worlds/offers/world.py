@@ -1,4 +1,4 @@
-"""One lane's tracker of offers: its clock, its coins, and the account of its days."""
+"""One lane's tracker of offers: its clock, its random choices, and the records of its days."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from crawl_envs.worlds.offers.tracking import (
     CLICKS,
     CRAWLS,
     EXPECTED_CLICKS,
-    FOUND,
     FRESH_CLICKS,
     FRESH_OFFERS,
     HITS,
+    OBSERVED_CHANGES,
     OfferTracking,
     begin_day,
     choose_at_random,
@@ -39,28 +39,28 @@ EPOCH = 1.0 / STEPS_PER_DAY
 
 
 class StepOutcome(NamedTuple):
-    """What came of one step: counts, and shares in [0, 1] right after the crawls.
+    """The outcome of one step: counts, and shares in [0, 1] right after the crawls.
 
-    ``freshness`` is the share of offers that are fresh, weighted by the expected clicks of the day;
-    ``offer_freshness`` is the plain share.
+    ``freshness`` is the share of fresh offers weighted by the expected clicks of the day,
+    ``offer_freshness`` the unweighted share.
     """
 
     clicks: int
     hits: int
     crawls: int
-    found: int
+    observed_changes: int
     freshness: float
     offer_freshness: float
 
 
 class OfferDay(NamedTuple):
-    """What came of one whole day: the two measures of Han et al. 2020, section 4.2.2.
+    """The record of one day, with the two measures of Han et al. 2020, section 4.2.2.
 
     Attributes:
-        clicks: of users.
-        hits: those who saw the true price.
-        crawls: made.
-        fresh: share of the offers that were fresh at midnight, when the day was over: eq. 3.
+        clicks: number of clicks.
+        hits: number of clicks with the true price.
+        crawls: number of crawls.
+        fresh: share of fresh offers at midnight, at the end of the day: eq. 3.
     """
 
     clicks: int
@@ -70,29 +70,29 @@ class OfferDay(NamedTuple):
 
     @property
     def click_freshness(self) -> float:
-        """Share of the clicks that saw the true price: eq. 4; NaN on a day without clicks."""
+        """Share of the clicks with the true price: eq. 4; NaN on a day without clicks."""
         return self.hits / self.clicks if self.clicks else math.nan
 
 
 class OfferWorld:
-    """The held prices of one lane's offers, played step by step on given days of events.
+    """The tracker of one lane's offers, stepped on given days of events.
 
     Args:
-        prices: the true ones at the start, all of which are held, (m,).
-        changes: price changes per day that were logged before, (RING, m).
-        latest: when the latest of them was, in days, (m,).
-        root: of the coins.
+        prices: true prices at the start, all held, (m,).
+        changes: price changes per day logged before, (RING, m).
+        latest: time of the latest of them, in days, (m,).
+        root: root of the random choices.
         episode: number of the episode since the seed.
 
     Attributes:
-        tracking: what is held and was found.
+        tracking: held prices and outcomes of crawls.
         step: number of steps played.
-        days: the account of the days that are over.
-        chosen, elapsed, found: the crawls of the latest step: which offers, the time since their
-            last crawl, and whether another price was found.
+        days: records of the finished days.
+        chosen, elapsed, changed: crawls of the latest step: offers, times since their last crawl,
+            and whether the price had changed.
     """
 
-    _ARRAYS = ("rng", "chosen", "elapsed", "found", "_before")
+    _ARRAYS = ("rng", "chosen", "elapsed", "changed", "_before")
 
     def __init__(
         self,
@@ -109,44 +109,44 @@ class OfferWorld:
         self.days: list[OfferDay] = []
         self.chosen: IntArray = np.empty(0, np.int64)
         self.elapsed: FloatArray = np.empty(0)
-        self.found: BoolArray = np.empty(0, np.bool_)
+        self.changed: BoolArray = np.empty(0, np.bool_)
         self._events: DayEvents | None = None
         self._before = np.zeros(self.tracking.totals.size)
 
     @property
     def day(self) -> int:
-        """Number of the present day."""
+        """Number of the current day."""
         return self.step // STEPS_PER_DAY
 
     @property
     def time(self) -> float:
-        """Now, in days."""
+        """Current time, in days."""
         return self.step / STEPS_PER_DAY
 
     @property
     def events(self) -> DayEvents:
-        """What happens on the present day, read-only."""
+        """Events of the current day, read-only."""
         assert self._events is not None
         events: DayEvents = read_only(self._events)
         return events
 
     def enter(self, events: DayEvents) -> None:
-        """Begin the present day."""
+        """Start the current day."""
         self._events = events
         begin_day(self.tracking, self.day, self.events.click_mean)
 
     def choose(self, rates: FloatArray) -> IntArray:
-        """Toss coins for a step: which offers to crawl at ``rates`` per day, (m,)."""
+        """Return a random choice of the offers of a step, at ``rates`` per day, (m,)."""
         return choose_at_random(self.rng, rates)
 
     def play(self, chosen: IntArray) -> StepOutcome:
-        """Play a step; the day's last one ends it, and the next is to be entered then."""
+        """Play a step; after the last one of a day call :meth:`enter`."""
         self.chosen = chosen
-        self.elapsed, self.found = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
+        self.elapsed, self.changed = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
         totals = self.tracking.totals
         before = totals.copy()
         day, step = divmod(self.step, STEPS_PER_DAY)
-        play_step(self.tracking, self.events, day, step, chosen, self.elapsed, self.found)
+        play_step(self.tracking, self.events, day, step, chosen, self.elapsed, self.changed)
         self.step += 1
         if self.step % STEPS_PER_DAY == 0:
             self._end_day()
@@ -159,13 +159,13 @@ class OfferWorld:
             clicks=int(made[CLICKS]),
             hits=int(made[HITS]),
             crawls=int(made[CRAWLS]),
-            found=int(made[FOUND]),
+            observed_changes=int(made[OBSERVED_CHANGES]),
             freshness=float(share),
             offer_freshness=float(offers),
         )
 
     def play_at(self, rates: FloatArray) -> None:
-        """Play a whole day at rates per day, (m,), as twelve steps would; no crawls are kept."""
+        """Play a whole day at rates per day, (m,), like twelve steps; no crawls are kept."""
         play_day(self.tracking, self.events, self.day, rates, self.rng)
         self.step += STEPS_PER_DAY
         self._end_day()
@@ -184,7 +184,7 @@ class OfferWorld:
         )
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
+        """Return a copy of the complete state."""
         arrays = {name: getattr(self, name).copy() for name in self._ARRAYS}
         return {
             "tracking": copied(self.tracking),
@@ -195,7 +195,7 @@ class OfferWorld:
 
     @classmethod
     def of(cls, state: dict[str, Any], events: DayEvents) -> OfferWorld:
-        """Return the world of a state that :meth:`get_state` returned, on a day of events."""
+        """Return the tracker of a state of :meth:`get_state`, on a day of events."""
         world = cls.__new__(cls)
         world.tracking = copied(state["tracking"])
         world.step, world.days, world._events = state["step"], list(state["days"]), events

@@ -1,1 +1,4 @@
-"""Pages that are fresh or stale: changes, signals and requests."""
+"""Pages that are fresh or stale: changes, signals and requests.
+
+Public modules: lanes, rate_lanes, step.
+"""

@@ -1,4 +1,4 @@
-"""Lanes of pages and events: the batch of worlds that the one compiled step plays."""
+"""Lanes of pages and events: a batch of worlds with a compiled step."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ SPENT: Reported = (("crawls", CRAWLS),)
 
 
 class Lanes(Episodes):
-    """N lanes of m pages that change, are signalled and are asked for, event by event.
+    """N lanes of m pages with changes, signals and requests as events.
 
     Args:
         num_lanes: number of lanes, N.
-        generator: draws the instance of a lane at every seeded reset.
-        form: how actions say what is crawled.
+        generator: generator of the instance of a lane at every seeded reset.
+        form: action form.
         horizon: length of an episode, in the instance's unit of time, > 0.
-        reveal: what the tracker is told, ``parameters`` or ``importance``.
+        reveal: known part of the instance, ``parameters`` or ``importance``.
         resample: draw a new instance at every reset, not only at seeded ones.
-        tape: a recorded tape that all lanes play; None draws one per lane.
-        penalty: what changes that no crawl has found cost: ``harmonic``, ``binary`` or a table (see
-            :func:`crawl_envs.sim.penalties.penalty_increments`); None counts nothing.
-        requests: whether requests are played; without, importance is a weight.
-        show_complete: whether observations say which pages have complete observation.
+        tape: a recorded tape for all lanes; None draws one per lane.
+        penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
+            :func:`crawl_envs.sim.penalties.penalty_increments`); None counts no penalty.
+        requests: whether requests are simulated; otherwise importance is a weight.
+        show_complete: whether observations show complete observation of pages.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
     in_rollouts: bool = True
-    """Whether a compiled rollout tells all that steps do."""
+    """Whether compiled rollouts give all results of steps."""
 
     def __init__(
         self,
@@ -102,17 +102,17 @@ class Lanes(Episodes):
         )
 
     def _world_arguments(self) -> dict[str, Any]:
-        """Return further arguments of the world that is played."""
+        """Return further arguments of the world."""
         return {}
 
     def _further_features(self) -> tuple[str, ...]:
-        """Return the names of columns that a subclass adds, and writes, after all others."""
+        """Return the names of the columns that a subclass appends, and writes."""
         return ()
 
     # Episodes
 
     def _check(self, instance: Instance) -> None:
-        """Raise ValueError where an instance has other pages or sources, or too many events."""
+        """Raise ValueError if the pages or sources do not match, or there are too many events."""
         super()._check(instance)
         if instance.num_sources != self.num_sources:
             raise ValueError(
@@ -146,13 +146,13 @@ class Lanes(Episodes):
     def _episode(self, lane: int) -> int:
         return int(self._world.state.lanes[lane]["episode"])
 
-    def _go_on(self, chosen: BoolArray) -> None:
+    def _count_episodes(self, chosen: BoolArray) -> None:
         self._world.state.lanes["episode"][chosen] += np.uint64(1)
 
     def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
         record = self._world.state.lanes[lane]
         record["root"], record["episode"] = lane_roots.tape, episode
-        record["coin_root"] = lane_roots.rng
+        record["rng_root"] = lane_roots.rng
 
     def _set_instance(self, lane: int, instance: Instance) -> None:
         self._world.set_instance(lane, instance)
@@ -171,19 +171,19 @@ class Lanes(Episodes):
         """Draw the events of a lane's next episode."""
         return instance.draw_tape(rng, self.horizon)
 
-    def _rest_ended(self) -> None:
+    def _idle_ended(self) -> None:
         self._world.state.lanes["idle"] = self.ended
 
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Crawl decoded actions and play on to the next decision, in lanes not ended.
+        """Take decoded actions and play to the next decision, in lanes not ended.
 
         Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
-        overwrites; zero where ended.
+        overwrites; zero for ended lanes.
 
         Raises:
-            ValueError: a page that does not exist; nothing has happened then.
+            ValueError: an invalid page; nothing is changed in this case.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
         if self._steps_left == 0:
@@ -200,9 +200,9 @@ class Lanes(Episodes):
         return self._world.outcomes
 
     def _resume(self, resume: Callable[[IntArray], int] = resume_lanes) -> None:
-        """Go on, with larger logs where they are full, until all lanes stand at their decision.
+        """Continue, with larger logs if they are full, until all lanes are at their decision.
 
-        Lanes that an interrupt leaves before that need a reset.
+        After an interrupt the lanes need a reset.
         """
         steps_left, self._steps_left = self._steps_left, 0
         status = UNFINISHED
@@ -211,24 +211,24 @@ class Lanes(Episodes):
             status = resume(self._world.table)
         self._steps_left = steps_left
 
-    # What is seen
+    # Observations
 
     def observations(self, copy: bool = True) -> ObservationArray:
-        """Return all observations, (N, m, F); without ``copy`` the next step overwrites them."""
+        """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
         shown = self._world.state.shown
         return (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
 
     def observation(self, lane: int) -> ObservationArray:
-        """Return the observation of a lane, (m, F), a fresh array."""
+        """Return the observation of a lane, (m, F), a new array."""
         return self._world.shown[lane].copy().T
 
     def action_masks(self) -> BoolArray:
-        """Return which pages exist and so may be crawled, (N, m) bool, a fresh array."""
+        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
         masks: BoolArray = self._world.state.pages["alive"].copy()
         return masks
 
     def tracker(self, lane: int) -> Tracker:
-        """Return what the tracker of a lane knows now, as fresh arrays."""
+        """Return the current knowledge of the tracker of a lane, as new arrays."""
         state = self._world.state
         pages, now = state.pages[lane], float(state.lanes[lane]["time"])
         alive = pages["alive"].copy()
@@ -244,29 +244,29 @@ class Lanes(Episodes):
         )
 
     def last_log(self, lane: int) -> CrawlLog:
-        """Return what the last step, or reset, taught the tracker of a lane."""
+        """Return the crawls and signals of the last step, or reset, of a lane."""
         return self._world.log(lane)
 
-    # What is true
+    # Truth
 
     def fresh(self, lane: int) -> BoolArray:
-        """Return which held copies are current, (m,) bool."""
+        """Return the mask of pages with a current copy, (m,) bool."""
         current: BoolArray = self._world.state.pages[lane]["changes"] == 0
         return current
 
     def ledger(self, lane: int) -> Ledger:
-        """Return what happened in a lane since its episode began."""
+        """Return the totals of a lane since the start of its episode."""
         return self._world.ledger(lane)
 
     def num_slots(self, lane: int) -> int:
-        """Return the number of crawls that the budget of a lane's episode allows."""
+        """Return the number of crawls in the budget of a lane's episode."""
         return int(self._last_slot[lane])
 
     def crawls_allowed(self, lane: int) -> float:
         """Return the budget of a lane's episode, in crawls."""
         return float(self.num_slots(lane))
 
-    # What decides what happens next
+    # State
 
     def _kind(self) -> dict[str, Any]:
         objective = None if self.penalty is None else list(self.penalty)

@@ -1,8 +1,8 @@
-"""Lanes that are crawled at rates: a decision says how often, for an epoch, and not which page now.
+"""Lanes with crawl rates as actions, for epochs, instead of the pages to crawl.
 
-The budget is kept by what is declared: the sum of the crawl rates and, where every change is
-signalled, of the probabilities times the change rates that the tracker believes. What is really
-spent follows chance and the truth, and a bucket of tokens can cap it.
+The budget limits the declared spending: the sum of the crawl rates and, for pages with complete
+observation, of the probabilities times the tracker's estimated change rates. The actual spending is
+random and depends on the truth; a token bucket can cap it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from crawl_envs.worlds.pages.step import resume_rates, step_rates
 
 Overspend: TypeAlias = Literal["scale", "error"]
 MOST_CRAWLS = 1e8
-"""Crawls of an epoch on average, or of a compiled episode, all of which are logged: about 5 GB."""
+"""Largest mean number of crawls of an epoch, and of a compiled episode; their log takes 5 GB."""
 
 SPEND_ROUNDING = 1e-9
-"""Share of the budget by which what is declared may exceed it through rounding."""
+"""Rounding tolerance of the declared spending, as a share of the budget."""
 
 
 def within_budget(
@@ -41,17 +41,17 @@ def within_budget(
     bandwidth: ArrayLike,
     overspend: Overspend,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return actions that keep to their budgets, and what they are expected to spend.
+    """Return actions within their budgets, and their expected spending.
 
     Args:
-        action: crawl rates, and probabilities where ``complete``, (m,) or, of several lanes,
+        action: crawl rates, and probabilities where ``complete``, (m,) or, for several lanes,
             (N, m).
-        complete: which pages have complete observation, likewise, bool.
-        change_rate: changes per unit of time that the trackers believe, likewise; they matter only
-            where ``complete``.
+        complete: mask of the pages with complete observation, of the same shape, bool.
+        change_rate: estimated changes per unit of time, of the same shape; used only where
+            ``complete``.
         bandwidth: crawls per unit of time, a number or (N,).
-        overspend: ``scale`` takes probabilities above 1 for 1, and brings an action that spends too
-            much down to the budget, all pages by the same factor; ``error`` objects to both.
+        overspend: ``scale`` clips probabilities to 1, and scales an action that spends too much
+            down to the budget, all pages by the same factor; ``error`` raises an error for both.
 
     Raises:
         ValueError: with ``error``, a probability above 1, or an action that spends too much; in any
@@ -82,26 +82,26 @@ def within_budget(
 
 
 class EpochLanes(Lanes):
-    """N lanes whose actions are crawl rates for the epoch that follows.
+    """N lanes whose actions are crawl rates for the next epoch.
 
-    The first decision is at time 0, the k-th at time k * epoch. ``form`` is that of rates.
+    The first decision is at time 0, the k-th at time k * epoch. The action form is ``rates``.
 
     Args:
         num_lanes: number of lanes, N.
-        generator: draws the instance of a lane at every seeded reset.
+        generator: generator of the instance of a lane at every seeded reset.
         epoch: length of an epoch, > 0.
-        overspend: what becomes of actions that declare more than the budget; see
+        overspend: treatment of actions that declare more than the budget; see
             :func:`within_budget`.
-        highest: a rate that no page needs to exceed, where the space of actions ends.
-        bucket: crawls that can be saved up in a bucket of tokens, >= 1: it starts full and is
-            refilled at the bandwidth, and a crawl without a token is denied. None caps nothing.
-        **more: of :class:`crawl_envs.worlds.pages.lanes.Lanes`.
+        highest: upper bound of the action space, a rate that no page needs to exceed.
+        bucket: size in crawls of a token bucket, >= 1. It starts full and is refilled at the
+            bandwidth; a crawl without a token is denied. None for no limit.
+        **more: arguments of :class:`crawl_envs.worlds.pages.lanes.Lanes`.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
-    _OWN = (*Lanes._OWN, "_heard", "_complete", "_change_rate")
+    _OWN = (*Lanes._OWN, "_signal_counts", "_complete", "_change_rate")
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class EpochLanes(Lanes):
         super().__init__(num_lanes, generator, form, **more)
         self.reported = (*SPENT, ("denied", DENIED), ("declared", DECLARED))
         shape = (num_lanes, self.num_pages)
-        self._heard = np.zeros(shape, np.int64)
+        self._signal_counts = np.zeros(shape, np.int64)
         self._complete, self._change_rate = np.zeros(shape, np.bool_), np.zeros(shape)
         self._declared: dict[int, FloatArray] = {}
 
@@ -162,17 +162,17 @@ class EpochLanes(Lanes):
         return int(self._last_slot[lane]) + 1
 
     def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls; chance may spend more, or less."""
+        """Return the budget of a lane's episode, in crawls; the actual number is random."""
         instance = self.instance(lane)
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         return crawls_between(clock, 0.0, self.num_slots(lane) / (1.0 / self.epoch))
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Say how often the tracker believes that pages change, for the budget of the next step.
+        """Declare the tracker's estimated change rates, for the budget of the next step.
 
-        Only pages with complete observation matter, and only where change rates are hidden: what is
-        revealed is what counts. What is hidden and not declared is taken for
-        (N + 1/2) / (t + 1/2), of the N signals heard up to time t.
+        Only those of pages with complete observation matter, and only if change rates are hidden;
+        otherwise the revealed rates are used. The default of hidden rates is (N + 1/2) / (t + 1/2)
+        with N signals received up to time t.
 
         Raises:
             ValueError: not one finite number >= 0 per page, or no such lane.
@@ -187,22 +187,22 @@ class EpochLanes(Lanes):
             self._change_rate[plan.lane] = plan.instance.change_rate
 
     def _believed(self) -> FloatArray:
-        """Return the change rates by which spending is declared, (N, m)."""
+        """Return the change rates of the declared spending, (N, m)."""
         if self.reveal == "parameters":
             return self._change_rate
         now = self._world.state.lanes["time"][:, None]
-        rates: FloatArray = (self._heard + 0.5) / (now + 0.5)
+        rates: FloatArray = (self._signal_counts + 0.5) / (now + 0.5)
         for lane, declared in self._declared.items():
             rates[lane] = declared
         return rates
 
     def _budgets(self) -> FloatArray:
-        """Return the mean bandwidth of each lane's epoch that follows, (N,)."""
+        """Return the mean bandwidth of each lane's next epoch, (N,)."""
         slots = self._world.state.lanes["slot"]
         return np.array([self._bandwidth(lane, int(slot)) for lane, slot in enumerate(slots)])
 
     def budget(self, lane: int) -> float:
-        """Return the mean bandwidth of a lane's epoch that follows."""
+        """Return the mean bandwidth of a lane's next epoch."""
         return self._bandwidth(lane, int(self._world.state.lanes[lane]["slot"]))
 
     def _bandwidth(self, lane: int, slot: int) -> float:
@@ -214,11 +214,11 @@ class EpochLanes(Lanes):
         return crawls_between(clock, start, end) / (end - start)
 
     def keeps_to(self, form: CompiledRates) -> bool:
-        """Return whether lane 0 would let a policy of rates crawl as it says, in all its epochs.
+        """Return whether lane 0 would apply a policy of rates unchanged, in all its epochs.
 
-        So it is where no bucket can deny crawls, change rates are revealed, the rules begin with
-        epochs and answer the signals of pages with complete observation alone, and none declares
-        more than the budget of any epoch that it holds for.
+        True if there is no bucket, change rates are revealed, the rules start with epochs and
+        respond to signals only of pages with complete observation, and no rule declares more than
+        the budget of any of its epochs.
         """
         instance, length = self.instance(0), self.num_slots(0)
         complete = instance.complete
@@ -256,20 +256,20 @@ class EpochLanes(Lanes):
         if step_rates(self._world.table, rates, chances, budgets) == UNFINISHED:
             self._resume(resume_rates)
         self._world.outcomes[DECLARED][:] = declared
-        self._on_signal()
+        self._count_signals()
         return self._world.outcomes
 
-    def _on_signal(self) -> None:
-        """Count the signals of the last epoch, where the tracker is not told change rates."""
+    def _count_signals(self) -> None:
+        """Count the signals of the last epoch, if change rates are hidden."""
         if self.reveal == "parameters":
             return
         state = self._world.state
         for lane in map(int, np.flatnonzero(~self.ended)):
             pages = state.signal_log[lane, : state.lanes[lane]["logged"]]["page"]
-            np.add.at(self._heard[lane], pages, 1)
+            np.add.at(self._signal_counts[lane], pages, 1)
 
     def _restart(self, chosen: BoolArray) -> None:
-        self._heard[chosen] = 0
+        self._signal_counts[chosen] = 0
         for lane in map(int, np.flatnonzero(chosen)):
             self._declared.pop(lane, None)
         super()._restart(chosen)
@@ -279,10 +279,10 @@ class EpochLanes(Lanes):
         return {**super()._kind(), **own}
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that decides what happens next."""
+        """Return a copy of the complete state."""
         return {**super().get_state(), "declared": dict(self._declared)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take on a state, as :meth:`Lanes.set_state`."""
+        """Restore a state, as :meth:`Lanes.set_state`."""
         super().set_state(state)
         self._declared = dict(state["declared"])

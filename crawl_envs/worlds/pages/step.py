@@ -1,8 +1,8 @@
-"""One compiled call per step: every lane crawls, plays on to its next decision, and is observed.
+"""One compiled call per step: crawl in every lane, play to the next decision, observe.
 
-The entry points take the table of a world's state. They return DONE, UNFINISHED where lanes are
-still busy, with full logs or not, and :func:`resume_lanes` or :func:`resume_rates` goes on, or the
-number of a lane whose action names no page, in which case nothing has happened.
+The entry points take the table of a world's state. They return DONE, UNFINISHED if lanes are still
+busy, with full logs or not, to be continued by :func:`resume_lanes` or :func:`resume_rates`, or
+the number of a lane with an invalid page in its action, in which case nothing is changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crawl_envs.types.compiling import compiled
 
 @compiled(forceinline=True)
 def play(state: State) -> int:
-    """Play every busy lane up to its target; then account for the slots and observe them."""
+    """Play every busy lane up to its target; then close the slots and write observations."""
     complete, _ = advance(state, AT_ONCE)
     if not complete:
         return UNFINISHED
@@ -38,7 +38,7 @@ def play(state: State) -> int:
 
 @compiled(forceinline=True)
 def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
-    """Return a lane that is to crawl, or probe, a page that does not exist, or DONE."""
+    """Return a lane with an invalid page to crawl or probe, or DONE if there is none."""
     for lane in range(counts.shape[0]):
         for position in range(counts[lane]):
             if not 0 <= crawls[lane, position] < num_choices:
@@ -48,7 +48,7 @@ def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
 
 @compiled()
 def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in all lanes but idle ones, and play."""
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in lanes that are not idle, and play."""
     state = state_at(table)
     num_pages = state.last_crawl.shape[1]
     bad = bad_lane(crawls, counts, num_pages << state.lanes[0].probing)
@@ -72,13 +72,13 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
 
 @compiled()
 def resume_lanes(table: IntArray) -> int:
-    """Go on after UNFINISHED."""
+    """Continue after UNFINISHED."""
     return play(state_at(table))
 
 
 @compiled(forceinline=True)
 def play_random(state: State) -> int:
-    """Play every busy lane up to its target with crawls at random; account for it and observe."""
+    """Play every busy lane up to its target with random crawls; close slots, write observations."""
     complete, left = True, AT_ONCE
     for lane in range(state.lanes.shape[0]):
         if state.lanes[lane].busy:
@@ -95,9 +95,9 @@ def play_random(state: State) -> int:
 def step_rates(
     table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
 ) -> int:
-    """Crawl at random instants for an epoch, in all lanes but idle ones.
+    """Crawl at random instants for an epoch, in lanes that are not idle.
 
-    ``rates`` and ``chances`` are (N, m), and ``token_rates`` (N,) refills the buckets.
+    ``rates`` and ``chances`` are (N, m); ``token_rates`` (N,) are the refill rates of the buckets.
     """
     state = state_at(table)
     for lane in range(state.lanes.shape[0]):
@@ -112,5 +112,5 @@ def step_rates(
 
 @compiled()
 def resume_rates(table: IntArray) -> int:
-    """Go on with crawls at random after UNFINISHED."""
+    """Continue random crawls after UNFINISHED."""
     return play_random(state_at(table))

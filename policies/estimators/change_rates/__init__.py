@@ -1,24 +1,24 @@
-"""Change rates from what crawls find, and from signals that miss nothing.
+"""Change rates from the results of crawls, or from complete signals.
 
-At once, arrays in, arrays out:
+Functions, arrays in, arrays out:
 
 ===================================  ==============================================================
 :func:`fit_change_rates`             maximum likelihood (Kolobov et al., eq. 10)
 :func:`match_moments`                Learning to Crawl; :func:`moment_error_bound` is its bound
-:func:`naive_rate`                   changes found over time
+:func:`naive_rate`                   number of changes over time
 :func:`improved_rate`                Cho and Garcia-Molina, regular crawls
-:func:`last_modified_rate`           the same where pages tell when they last changed
-:func:`poisson_crawl_rate`           the law of large numbers, for crawls at random times
-:func:`complete_observation_rates`   changes were counted (Kolobov et al., eq. 11)
+:func:`last_modified_rate`           the same with the time of the last change
+:func:`poisson_crawl_rate`           law of large numbers, for crawls at random times
+:func:`complete_observation_rates`   counts of changes (Kolobov et al., eq. 11)
 ===================================  ==============================================================
 
-As crawls go on, each a :class:`ChangeRateEstimator` with ``estimate_`` and ``stderr_``. All are
-told of crawls by ``update(page, elapsed, changed, *, time=None, now=None)``, but for the two marked
-with a star, which observe something else:
+Online, each a :class:`ChangeRateEstimator` with ``estimate_`` and ``stderr_``, updated by
+``update(page, elapsed, changed, *, time=None, now=None)``, except the two marked with a star, which
+use other observations:
 
 ===================================  ==============================================================
 :class:`ChangeRateMLE`               with imaginary intervals and a window, as in Algorithm 4
-:class:`CompleteObservations` (*)    from signals that miss nothing:
+:class:`CompleteObservations` (*)    from complete signals:
                                      ``update(page, *, time, signal_time=None)``
 :class:`MomentMatching`              as :func:`match_moments`
 :class:`NaiveEstimator`              as :func:`naive_rate`
@@ -26,18 +26,11 @@ with a star, which observe something else:
 :class:`LastModifiedEstimator` (*)   as :func:`last_modified_rate`:
                                      ``update(page, elapsed, changed, *, age)``
 :class:`LawOfLargeNumbers`           as :func:`poisson_crawl_rate`
-:class:`StochasticApproximation`     a step per crawl, with or without momentum
-:class:`EmpiricalBayesRate`          pages borrow from their group
+:class:`EmpiricalBayesRate`          shrinkage towards the group
 ===================================  ==============================================================
 """
 
-from policies.estimators.change_rates.complete import (
-    LITERAL,
-    SMOOTHED,
-    CompleteObservations,
-    complete_observation_rates,
-)
-from policies.estimators.change_rates.counting import (
+from policies.estimators.change_rates.cho_garcia_molina import (
     ImprovedEstimator,
     LastModifiedEstimator,
     LawOfLargeNumbers,
@@ -47,6 +40,13 @@ from policies.estimators.change_rates.counting import (
     naive_rate,
     poisson_crawl_rate,
 )
+from policies.estimators.change_rates.complete import (
+    LITERAL,
+    SMOOTHED,
+    CompleteObservations,
+    complete_observation_rates,
+)
+from policies.estimators.change_rates.empirical_bayes import EmpiricalBayesRate
 from policies.estimators.change_rates.estimator import ChangeRateEstimator, HistoryEstimator
 from policies.estimators.change_rates.fitting import RateFit, fit_change_rates
 from policies.estimators.change_rates.maximum_likelihood import ChangeRateMLE
@@ -55,8 +55,6 @@ from policies.estimators.change_rates.moments import (
     match_moments,
     moment_error_bound,
 )
-from policies.estimators.change_rates.pooled import EmpiricalBayesRate
-from policies.estimators.change_rates.recursive import StochasticApproximation
 
 __all__ = [
     "LITERAL",
@@ -72,7 +70,6 @@ __all__ = [
     "MomentMatching",
     "NaiveEstimator",
     "RateFit",
-    "StochasticApproximation",
     "complete_observation_rates",
     "fit_change_rates",
     "improved_rate",

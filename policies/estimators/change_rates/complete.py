@@ -19,14 +19,14 @@ LITERAL = (1.0, 0.0)
 def complete_observation_rates(
     changes: ArrayLike, time: ArrayLike, *, smoothing: float | tuple[float, float] = SMOOTHED
 ) -> FloatArray:
-    """Change rates of pages whose changes were counted: (changes + a) / (time + b).
+    """Return change rates of pages with counted changes: (changes + a) / (time + b).
 
     Kolobov et al. print a = 1, b = 0 in eq. 11 and a = b = 0.5 in Algorithm 4, line 13;
     a = b = 0 is the maximum of the likelihood. All are consistent.
 
     Args:
         changes: U, counted in ``time``, >= 0; (m,) or a scalar.
-        time: how long they were counted, >= 0; (m,) or a scalar.
+        time: length of the count, >= 0; (m,) or a scalar.
         smoothing: a and b, >= 0, or one number for both; b in units of time.
 
     Returns:
@@ -43,24 +43,24 @@ def complete_observation_rates(
 
 
 class CompleteObservations:
-    """Change rates from signals of pages that signal every change, and send no other signal.
+    """Change rates from signals of pages that signal every change, without false signals.
 
-    Of each page the changes so far are counted; how they were crawled does not matter.
+    The changes of each page are counted; crawls have no effect.
 
-    The estimate is :func:`complete_observation_rates`: smoothed it is positive and finite,
-    whatever came. With ``smoothing`` 0 a page without changes has the rate 0. Before :meth:`update`
-    is first called, and where no time has passed and none is imagined, it is ``initial``.
+    The estimate is :func:`complete_observation_rates`: with smoothing it is always positive and
+    finite; with ``smoothing`` 0 a page without changes has rate 0. It is ``initial`` before the
+    first :meth:`update`, and where time plus smoothing is 0.
 
     ``stderr_`` is sqrt(estimate / time), from the Fisher information time / Delta of a Poisson
-    process; nan where no time has passed, and where the estimate is 0, a bound.
+    process; nan at time 0, and where the estimate is 0, a bound.
 
     Args:
         num_pages: m.
-        smoothing: what is added to count and time, >= 0: one number for both, or two. (1, 0) is
-            the paper's eq. 11.
-        window: S > 0: only the last S units of time count (S(n) of Algorithm 4); None for all.
+        smoothing: added to count and time, >= 0: one number for both, or two. (1, 0) is the
+            paper's eq. 11.
+        window: S > 0: only the last S units of time are used (S(n) of Algorithm 4); None for all.
         initial: first guess, >= 0; (m,) or a scalar.
-        start: when counting began.
+        start: start time of the count.
 
     Attributes:
         counts_: changes counted, in the window if there is one; (m,) int64.
@@ -83,22 +83,22 @@ class CompleteObservations:
         self.window = None if window is None else quantity("window", window, above=0.0)
         self.initial = per_page("initial", initial, self.num_pages)
         self.start = self._now = real("start", start)
-        self._told = False
+        self._updated = False
         self.counts_: IntArray = np.zeros(self.num_pages, np.int64)
         self._pages: list[NDArray[np.int32]] = []  # of the window
         self._times: list[FloatArray] = []
 
     def update(self, page: ArrayLike, *, time: float, signal_time: ArrayLike | None = None) -> None:
-        """Count signals that came up to now, of whichever pages.
+        """Count signals up to now, of any pages.
 
         Args:
             page: of each signal, (n,) int; a page may come several times.
-            time: the present, not before that of the last call.
-            signal_time: when each signal came, not after ``time``, (n,); None for ``time`` itself.
-                It only matters where a window ends.
+            time: current time, not before that of the last call.
+            signal_time: time of each signal, not after ``time``, (n,); None for ``time`` itself.
+                Used only with a window.
 
         Raises:
-            ValueError: a page is none of the m, a time is not finite, or time runs backwards.
+            ValueError: a page is out of range, a time is not finite, or time decreases.
         """
         now = real("time", time, least=self._now)
         given = np.atleast_1d(np.asarray(page))
@@ -109,7 +109,7 @@ class CompleteObservations:
                 raise ValueError(f"signal_time must not be after {now}, got {moments.max()}")
         elif self.window is not None:
             moments = np.full(len(pages), now)
-        self._now, self._told = now, True
+        self._now, self._updated = now, True
         self.counts_ += np.bincount(pages, minlength=self.num_pages)
         if self.window is not None:
             self._pages.append(pages.astype(np.int32))
@@ -118,14 +118,14 @@ class CompleteObservations:
 
     @property
     def time_(self) -> float:
-        """How long changes were counted, in the window if there is one."""
+        """Length of the count, within the window if there is one."""
         counted = self._now - self.start
         return counted if self.window is None else min(counted, self.window)
 
     @property
     def estimate_(self) -> FloatArray:
         """Change rate of each page, (m,)."""
-        if not self._told:
+        if not self._updated:
             return self.initial.copy()
         rate = complete_observation_rates(self.counts_, self.time_, smoothing=self.smoothing)
         return np.where(np.isnan(rate), self.initial, rate)
@@ -134,12 +134,12 @@ class CompleteObservations:
     def stderr_(self) -> FloatArray:
         """Standard error of each page's estimate, (m,)."""
         estimate = self.estimate_
-        if not self._told or self.time_ == 0.0:
+        if not self._updated or self.time_ == 0.0:
             return np.full(self.num_pages, np.nan)
         return np.where(estimate > 0.0, np.sqrt(estimate / self.time_), np.nan)
 
     def _forget(self, since: float) -> None:
-        """Drop the signals that came before the window."""
+        """Drop the signals before the window."""
         for k, moments in enumerate(self._times):
             old = moments <= since
             if old.any():

@@ -1,4 +1,4 @@
-"""What all estimators of change rates have in common, and those that look at whole histories."""
+"""The interface of change-rate estimators, and the base of those that keep histories."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from policies.estimators.change_rates.record import CrawlRecord
 
 
 class ChangeRateEstimator(Protocol):
-    """Change rates of m pages, learnt from what is observed of them.
+    """Change rates of m pages, estimated from observations.
 
-    How they are told of observations depends on what they observe: crawls, crawls with the age
-    of what they found, or changes themselves.
+    The arguments of ``update`` depend on the observations: crawls, crawls with the age of the last
+    change, or changes themselves.
     """
 
     num_pages: int
@@ -30,27 +30,27 @@ class ChangeRateEstimator(Protocol):
 
     @property
     def stderr_(self) -> FloatArray:
-        """Its standard error, (m,); nan where there is none. A copy."""
+        """Standard error of each estimate, (m,); nan if unknown; a copy."""
 
 
 class HistoryEstimator(ABC):
-    """An estimator that looks at the history of crawls, or at the end of it.
+    """An estimator from the history of crawls, or from the end of it.
 
     Before any crawl the estimate of every page is ``initial``. From the first crawl of any page on
-    it is what the method makes of the page's crawls, were they none; ``initial`` stands only where
-    the method says nothing, which is where it is not smoothed and the page was not crawled. The
-    estimate is made when it is asked for, from where it was the last time.
+    it is the result of the method, also for pages without crawls; ``initial`` remains only where
+    the result is nan: without smoothing, and without crawls of the page. The estimate is computed
+    on access, starting from the last one.
 
     Args:
         num_pages: m.
-        window: S, in units of time: only crawls made less than S before the latest time known
-            count (Kolobov et al., Algorithm 4: S(n)); None for all.
-        last: only the last so many crawls of each page count; None for all.
+        window: S, in units of time: only crawls made less than S before the latest known time
+            are used (Kolobov et al., Algorithm 4: S(n)); None for all.
+        last: number of the last crawls of each page that are used; None for all.
         initial: first guess, >= 0, (m,) or a scalar.
 
     Attributes:
         estimate_: change rates, (m,).
-        stderr_: standard errors, (m,); nan before any crawl, and where the method has none.
+        stderr_: standard errors, (m,); nan before any crawl, and where undefined.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -84,19 +84,19 @@ class HistoryEstimator(ABC):
         time: ArrayLike | None = None,
         now: float | None = None,
     ) -> None:
-        """Take in crawls, those of a page in the order made.
+        """Add crawls, those of a page in the order made.
 
         Args:
             page: (n,) int; a page may come several times.
             elapsed: time since the page's crawl before, 0 or in [1e-100, 1e100]; (n,).
-            changed: what was found, (n,) bool.
-            time: of each crawl, >= 0, (n,), or one for all; needed with a ``window``.
-            now: the present, which moves the window on even without crawls; None for the latest
+            changed: whether the page had changed, (n,) bool.
+            time: of each crawl, >= 0, (n,), or one for all; required with a ``window``.
+            now: current time, which moves the window even without crawls; None for the latest
                 time given so far.
 
         Raises:
-            ValueError: a number is out of its range, shapes disagree, a page is none of the m, a
-                page had changed in no time, or there is a window and no time.
+            ValueError: a number is out of its range, shapes disagree, a page is out of range, a
+                page had changed in no time, or a window has no time.
         """
         present = -math.inf if now is None else real("now", now, least=0.0)
         count = self._record.append(page, elapsed, changed, time)
@@ -108,7 +108,7 @@ class HistoryEstimator(ABC):
 
     @property
     def crawls_(self) -> int:
-        """Crawls kept, of all pages together."""
+        """Number of stored crawls, of all pages together."""
         return self._record.size
 
     @property
@@ -128,13 +128,13 @@ class HistoryEstimator(ABC):
             return
         since = -math.inf if self.window is None else self._now - self.window
         crawls = self._record.by_page(since, 0 if self.last is None else self.last)
-        found, self._stderr = self._fit(crawls, self._estimate)
-        self._estimate = np.where(np.isnan(found), self.initial, found)
+        rates, self._stderr = self._fit(crawls, self._estimate)
+        self._estimate = np.where(np.isnan(rates), self.initial, rates)
         self._stale = False
 
     @abstractmethod
     def _fit(self, crawls: Histories, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Estimates and standard errors, (m,); nan where crawls say nothing.
+        """Return estimates and standard errors, (m,); nan where undetermined.
 
-        ``start`` is the estimate before.
+        ``start`` is the previous estimate.
         """

@@ -1,4 +1,4 @@
-"""The maximum of the likelihood, as crawls go on."""
+"""Online maximum likelihood."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from policies.estimators.change_rates.page_histories import Histories, bounds, i
 
 
 class ChangeRateMLE(HistoryEstimator):
-    """Maximum likelihood from whether each crawl found a change (Kolobov et al., eq. 10).
+    """Maximum likelihood from whether each crawl detected a change (Kolobov et al., eq. 10).
 
     With ``smoothing``, one changed and one unchanged imaginary interval of that length are added
-    to every page (Algorithm 4, line 11). The estimate is then positive and finite whatever crawls
-    found; that of a page without crawls is ln(2) / smoothing, 1.386 a day for half a day. Without
-    it the estimate is 0 where no crawl found a change, inf where all did, and ``initial`` where
-    there were none.
+    to every page (Algorithm 4, line 11). The estimate is then always positive and finite; that of a
+    page without crawls is ln(2) / smoothing, 1.386 per day for half a day. Without smoothing it is
+    0 if no crawl detected a change, inf if all did, and ``initial`` without crawls.
 
-    ``stderr_`` comes from the observed Fisher information, imaginary intervals included; nan where
-    the estimate is 0, inf, or on a bound, and not normal there.
+    ``stderr_`` comes from the observed Fisher information, imaginary intervals included; nan if
+    the estimate is 0, inf, or on a bound, where it is not normal.
 
     Args:
         num_pages: m.
         smoothing: length of the imaginary intervals, >= 0, in units of time.
         low: least rate, >= 0.
         high: greatest rate, > ``low``. The public code of the paper searches [0.0005, 7] per day.
-        window: see :class:`HistoryEstimator`, as the rest.
-        last: see there.
-        initial: see there; the paper's experiments start from 1 per day.
+        window: see :class:`HistoryEstimator`.
+        last: see :class:`HistoryEstimator`.
+        initial: see :class:`HistoryEstimator`; the paper's experiments start from 1 per day.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class ChangeRateMLE(HistoryEstimator):
         self.low, self.high = bounds(low, high)
 
     def _fit(self, crawls: Histories, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = fit_histories(
+        fit = fit_histories(
             crawls, smoothing=self.smoothing, low=self.low, high=self.high, start=start
         )
-        return found.change_rate, found.stderr
+        return fit.change_rate, fit.stderr

@@ -1,13 +1,13 @@
-r"""Moment matching: as many changes are expected of the crawls as they found.
+r"""Moment matching: the expected number of changes at crawls equals the observed one.
 
-Of crawls after intervals w_n that found o_n = 1 or 0, the rate xi solves
+For crawls after intervals w_n with observations o_n = 1 (changed) or 0, the rate xi solves
 
     sum_n (1 - exp(-xi w_n)) = sum_n o_n
 
 (Upadhyay, Busa-Fekete, Kotlowski, Pal and Szorenyi 2020, "Learning to Crawl"). For equal intervals
-this is the maximum of the likelihood, -ln(1 - mean o) / w. What is solved is
-ln(sum exp(-xi w_n)) = ln(n - sum o): the left side is convex in xi and straight for equal
-intervals, so Newton's method rises to the root from any point below it.
+this is the maximum of the likelihood, -ln(1 - mean o) / w. The equation is solved in the form
+ln(sum exp(-xi w_n)) = ln(n - sum o): the left side is convex in xi and linear for equal
+intervals, so Newton's method increases to the root from any point below it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ def match_moments(
     *,
     smoothing: float = 0.0,
 ) -> RateFit:
-    """Change rate of every page by moment matching.
+    """Return the change rate of every page by moment matching.
 
-    Arguments and errors as in :func:`.fit_change_rates`. Without ``smoothing`` the rate is 0 where
-    no crawl found a change, inf where all did, nan without crawls; with it, it is positive and
-    finite. ``stderr`` is that of a root of an estimating equation,
-    sqrt(sum e^-x (1 - e^-x)) / sum w e^-x with x = rate w: the moments are no likelihood. It is
-    nan where the rate is 0 or inf.
+    Arguments and errors as in :func:`.fit_change_rates`. Without ``smoothing`` the rate is 0 if no
+    crawl detected a change, inf if all did, nan without crawls; with it, it is positive and finite.
+    ``stderr`` is that of a root of an estimating equation, sqrt(sum e^-x (1 - e^-x)) / sum w e^-x
+    with x = rate w: the moments are no likelihood. It is nan where the rate is 0 or inf.
     """
     return _match(page_histories(intervals, changed, offsets), imaginary(smoothing))
 
@@ -52,15 +51,15 @@ def match_moments(
 def moment_error_bound(
     intervals: ArrayLike, *, max_rate: float, failure_probability: float
 ) -> FloatArray:
-    """How far moment matching is from the truth at most, but for a given probability.
+    """Return a bound of the error of moment matching that holds with a given probability.
 
     |estimate - rate| <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
-    Hoeffding's inequality the number of changes found is within the numerator of its mean, and its
-    mean rises with the rate at least by the denominator (Upadhyay et al. 2020).
+    Hoeffding's inequality the number of changes at crawls is within the numerator of its mean, and
+    its mean has at least the denominator as slope in the rate (Upadhyay et al. 2020).
 
     Args:
         intervals: w_n >= 0, (..., n): the bound is of the last axis, n >= 1.
-        max_rate: >= both the rate and the estimate, >= 0. The bound says nothing where it is not.
+        max_rate: >= both the rate and the estimate, >= 0; otherwise the bound is invalid.
         failure_probability: delta, in (0, 1).
 
     Returns:
@@ -82,18 +81,17 @@ def moment_error_bound(
 
 
 class MomentMatching(HistoryEstimator):
-    """Moment matching as crawls go on; see :func:`match_moments` for estimate and error.
+    """Online moment matching; see :func:`match_moments` for estimate and error.
 
     Args:
         num_pages: m.
         smoothing: length of one changed and one unchanged imaginary interval of every page, >= 0,
-            in units of time, as of :class:`.ChangeRateMLE`: the estimate is positive and finite,
+            in units of time, as for :class:`.ChangeRateMLE`: the estimate is positive and finite,
             and ln(2) / smoothing for a page without crawls. The paper has none: with 0 the estimate
-            is 0 where no crawl found a change, inf where all did, and ``initial`` where there were
-            none.
-        window: see :class:`HistoryEstimator`, as the rest.
-        last: see there.
-        initial: see there.
+            is 0 if no crawl detected a change, inf if all did, and ``initial`` without crawls.
+        window: see :class:`HistoryEstimator`.
+        last: see :class:`HistoryEstimator`.
+        initial: see :class:`HistoryEstimator`.
     """
 
     def __init__(
@@ -109,8 +107,8 @@ class MomentMatching(HistoryEstimator):
         self.smoothing = imaginary(smoothing)
 
     def _fit(self, crawls: Histories, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = _match(crawls, self.smoothing)
-        return found.change_rate, found.stderr
+        fit = _match(crawls, self.smoothing)
+        return fit.change_rate, fit.stderr
 
 
 def _match(crawls: Histories, smoothing: float) -> RateFit:
@@ -121,31 +119,31 @@ def _match(crawls: Histories, smoothing: float) -> RateFit:
 def _match_pages(
     crawls: Histories, smoothing: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Rates, standard errors, evaluations and whether they converged, of every page."""
+    """Return rates, standard errors, evaluations and convergence of every page."""
     m = len(crawls.offsets) - 1
     change_rate, stderr = np.empty(m), np.full(m, np.nan)
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
     for i in range(m):
         begin, end = crawls.offsets[i], crawls.offsets[i + 1]
         intervals = crawls.intervals[begin:end]
-        found, count, total = 0.0, 0, 0.0
+        changes, count, total = 0.0, 0, 0.0
         for k in range(begin, end):
-            if crawls.intervals[k] > 0.0:  # an interval of no length neither can nor does change
+            if crawls.intervals[k] > 0.0:  # intervals of length 0 are never changed
                 count += 1
                 total += crawls.intervals[k]
-                found += 1.0 if crawls.changed[k] else 0.0
+                changes += 1.0 if crawls.changed[k] else 0.0
         extra = 2.0 if smoothing > 0.0 else 0.0
-        found, size, total = found + 0.5 * extra, count + extra, total + extra * smoothing
-        if size == 0.0 or found == 0.0 or found == size:
-            change_rate[i] = np.nan if size == 0.0 else (0.0 if found == 0.0 else np.inf)
+        changes, size, total = changes + 0.5 * extra, count + extra, total + extra * smoothing
+        if size == 0.0 or changes == 0.0 or changes == size:
+            change_rate[i] = np.nan if size == 0.0 else (0.0 if changes == 0.0 else np.inf)
             continue
-        rate = -math.log1p(-found / size) / (total / size)  # equal intervals: below the root
+        rate = -math.log1p(-changes / size) / (total / size)  # equal intervals: below the root
         done = False
         while not done and iterations[i] < MAX_ITERATIONS:
             stale, fresh, slope, _ = _moments(intervals, smoothing, rate)
-            gap = math.log1p((found - stale) / (size - found))
-            if found > 0.5 * size:
-                gap = math.log(fresh / (size - found))
+            gap = math.log1p((changes - stale) / (size - changes))
+            if changes > 0.5 * size:
+                gap = math.log(fresh / (size - changes))
             step = gap * fresh / slope
             rate += step
             iterations[i] += 1
@@ -160,7 +158,7 @@ def _match_pages(
 def _moments(
     intervals: FloatArray, smoothing: float, rate: float
 ) -> tuple[float, float, float, float]:
-    """Expected numbers of changed and unchanged intervals, slope and variance of the former."""
+    """Return expected numbers of changed and unchanged intervals, slope and variance of one."""
     stale = fresh = slope = variance = 0.0
     for k in range(len(intervals) + 1):
         interval = smoothing if k == len(intervals) else intervals[k]

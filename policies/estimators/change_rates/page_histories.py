@@ -1,4 +1,4 @@
-"""Crawls of all pages, those of a page together, and what is checked of them."""
+"""Histories of crawls, grouped by page, and their checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Histories(NamedTuple):
 
     Attributes:
         intervals: time between a crawl and the page's crawl before, (n,) float64 or float32.
-        changed: whether the crawl found a change, (n,) bool.
+        changed: whether the page had changed, (n,) bool.
         offsets: the crawls of page i are rows offsets[i] .. offsets[i + 1] - 1; (m + 1,) int64.
     """
 
@@ -33,7 +33,7 @@ class Histories(NamedTuple):
 def page_histories(
     intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike | None = None
 ) -> Histories:
-    """Check crawls; arguments and errors as in :func:`.fit_change_rates`."""
+    """Check crawls and group them; arguments and errors as in :func:`.fit_change_rates`."""
     lengths = _floats("intervals", intervals)
     if lengths.ndim not in (1, 2) or (lengths.ndim == 2 and offsets is not None):
         expected = "(n,)" if offsets is not None else "(n,) or (m, k)"
@@ -55,7 +55,7 @@ def page_histories(
 
 
 def check_intervals(name: str, intervals: FloatArray, changed: BoolArray) -> None:
-    """ValueError where an interval cannot be, or changed in no time; both (n,)."""
+    """Raise ValueError for an interval that is invalid, or 0 and changed; both (n,)."""
     fault = _first_fault(intervals, changed)
     if fault < 0:
         return
@@ -71,7 +71,7 @@ def check_intervals(name: str, intervals: FloatArray, changed: BoolArray) -> Non
 
 
 def bounds(low: float, high: float) -> tuple[float, float]:
-    """The least and the greatest rate as floats; ValueError unless 0 <= low < high."""
+    """Return the least and the greatest rate as floats; ValueError unless 0 <= low < high."""
     low = real("low", low, least=0.0)
     if high != math.inf:
         high = real("high", high, above=low)
@@ -79,7 +79,7 @@ def bounds(low: float, high: float) -> tuple[float, float]:
 
 
 def imaginary(smoothing: float) -> float:
-    """The length of the imaginary intervals as a float; ValueError unless it is one, or 0."""
+    """Return the length of the imaginary intervals as a float; ValueError unless valid or 0."""
     length = real("smoothing", smoothing, least=0.0)
     if length != 0.0 and not SHORTEST <= length <= LONGEST:
         raise ValueError(
@@ -114,7 +114,7 @@ def _checked_offsets(offsets: ArrayLike, length: int) -> IntArray:
 
 @compiled()
 def _first_fault(intervals: FloatArray, changed: BoolArray) -> int:
-    """The first interval that cannot be, or -1."""
+    """Return the first invalid interval, or -1."""
     for k in range(len(intervals)):
         value = intervals[k]
         if (value == 0.0 and changed[k]) or not (value == 0.0 or SHORTEST <= value <= LONGEST):

@@ -1,4 +1,4 @@
-"""Crawls as they come, kept compactly, and put together by page when asked."""
+"""A compact, growing record of crawls, grouped by page on request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from policies.estimators.histories import column, numbers, rows_of_pages, truths
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-FIRST_ROOM = 1024
+INITIAL_CAPACITY = 1024
 
 
 class CrawlRecord:
-    """A growing table of crawls of m pages: 13 bytes a crawl, 21 with times.
+    """A growing table of crawls of m pages: 13 bytes per crawl, 21 with times.
 
-    Crawls of a page stand in the order made; pages may come in any order.
+    Crawls of a page are in the order made; pages may be in any order.
 
     Args:
         num_pages: m.
@@ -31,10 +31,10 @@ class CrawlRecord:
     def __init__(self, num_pages: int, *, timed: bool) -> None:
         self.num_pages, self.timed = num_pages, timed
         self.size = 0
-        self._page: NDArray[np.int32] = np.zeros(FIRST_ROOM, np.int32)
-        self._elapsed: FloatArray = np.zeros(FIRST_ROOM)
-        self._changed: BoolArray = np.zeros(FIRST_ROOM, np.bool_)
-        self._time: FloatArray = np.zeros(FIRST_ROOM if timed else 0)
+        self._page: NDArray[np.int32] = np.zeros(INITIAL_CAPACITY, np.int32)
+        self._elapsed: FloatArray = np.zeros(INITIAL_CAPACITY)
+        self._changed: BoolArray = np.zeros(INITIAL_CAPACITY, np.bool_)
+        self._time: FloatArray = np.zeros(INITIAL_CAPACITY if timed else 0)
 
     def append(
         self,
@@ -43,42 +43,42 @@ class CrawlRecord:
         changed: ArrayLike,
         time: ArrayLike | None = None,
     ) -> int:
-        """Add crawls, and return their number.
+        """Add crawls; return their number.
 
         Args:
             page: (n,) int.
             elapsed: time since the page's crawl before, >= 0; (n,).
-            changed: whether the crawl found a change, (n,) bool.
-            time: when each was made, (n,), or one time for all; only needed where it is kept.
+            changed: whether the page had changed, (n,) bool.
+            time: time of each crawl, (n,), or one time for all; required if ``timed``.
 
         Raises:
-            ValueError: a number is negative or not finite, shapes disagree, a page is none of the
-                m, a page had changed in no time, or a time is needed and not given.
+            ValueError: a number is negative or not finite, shapes disagree, a page is out of
+                range, a page had changed in no time, or a required time is missing.
         """
         lengths = np.atleast_1d(numbers("elapsed", elapsed))
         if lengths.ndim != 1:
             raise ValueError(f"elapsed must have shape (n,), got {lengths.shape}")
         count = len(lengths)
-        found = truths("changed", np.atleast_1d(changed), count) > 0.0
+        flags = truths("changed", np.atleast_1d(changed), count) > 0.0
         pages, _ = rows_of_pages(np.atleast_1d(page), self.num_pages, count)
-        check_intervals("elapsed", lengths, found)
+        check_intervals("elapsed", lengths, flags)
         times = self._times(time, count)
         rows = slice(self.size, self.size + count)
         self._grow(self.size + count)
-        self._page[rows], self._elapsed[rows], self._changed[rows] = pages, lengths, found
+        self._page[rows], self._elapsed[rows], self._changed[rows] = pages, lengths, flags
         if self.timed:
             self._time[rows] = times
         self.size += count
         return count
 
     def by_page(self, since: float = -math.inf, last: int = 0) -> Histories:
-        """Crawls of each page in order, those made after ``since``, the last ``last`` of a page.
+        """Return the crawls of each page after ``since``, in order, at most ``last`` per page.
 
-        What is left out is forgotten for good: neither ``since`` nor ``last`` can go back.
+        The other crawls are deleted: later calls cannot return them.
 
         Args:
-            since: only where times are kept; -inf takes all.
-            last: 0 takes all.
+            since: requires times; -inf for all crawls.
+            last: 0 for all crawls.
         """
         whole = slice(0, self.size)
         if since > -math.inf:
@@ -93,7 +93,7 @@ class CrawlRecord:
         return Histories(intervals, changed, offsets)
 
     def _keep(self, kept: BoolArray) -> None:
-        """Forget all crawls but those ``kept``, (size,)."""
+        """Delete all crawls except those ``kept``, (size,)."""
         if kept.all():
             return
         count = int(kept.sum())
@@ -117,18 +117,18 @@ class CrawlRecord:
     def _grow(self, size: int) -> None:
         if size <= len(self._page):
             return
-        room = max(size, 2 * len(self._page))
+        capacity = max(size, 2 * len(self._page))
 
-        self._page = _longer(self._page, room)
-        self._elapsed = _longer(self._elapsed, room)
-        self._changed = _longer(self._changed, room)
+        self._page = _longer(self._page, capacity)
+        self._elapsed = _longer(self._elapsed, capacity)
+        self._changed = _longer(self._changed, capacity)
         if self.timed:
-            self._time = _longer(self._time, room)
+            self._time = _longer(self._time, capacity)
 
 
-def _longer(array: NDArray[Scalar], room: int) -> NDArray[Scalar]:
-    """The same, with zeros behind."""
-    grown = np.zeros(room, array.dtype)
+def _longer(array: NDArray[Scalar], capacity: int) -> NDArray[Scalar]:
+    """Return the array with zeros appended."""
+    grown = np.zeros(capacity, array.dtype)
     grown[: len(array)] = array
     return grown
 
@@ -137,19 +137,19 @@ def _longer(array: NDArray[Scalar], room: int) -> NDArray[Scalar]:
 def _scatter(
     page: NDArray[np.int32], elapsed: FloatArray, changed: BoolArray, offsets: IntArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Rows by page, in the order given."""
-    intervals, found = np.empty(len(page)), np.empty(len(page), np.bool_)
+    """Return intervals and changes grouped by page, in the order given."""
+    intervals, flags = np.empty(len(page)), np.empty(len(page), np.bool_)
     place = offsets[:-1].copy()
     for k in range(len(page)):
         row = place[page[k]]
-        intervals[row], found[row] = elapsed[k], changed[k]
+        intervals[row], flags[row] = elapsed[k], changed[k]
         place[page[k]] = row + 1
-    return intervals, found
+    return intervals, flags
 
 
 @compiled()
 def _latest(page: NDArray[np.int32], count: IntArray, last: int) -> BoolArray:
-    """Which crawls are among the last of their page."""
+    """Return which crawls are among the last of their page."""
     kept = np.empty(len(page), np.bool_)
     ahead = count.copy()
     for k in range(len(page)):

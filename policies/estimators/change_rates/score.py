@@ -1,6 +1,6 @@
-r"""Sums over the crawls that found a change, from which the score of the change rate is made.
+r"""Sums over the changed intervals, for the score of the change rate.
 
-A changed interval a counts a / (exp(a Delta) - 1) in the score (Kolobov et al., eq. 10). With
+A changed interval a adds a / (exp(a Delta) - 1) to the score (Kolobov et al., eq. 10). With
 x = a Delta this is f / Delta, f = x / (exp(x) - 1), and every derivative by Delta is a polynomial
 in f and x: with g = f (f + x),
 
@@ -8,8 +8,8 @@ in f and x: with g = f (f + x),
     Delta^3 (f / Delta)''   =   g (2 f + x)  Delta^4 (f / Delta)'''  =  -g (6 g + x^2)
     Delta^5 (f / Delta)'''' =   g (2 f + x) (12 g + x^2)
 
-so that four derivatives cost one exponential. The loop has no branch and runs in vector
-instructions, which is why the exponential is written out.
+so that four derivatives need one exponential. The exponential is inlined so that the loop has no
+branch and can be vectorised.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 
 LARGEST = 700.0
-"""Exponents are cut here: exp(x) is finite, and f below 1e-300 counts nothing."""
+"""Exponents are cut here: exp(x) is finite, and f below 1e-300 is negligible."""
 
 
 @compiled(fastmath={"contract", "nsz"})
 def exp_minus_one(x: float) -> float:
-    """exp(x) - 1 for 0 <= x <= 700, within 4e-16 of its value."""
+    """Return exp(x) - 1 for 0 <= x <= 700, within 4e-16 of its value."""
     power = np.int32(x * 1.4426950408889634 + 0.5)
     r = x - power * 0.6931471803691238 - power * 1.9082149292705877e-10  # ln 2 in two parts
     tail = 1.0 / 6227020800.0  # 1 / 13!
@@ -47,18 +47,18 @@ def exp_minus_one(x: float) -> float:
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def score_sums(
-    found: FloatArray, count: int, rate: float
+    lengths: FloatArray, count: int, rate: float
 ) -> tuple[float, float, float, float, float]:
-    """Sums of f, g, g (2 f + x), g (6 g + x^2) and g (2 f + x) (12 g + x^2).
+    """Return the sums of f, g, g (2 f + x), g (6 g + x^2) and g (2 f + x) (12 g + x^2).
 
     Args:
-        found: intervals > 0 that ended with a change, (>= count,).
-        count: how many of them count.
+        lengths: changed intervals, > 0, (>= count,).
+        count: number of intervals used.
         rate: Delta, > 0.
     """
     zeroth = first = second = third = fourth = 0.0
     for j in range(count):
-        x = min(max(found[j] * rate, 1e-300), LARGEST)
+        x = min(max(lengths[j] * rate, 1e-300), LARGEST)
         f = x / exp_minus_one(x)
         g = f * (f + x)
         bend = g * (2.0 * f + x)

@@ -1,4 +1,4 @@
-"""What the refreshes of each page found: counts, and where needed every one of them."""
+"""Counts of the crawls of each page, and if needed their history."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from crawl_envs.types.arguments import whole
 
 
 class CrawlCounts:
-    """How often pages were crawled, how often they had changed, over what time.
+    """Counts of crawls and detected changes per page, and the time covered.
 
     Args:
         num_pages: m.
-        histories: whether every crawl is kept as well.
+        histories: whether to store every crawl as well.
 
     Attributes:
-        crawls: (m,) int64.
+        crawls: number of crawls, (m,) int64.
         changes: crawls that found a change, (m,) int64.
-        time: what the crawls cover, (m,).
+        time: total time between crawls, (m,).
 
     Raises:
         ValueError: the number of pages is below 1.
@@ -42,7 +42,7 @@ class CrawlCounts:
         return sum(array.nbytes for array in arrays)
 
     def add(self, log: CrawlLog) -> IntArray:
-        """Take in the crawls of a step that took time, but for probes; returns their pages."""
+        """Add the crawls of a step after positive times, without probes; return their pages."""
         real_ones = np.flatnonzero(~log.probe & (log.elapsed > 0.0))
         pages, elapsed, changed = (
             log.page[real_ones],
@@ -50,8 +50,8 @@ class CrawlCounts:
             log.changed[real_ones],
         )
         if self._kept:
-            for page, wait, found in zip(pages, elapsed, changed, strict=True):
-                self._keep(page, wait, found)
+            for page, wait, has_changed in zip(pages, elapsed, changed, strict=True):
+                self._keep(page, wait, has_changed)
                 self.crawls[page] += 1
         else:
             np.add.at(self.crawls, pages, 1)
@@ -68,9 +68,9 @@ class CrawlCounts:
         self._changed[page, row] = changed
 
     def histories(self, pages: IntArray) -> tuple[FloatArray, BoolArray, IntArray]:
-        """All crawls of some pages, (n,): waits, whether changed, and where each page begins.
+        """Return all crawls of some pages, (n,): waits, whether changed, start of each page.
 
-        The first two are (k,), one after the other, and the last is (n + 1,).
+        The first two are (k,), concatenated over pages, and the last is (n + 1,).
         """
         counts = self.crawls[pages]
         held = np.arange(self._elapsed.shape[1]) < counts[:, None]
@@ -79,15 +79,15 @@ class CrawlCounts:
 
 
 HASH_BYTES, OBSERVATION_BYTES = 4, 8
-"""Bytes of a hash, and of an observation (two numbers of 4 bytes), as section 5.2 counts them."""
+"""Bytes of a hash, and of an observation (two numbers of 4 bytes), as in section 5.2."""
 
 
 class Footprint(NamedTuple):
     """Bytes of state per page, on average (section 5.2).
 
     Attributes:
-        stored: bytes of the arrays that are kept.
-        counted: bytes as the paper counts them: 4 per hash in use, 8 per observation.
+        stored: bytes of the stored arrays.
+        counted: bytes as counted in the paper: 4 per hash in use, 8 per observation.
     """
 
     stored: float

@@ -1,21 +1,20 @@
-r"""The curve of the generative model that lies closest to observed divergences, by least squares.
+r"""Least-squares fit of a curve of the generative model to observed divergences.
 
-Olston and Pandey (2008), section 4.2: one curve of the churn kind and one of the scroll kind are
-fitted, and the closer one is taken. Both are those of a page of one changing region and a static
-rest (:mod:`.one_region`). Churn has K = 1 item, so D = A (1 - exp(-l t)) with A = 2 s / (1 + s),
-and scroll the K >= 2 among ``ITEMS`` that fits best.
+Olston and Pandey (2008), section 4.2: one churn curve and one scroll curve are fitted, and the
+closer one is chosen. Both are those of a page of one changing region and a static rest
+(:mod:`policies.values.divergence.one_region`). Churn has K = 1 item, so D = A (1 - exp(-l t)) with
+A = 2 s / (1 + s), and scroll the K >= 2 among ``ITEMS`` that fits best.
 
-For all K a coarse search over rates comes first, on a ladder of factors sqrt 2. Shapes D(l t) /
-D(inf) stand in a table over log2(l t / K), whose entries are as far apart as the rungs, and the
-best scale follows from two sums. From the best rung, Levenberg and Marquardt's method goes on
-over share and log rate with the exact curve; for scroll, also with the next smaller and larger K as
-long as they are closer.
+First, a coarse search over rates for all K, on a grid of factors sqrt 2. Shapes D(l t) / D(inf) are
+tabulated over log2(l t / K) with the spacing of the grid, and the best scale follows from two sums.
+From the best grid point, the Levenberg-Marquardt method refines share and log rate with the exact
+curve; for scroll, also with the next smaller and larger K as long as they are closer.
 
-Observations that all come later than the page takes to turn over cannot tell how fast it does, and
-a page that seems to change too fast is given up for good. So the curve that was chosen is fitted
-again with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the
-region may have been replaced, whatever K (:func:`equally_saturated`). The choice comes before the
-bound, under which other K would serve better than that of the page.
+Observations that are all later than the turnover of the page do not identify its rate, and a page
+that seems to change too fast would never be refreshed again. So the chosen curve is fitted again
+with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the region may
+have been replaced, for every K (:func:`equally_saturated`). The choice comes before the bound,
+which would favour other K than that of the page.
 """
 
 from __future__ import annotations
@@ -36,37 +35,37 @@ from policies.values.divergence.one_region import (
 )
 
 ITEMS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40)
-"""K, items of the region, that are tried; 1 is churn."""
+"""Candidates for K, the number of items of the region; 1 is churn."""
 STARTS = 2
-"""From so many K exact fits of scroll start, the best after the coarse search."""
+"""Number of exact fits of scroll, from the best K of the coarse search."""
 STEPS = 20
-"""Most steps of an exact fit."""
+"""Maximum number of steps of an exact fit."""
 TIE = 1e-12
-"""Sums of squares of scroll that are no greater are 0."""
+"""Sums of squares of scroll up to this count as 0."""
 CLOSE, CLOSE_SHARE = 1e-6, 1e-3
-"""Scroll is chosen where its sum of squares is smaller by more than this, and by this share."""
+"""Scroll is chosen if its sum of squares is smaller by more than this, and by this share."""
 
 ENOUGH, NOTHING = 1e-8, 1e-20
-"""An exact fit ends where a step gains so small a share of the sum of squares, or where that is 0
-but for rounding."""
+"""An exact fit ends when a step gains less than this share of the sum of squares, or when that is
+0 up to rounding."""
 
 SHARES = (0.1, 0.4, 1.0)
 LOWEST, HIGHEST, PER_OCTAVE = -9, 4, 2
 FEWEST_UPDATES, MOST_UPDATES = 2.0**-6, 2.0
-"""Ladder of rates: l t / K of the last observation at its foot, and of the first at its top. The
-latter is also the bound on the rate of churn."""
+"""Ends of the grid of rates: l t / K of the last observation at its lower end, and of the first at
+its upper end, which is also the bound on the rate of churn."""
 TURNED_OVER = 16.0
-"""Where there is no bound yet, l t / K of the first observation stays below this."""
+"""Without a bound, l t / K of the first observation stays below this."""
 WIDENED = math.log(2.0**14)
-"""How far, in the logarithm, the exact fit may go below the foot of the ladder."""
+"""Distance of the lower bound of the exact fit below the grid, in log rate."""
 
 
 class FittedCurve(NamedTuple):
-    """A curve of one region and what it leaves.
+    """A fitted curve of one region, and its residual.
 
     Attributes:
         items: K; 1 is churn.
-        share: s, of the page's fragments that are in the region, in [0, 1]; 0 is a static page.
+        share: s, share of the page's fragments in the region, in [0, 1]; 0 is a static page.
         rate: l, updates per unit time; 0 for a static page.
         residual: sum of squared differences to the observations.
     """
@@ -78,11 +77,11 @@ class FittedCurve(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """What fits read.
+    """Tables for fits.
 
     Attributes:
         items: K, (nK,).
-        table: D / D(inf) by share, K and entry of log2 l t.
+        table: D / D(inf) by share, K and log2 l t.
         most: bounds on l t of the first observation, (nK,).
     """
 
@@ -93,7 +92,7 @@ class Shapes(NamedTuple):
 
 @cache
 def shapes() -> Shapes:
-    """The table, made once."""
+    """Return the tables, computed once."""
     items = np.array(ITEMS, np.int64)
     levels = 2.0 ** (np.arange(PER_OCTAVE * (HIGHEST - LOWEST) + 1) / PER_OCTAVE + LOWEST)
     table = np.empty((len(SHARES), items.size, levels.size))
@@ -107,10 +106,10 @@ def shapes() -> Shapes:
 
 
 def equally_saturated(items: int) -> float:
-    """The y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+    """Return the y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
 
-    That is the part of K items that y updates replace, and the share of its limit that the
-    divergence of a small region has reached. With K = 1, y = MOST_UPDATES.
+    The left side is the share of K items that y updates replace, and the divergence of a small
+    region as a share of its limit. With K = 1, y = MOST_UPDATES.
     """
     low, high = 0.0, MOST_UPDATES * items
     while high - low > 1e-14 * high:
@@ -134,8 +133,8 @@ def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
         divergence: in [0, 1], (k,).
 
     Returns:
-        The closest churn or scroll curve, churn where both are about equally close; a static page
-        where there is no divergence, or no observation.
+        The closest churn or scroll curve, churn if both are about equally close; a static page if
+        there is no divergence, or no observation.
 
     Raises:
         ValueError: shapes disagree, or a number is outside its range.
@@ -157,7 +156,7 @@ def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
 def fit_observations(
     ages: FloatArray, divergence: FloatArray, count: int, shapes: Shapes
 ) -> tuple[int, float, float, float]:
-    """K, share, rate and sum of squares of the closest curve to the first ``count`` values."""
+    """Return K, share, rate and sum of squares of the best fit to the first ``count`` values."""
     most = 0.0
     for k in range(count):
         most = max(most, divergence[k])
@@ -171,9 +170,9 @@ def fit_observations(
         if coarse[row] == np.inf or scroll[2] <= TIE:
             break
         start = shares[row], rates[row], coarse
-        found, closest = _climbed(ages, divergence, count, shapes.items, row, start)
+        best_items, closest = _climbed(ages, divergence, count, shapes.items, row, start)
         if closest[2] < scroll[2]:
-            items, scroll = found, closest
+            items, scroll = best_items, closest
     if scroll[2] < min((1.0 - CLOSE_SHARE) * churn[2], churn[2] - CLOSE):
         chosen = scroll
     else:
@@ -193,7 +192,7 @@ def _climbed(
     row: int,
     start: tuple[float, float, FloatArray],
 ) -> tuple[int, tuple[float, float, float]]:
-    """K, and share, rate and sum of squares, where no next K is closer; crosses off the K tried."""
+    """Return K and (share, rate, sum of squares) at a local minimum over K; mark the K tried."""
     share, rate, open_rows = start
     items = ladder[row]
     scroll = _refined(ages, divergence, count, items, share, rate, TURNED_OVER * items)
@@ -216,7 +215,7 @@ def _climbed(
 def _search(
     ages: FloatArray, divergence: FloatArray, count: int, most: float, shapes: Shapes
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """By K: the least sum of squares on the ladder, with its rate and share, (nK,) each."""
+    """Return the least sum of squares on the grid, its rate and its share by K, (nK,) each."""
     first, last, energy = np.inf, 0.0, 0.0
     for k in range(count):
         first, last = min(first, ages[k]), max(last, ages[k])
@@ -259,7 +258,7 @@ def _search(
 def _sums(
     ages: FloatArray, divergence: FloatArray, count: int, items: int, share: float, rate: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Sum of squares; gradient and Gauss-Newton matrix over (share, log rate)."""
+    """Return the sum of squares, its gradient and Gauss-Newton matrix over (share, log rate)."""
     total = to_share = to_rate = both = by_share = by_rate = 0.0
     steps, sides = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, sides)
@@ -287,9 +286,9 @@ def _refined(
     rate: float,
     most: float,
 ) -> tuple[float, float, float]:
-    """Share, rate and sum of squares at the minimum next to a start, within their bounds.
+    """Return share, rate and sum of squares at the minimum next to a start, within their bounds.
 
-    The rate is at most that of ``most`` updates till the first observation.
+    The rate is at most ``most`` updates per age of the first observation.
     """
     low = math.log(FEWEST_UPDATES * items / ages[:count].max()) - WIDENED
     high = math.log(most / ages[:count].min())

@@ -1,4 +1,4 @@
-"""How long the fragments of pages live (section 3.3): distributions that tell churn from scroll."""
+"""Lifetimes of fragments (section 3.3): distributions that differ between churn and scroll."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _nonnegative(name: str, value: ArrayLike) -> FloatArray:
 
 
 def _updates(elapsed: ArrayLike, rate: ArrayLike) -> FloatArray:
-    """Expected number of updates in a time; none where the rate is 0."""
+    """Return the expected number of updates in a time; 0 if the rate is 0."""
     time, pace = _nonnegative("elapsed", elapsed), _nonnegative("rate", rate)
     if not np.isfinite(pace).all():
         raise ValueError(f"rate must be finite, got {pace.max()}")
@@ -37,7 +37,7 @@ def _updates(elapsed: ArrayLike, rate: ArrayLike) -> FloatArray:
 
 
 def churn_lifetime(elapsed: ArrayLike, rate: ArrayLike) -> FloatArray:
-    """P(lifetime <= t) = 1 - exp(-l t) of a fragment in a churn region (section 3.3).
+    """Return P(lifetime <= t) = 1 - exp(-l t) of a fragment in a churn region (section 3.3).
 
     Args:
         elapsed: t, >= 0.
@@ -50,9 +50,9 @@ def churn_lifetime(elapsed: ArrayLike, rate: ArrayLike) -> FloatArray:
 
 
 def scroll_lifetime(elapsed: ArrayLike, items: ArrayLike, rate: ArrayLike) -> FloatArray:
-    """P(lifetime <= t) = 1 - sum_{i < K} (l t)^i exp(-l t) / i! in a scroll region (section 3.3).
+    """Return P(lifetime <= t) = 1 - sum_{i < K} (l t)^i exp(-l t) / i! in a scroll region.
 
-    That is the Erlang distribution of the time of K updates; K = 1 is churn.
+    This is the Erlang distribution of the time of K updates (section 3.3); K = 1 is churn.
 
     Args:
         elapsed: t, >= 0.
@@ -72,16 +72,16 @@ def scroll_lifetime(elapsed: ArrayLike, items: ArrayLike, rate: ArrayLike) -> Fl
 
 
 def page_lifetimes(regions: Regions, elapsed: ArrayLike, among: Among = "born") -> FloatArray:
-    """Share of fragments of each page that live no longer than ``elapsed``.
+    """Return the share of fragments of each page with a lifetime of at most ``elapsed``.
 
     Args:
-        regions: what m pages are made of.
+        regions: regions of m pages.
         elapsed: lifetimes, >= 0, (A,) or a scalar.
-        among: ``"born"``: those that appear over a long time, which is what the paper counts, so
-            that a region weighs by its births, l c; NaN for a static page, where none appear.
-            ``"present"``: those that are there at some time, from their birth to their death; a
-            region weighs by its fragments, K c, those of static ones never die, and long-lived ones
-            are met more often, which adds an update to the K of their lifetime.
+        among: ``"born"``: fragments born over a long time, as in the paper; the weight of a region
+            is its births, l c; NaN for a static page, which has none. ``"present"``: fragments
+            present at a random time; the weight of a region is its fragments, K c, those of static
+            regions never die, and long-lived ones are sampled more often, which adds an update to
+            the K of their lifetime.
 
     Returns:
         (m, A), or (m,) for a scalar; in [0, 1] or NaN.

@@ -1,4 +1,4 @@
-"""What is believed of how pages diverge: learned from their crawls, and pooled over pages."""
+"""Posterior of the divergence curves of pages, learned from crawls and pooled over pages."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from policies.estimators.divergence.shapes import ShapeTables, dynamic_shares, s
 from policies.estimators.divergence.signal_quality import SignalQuality
 
 NUM_RATES, MIDDLE_RATE = 17, 8
-"""Rates L: powers of two times one update per ``interval``, which is the one in the middle."""
+"""Rates L: powers of two times one update per ``interval``, which is the middle one."""
 AGES_PER_OCTAVE, FIRST_AGE, NUM_AGES = 2, -6, 32
-"""Ages at which utilities are kept: so many per factor of two, from 2^-6 intervals upwards."""
+"""Grid of ages of the utilities: points per factor of two, log2 of the first age in intervals, and
+number of points."""
 STATIC, SINGLE, SHARE_POWER = 0.2, 0.5, 0.75
-"""The first prior: the share of static pages, the share of the others with a single dynamic region,
-and the power of A that dynamic shares are weighted by."""
+"""The initial prior: share of static pages, share of the others with a single dynamic region, and
+exponent of the weight of dynamic shares A."""
 BASE, FIRST_PAGES = 0.1, 10.0
-"""This share of the prior stays as it was at first, and so many pages speak for the rest of it."""
+"""Share of the prior that stays fixed, and the weight of the initial prior in pages."""
 RENEWAL = 8
-"""The prior is brought up to date after so many pages have spoken."""
+"""The prior is updated after this many page posteriors."""
 OLDER = 0.3
-"""Exponent of what comparisons with copies before the last one say: they overlap."""
+"""Exponent of the likelihood of comparisons with copies before the last one: they overlap."""
 
 
 @dataclass
 class Histories:
-    """The last crawls of m pages, W of each at most, compared with H earlier copies.
+    """The last crawls of m pages, at most W of each, compared with H earlier copies.
 
     Attributes:
-        count: crawls ever, (m,).
-        elapsed: (m, W).
-        signals: (m, W).
-        changed: (m, W).
-        age: how much older the copies are, (m, W, H).
-        found: the bins of the shares that they had lost, (m, W, H).
+        count: total number of crawls, (m,).
+        elapsed: time since the crawl before, (m, W).
+        signals: number of signals in that time, (m, W).
+        changed: whether the page had changed, (m, W).
+        age: age of the earlier copies, (m, W, H).
+        lost_bin: bins of the lost shares of these copies, (m, W, H).
     """
 
     count: IntArray
@@ -45,7 +46,7 @@ class Histories:
     signals: NDArray[np.int16]
     changed: BoolArray
     age: NDArray[np.float32]
-    found: NDArray[np.int8]
+    lost_bin: NDArray[np.int8]
 
     @classmethod
     def empty(cls, num_pages: int, memory: int, copies: int) -> Histories:
@@ -61,7 +62,7 @@ class Histories:
         )
 
     def size(self, page: int) -> int:
-        """How many crawls of a page are kept."""
+        """Return the number of stored crawls of a page."""
         return int(min(self.count[page], self.elapsed.shape[1]))
 
     def add(
@@ -73,7 +74,7 @@ class Histories:
         divergence: FloatArray,
         age: FloatArray,
     ) -> None:
-        """Add a crawl, in the place of the oldest one if need be."""
+        """Add a crawl, which replaces the oldest one if there are W."""
         row = self.count[page] % self.elapsed.shape[1]
         self.count[page] += 1
         self.elapsed[page, row] = elapsed
@@ -81,37 +82,37 @@ class Histories:
         self.changed[page, row] = changed
         for copy in range(self.age.shape[2]):
             self.age[page, row, copy] = age[copy] if divergence[copy] > 0.0 else 0.0
-            self.found[page, row, copy] = kernels.bin_of(divergence[copy])
+            self.lost_bin[page, row, copy] = kernels.bin_of(divergence[copy])
 
     @property
     def bytes_per_observation(self) -> int:
-        """Bytes that a crawl takes."""
-        tables = self.elapsed, self.signals, self.changed, self.age, self.found
+        """Bytes per crawl."""
+        tables = self.elapsed, self.signals, self.changed, self.age, self.lost_bin
         total: int = sum(table[0, 0].nbytes for table in tables)
         return total
 
 
 class DivergencePosterior:
-    """Beliefs about the divergence curves of m pages.
+    """The posterior of the divergence curves of m pages.
 
     Every page is static, or has an update rate, a dynamic share and a shape
-    (:mod:`policies.estimators.divergence.shapes`). The last crawls of each page are kept; from them its
-    posterior is computed anew when it is crawled or signalled, and only the utility curve that
-    follows is kept (Olston and Pandey 2008, eq. 4, averaged over the posterior). The prior is the
-    average of the posteriors of the pages, which speak for it in turn, one with every crawl
+    (:mod:`policies.estimators.divergence.shapes`). The last crawls of each page are stored; its
+    posterior is recomputed from them when it is crawled or signalled, and only the resulting
+    utility curve is stored (Olston and Pandey 2008, eq. 4, averaged over the posterior). The prior
+    is a running average of the posteriors of all pages, one of which is added with every crawl
     (empirical Bayes).
 
     Args:
         num_pages: m.
-        interval: the scale of time, > 0: rates from 2^-8 to 2^8 per interval are considered.
-        copies: H >= 0, how many of the earlier copies crawls are compared with.
-        memory: W >= 1, crawls of each page that are kept.
+        interval: the scale of time, > 0: rates range from 2^-8 to 2^8 per interval.
+        copies: H >= 0, number of earlier copies that a crawl is compared with.
+        memory: W >= 1, number of stored crawls of each page.
 
     Attributes:
-        recall: of the signals of each page, 0 where they are to be ignored, (m,).
+        recall: recall of the signals of each page, 0 if they are ignored, (m,).
         false_rate: rate of the false signals of each page, (m,).
-        quality: learns the two above once signals come; None where they are told.
-        ages: at which utilities are kept, (T,).
+        quality: estimator of the two above from the first signal on; None if they are given.
+        ages: grid of ages of the utilities, (T,).
         curves: the utility of a crawl at these ages, given the signals so far, (m, T) float32.
     """
 
@@ -129,14 +130,14 @@ class DivergencePosterior:
         self.log_prior: FloatArray = np.log(self.first)
         self.curves = np.zeros((num_pages, NUM_AGES), np.float32)
         self._stale: BoolArray = np.ones(num_pages, np.bool_)
-        self._heard: IntArray = np.zeros(num_pages, np.int64)
+        self._signals: IntArray = np.zeros(num_pages, np.int64)
         self._signalled = False
         self._turn, self._visits = 0, 0
         self._weights: FloatArray = np.zeros(self.first.size)
         self._curve: FloatArray = np.zeros(NUM_AGES)
 
-    def tell_quality(self, recall: ArrayLike, false_rate: ArrayLike) -> None:
-        """Say how far signals can be trusted, (m,) each: it is not to be learned."""
+    def set_quality(self, recall: ArrayLike, false_rate: ArrayLike) -> None:
+        """Set the quality of signals, (m,) each, which is then not learned."""
         self.quality = None
         self.recall[:], self.false_rate[:] = recall, false_rate
         self._stale[:] = True
@@ -154,20 +155,20 @@ class DivergencePosterior:
 
         Args:
             page: the page.
-            elapsed: since its last crawl.
-            signals: received meanwhile.
-            changed: whether the page was updated meanwhile.
-            divergence: of the new copy from each of the H copies before, latest first, NaN where
-                there is none, (H,).
-            age: how much older these are, (H,).
+            elapsed: time since its last crawl.
+            signals: number of signals in that time.
+            changed: whether the page was updated in that time.
+            divergence: divergence of the new copy from each of the H copies before, latest first,
+                NaN if there is none, (H,).
+            age: age of these copies, (H,).
         """
         past = self.histories
         past.add(page, elapsed, signals, changed, divergence, age)
-        self._heard[page], self._stale[page] = 0, True
+        self._signals[page], self._stale[page] = 0, True
         self._signalled |= signals > 0
         if self.quality is not None and self._signalled:
             size = past.size(page)
-            self.recall[page], self.false_rate[page] = self.quality.judge(
+            self.recall[page], self.false_rate[page] = self.quality.estimate(
                 past.elapsed[page, :size],
                 past.signals[page, :size],
                 past.changed[page, :size],
@@ -175,9 +176,9 @@ class DivergencePosterior:
             )
         self._pool()
 
-    def on_signal(self, signals: IntArray) -> None:
-        """Take in how many signals came since the last crawl of each page, (m,)."""
-        new = signals != self._heard
+    def set_signals(self, signals: IntArray) -> None:
+        """Take in the number of signals since the last crawl of each page, (m,)."""
+        new = signals != self._signals
         if not new.any():
             return
         if self.quality is not None and not self._signalled:
@@ -185,11 +186,11 @@ class DivergencePosterior:
             self.recall[unknown], self.false_rate[unknown] = self.quality.typical()
             self._stale[unknown] = True
         self._signalled = True
-        self._heard[new] = signals[new]
+        self._signals[new] = signals[new]
         self._stale[new] = True
 
     def posterior(self, page: int) -> FloatArray:
-        """The weights of rates, shares and shapes, and last of a static page; they sum to 1.
+        """Return the weights of rates, shares and shapes, then of a static page, with sum 1.
 
         The array is overwritten by the next call.
         """
@@ -197,13 +198,13 @@ class DivergencePosterior:
         kernels.weigh(
             self._weights,
             self.log_prior,
-            self.tables.log_found,
+            self.tables.log_lost,
             self.rates,
             past.elapsed[page, :size],
             past.signals[page, :size],
             past.changed[page, :size],
             past.age[page, :size],
-            past.found[page, :size],
+            past.lost_bin[page, :size],
             self.recall[page],
             self.false_rate[page],
             OLDER,
@@ -211,11 +212,11 @@ class DivergencePosterior:
         return self._weights
 
     def renew(self) -> None:
-        """Compute the utility curves of the pages of which something new is known."""
+        """Compute the utility curves of the pages with new crawls or signals."""
         blank: dict[tuple[float, float], FloatArray] = {}
         for page in np.flatnonzero(self._stale):
             kind = self.recall[page], self.false_rate[page]
-            untouched = self.histories.count[page] == 0 and self._heard[page] == 0
+            untouched = self.histories.count[page] == 0 and self._signals[page] == 0
             if untouched and kind in blank:
                 self.curves[page] = blank[kind]
                 continue
@@ -226,13 +227,13 @@ class DivergencePosterior:
 
     def _write_curve(self, page: int) -> None:
         tables, weights = self.tables, self.posterior(page)
-        if self.recall[page] == 0.0 and self._heard[page] == 0:
-            kernels.worth_unheard(
+        if self.recall[page] == 0.0 and self._signals[page] == 0:
+            kernels.utility_without_signals(
                 self._curve, weights, tables.gain, tables.amount, self.rates, self.ages
             )
             self.curves[page] = self._curve
             return
-        kernels.worth(
+        kernels.expected_utility(
             self._curve,
             weights,
             tables.divergence,
@@ -240,14 +241,14 @@ class DivergencePosterior:
             tables.amount,
             self.rates,
             self.ages,
-            int(self._heard[page]),
+            int(self._signals[page]),
             self.recall[page],
             self.false_rate[page],
         )
         self.curves[page] = self._curve
 
     def _pool(self) -> None:
-        """Let the next page that was ever crawled speak for the prior, if it is near."""
+        """Add the posterior of the next crawled page, among the next 16 pages, to the prior."""
         count = self.histories.count
         for _ in range(16):
             page, self._turn = self._turn, (self._turn + 1) % count.size
@@ -266,9 +267,9 @@ class DivergencePosterior:
                 self.quality.weigh_rates(by_rate, float(prior[-1]))
 
     def utility(self, elapsed: FloatArray) -> FloatArray:
-        """The expected utility of a crawl of each page now, (m,), >= 0.
+        """Return the expected utility of a crawl of each page now, (m,), >= 0.
 
-        Beyond the largest of ``ages`` it stays as it is there.
+        Beyond the largest of ``ages`` it is constant.
 
         Args:
             elapsed: time since the last crawl of each page, >= 0, (m,).
@@ -278,12 +279,12 @@ class DivergencePosterior:
         low = np.minimum(place.astype(np.int64), NUM_AGES - 2)
         share, pages = place - low, np.arange(elapsed.size)
         below, above = self.curves[pages, low], self.curves[pages, low + 1]
-        worth = below + share * (above - below)
-        return np.asarray(np.where(elapsed < self.ages[0], worth * elapsed / self.ages[0], worth))
+        value = below + share * (above - below)
+        return np.asarray(np.where(elapsed < self.ages[0], value * elapsed / self.ages[0], value))
 
 
 def first_prior() -> FloatArray:
-    """Weights of rates, shares and shapes, and of the static page, before anything is known."""
+    """Return the initial weights of rates, shares and shapes, and of the static page."""
     single = shapes()[:, 0] == 0.0
     of_shape = np.where(single, SINGLE / single.sum(), (1.0 - SINGLE) / (~single).sum())
     of_share = dynamic_shares() ** SHARE_POWER

@@ -1,4 +1,4 @@
-"""The compiled parts of a belief about how a page diverges: what its crawls tell, what it is worth.
+"""Compiled kernels of the posterior of a page's divergence: its weights and its expected utility.
 
 Weights are laid out as (l, k, s): rates L_l, dynamic shares A_k, shapes s of
 :mod:`policies.estimators.divergence.shapes`.
@@ -18,25 +18,25 @@ from policies.estimators.divergence.shapes import (
     BELOW,
     BINS_PER_STEP,
     LEAST,
+    MAX_CERTAIN,
     NUM_AMOUNTS,
     PER_OCTAVE,
     SHARE_STEP,
-    TOLD,
 )
 
-UNHEARD = 1e-6
-"""Chance of a change of a page that is static."""
+STATIC_CHANCE = 1e-6
+"""Probability of a change of a static page."""
 FAR = 20.0
-"""Weights are nothing where their logarithms fall so far short of the largest one."""
+"""Weights are 0 if their logarithms are this much smaller than the largest one."""
 NEGLIGIBLE = 1e-5
-"""Weights below this share of the largest one are left out."""
+"""Weights below this share of the largest one are omitted."""
 NO_BIN = -128
-"""In the place of a bin: no copy was compared with, or nothing of it was lost."""
+"""Placeholder for a bin: there is no earlier copy, or it has lost nothing."""
 
 
 @compiled()
 def bin_of(divergence: float) -> int:
-    """Return the bin of the lost share y = D / (2 - D); NO_BIN where D is not > 0."""
+    """Return the bin of the lost share y = D / (2 - D); NO_BIN unless D > 0."""
     if not divergence > 0.0:
         return NO_BIN
     lost = divergence / (2.0 - divergence)
@@ -46,7 +46,7 @@ def bin_of(divergence: float) -> int:
 
 @compiled()
 def place_of(amount: float) -> int:
-    """Return the row of the tables for so many expected updates."""
+    """Return the row of the tables for a number of expected updates."""
     if amount <= 0.0:
         return 0
     place = round(PER_OCTAVE * (math.log2(amount) - LEAST))
@@ -54,10 +54,10 @@ def place_of(amount: float) -> int:
 
 
 @compiled()
-def truth(rate: float, recall: float, false_rate: float) -> float:
-    """Return the probability that a signal tells of an update."""
-    told = recall * rate
-    return told / (told + false_rate) if told > 0.0 else 0.0
+def signal_precision(rate: float, recall: float, false_rate: float) -> float:
+    """Return the probability that a signal is true."""
+    true_rate = recall * rate
+    return true_rate / (true_rate + false_rate) if true_rate > 0.0 else 0.0
 
 
 @compiled()
@@ -70,34 +70,34 @@ def log_change(
     false_rate: float,
     counting: bool,
 ) -> float:
-    """Return the logarithm of the probability of what a crawl found.
+    """Return the log-probability of the result of a crawl, changed or not.
 
-    With ``counting``, also of how many signals came; signals of no recall tell nothing.
+    With ``counting``, also of the number of signals; use it only if recall is positive.
     """
-    told = (recall * rate + false_rate) * elapsed
-    result = -told if counting else 0.0
+    expected = (recall * rate + false_rate) * elapsed
+    result = -expected if counting else 0.0
     if counting and signals > 0:
-        result += signals * math.log(max(told, 1e-12))
-    doubt = 1.0 - truth(rate, recall, false_rate)
+        result += signals * math.log(max(expected, 1e-12))
+    doubt = 1.0 - signal_precision(rate, recall, false_rate)
     unchanged = -(1.0 - recall) * rate * elapsed
     if signals > 0:
         unchanged += signals * math.log(max(doubt, 1e-12))
     if not changed:
-        return result + max(unchanged, math.log(UNHEARD))
-    return result + math.log(max(-math.expm1(unchanged), UNHEARD))
+        return result + max(unchanged, math.log(STATIC_CHANCE))
+    return result + math.log(max(-math.expm1(unchanged), STATIC_CHANCE))
 
 
 @compiled()
 def weigh(
     weights: FloatArray,
     log_prior: FloatArray,
-    log_found: NDArray[np.float32],
+    log_lost: NDArray[np.float32],
     rates: FloatArray,
     elapsed: NDArray[np.float32],
     signals: NDArray[np.int16],
     changed: NDArray[np.bool_],
     age: NDArray[np.float32],
-    found: NDArray[np.int8],
+    lost_bin: NDArray[np.int8],
     recall: float,
     false_rate: float,
     older: float,
@@ -107,20 +107,20 @@ def weigh(
     The last one is that of a static page.
 
     Args:
-        weights: written.
-        log_prior: (l * k * s + 1,).
-        log_found: of the shape tables.
+        weights: output.
+        log_prior: log prior weights, (l * k * s + 1,).
+        log_lost: table of :class:`policies.estimators.divergence.shapes.ShapeTables`.
         rates: L_l, (l,).
-        elapsed: of the page's crawls, (n,).
-        signals: received meanwhile, (n,).
-        changed: what was found, (n,).
-        age: how much older the copies compared with are, (n, h).
-        found: the bins of what they had lost, (n, h).
-        recall: of signals.
-        false_rate: of signals.
-        older: exponent of what the comparisons with copies before the last one say.
+        elapsed: times between the page's crawls, (n,).
+        signals: number of signals in these times, (n,).
+        changed: whether the crawls found a change, (n,).
+        age: age of the earlier copies, (n, h).
+        lost_bin: bins of the lost shares of these copies, (n, h).
+        recall: recall of the signals.
+        false_rate: rate of false signals.
+        older: exponent of the likelihood of comparisons with copies before the last one.
     """
-    num_shapes = log_found.shape[2]
+    num_shapes = log_lost.shape[2]
     num_shares = (weights.size - 1) // (rates.size * num_shapes)
     block = num_shares * num_shapes
     weights[:] = log_prior
@@ -145,32 +145,32 @@ def weigh(
             if not changed[n]:
                 continue
             for copy in range(age.shape[1]):
-                if found[n, copy] == NO_BIN:
+                if lost_bin[n, copy] == NO_BIN:
                     continue
                 amount = rates[row] * age[n, copy]
                 if copy == 0:
-                    sure = truth(rates[row], recall, false_rate)
-                    amount = (1.0 - recall) * rates[row] * elapsed[n] + signals[n] * sure
+                    precision = signal_precision(rates[row], recall, false_rate)
+                    amount = (1.0 - recall) * rates[row] * elapsed[n] + signals[n] * precision
                 power = 1.0 if copy == 0 else older
-                add_found(part, log_found[place_of(amount)], found[n, copy], power, num_shapes)
+                add_loss(part, log_lost[place_of(amount)], lost_bin[n, copy], power, num_shapes)
         top = max(top, part.max())
     normalise(weights, top)
 
 
 @compiled()
-def add_found(
-    part: FloatArray, table: NDArray[np.float32], found: int, power: float, num_shapes: int
+def add_loss(
+    part: FloatArray, table: NDArray[np.float32], lost_bin: int, power: float, num_shapes: int
 ) -> None:
-    """Add to the logarithms of weights (k, s) what a lost share says, ``power`` times."""
+    """Add ``power`` times the log-likelihood of a lost share to the log weights (k, s)."""
     for k in range(part.size // num_shapes):
-        place = min(max(found - BINS_PER_STEP * k, -ABOVE), BELOW) + ABOVE
+        place = min(max(lost_bin - BINS_PER_STEP * k, -ABOVE), BELOW) + ABOVE
         for s in range(num_shapes):
             part[k * num_shapes + s] += power * table[place, s]
 
 
 @compiled()
 def normalise(weights: FloatArray, top: float) -> None:
-    """Turn logarithms of weights, the largest of them ``top``, into weights that sum to 1."""
+    """Replace log weights, the largest of which is ``top``, by weights that sum to 1."""
     total = 0.0
     for j in range(weights.size):
         weights[j] = math.exp(weights[j] - top) if weights[j] - top > -FAR else 0.0
@@ -180,7 +180,7 @@ def normalise(weights: FloatArray, top: float) -> None:
 
 
 @compiled()
-def worth_unheard(
+def utility_without_signals(
     curve: FloatArray,
     weights: FloatArray,
     gain: FloatArray,
@@ -188,15 +188,15 @@ def worth_unheard(
     rates: FloatArray,
     ages: FloatArray,
 ) -> None:
-    """Write what :func:`worth` does for a page without signals, from a table made for it.
+    """Write :func:`expected_utility` of a page without signals, from a smaller table.
 
     Args:
-        curve: written, (T,).
-        weights: of the page's curves.
+        curve: output, (T,).
+        weights: posterior of the page.
         gain: a E[d_N] - E[sum of d_k over k < N], N ~ Poisson(a), by share, shape and a.
         amounts: a.
         rates: L_l, (l,).
-        ages: (T,).
+        ages: ages of the utilities, (T,).
     """
     cells = gain.reshape(-1, amounts.size)
     places, upper = np.zeros(ages.size, np.int64), np.zeros(ages.size)
@@ -218,9 +218,9 @@ def worth_unheard(
 
 @compiled()
 def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
-    """Return the row of the tables below an amount, and its share of the way to the next.
+    """Return the row of the tables below an amount, and its relative position in that interval.
 
-    The share is below 0 where fewer updates are expected than are tabulated.
+    The position is below 0 for amounts below the tabulated ones.
     """
     place = int(np.searchsorted(amounts, amount, side="right")) - 1
     place = min(max(place, 0), amounts.size - 2)
@@ -229,18 +229,18 @@ def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
 
 
 @compiled()
-def law_of_told(chance: FloatArray, known: int, sure: float) -> None:
-    """Write the probabilities that j of ``known`` signals tell of an update, j = 0 .. known."""
+def true_signal_distribution(chance: FloatArray, known: int, precision: float) -> None:
+    """Write the probabilities that j of ``known`` signals are true, j = 0 .. known."""
     chance[:] = 0.0
     chance[0] = 1.0
     for _ in range(known):
         for j in range(known, 0, -1):
-            chance[j] = chance[j] * (1.0 - sure) + chance[j - 1] * sure
-        chance[0] *= 1.0 - sure
+            chance[j] = chance[j] * (1.0 - precision) + chance[j - 1] * precision
+        chance[0] *= 1.0 - precision
 
 
 @compiled()
-def worth(
+def expected_utility(
     curve: FloatArray,
     weights: FloatArray,
     divergence: FloatArray,
@@ -255,26 +255,26 @@ def worth(
     r"""Write the expected utility of a crawl at each of ``ages`` into ``curve``, (T,).
 
     With N ~ Poisson((1 - recall) L t) + Binomial(n, p) updates missed, B = E[N] and d_k the mean
-    divergence after k updates, it is E[B d_N - sum_{k < N} d_k] / L, averaged over the weights. Of
-    more than TOLD signals the others are taken to tell of Poisson(p) updates each.
+    divergence after k updates, it is E[B d_N - sum_{k < N} d_k] / L, averaged over the weights.
+    Each signal beyond the first MAX_CERTAIN counts as Poisson(p) updates.
     """
     num_shares, num_shapes = divergence.shape[0], divergence.shape[1]
     block = num_shares * num_shapes
-    known = min(signals, TOLD)
-    chance = np.zeros(TOLD + 1)
+    known = min(signals, MAX_CERTAIN)
+    chance = np.zeros(MAX_CERTAIN + 1)
     places = np.zeros(ages.size, np.int64)
     upper, expected = np.zeros(ages.size), np.zeros(ages.size)
     curve[:] = 0.0
     least = NEGLIGIBLE * weights[: rates.size * block].max()
     for row in range(rates.size):
         rate = rates[row]
-        sure = truth(rate, recall, false_rate)
-        law_of_told(chance, known, sure)
+        precision = signal_precision(rate, recall, false_rate)
+        true_signal_distribution(chance, known, precision)
         for column in range(ages.size):
-            amount = (1.0 - recall) * rate * ages[column] + (signals - known) * sure
+            amount = (1.0 - recall) * rate * ages[column] + (signals - known) * precision
             place, share = between(amounts, amount)
             places[column], upper[column] = place, share
-            expected[column] = known * sure + (
+            expected[column] = known * precision + (
                 amounts[place] * (1.0 - share) + amounts[place + 1] * share
             )
         for cell in range(block):

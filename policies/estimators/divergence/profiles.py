@@ -1,12 +1,12 @@
-"""Change profiles of pages: how far later copies were from base versions that are kept.
+"""Change profiles of pages: divergences of later copies from stored base versions.
 
-Olston and Pandey (2008), section 4.1. A profile begins at a refresh, whose copy is its base
-version, and has one observation (time, divergence) for each later refresh of the page. Up to h
-profiles are held at a time. Here a refresh begins a profile if fewer than h are held, and a profile
-that has its full ``length`` of observations is retired at the refresh that would add one more. (The
+Olston and Pandey (2008), section 4.1. A profile starts at a refresh, whose copy is its base
+version, and has one observation (time, divergence) for each later refresh of the page. There are at
+most h profiles at a time. Here a refresh starts a profile if there are fewer than h, and a profile
+with its full ``length`` of observations is retired at the refresh that would add one more. (The
 paper holds "up to h" profiles and reports 4 to 12 observations of each, even for h = 1.)
 
-Of base versions the sketches are kept: hashes of fragments, all or the smallest.
+Base versions are stored as sketches: the hashes of all fragments, or the smallest hashes.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.copies import Sketches
-from crawl_envs.worlds.fragments.sketches import divergence as sketch_divergence
+from crawl_envs.types.sketches import divergence as sketch_divergence
 from policies.estimators.divergence.counts import HASH_BYTES, OBSERVATION_BYTES, Footprint
 
 HashArray = NDArray[np.uint32]
 
 SAME_AGE = 1e-9
-"""Ages that differ by less, relatively, are one age."""
-ROOMIER = 1.25
-"""A base that outgrows its place gets a place that is so much larger than it."""
+"""Relative tolerance of equal ages."""
+GROWTH = 1.25
+"""Capacity of a new place for a sketch that outgrew its old one, relative to its size."""
 
 
 class HeldProfiles(NamedTuple):
     """The profiles of m pages, h of each, of k observations.
 
     Attributes:
-        base: time of the base version, NaN where no profile is held, (m, h).
-        filled: observations, (m, h) int64.
-        age: of each observation, its time less that of the base version, (m, h, k).
-        divergence: from the base version, (m, h, k).
-        place: where the sketch of the base version stands in the store of hashes, (m, h) int64.
-        room: hashes that have room there, (m, h) int64.
-        size: hashes that stand there, (m, h) int64.
+        base: time of the base version, NaN if there is no profile, (m, h).
+        filled: number of observations, (m, h) int64.
+        age: time of each observation less that of the base version, (m, h, k).
+        divergence: divergence from the base version, (m, h, k).
+        place: start of the sketch of the base version in the store of hashes, (m, h) int64.
+        capacity: number of hashes reserved there, (m, h) int64.
+        size: number of hashes stored there, (m, h) int64.
     """
 
     base: FloatArray
@@ -49,7 +49,7 @@ class HeldProfiles(NamedTuple):
     age: FloatArray
     divergence: FloatArray
     place: IntArray
-    room: IntArray
+    capacity: IntArray
     size: IntArray
 
 
@@ -60,7 +60,7 @@ class ChangeProfiles:
         num_pages: m.
         histories: profiles of each page, h >= 1.
         length: observations of each profile, >= 1.
-        sketch_size: smallest hashes that are kept of a base version, >= 1; None for all.
+        sketch_size: number of smallest hashes kept of a base version, >= 1; None for all.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -88,17 +88,17 @@ class ChangeProfiles:
         length: int,
         sketch_size: int | None = None,
     ) -> ChangeProfiles:
-        """Profiles of all pages at the first decision of an episode, or where it is joined.
+        """Return the profiles of all pages at the first, or a later, decision of an episode.
 
-        Where a copy has more fragments than the longest sketch of all has hashes, sketches are cut
-        off, and so are those that are kept.
+        If a copy has more fragments than the longest sketch has hashes, sketches are truncated, and
+        so are the stored ones.
 
         Args:
-            tracker: of that decision.
-            sketches: of all pages at time 0.
-            histories: see the class, as the rest.
-            length: see there.
-            sketch_size: see there.
+            tracker: tracker of that decision.
+            sketches: sketches of all pages at time 0.
+            histories: as for the class.
+            length: as for the class.
+            sketch_size: as for the class.
         """
         longest = int(np.diff(sketches.start).max())
         if tracker.copies is not None and np.any(tracker.copies.size > longest):
@@ -108,12 +108,12 @@ class ChangeProfiles:
         return profiles
 
     def start_episode(self, tracker: Tracker, start: IntArray, hashes: HashArray) -> None:
-        """Begin profiles of the pages whose copies are those of time 0.
+        """Start profiles of the pages whose copies are those of time 0.
 
         Args:
-            tracker: of the first decision that is known; only of pages that were never crawled,
-                and exist since time 0, is the copy held that of time 0.
-            start: where the sketch of each page at time 0 begins, (m + 1,).
+            tracker: tracker of the first known decision; the copy of a page is that of time 0 if
+                it exists since then and was never crawled.
+            start: start of the sketch of each page at time 0, (m + 1,).
             hashes: those sketches.
         """
         first = (tracker.changed < 0) & tracker.alive
@@ -122,12 +122,12 @@ class ChangeProfiles:
         self._take(pages, np.zeros(pages.size), *_of_rows(start, hashes, first))
 
     def refresh(self, page: int, time: float, hashes: HashArray) -> None:
-        """Take in one refresh of a page, at a time, and the sketch of what it found."""
+        """Take in one refresh of a page, at a time, and the sketch of its new copy."""
         start = np.array([0, hashes.size], np.int64)
         self._take(np.array([page]), np.array([time]), start, hashes)
 
     def learn(self, log: CrawlLog) -> IntArray:
-        """Take in the refreshes of a step; probes are none. Returns their pages, in order."""
+        """Take in the refreshes of a step, without probes; return their pages, in order."""
         if log.sketch is None:
             raise ValueError("env must be one of pages with fragments, got crawls without sketches")
         pages = log.page[~log.probe]
@@ -136,7 +136,7 @@ class ChangeProfiles:
         return pages
 
     def _take(self, page: IntArray, time: FloatArray, start: IntArray, hashes: HashArray) -> None:
-        wanted = int(self._used[0] + np.ceil(ROOMIER * hashes.size) + page.size)
+        wanted = int(self._used[0] + np.ceil(GROWTH * hashes.size) + page.size)
         if wanted > self._hashes.size:
             grown = np.empty(max(wanted, 2 * self._hashes.size), np.uint32)
             grown[: self._used[0]] = self._hashes[: self._used[0]]
@@ -146,14 +146,14 @@ class ChangeProfiles:
         )
 
     def combined(self, page: int) -> tuple[FloatArray, FloatArray]:
-        """Ages and divergences of a page's combined profile (section 4.2, step 1), by age."""
+        """Return ages and divergences of a page's combined profile, by age (section 4.2)."""
         most = self.kept.age[page].size
         ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
         count = combine(self.kept, page, ages, values, counts)
         return ages[:count].copy(), values[:count].copy()
 
     def footprint(self) -> Footprint:
-        """Bytes per page; see :class:`policies.longevity.refreshing.Footprint`."""
+        """Return the bytes per page."""
         pages = self.kept.base.shape[0]
         stored = sum(array.nbytes for array in self.kept) + HASH_BYTES * int(self._used[0])
         held = ~np.isnan(self.kept.base)
@@ -163,7 +163,7 @@ class ChangeProfiles:
 
 
 def _of_rows(start: IntArray, hashes: HashArray, wanted: BoolArray) -> tuple[IntArray, HashArray]:
-    """The sketches of the wanted rows: where each begins, and their hashes."""
+    """Return the sketches of the wanted rows: the start of each, and their hashes."""
     sizes = np.diff(start)
     within = np.concatenate(([0], np.cumsum(sizes[wanted])))
     return within, hashes[np.repeat(wanted, sizes)]
@@ -180,11 +180,11 @@ def add_refreshes(
     store: HashArray,
     used: IntArray,
 ) -> None:
-    """Take in refreshes, (n,), in order; ``store`` has room for all their sketches.
+    """Take in refreshes, (n,), in order; ``store`` has capacity for all their sketches.
 
-    A ``sketch_size`` of 0 stands for all hashes.
+    A ``sketch_size`` of 0 means all hashes.
     """
-    base, filled, age, divergence, place, room, size = kept
+    base, filled, age, divergence, place, capacity, size = kept
     for k in range(page.size):
         i = page[k]
         fresh = hashes[start[k] : start[k + 1]]
@@ -206,11 +206,11 @@ def add_refreshes(
                 filled[i, slot] = many + 1
         if vacant >= 0:
             base[i, vacant] = time[k]
-            if room[i, vacant] < fresh.size:
+            if capacity[i, vacant] < fresh.size:
                 place[i, vacant] = used[0]
-                roomy = room[i, vacant] > 0
-                room[i, vacant] = int(fresh.size * ROOMIER) if roomy else fresh.size
-                used[0] += room[i, vacant]
+                outgrown = capacity[i, vacant] > 0
+                capacity[i, vacant] = int(fresh.size * GROWTH) if outgrown else fresh.size
+                used[0] += capacity[i, vacant]
             where = place[i, vacant]
             store[where : where + fresh.size] = fresh
             size[i, vacant] = fresh.size
@@ -220,9 +220,9 @@ def add_refreshes(
 def combine(
     kept: HeldProfiles, page: int, ages: FloatArray, values: FloatArray, counts: FloatArray
 ) -> int:
-    """Write the combined profile of a page by age, equal ages averaged; returns its length.
+    """Write the combined profile of a page by age, equal ages averaged; return its length.
 
-    ``counts`` is overwritten too: how many observations stand behind each value.
+    ``counts`` is overwritten too: the number of observations per value.
     """
     total = 0
     for slot in range(kept.base.shape[1]):

@@ -1,4 +1,4 @@
-"""How far the signals of a page can be trusted, learned from its crawls and pooled over pages."""
+"""Recall and false-signal rate of pages, learned from their crawls and pooled over pages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crawl_envs.types.compiling import compiled
 from policies.estimators.divergence.posterior_kernels import log_change
 
 RECALLS = (0.0, 0.1, 0.3, 0.6, 0.9, 0.99)
-"""The recalls that are considered."""
+"""Grid of recalls."""
 FALSE_RATES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""And the rates of false signals, per interval."""
+"""Grid of false-signal rates, per interval."""
 EVERY = 2
-"""One rate of updates in so many is considered."""
+"""Stride in the grid of update rates."""
 FIRST_PAGES = 5.0
-"""The first prior counts as so many pages."""
+"""Weight of the initial prior, in pages."""
 BASE = 0.02
-"""Share of the prior that stays as it was at first."""
+"""Share of the prior that stays fixed."""
 
 
 @compiled()
@@ -35,18 +35,18 @@ def weigh_quality(
     signals: NDArray[np.int16],
     changed: NDArray[np.bool_],
 ) -> None:
-    """Write the posterior of the qualities into ``weights``, (q,), which sum to 1.
+    """Write the posterior of the signal qualities into ``weights``, (q,), which sum to 1.
 
     Args:
-        weights: written.
-        log_prior: (q,).
-        rates: of updates, (l,).
+        weights: output.
+        log_prior: log prior weights, (q,).
+        rates: update rates, (l,).
         log_rates: the logarithms of their weights, (l,).
-        recalls: (q,).
-        false_rates: (q,).
-        elapsed: of the page's crawls, (n,).
-        signals: received meanwhile, (n,).
-        changed: what was found, (n,).
+        recalls: recall of each quality, (q,).
+        false_rates: false-signal rate of each quality, (q,).
+        elapsed: times between the page's crawls, (n,).
+        signals: number of signals in these times, (n,).
+        changed: whether the crawls found a change, (n,).
     """
     by_rate = np.zeros(rates.size)
     for q in range(weights.size):
@@ -66,15 +66,15 @@ def weigh_quality(
 
 
 class SignalQuality:
-    """Beliefs about recall and false-signal rates of the pages of a set.
+    """The posterior of recall and false-signal rate of the pages of a set.
 
-    A page's crawls are explained by every pair of a recall and a false-signal rate, averaged over
-    rates of updates; the prior over pairs is the average over the posteriors of pages (empirical
-    Bayes).
+    The likelihood of a page's crawls is computed for every pair of a recall and a false-signal
+    rate, averaged over update rates; the prior over pairs is the average of the posteriors of pages
+    (empirical Bayes).
 
     Args:
         interval: the scale of time, > 0.
-        rates: of updates that are considered, rising, (l,), 0 not among them.
+        rates: grid of update rates, > 0, rising, (l,).
     """
 
     def __init__(self, interval: float, rates: FloatArray) -> None:
@@ -90,18 +90,18 @@ class SignalQuality:
         self._seen = 0
 
     def weigh_rates(self, weights: FloatArray, static: float) -> None:
-        """Take over how often rates of updates are believed to occur, (l,), and static pages."""
+        """Set the weights of the update rates, (l,), and of static pages."""
         sums = np.add.reduceat(weights, np.arange(0, weights.size, EVERY))
         self.log_rates = np.log(np.append(static, sums))
 
-    def judge(
+    def estimate(
         self,
         elapsed: NDArray[np.float32],
         signals: NDArray[np.int16],
         changed: NDArray[np.bool_],
         num_pages: int,
     ) -> tuple[float, float]:
-        """The recall and the false-signal rate of a page with this history, (n,) each."""
+        """Return the recall and the false-signal rate of a page with this history, (n,) each."""
         log_prior = np.log((1.0 - BASE) * self.pooled + BASE * self.first)
         weigh_quality(
             self._weights,
@@ -120,10 +120,10 @@ class SignalQuality:
         return self._means(self._weights)
 
     def typical(self) -> tuple[float, float]:
-        """The recall and the false-signal rate of a page of which nothing is known."""
+        """Return the recall and the false-signal rate of a page without history."""
         return self._means(self.pooled)
 
     def _means(self, weights: FloatArray) -> tuple[float, float]:
-        """The mean recall and the geometric mean of the false-signal rates."""
+        """Return the mean recall and the geometric mean of the false-signal rates."""
         recall = float(weights @ self.recalls)
         return recall, math.exp(float(weights @ np.log(self.false_rates)))

@@ -1,19 +1,19 @@
-r"""Bounds on divergence and utility that follow from change profiles alone.
+r"""Bounds on divergence and utility from change profiles alone.
 
-Olston and Pandey (2008), section 4.3 and figure 7. Divergence is taken to be monotonic, nothing
-else. Between two observations the upper bound is then the later one (the jump comes at once), the
-lower bound the earlier one. Where observations fall nevertheless, the greater and the smaller one
-serve.
+Olston and Pandey (2008), section 4.3 and figure 7. The only assumption is that divergence does not
+fall. Then, between two observations, the upper bound is the later one (an immediate jump) and the
+lower bound the earlier one. If observations fall nevertheless, the bounds are the larger and the
+smaller one.
 
-The bounds of several profiles are averaged: at every age, over the profiles that reach so far. Past
+The bounds of several profiles are averaged at every age, over the profiles that extend to it. Past
 the last observation of the longest profile the upper bound is 1 and the lower one that observation.
 
 With s the time since the reference time, U(s) = s D(s) - int_0^s D grows with D(s) under a given
-upper bound on D before s, since that cuts D off at D(s). So
+upper bound on D before s, as D <= D(s) there. So
 
     U_min = s D_low(s) - int_0^s min(D_up, D_low(s)),      U_max = s D_up(s) - int_0^s D_low.
 
-Where the divergence at s was observed, D_low(s) = D_up(s), and these are the paper's
+If the divergence at s was observed, D_low(s) = D_up(s), and these are the paper's
 s D(s) - A_max and s D(s) - A_min.
 """
 
@@ -33,7 +33,7 @@ MOST = 1.0
 
 
 class UtilityBounds(NamedTuple):
-    """What the utility, and the area under the divergence curve, lie between.
+    """Bounds on the utility and on the area under the divergence curve.
 
     Attributes:
         least_area: A_min.
@@ -49,10 +49,10 @@ class UtilityBounds(NamedTuple):
 
 
 def utility_bounds(profiles: list[tuple[ArrayLike, ArrayLike]], elapsed: float) -> UtilityBounds:
-    """Bounds on the utility of a refresh.
+    """Return bounds on the utility of a refresh.
 
     Args:
-        profiles: of each the ages, > 0 and rising, and the divergences, in [0, 1]; (k,) each.
+        profiles: pairs of ages, > 0 and rising, and divergences, in [0, 1], (k,) each.
         elapsed: s, time since the reference time, > 0.
 
     Raises:
@@ -64,15 +64,15 @@ def utility_bounds(profiles: list[tuple[ArrayLike, ArrayLike]], elapsed: float) 
     divergence = np.zeros_like(age)
     base = np.full(count.shape, np.nan)
     for slot, (ages, values) in enumerate(profiles):
-        times, found = np.atleast_1d(np.asarray(ages, float)), np.atleast_1d(values)
-        good = times.shape == found.shape and np.all(np.diff(times, prepend=0.0) > 0.0)
-        if not good or not np.all((found >= 0.0) & (found <= 1.0)):
+        times, divergences = np.atleast_1d(np.asarray(ages, float)), np.atleast_1d(values)
+        good = times.shape == divergences.shape and np.all(np.diff(times, prepend=0.0) > 0.0)
+        if not good or not np.all((divergences >= 0.0) & (divergences <= 1.0)):
             raise ValueError(
                 "profiles must have rising ages > 0 and as many divergences in [0, 1], got "
                 f"{ages!r}, {values!r}"
             )
         base[0, slot], count[0, slot] = 0.0, times.size
-        age[0, slot, : times.size], divergence[0, slot, : times.size] = times, found
+        age[0, slot, : times.size], divergence[0, slot, : times.size] = times, divergences
     if not elapsed > 0.0:
         raise ValueError(f"elapsed must be > 0, got {elapsed!r}")
     empty = np.zeros_like(count)
@@ -82,7 +82,7 @@ def utility_bounds(profiles: list[tuple[ArrayLike, ArrayLike]], elapsed: float) 
 
 @compiled()
 def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float]:
-    """Averaged lower and upper bound on divergence at ages up to ``age`` and just before it.
+    """Return the averaged lower and upper bound on the divergence at ``age``.
 
     At the age of an observation both are that observation.
     """
@@ -115,7 +115,7 @@ def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float
 
 @compiled()
 def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
-    """Ages in [0, elapsed] between which the bounds are constant, ascending, both ends included."""
+    """Return the ages, ascending from 0 to ``elapsed``, between which the bounds are constant."""
     ages = np.empty(2 + kept.age.shape[1] * kept.age.shape[2])
     ages[0], ages[1] = 0.0, elapsed
     number = 2
@@ -133,7 +133,7 @@ def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
 def bounds_of_page(
     kept: HeldProfiles, page: int, elapsed: float
 ) -> tuple[float, float, float, float]:
-    """A_min, A_max, U_min and U_max of a page, ``elapsed`` after the reference time."""
+    """Return A_min, A_max, U_min and U_max of a page, ``elapsed`` after the reference time."""
     low, high = step_bounds(kept, page, elapsed)
     ages = breaks(kept, page, elapsed)
     least_area = most_area = cut_area = 0.0

@@ -1,1 +1,4 @@
-"""Estimates of signal quality."""
+"""Estimates of signal quality.
+
+Public modules: empirical_bayes, likelihood, newton, quality.
+"""

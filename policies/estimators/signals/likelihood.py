@@ -1,60 +1,44 @@
-r"""The likelihood of what crawls find, and its maximum page by page.
+r"""The likelihood of the results of crawls, and its derivatives, page by page.
 
-Of a crawl one sees the time ``tau`` since the crawl before, the signals ``n_s`` that came
-meanwhile from each source, and whether the page had changed. With x = (tau, n_1, .., n_S) and
+A crawl gives the time ``tau`` since the crawl before, the number of signals ``n_s`` meanwhile from
+each source, and whether the page had changed. With x = (tau, n_1, .., n_S) and
 theta = (alpha, b_1, .., b_S), b_s = ln(gamma_s / nu_s) = alpha beta_s,
 
     P(no change) = exp(-theta . x)
 
-(Busa-Fekete et al., eq. 1; their Appendix E prints it as the probability of a change). What is
-minimised over theta >= 0 is
+(Busa-Fekete et al., eq. 1; their Appendix E prints it as the probability of a change). The
+objective, minimised over theta >= 0, is
 
     sum over unchanged: theta . x  -  sum over changed: ln(1 - exp(-theta . x))
     + sum over components: rate_j theta_j - shape_j ln theta_j,
 
 each crawl times its weight. It is convex. The last line is a Gamma prior of ln theta: its mode in
 logarithms, which for counts of a Poisson process is the posterior mean of theta; shape = rate = 0
-is no prior. Components of theta that run off to infinity, or that no crawl tells of, are found
-before it is minimised (:func:`classify`).
+is no prior. Components of theta that are infinite or not determined by any crawl are found before
+the minimisation (:func:`classify`).
 
 =================  ==============================================================================
 state              of a component of theta
 =================  ==============================================================================
 ``INTERIOR``       positive and finite, with a variance
 ``ZERO``           0: the likelihood falls from there on
-``INFINITE``       inf: the likelihood rises for ever (no crawl with it was unchanged)
-``UNDETERMINED``   nan: no crawl says anything of it, and there is no prior
+``INFINITE``       inf: the likelihood has no maximum (no crawl with it was unchanged)
+``UNDETERMINED``   nan: neither crawls nor a prior determine it
 =================  ==============================================================================
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.compiling import compiled
+from policies.estimators.histories import Crawls
 
 INTERIOR, ZERO, INFINITE, UNDETERMINED = 0, 1, 2, 3
-
-
-class Crawls(NamedTuple):
-    """Crawls with what was known before each, those of a page together.
-
-    Attributes:
-        design: time since the crawl before, and signals of each source since then; (n, d).
-        changed: whether the page had changed, (n,) bool.
-        weight: how often a crawl counts, >= 0; (n,).
-        offsets: the crawls of page i are rows offsets[i] .. offsets[i + 1] - 1; (m + 1,) int64.
-    """
-
-    design: FloatArray
-    changed: BoolArray
-    weight: FloatArray
-    offsets: IntArray
 
 
 @compiled()
@@ -68,20 +52,20 @@ def classify(
     """Set the state of each component, and which changes an infinite one explains.
 
     ``linear`` becomes the sum of x over the unchanged crawls. Returns the weight of the changes
-    that are left to explain.
+    that remain to be explained.
     """
     begin, end = page.offsets[0], page.offsets[1]
     d = len(state)
     for j in range(d):
-        found, state[j] = 0.0, INTERIOR
+        changed_amount, state[j] = 0.0, INTERIOR
         for k in range(begin, end):
             amount = page.weight[k] * page.design[k, j]
             if page.changed[k]:
-                found += amount
+                changed_amount += amount
             else:
                 linear[j] += amount
         if linear[j] == 0.0 and rate[j] == 0.0:
-            state[j] = INFINITE if found > 0.0 else UNDETERMINED
+            state[j] = INFINITE if changed_amount > 0.0 else UNDETERMINED
             if j > 0 and state[0] == INFINITE:
                 state[j] = UNDETERMINED
     weight = 0.0
@@ -105,9 +89,9 @@ def choose_start(
     state: NDArray[np.int8],
     theta: FloatArray,
 ) -> None:
-    """Start where changes counted once each, halfway through their intervals, would put theta.
+    """Choose the start: changes counted once each, halfway through their intervals.
 
-    Components that no change needs are put to 0.
+    Components without changes are set to 0.
     """
     d = len(state)
     begin, end = page.offsets[0], page.offsets[1]
@@ -115,20 +99,20 @@ def choose_start(
         if state[j] != INTERIOR:
             theta[j] = 0.0
             continue
-        changes, found = 0.0, 0.0
+        changes, changed_amount = 0.0, 0.0
         for k in range(begin, end):
             if page.changed[k] and not explained[k - begin] and page.design[k, j] > 0.0:
                 changes += page.weight[k]
-                found += page.weight[k] * page.design[k, j]
+                changed_amount += page.weight[k] * page.design[k, j]
         if changes == 0.0 and shape[j] == 0.0:
             state[j], theta[j] = ZERO, 0.0
         elif not (theta[j] > 0.0 and math.isfinite(theta[j])):
-            theta[j] = (changes / d + shape[j]) / (linear[j] + rate[j] + 0.5 * found)
+            theta[j] = (changes / d + shape[j]) / (linear[j] + rate[j] + 0.5 * changed_amount)
 
 
 @compiled()
 def _exponent(design: FloatArray, k: int, theta: FloatArray) -> float:
-    """Theta . x of a crawl; a component that is not finite counts as the 0 that stands for it."""
+    """Return theta . x of a crawl; components that are not finite are stored as 0."""
     total = 0.0
     for j in range(len(theta)):
         total += theta[j] * design[k, j]
@@ -142,7 +126,7 @@ def curve(
     theta: FloatArray,
     linear: FloatArray,
 ) -> float:
-    """Minus the log-likelihood."""
+    """Return minus the log-likelihood."""
     value = 0.0
     for j in range(len(theta)):
         value += linear[j] * theta[j]
@@ -162,7 +146,7 @@ def objective(
     shape: FloatArray,
     rate: FloatArray,
 ) -> float:
-    """What is minimised."""
+    """Return the objective."""
     value = curve(page, explained, theta, linear)
     for j in range(len(theta)):
         if shape[j] > 0.0:
@@ -183,7 +167,7 @@ def derivatives(
     gradient: FloatArray,
     hessian: FloatArray,
 ) -> None:
-    """First and second derivatives of what is minimised."""
+    """Compute first and second derivatives of the objective."""
     d = len(theta)
     hessian[:] = 0.0
     for j in range(d):

@@ -1,7 +1,8 @@
 """The maximum of the likelihood, page by page: Newton's method with an active set.
 
-Steps are cut at the first bound, which then holds until the likelihood would gain by leaving it,
-and halved until they gain. What is minimised is convex (see :mod:`policies.estimators.signals.likelihood`).
+Steps are cut at the first bound, which stays active until leaving it would increase the likelihood,
+and halved until they improve. The objective is convex (see
+:mod:`policies.estimators.signals.likelihood`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
+from policies.estimators.histories import Crawls
 from policies.estimators.signals.likelihood import (
     INFINITE,
     INTERIOR,
     UNDETERMINED,
     ZERO,
-    Crawls,
     choose_start,
     classify,
     curve,
@@ -29,11 +30,11 @@ from policies.estimators.signals.likelihood import (
 
 MAX_ITERATIONS = 200
 DECREMENT = 1e-14
-"""Newton's squared decrement, per unit of weight below 1, at which the next step is the last."""
+"""Newton's squared decrement, per unit of weight below 1, before the last step."""
 RIDGE = 1e-12
-"""Added, relative to the diagonal, to a Hessian that crawls all alike leave singular."""
+"""Added to the Hessian, relative to the diagonal: equal crawls make it singular."""
 SINGULAR = 1e-9
-"""A pivot of the scaled information below which there is no covariance."""
+"""Pivot of the scaled information below which the covariance is nan."""
 HALVINGS = 60
 FARTHEST = 1000.0
 
@@ -45,7 +46,7 @@ class Fit(NamedTuple):
         theta: (m, d); see the states for 0, inf and nan.
         covariance: inverse of ``information`` among the interior components, nan elsewhere and
             where it is singular; (m, d, d).
-        information: second derivatives of what is minimised, (m, d, d); 0 off the interior.
+        information: second derivatives of the objective, (m, d, d); 0 off the interior.
         state: of each component, (m, d) int8.
         log_likelihood: of the crawls, weighted, without the prior; (m,), <= 0.
         iterations: Newton steps, (m,).
@@ -63,14 +64,14 @@ class Fit(NamedTuple):
 
 @compiled()
 def fit_pages(crawls: Crawls, shape: FloatArray, rate: FloatArray, start: FloatArray) -> Fit:
-    """Fit every page by itself.
+    """Fit every page separately.
 
     Args:
-        crawls: what was seen; nothing is checked: entries >= 0 and finite, and some entry > 0
-            where the page had changed.
+        crawls: not checked here: entries >= 0 and finite, and some entry > 0 where the page had
+            changed.
         shape: of the Gamma priors, (m, d), >= 0.
         rate: of the Gamma priors, in units of x, (m, d); > 0 where the shape is.
-        start: where to start from, (m, d); entries that are not positive and finite are chosen.
+        start: first guess, (m, d); entries that are not positive and finite are replaced.
     """
     m, d = shape.shape
     theta = start.copy()
@@ -120,7 +121,7 @@ def _newton(
     information: FloatArray,
     weight: float,
 ) -> tuple[int, bool]:
-    """Minimise; ``theta``, ``state`` and ``information`` are changed in place."""
+    """Minimise the objective; change ``theta``, ``state`` and ``information`` in place."""
     d = len(theta)
     gradient, step, scale = np.empty(d), np.empty(d), np.empty(d)
     lower, trial = np.zeros((d, d)), theta.copy()
@@ -154,9 +155,9 @@ def _direction(
     lower: FloatArray,
     step: FloatArray,
 ) -> float:
-    """Newton's step of the interior components; returns its squared decrement.
+    """Compute Newton's step of the interior components; return its squared decrement.
 
-    Where there is no curvature to tell how far to go, the step is ``FARTHEST`` times the component.
+    Without curvature the step is ``FARTHEST`` times the component.
     """
     for j in range(len(step)):
         if state[j] == INTERIOR and theta[j] > 0.0:
@@ -177,14 +178,14 @@ def _direction(
 def _release(
     gradient: FloatArray, linear: FloatArray, rate: FloatArray, state: NDArray[np.int8]
 ) -> int:
-    """Free the component at 0 whose growth helps most; returns it, or -1."""
-    best, found = -1e-9, -1
+    """Free the component at 0 with the largest gain; return it, or -1."""
+    best, freed = -1e-9, -1
     for j in range(len(gradient)):
         if state[j] == ZERO and gradient[j] < best * (linear[j] + rate[j]):
-            best, found = gradient[j] / (linear[j] + rate[j]), j
-    if found >= 0:
-        state[found] = INTERIOR
-    return found
+            best, freed = gradient[j] / (linear[j] + rate[j]), j
+    if freed >= 0:
+        state[freed] = INTERIOR
+    return freed
 
 
 @compiled()
@@ -201,9 +202,9 @@ def _move(
     before: float,
     trial: FloatArray,
 ) -> float:
-    """Go along the step: not beyond the first bound, and by halves until it has gained.
+    """Move along the step, up to the first bound, halving it until the objective improves.
 
-    Returns what is minimised there; ``before`` is what it was.
+    Returns the new value of the objective; ``before`` is the old one.
     """
     length, bound = 1.0, -1
     for j in range(len(theta)):
@@ -232,7 +233,7 @@ def _move(
 def _factor(
     matrix: FloatArray, state: NDArray[np.int8], ridge: float, scale: FloatArray, lower: FloatArray
 ) -> float:
-    """Cholesky factor of the interior part scaled to a unit diagonal; returns the least pivot."""
+    """Compute the Cholesky factor of the interior part, scaled; return the least pivot."""
     d = len(state)
     least = 1.0
     for j in range(d):
@@ -271,7 +272,7 @@ def _solve(lower: FloatArray, scale: FloatArray, vector: FloatArray) -> None:
 
 @compiled()
 def _clear(information: FloatArray, state: NDArray[np.int8]) -> None:
-    """Leave 0 in the rows and columns off the interior."""
+    """Set rows and columns off the interior to 0."""
     for j in range(len(state)):
         if state[j] != INTERIOR:
             information[j, :] = 0.0
@@ -280,7 +281,7 @@ def _clear(information: FloatArray, state: NDArray[np.int8]) -> None:
 
 @compiled()
 def _invert(information: FloatArray, state: NDArray[np.int8], covariance: FloatArray) -> None:
-    """Write the inverse of the interior part; leaves nan where it is singular."""
+    """Write the inverse of the interior part; leave nan where it is singular."""
     d = len(state)
     scale, lower, column = np.empty(d), np.zeros((d, d)), np.empty(d)
     if _factor(information, state, 0.0, scale, lower) < SINGULAR:

@@ -1,15 +1,15 @@
-"""From the likelihood's parameters to the words of the suite, with the errors of both.
+"""Change rates and signal quality from the parameters of the likelihood, with errors.
 
 =======================  ==========================================================================
 here                     in Busa-Fekete et al.
 =======================  ==========================================================================
 ``unsignalled_rate``     alpha = (1 - recall) Delta, changes without a signal per unit time
-``evidence``             alpha beta = ln(gamma / nu), what one signal says against freshness
+``evidence``             alpha beta = ln(gamma / nu), evidence of one signal for staleness
 ``signal_rate``          gamma, counted
 =======================  ==========================================================================
 
-The number of signals says nothing of alpha and b beyond what crawls find, so the error of gamma
-is independent of theirs.
+Given the results of crawls, the number of signals has no information on alpha and b, so the error
+of gamma is independent of theirs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.estimators.histories import (
     NO_PRIOR,
+    Crawls,
     GammaPrior,
     history,
     numbers,
@@ -29,26 +30,25 @@ from policies.estimators.histories import (
     rows_of_pages,
     truths,
 )
-from policies.estimators.signals.likelihood import Crawls
 from policies.estimators.signals.newton import Fit, fit_pages
 
 
 @dataclass(frozen=True, eq=False)
 class SignalFit:
-    """What crawls say of unsignalled changes and of signals, for m pages.
+    """Estimates of unsignalled changes and of signals, for m pages.
 
     A stderr is nan on a bound (0 or inf), where the estimate's distribution is not normal.
     Entries of one source have shape (m,), of several (S, m).
 
     Attributes:
-        unsignalled_rate: alpha, per unit time; inf if every crawl found a change, nan without
-            crawls. (m,).
-        evidence: b = ln(gamma / nu) >= 0; inf if no signal was ever seen to be false, nan if there
-            was no signal. 1 - exp(-b) is the precision.
+        unsignalled_rate: alpha, per unit time; inf if the page had changed at every crawl, nan
+            without crawls. (m,).
+        evidence: b = ln(gamma / nu) >= 0; inf if no signal was observed to be false, nan without
+            signals. 1 - exp(-b) is the precision.
         signal_rate: gamma, signals over time; nan without any time.
         unsignalled_rate_stderr: standard error, from the second derivatives of the likelihood.
         evidence_stderr: standard error.
-        signal_rate_stderr: standard error of a Poisson count, nan where nothing was counted.
+        signal_rate_stderr: standard error of a Poisson count, nan without signals.
         covariance: of (alpha, b_1, .., b_S), (m, 1 + S, 1 + S), nan on a bound.
         state: of each component, see :mod:`policies.estimators.signals.likelihood`; (m, 1 + S).
         log_likelihood: (m,), without the prior.
@@ -69,7 +69,7 @@ class SignalFit:
     converged: BoolArray
 
     def quality(self) -> SignalQuality:
-        """Change rate, recall, precision and false signals, with standard errors."""
+        """Return change rate, recall, precision and false signals, with standard errors."""
         return signal_quality(
             self.unsignalled_rate,
             self.evidence,
@@ -84,7 +84,7 @@ class SignalQuality:
     """Change rates, and the quality of signals, with standard errors by the delta method.
 
     ``change_rate`` is (m,); the others are (m,) for one source, (S, m) for several. Precision is
-    nan where there are no signals. Errors are nan where they are not given, or not normal.
+    nan where there are no signals. Errors are nan if unknown or not normal.
     """
 
     change_rate: FloatArray
@@ -110,7 +110,7 @@ class ChangeRateFit:
 
 @dataclass(frozen=True, eq=False)
 class NaiveQuality:
-    """Shares of intervals, (m,) or (S, m); nan where there is nothing to divide by."""
+    """Shares of intervals, (m,) or (S, m); nan where the denominator is 0."""
 
     precision: FloatArray
     recall: FloatArray
@@ -126,24 +126,24 @@ def signal_quality_mle(
     weights: ArrayLike | None = None,
     prior: GammaPrior | None = None,
 ) -> SignalFit:
-    """Fit, for every page, what predicts that a crawl finds a change.
+    """Fit the probability that a page has changed at a crawl, for every page.
 
     The model is P(no change) = exp(-(alpha tau + sum_s b_s n_s)) (Busa-Fekete et al., eq. 1 and
     Appendix E; several sources: each change is signalled by one of them at most). The likelihood
-    is convex, its maximum over alpha, b >= 0 is found to rounding.
+    is convex; its maximum over alpha, b >= 0 is exact to rounding.
 
     Args:
         elapsed: time between a crawl and the page's crawl before, >= 0; (n,).
-        signals: signals that came meanwhile, (n,), or (S, n) of S sources.
-        changed: whether the crawl found a change, (n,) bool.
+        signals: signals received meanwhile, (n,), or (S, n) of S sources.
+        changed: whether the page had changed, (n,) bool.
         page: the page of each crawl, (n,) int; None for one page.
         num_pages: m; None for the largest page plus 1. A page without crawls gets nan.
-        weights: how often each crawl counts, >= 0; (n,): forgetting, or repeated crawls. Standard
-            errors take them for repetitions.
+        weights: multiplicity of each crawl, >= 0; (n,): forgetting, or repeated crawls. Standard
+            errors treat them as repetitions.
         prior: Gamma prior of (alpha, b_1, .., b_S), see :func:`empirical_bayes`; None for the MLE.
 
     Raises:
-        ValueError: numbers are negative or not finite, shapes disagree, a page is none of the m,
+        ValueError: numbers are negative or not finite, shapes disagree, a page is out of range,
             or a page had changed in no time and without a signal.
     """
     crawls = history(elapsed, signals, changed, page, num_pages, weights)
@@ -163,17 +163,17 @@ def change_rate_mle(
 
     The maximum of the likelihood solves sum over changed of tau / (exp(Delta tau) - 1) = sum over
     unchanged of tau. Arguments and errors as in :func:`signal_quality_mle`; ``intervals`` is its
-    ``elapsed``. The rate is 0 if no crawl found a change, inf if all did and there is no prior.
-    Without weights, :func:`policies.estimators.fit_change_rates` finds the same much faster.
+    ``elapsed``. The rate is 0 without changes, inf if the page had changed at every crawl and there
+    is no prior. Without weights, :func:`policies.estimators.fit_change_rates` is much faster.
     """
     crawls = history(intervals, None, changed, page, num_pages, weights)
-    found = fit(crawls, prior)
+    result = fit(crawls, prior)
     return ChangeRateFit(
-        change_rate=found.theta[:, 0],
-        stderr=np.sqrt(found.covariance[:, 0, 0]),
-        log_likelihood=found.log_likelihood,
-        iterations=found.iterations,
-        converged=found.converged,
+        change_rate=result.theta[:, 0],
+        stderr=np.sqrt(result.covariance[:, 0, 0]),
+        log_likelihood=result.log_likelihood,
+        iterations=result.iterations,
+        converged=result.converged,
     )
 
 
@@ -188,13 +188,13 @@ def naive_signal_quality(
 
     Precision is the share with a change among the intervals with a signal (the paper prints the
     numerator twice), recall the share with a signal among those with a change. Long intervals
-    have both without one being about the other. Arguments as in :func:`signal_quality_mle`.
+    have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
     """
     counts = numbers("signals", signals)
     length = counts.shape[-1] if counts.ndim else 0
     if counts.ndim not in (1, 2):
         raise ValueError(f"signals must have shape (n,) or (S, n), got {counts.shape}")
-    found = truths("changed", changed, length)
+    flags = truths("changed", changed, length)
     pages, m = rows_of_pages(page, num_pages, length)
     rows = (counts.reshape(-1, length) > 0.0).astype(np.float64)
 
@@ -202,8 +202,8 @@ def naive_signal_quality(
         return np.array([np.bincount(pages, row, minlength=m) for row in values])
 
     with np.errstate(invalid="ignore"):
-        precision = count(rows * found) / count(rows)
-        recall = count(rows * found) / count(found[None])
+        precision = count(rows * flags) / count(rows)
+        recall = count(rows * flags) / count(flags[None])
     return NaiveQuality(*(_flat(array, counts.ndim == 1) for array in (precision, recall)))
 
 
@@ -215,7 +215,7 @@ def signal_quality(
     covariance: ArrayLike | None = None,
     signal_rate_stderr: ArrayLike | None = None,
 ) -> SignalQuality:
-    """Change rate, recall, precision and false signals from what can be estimated.
+    """Return change rate, recall, precision and false signals from alpha, b and gamma.
 
     nu_s = gamma_s e^-b_s; true signals come at gamma_s - nu_s; Delta = alpha + their sum; recall_s
     is their share of Delta, precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
@@ -223,7 +223,7 @@ def signal_quality(
     Args:
         unsignalled_rate: alpha >= 0, (m,).
         evidence: b = ln(gamma / nu) >= 0, inf allowed, (m,), or (S, m) of several sources; nan
-            (no signal was seen) counts as no true signal.
+            (no signal observed) counts as no true signal.
         signal_rate: gamma >= 0, of the shape of ``evidence``.
         covariance: of (alpha, b_1, .., b_S), (m, 1 + S, 1 + S).
         signal_rate_stderr: of the shape of ``evidence``; None for a known rate.
@@ -273,7 +273,7 @@ def _check_quality(
 def _with_errors(
     alpha: FloatArray, b: FloatArray, gamma: FloatArray, spread: FloatArray, single: bool
 ) -> SignalQuality:
-    """The quality; ``spread`` is the covariance of (alpha, b_1, .., gamma_1, ..), (m, ., .)."""
+    """Return the quality; ``spread`` is the covariance of (alpha, b_1, .., gamma_1, ..)."""
     sources, m = b.shape
     precision = np.where(gamma == 0.0, np.nan, -np.expm1(-b))
     share = np.nan_to_num(precision)
@@ -285,7 +285,7 @@ def _with_errors(
     # derivatives by alpha, b and gamma; those of a source by its own b and gamma first
     by_b, by_gamma = np.where(bound, np.nan, false), share
     by_all = np.concatenate([np.ones((1, m)), by_b, by_gamma])
-    found: dict[str, list[FloatArray]] = {"recall": [], "precision": [], "false": []}
+    errors: dict[str, list[FloatArray]] = {"recall": [], "precision": [], "false": []}
     for s in range(sources):
         own = np.zeros((3, 1 + 2 * sources, m))
         own[0, 1 + s], own[0, 1 + sources + s] = by_b[s], by_gamma[s]
@@ -293,9 +293,9 @@ def _with_errors(
             own[0] = (own[0] - recall[s] * by_all) / change
         own[1, 1 + s] = np.where(bound[s], np.nan, 1.0 - precision[s])
         own[2, 1 + s], own[2, 1 + sources + s] = -by_b[s], 1.0 - share[s]
-        for name, slope in zip(found, own, strict=True):
-            found[name].append(_error(slope, spread))
-    recall_error, precision_error, false_error = (np.array(rows) for rows in found.values())
+        for name, slope in zip(errors, own, strict=True):
+            errors[name].append(_error(slope, spread))
+    recall_error, precision_error, false_error = (np.array(rows) for rows in errors.values())
     return SignalQuality(
         change_rate=change,
         recall=_flat(recall, single),
@@ -309,7 +309,7 @@ def _with_errors(
 
 
 def _error(slope: FloatArray, spread: FloatArray) -> FloatArray:
-    """Standard errors; what has slope 0 counts nothing, even where its spread is unknown."""
+    """Return standard errors; terms with slope 0 are 0 even if their spread is unknown."""
     terms = slope.T[:, :, None] * spread * slope.T[:, None, :]
     flat = slope.T == 0.0
     terms[flat[:, :, None] | flat[:, None, :]] = 0.0
@@ -323,29 +323,29 @@ def _flat(rows: FloatArray, single: bool) -> FloatArray:
 def fit(crawls: Crawls, prior: GammaPrior | None, start: FloatArray | None = None) -> Fit:
     """Fit (alpha, b_1, .., b_S) of every page; ValueError where the prior does not fit."""
     m, d = len(crawls.offsets) - 1, crawls.design.shape[1]
-    shape, rate = (NO_PRIOR if prior is None else prior).of(m, d)
+    shape, rate = (NO_PRIOR if prior is None else prior).broadcast_to(m, d)
     return fit_pages(crawls, shape, rate, np.zeros((m, d)) if start is None else start)
 
 
-def as_signal_fit(crawls: Crawls, found: Fit, single: bool) -> SignalFit:
-    """What was fitted, and the rates of signals, in the words of the suite."""
+def as_signal_fit(crawls: Crawls, result: Fit, single: bool) -> SignalFit:
+    """Return the estimates, and the rates of signals, as a :class:`SignalFit`."""
     totals = page_sums(crawls, crawls.design)
     time, counts = totals[:, :1], totals[:, 1:]
     squares = page_sums(crawls, crawls.design[:, 1:] * crawls.weight[:, None])
     with np.errstate(invalid="ignore", divide="ignore"):
         rate, rate_error = counts / time, np.sqrt(squares) / time
         rate_error[counts == 0.0] = np.nan
-        error = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
+        error = np.sqrt(np.diagonal(result.covariance, axis1=1, axis2=2))
     return SignalFit(
-        unsignalled_rate=found.theta[:, 0].copy(),
-        evidence=_flat(found.theta[:, 1:].T.copy(), single),
+        unsignalled_rate=result.theta[:, 0].copy(),
+        evidence=_flat(result.theta[:, 1:].T.copy(), single),
         signal_rate=_flat(rate.T.copy(), single),
         unsignalled_rate_stderr=error[:, 0].copy(),
         evidence_stderr=_flat(error[:, 1:].T.copy(), single),
         signal_rate_stderr=_flat(rate_error.T.copy(), single),
-        covariance=found.covariance,
-        state=found.state,
-        log_likelihood=found.log_likelihood,
-        iterations=found.iterations,
-        converged=found.converged,
+        covariance=result.covariance,
+        state=result.state,
+        log_likelihood=result.log_likelihood,
+        iterations=result.iterations,
+        converged=result.converged,
     )

@@ -1,4 +1,7 @@
-"""Who is stale now: a belief per page that learns from crawls and signals, pooled over groups."""
+"""Beliefs about which pages are stale, learned from crawls and signals and pooled over groups.
+
+Public modules: hazards, kernels, layout, policy, warm_start.
+"""
 
 from policies.ncis.belief.policy import BeliefNCIS
 from policies.ncis.belief.warm_start import History

@@ -1,13 +1,13 @@
 r"""Signals that reach several pages of a group at once: a deploy, a commit to a directory.
 
-Most pages of a group that are signalled at one instant share a cause, a broadcast. In the model of
-independent signals (Busa-Fekete et al., section 3) it leaves a page fresh with probability
-exp(-b), whatever became of the others. Here that is exp(-b z), with a weight z of the broadcast
-that all its pages share: Gamma distributed around the weight of its class, and learned from every
-crawl of one of them, (k + found) / (k + expected) in the place of its posterior mean, with found
-the changes that are put down to it and expected those that its class lets one expect. Classes are
-known at once: how many groups were touched at that instant, and whether a page was told of by
-itself. What broadcasts of a class weigh is learned in the same way.
+Signals to most pages of a group at one instant share a cause, a broadcast. In the model of
+independent signals (Busa-Fekete et al., section 3) each leaves its page fresh with probability
+exp(-b), independently of the others. Here that is exp(-b z), with a weight z of the broadcast that
+all its pages share: Gamma distributed around the weight of its class, and learned from every crawl
+of one of them. The estimate is (k + observed) / (k + expected), which replaces the posterior mean,
+with the changes attributed to the broadcast and those expected from its class. Classes are known at
+once: by the number of groups touched at that instant, and whether there were signals to single
+pages too. The weights of classes are learned in the same way.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from policies.ncis.belief.layout import (
     BASE,
     CLASS,
     CLASS_EXPECTED,
-    CLASS_FOUND,
+    CLASS_OBSERVED,
     CLASS_PRIOR,
     EVENT,
     EVENT_PRIOR,
     EVENTS,
     EXPECTED,
-    FOUND,
+    OBSERVED,
     PACE_MEMORY,
     RING,
     SOURCE,
@@ -40,7 +40,7 @@ from policies.ncis.belief.layout import (
 
 @compiled()
 def class_of(touched: int, accompanied: bool) -> int:
-    """Return the class of a broadcast: by groups that it touched at once, and by company."""
+    """Return the class of a broadcast: by the number of groups, and by single signals beside it."""
     size = 0 if touched <= 1 else 1 if touched <= 3 else 2 if touched <= 9 else 3
     return 2 * size + accompanied
 
@@ -49,15 +49,15 @@ def class_of(touched: int, accompanied: bool) -> int:
 def broadcast(
     row: FloatArray, events: FloatArray, shared: FloatArray, source: int, kind: int, now: float
 ) -> float:
-    """Enter a new broadcast into the ring of its group; returns its weight."""
+    """Add a new broadcast to the ring of its group, and return its weight."""
     at, number = places(shared), int(shared[EVENT])
     shared[EVENT] += 1.0
     event = events[number % EVENTS]
     among = events[EVENTS + kind]
-    base = (shared[CLASS_PRIOR] + among[CLASS_FOUND]) / (
+    base = (shared[CLASS_PRIOR] + among[CLASS_OBSERVED]) / (
         shared[CLASS_PRIOR] + among[CLASS_EXPECTED]
     )
-    event[FOUND], event[EXPECTED] = 0.0, 0.0
+    event[OBSERVED], event[EXPECTED] = 0.0, 0.0
     event[BASE], event[WEIGHT] = base, base
     event[SOURCE], event[CLASS] = source, kind
     place = int(row[at.broadcasts])
@@ -74,8 +74,8 @@ def broadcast(
 
 
 @compiled()
-def heard_since(row: FloatArray, at: Places, source: int, before: float) -> float:
-    """Return the weights of a group's broadcasts from number ``before`` on, of one source."""
+def broadcast_weight_since(row: FloatArray, at: Places, source: int, before: float) -> float:
+    """Return the total weight of a group's broadcasts from number ``before`` on, of one source."""
     last = int(row[at.broadcasts])
     count = last - int(before)
     if count <= 0:
@@ -86,7 +86,7 @@ def heard_since(row: FloatArray, at: Places, source: int, before: float) -> floa
 
 
 @compiled()
-def judge(
+def update_weights(
     row: FloatArray,
     events: FloatArray,
     shared: FloatArray,
@@ -95,10 +95,10 @@ def judge(
     certain: float,
     changed: bool,
 ) -> None:
-    """Tell a group's broadcasts from number ``before`` on what a crawl of one of its pages found.
+    """Update a group's broadcasts from number ``before`` on after a crawl of one of its pages.
 
-    ``evidence`` (S,) is what a broadcast of weight 1 tells of the page, and ``certain`` the
-    probability that it had changed for whatever reason.
+    ``evidence`` (S,) is the evidence of a broadcast of weight 1 about the page, and ``certain`` the
+    probability that the page had changed for any reason.
     """
     at = places(shared)
     last = int(row[at.broadcasts])
@@ -108,13 +108,14 @@ def judge(
         if number > shared[EVENT] - EVENTS:
             event = events[number % EVENTS]
             source = int(event[SOURCE])
-            shift[source] += judge_one(event, events, shared, evidence[source], certain, changed)
+            own = evidence[source]
+            shift[source] += update_weight(event, events, shared, own, certain, changed)
         for source in range(at.sources):
             row[at.sums + source * RING + (place + 1) % RING] += shift[source]
 
 
 @compiled()
-def judge_one(
+def update_weight(
     event: FloatArray,
     events: FloatArray,
     shared: FloatArray,
@@ -122,14 +123,14 @@ def judge_one(
     certain: float,
     changed: bool,
 ) -> float:
-    """Tell one broadcast; returns by how much its weight changed."""
+    """Update one broadcast, and return the change of its weight."""
     before = event[WEIGHT]
-    found = evidence * before / max(certain, 1e-9) if changed else 0.0
+    observed = evidence * before / max(certain, 1e-9) if changed else 0.0
     among = events[EVENTS + int(event[CLASS])]
-    among[CLASS_FOUND] += found
+    among[CLASS_OBSERVED] += observed
     among[CLASS_EXPECTED] += evidence * before / event[BASE]
-    event[FOUND] += found
+    event[OBSERVED] += observed
     event[EXPECTED] += evidence * event[BASE]
     prior = shared[EVENT_PRIOR]
-    event[WEIGHT] = event[BASE] * (prior + event[FOUND]) / (prior + event[EXPECTED])
+    event[WEIGHT] = event[BASE] * (prior + event[OBSERVED]) / (prior + event[EXPECTED])
     return float(event[WEIGHT] - before)

@@ -1,10 +1,10 @@
-r"""What is believed of single pages: Gamma distributions of hazards, learned crawl by crawl.
+r"""Beliefs about single pages: Gamma distributions of hazards, updated crawl by crawl.
 
-A page is fresh with probability exp(-x), x = alpha tau + sum_c b_c n_c: the hazards of changes that
-nothing tells of, over the elapsed time tau, and of the signals of each channel c, n_c in number
-(Busa-Fekete et al., section 3), or in weight where they are broadcasts. Beliefs are of the kind of
-:mod:`policies.ncis.priors`, in units of a scale that each page has of each hazard: what it is
-told, where it is.
+A page is fresh with probability exp(-x), x = alpha tau + sum_c b_c n_c: the hazards of unsignalled
+changes, over the elapsed time tau, and of the signals of each channel c, with n_c their number
+(Busa-Fekete et al., section 3), or their total weight for broadcasts. Beliefs are as in
+:mod:`policies.ncis.priors`, in units of a scale per page and hazard: the revealed parameter, where
+there is one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from policies.ncis.belief.layout import MEMORY, Places, places
 
 @compiled()
 def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
-    """Bring what is believed of a page up to date: the mean of each of its numbers, and its rates.
+    """Update the estimates of a page: the mean of each of its numbers, and its rates.
 
-    In rates of changes, which say what a crawl is worth beside others, hazards count
-    exp(E ln theta), which is less than the mean, and the more so the less is known of a page:
-    therefore it is looked at.
+    Rates of changes, which determine the order of crawls, use exp(E ln theta) of the hazards. It is
+    below the mean, the more so the less data a page has, and this makes the policy explore.
     """
     for kind in range(at.kinds):
         shape = own_group[kind] + page[kind]
@@ -30,47 +29,47 @@ def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
         page[at.believed + kind] = shape / rate * page[at.scale + kind]
     rate = page[at.believed] * below_mean(own_group[0] + page[0])
     for channel in range(at.own):
-        told = -math.expm1(-page[at.believed + 1 + channel])
-        rate += page[at.believed + 1 + at.channels + channel] * told
+        chance = -math.expm1(-page[at.believed + 1 + channel])
+        rate += page[at.believed + 1 + at.channels + channel] * chance
     page[at.rate] = rate
     for source in range(at.channels - at.own):
         kind = 1 + at.own + source
         typical = page[at.believed + kind] * below_mean(own_group[kind] + page[kind])
-        page[at.told + source] = -math.expm1(-typical)
+        page[at.change_chance + source] = -math.expm1(-typical)
 
 
 @compiled()
 def below_mean(shape: float) -> float:
     """Return about exp(E ln theta) / E theta of a Gamma distribution, of a shape >= 0.3.
 
-    It is 1% too much at a shape of 4, 13% at 1 and 2.9 times as much at 0.3.
+    It is too large by 1% at a shape of 4, by 13% at 1, and by a factor of 2.9 at 0.3.
     """
     return math.exp(-0.5 / (shape + 0.1))
 
 
 @compiled()
-def evidence_of(page: FloatArray, at: Places, elapsed: float, heard: FloatArray) -> float:
-    """Return x: what has gathered since a page's last crawl, in time and by signals (C,)."""
+def evidence_of(page: FloatArray, at: Places, elapsed: float, weights: FloatArray) -> float:
+    """Return the evidence x since a page's last crawl, of elapsed time and weights (C,)."""
     total = page[at.believed] * elapsed
     for channel in range(at.channels):
-        if heard[channel] > 0.0:
-            total += page[at.believed + 1 + channel] * heard[channel]
+        if weights[channel] > 0.0:
+            total += page[at.believed + 1 + channel] * weights[channel]
     return float(total)
 
 
 @compiled()
 def expected_changes_of(
-    page: FloatArray, at: Places, elapsed: float, heard: FloatArray, count: float
+    page: FloatArray, at: Places, elapsed: float, weights: FloatArray, count: float
 ) -> float:
-    """Return how many times a page was expected to change by what has gathered since its crawl.
+    """Return the expected number of changes of a page since its last crawl.
 
-    ``heard`` (C,) are signals, of broadcasts their weights; of these there were ``count``.
+    ``weights`` (C,) are numbers of signals, or total weights of the ``count`` broadcasts.
     """
     total = page[at.believed] * elapsed
     for channel in range(at.channels):
-        if heard[channel] > 0.0:
-            number = heard[channel] if channel < at.own else count
-            each = page[at.believed + 1 + channel] * heard[channel] / number
+        if weights[channel] > 0.0:
+            number = weights[channel] if channel < at.own else count
+            each = page[at.believed + 1 + channel] * weights[channel] / number
             total += number * -math.expm1(-each)
     return float(total)
 
@@ -81,12 +80,12 @@ def learn_page(
     own_group: FloatArray,
     shared: FloatArray,
     elapsed: float,
-    heard: FloatArray,
+    weights: FloatArray,
     changed: bool,
 ) -> None:
-    """Take in a crawl of a page, as :func:`policies.ncis.priors.take_in` does.
+    """Update the belief about a page after a crawl, as in :mod:`policies.ncis.priors`.
 
-    ``heard`` (C,) are the signals since the crawl before, broadcasts by their weights.
+    ``weights`` (C,) are numbers of signals since the crawl before, or weights of broadcasts.
     """
     at = places(shared)
     fade = math.exp(-elapsed / shared[MEMORY])
@@ -94,18 +93,18 @@ def learn_page(
         page[kind] *= fade
     fresh = 0.0  # ln P(no change)
     for kind in range(1 + at.channels):
-        exposure = (elapsed if kind == 0 else heard[kind - 1]) * page[at.scale + kind]
+        exposure = (elapsed if kind == 0 else weights[kind - 1]) * page[at.scale + kind]
         shape = own_group[kind] + page[kind]
         fresh -= shape * math.log1p(exposure / (own_group[at.kinds + kind] + page[at.kinds + kind]))
     for kind in range(1 + at.channels):
-        exposure = (elapsed if kind == 0 else heard[kind - 1]) * page[at.scale + kind]
+        exposure = (elapsed if kind == 0 else weights[kind - 1]) * page[at.scale + kind]
         if not changed:
             page[at.kinds + kind] += exposure
         elif fresh < 0.0 and exposure > 0.0:
             match_moments(page, own_group, at.kinds, kind, exposure, fresh)
     for channel in range(at.own):
         kind = 1 + at.channels + channel
-        page[kind] += heard[channel]
+        page[kind] += weights[channel]
         page[at.kinds + kind] += elapsed * page[at.scale + kind]
     renew_page(page, own_group, at)
 
@@ -114,7 +113,7 @@ def learn_page(
 def match_moments(
     page: FloatArray, own_group: FloatArray, kinds: int, kind: int, exposure: float, fresh: float
 ) -> None:
-    """Put the Gamma of the same mean and variance in the place of a belief after a change."""
+    """Replace the posterior after a change by the Gamma of the same mean and variance."""
     shape, rate = own_group[kind] + page[kind], own_group[kinds + kind] + page[kinds + kind]
     decay = math.log1p(exposure / rate)
     first = math.expm1(fresh - decay) / math.expm1(fresh)

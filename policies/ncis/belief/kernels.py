@@ -1,4 +1,4 @@
-"""The compiled functions of a learner of staleness: what it meets, learns, hears and scores."""
+"""The compiled functions of a belief about staleness: births, crawls, signals and scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
-from policies.ncis.belief.broadcasts import broadcast, class_of, heard_since, judge
+from policies.ncis.belief.broadcasts import (
+    broadcast,
+    broadcast_weight_since,
+    class_of,
+    update_weights,
+)
 from policies.ncis.belief.hazards import evidence_of, expected_changes_of, learn_page
 from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, INSTANT, PACE_MEMORY, Places, places
 from policies.ncis.belief.pooling import pool, renew_all
@@ -27,51 +32,53 @@ def read_pages(
     elapsed: FloatArray,
     alive: BoolArray,
 ) -> FloatArray:
-    """Return evidence, strikes and rates of changes of all pages, (3, m); 0 where they are not.
+    """Return evidence, expected changes and change rates of all pages, (3, m); 0 if not alive.
 
-    :func:`policies.ncis.belief.kernels.read_page` says what they are.
+    :func:`read_page` defines them.
     """
     at = places(shared)
-    heard, found = np.empty(at.channels), np.zeros((3, elapsed.shape[0]))
+    weights, values = np.empty(at.channels), np.zeros((3, elapsed.shape[0]))
     for number in range(elapsed.shape[0]):
         if alive[number]:
             page, own = pages[number], groups[group[number]]
             x, expected_changes, rate = read_page(
-                page, own, shared, at, now, elapsed[number], heard
+                page, own, shared, at, now, elapsed[number], weights
             )
-            found[EVIDENCE, number] = x
-            found[EXPECTED_CHANGES, number] = expected_changes
-            found[RATE, number] = rate
-    return found
+            values[EVIDENCE, number] = x
+            values[EXPECTED_CHANGES, number] = expected_changes
+            values[RATE, number] = rate
+    return values
 
 
 ROUNDING = 1e-9
-"""A smaller share of what broadcasts weigh is nothing: sums in a ring are rounded."""
+"""A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
 
 
 @compiled()
 def forget(page: FloatArray, own_group: FloatArray, at: Places) -> None:
-    """Begin a page's time since its last crawl: nothing was heard in it yet."""
-    for column in range(at.heard, at.before):
+    """Reset a page's signals since its last crawl."""
+    for column in range(at.signals, at.before):
         page[column] = 0.0
     page[at.before] = own_group[at.broadcasts]
 
 
 @compiled()
-def write_heard(page: FloatArray, own_group: FloatArray, at: Places, heard: FloatArray) -> None:
-    """Write the weights of the signals since a page's last crawl into ``heard``, (C,)."""
+def write_signal_weights(
+    page: FloatArray, own_group: FloatArray, at: Places, weights: FloatArray
+) -> None:
+    """Write the weights of the signals since a page's last crawl into ``weights``, (C,)."""
     for channel in range(at.own):
-        heard[channel] = page[at.heard + channel]
+        weights[channel] = page[at.signals + channel]
     if at.channels > at.own:
         for source in range(at.sources):
-            told = heard_since(own_group, at, source, page[at.before])
-            left = told - page[at.excused + source]
-            heard[at.own + source] = left if left > ROUNDING * told else 0.0
+            total = broadcast_weight_since(own_group, at, source, page[at.before])
+            left = total - page[at.excluded + source]
+            weights[at.own + source] = left if left > ROUNDING * total else 0.0
 
 
 @compiled()
 def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
-    """Bring what is believed of all pages up to date."""
+    """Update the estimates of all pages."""
     renew_all(pages, groups, group, places(shared))
 
 
@@ -86,7 +93,7 @@ def on_birth_or_death(
     time: float,
     alive: bool,
 ) -> None:
-    """A page is born, fresh, or dies."""
+    """Update the belief on a page's birth, fresh, or death."""
     at, row, own = places(shared), pages[page], groups[group[page]]
     forget(row, own, at)
     own[at.size] += alive - row[at.exists]
@@ -106,17 +113,17 @@ def learn(
     signals: FloatArray,
     changed: bool,
 ) -> None:
-    """Take in a crawl."""
+    """Update the belief after a crawl."""
     at = places(shared)
     own, row = groups[group[page]], pages[page]
-    heard = np.empty(at.channels)
-    write_heard(row, own, at, heard)
-    certain = -math.expm1(-evidence_of(row, at, elapsed, heard))
+    weights = np.empty(at.channels)
+    write_signal_weights(row, own, at, weights)
+    certain = -math.expm1(-evidence_of(row, at, elapsed, weights))
     if at.channels > at.own:
         first = at.believed + 1 + at.own
         evidence = row[first : first + at.sources].copy()
-        judge(own, events, shared, row[at.before], evidence, certain, changed)
-    learn_page(row, own, shared, elapsed, heard, changed)
+        update_weights(own, events, shared, row[at.before], evidence, certain, changed)
+    learn_page(row, own, shared, elapsed, weights, changed)
     forget(row, own, at)
     shared[CRAWLS] += 1.0
     if shared[CRAWLS] >= shared[DUE]:
@@ -135,7 +142,7 @@ def on_signal(
     time: FloatArray,
     source: IntArray,
 ) -> None:
-    """Take in the signals of a step, instant by instant."""
+    """Update the belief on the signals of a step, instant by instant."""
     at, start = places(shared), 0
     while start < page.shape[0]:
         end = start
@@ -143,7 +150,7 @@ def on_signal(
             end += 1
         if end == start + 1 or at.channels == at.own:
             for k in range(start, end):
-                pages[page[k], at.heard + source[k]] += 1.0
+                pages[page[k], at.signals + source[k]] += 1.0
         else:
             on_signals_together(
                 pages, groups, events, shared, group,
@@ -156,7 +163,7 @@ def on_signal(
 def count_together(
     groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
 ) -> int:
-    """Count the signals of one instant, by group and source; returns how many groups they touch."""
+    """Count the signals of one instant by group and source, and return the number of groups."""
     at, touched = places(shared), 0
     shared[INSTANT] += 1.0
     for k in range(page.shape[0]):
@@ -171,7 +178,7 @@ def count_together(
 
 @compiled()
 def together(own: FloatArray, at: Places, source: int) -> bool:
-    """Return whether the signals of a source that were counted reach most pages of a group."""
+    """Return whether the counted signals of a source reach most pages of a group."""
     count = own[at.counted + source]
     return bool(count > 1.0 and 2.0 * count > own[at.size])
 
@@ -187,10 +194,10 @@ def on_signals_together(
     source: IntArray,
     now: float,
 ) -> None:
-    """Take in the signals of one instant.
+    """Update the belief on the signals of one instant.
 
-    Those to most pages of a group are one broadcast. A page that is told of by itself at that
-    instant is excused from it: the broadcast was about that page if it was about any.
+    Signals to most pages of a group are one broadcast. It is not counted for a page with a signal
+    of its own at that instant: the own signal is the better explanation.
     """
     at = places(shared)
     touched = count_together(groups, shared, group, page, source)
@@ -202,8 +209,8 @@ def on_signals_together(
     for k in range(page.shape[0]):
         own = groups[group[page[k]]]
         if together(own, at, source[k]):
-            told = broadcast(own, events, shared, source[k], kind, now)
-            own[at.counted + source[k]] = -told - 1.0  # entered, by its weight
+            weight = broadcast(own, events, shared, source[k], kind, now)
+            own[at.counted + source[k]] = -weight - 1.0  # negative: a broadcast, by its weight
     for k in range(page.shape[0]):
         own, row = groups[group[page[k]]], pages[page[k]]
         if own[at.counted + source[k]] < 0.0:
@@ -212,8 +219,8 @@ def on_signals_together(
         for other in range(at.sources):
             if own[at.counted + other] < 0.0:
                 accompanied = True
-                row[at.excused + other] += -own[at.counted + other] - 1.0
-        row[at.heard + source[k] + accompanied * at.sources] += 1.0
+                row[at.excluded + other] += -own[at.counted + other] - 1.0
+        row[at.signals + source[k] + accompanied * at.sources] += 1.0
 
 
 @compiled()
@@ -224,24 +231,24 @@ def read_page(
     at: Places,
     now: float,
     elapsed: float,
-    heard: FloatArray,
+    weights: FloatArray,
 ) -> tuple[float, float, float]:
-    """Return what is believed of a page now; ``heard`` (C,) is written on the way.
+    """Return the estimates of a page now; ``weights`` (C,) is overwritten.
 
     Returns:
-        The evidence x: it is fresh with probability exp(-x); how often it was expected to change
+        The evidence x: the page is fresh with probability exp(-x); the expected number of changes
         since its last crawl; and its rate of changes, > 0.
     """
-    write_heard(page, own, at, heard)
-    x = evidence_of(page, at, elapsed, heard)
+    write_signal_weights(page, own, at, weights)
+    x = evidence_of(page, at, elapsed, weights)
     expected_changes = expected_changes_of(
-        page, at, elapsed, heard, own[at.broadcasts] - page[at.before]
+        page, at, elapsed, weights, own[at.broadcasts] - page[at.before]
     )
     rate = page[at.rate] + shared[FLOOR]
     if at.channels > at.own:
         fade = math.exp(-(now - own[at.paced]) / shared[PACE_MEMORY]) / shared[PACE_MEMORY]
         for source in range(at.sources):
-            rate += own[at.pace + source] * fade * page[at.told + source]
+            rate += own[at.pace + source] * fade * page[at.change_chance + source]
     return x, expected_changes, rate
 
 
@@ -259,18 +266,18 @@ def score(
 ) -> None:
     r"""Write the crawl value of every page, mu / Delta (1 - (1 + B) exp(-x)).
 
-    B is how often the page was expected to change since its last crawl. It is V_GREEDY where
-    nothing signals, B = x = Delta tau; and where all is signalled by signals of precision p it is
-    V_GREEDY_NCIS, n signals having B = n p and exp(-x) = (1 - p)^n.
+    B is the expected number of changes of the page since its last crawl. The value is V_GREEDY
+    without signals, B = x = Delta tau; and V_GREEDY_NCIS where every change is signalled, with
+    B = n p and exp(-x) = (1 - p)^n for n signals of precision p.
     """
     at = places(shared)
-    heard = np.empty(at.channels)
+    weights = np.empty(at.channels)
     for number in range(elapsed.shape[0]):
         scores[number] = 0.0
         if alive[number]:
             page, own = pages[number], groups[group[number]]
             x, expected_changes, rate = read_page(
-                page, own, shared, at, now, elapsed[number], heard
+                page, own, shared, at, now, elapsed[number], weights
             )
             value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
             scores[number] = page[at.importance] / rate * value

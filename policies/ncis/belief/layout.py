@@ -1,26 +1,25 @@
-"""Where a belief about staleness keeps its numbers.
+"""The array layout of a belief about staleness.
 
-A signal comes by a channel. Without groups each of the S sources is a channel of its own. With
-groups there are three of each source: signals that reach one page of its group alone; those that
-reach one page at the instant of a broadcast to its group; and broadcasts, signals to several pages
-of a group at one instant. Of C channels, the first ``Channels.own`` are of single pages.
+Each signal belongs to a channel. Without groups, each of the S sources is one channel. With groups
+each source has three: signals to one page of a group alone; signals to one page at the instant of a
+broadcast to its group; and broadcasts, signals to most pages of a group at one instant. Of the C
+channels, the first ``Places.own`` are of single pages.
 
-There are D = 1 + C + own kinds of numbers of a page: the rate of changes that nothing tells of
-(alpha), what a signal of each channel tells (b), and the rates of signals of single pages (gamma).
+A page has D = 1 + C + own kinds of numbers: the rate of unsignalled changes (alpha), the evidence
+of a signal of each channel (b), and the rates of signals to single pages (gamma).
 
-A page's row, ``Memory.pages`` (m, K), holds for each kind what its crawls amount to (a count and an
-exposure), the number that is believed, and its scale; then signals heard since its last crawl by
-channel of single pages; then, by source, the weights of broadcasts that are not about it; then how
-many broadcasts of its group came before that crawl; its importance; whether it exists; its rate of
-changes but for those that broadcasts tell of; and, by source, the chance that a broadcast of weight
-1 changed it.
+A page's row, ``Memory.pages`` (m, K), contains for each kind the data of its crawls (a count and an
+exposure), the estimate, and the scale; then the signals since its last crawl by channel of single
+pages; by source, the weights of broadcasts that do not count for it; the number of broadcasts of
+its group before that crawl; its importance; whether it exists; its rate of changes without those
+of broadcasts; and, by source, the probability that a broadcast of weight 1 changed it.
 
-A group's row, ``Memory.groups`` (G, L), holds for each kind the shape and the rate of the
+A group's row, ``Memory.groups`` (G, L), contains for each kind the shape and the rate of the
 distribution that its pages share, in units of their scales; then the number of its broadcasts so
-far, the instant that was last counted, how many of its pages exist, and signals counted in it by
-source; what its broadcasts weighed of late, by source, and the time of the last one; then a ring
-of the last RING broadcasts, by their numbers among all events, and rings of the sums of their
-weights, by source.
+far, the instant that was last counted, the number of its pages that exist, and the signals counted
+in it by source; the recent weight of its broadcasts, by source, and the time of the last one; then
+a ring of the last RING broadcasts, by their numbers among all events, and rings of the sums of
+their weights, by source.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 
 RING = 128
-"""Broadcasts of a group that are remembered; what is older weighs as much as those on average."""
+"""Number of stored broadcasts of a group; older ones count with the mean weight of these."""
 EVENTS = 8192
-"""Broadcasts of all groups that are remembered one by one."""
+"""Number of stored broadcasts of all groups."""
 CLASSES = 8
 EVENT_WIDTH = 6
 
 # columns of an event, Memory.events (EVENTS + CLASSES, 6): a broadcast to a group
-WEIGHT, BASE, FOUND, EXPECTED, SOURCE, CLASS = range(6)
+WEIGHT, BASE, OBSERVED, EXPECTED, SOURCE, CLASS = range(6)
 # columns of a class, in the last rows of the same array
-CLASS_FOUND, CLASS_EXPECTED = range(2)
+CLASS_OBSERVED, CLASS_EXPECTED = range(2)
 
 # Memory.shared
 NUM_SOURCES, GROUPED, MEMORY, PACE_MEMORY, FLOOR, CRAWLS, DUE, EVENT, INSTANT = range(9)
@@ -57,13 +56,13 @@ class Places(NamedTuple):
     kinds: int
     believed: int
     scale: int
-    heard: int
-    excused: int
+    signals: int
+    excluded: int
     before: int
     importance: int
     exists: int
     rate: int
-    told: int
+    change_chance: int
     page_width: int
     broadcasts: int
     instant: int
@@ -78,21 +77,21 @@ class Places(NamedTuple):
 
 @compiled(inline="always")
 def places_of(sources: int, grouped: bool) -> Places:
-    """Return where everything is kept."""
+    """Return the columns for a number of sources, with or without groups."""
     channels = 3 * sources if grouped else sources
     own = 2 * sources if grouped else sources
     kinds = 1 + channels + own
-    heard = 4 * kinds
-    before = heard + own + sources
+    signals = 4 * kinds
+    before = signals + own + sources
     broadcasts = 2 * kinds
     counted = broadcasts + 3
-    told = sources if grouped else 0
+    chances = sources if grouped else 0
     paced = counted + 2 * sources
     listed = paced + 1
     return Places(
         sources, channels, own, kinds, 2 * kinds, 3 * kinds,
-        heard, heard + own, before, before + 1, before + 2, before + 3, before + 4,
-        before + 4 + told,
+        signals, signals + own, before, before + 1, before + 2, before + 3, before + 4,
+        before + 4 + chances,
         broadcasts, broadcasts + 1, broadcasts + 2, counted, counted + sources, paced,
         listed, listed + RING, listed + (1 + sources) * RING,
     )  # fmt: skip
@@ -100,5 +99,5 @@ def places_of(sources: int, grouped: bool) -> Places:
 
 @compiled(inline="always")
 def places(shared: FloatArray) -> Places:
-    """Return where everything is kept, by what is shared."""
+    """Return the columns for the number of sources in ``shared``."""
     return places_of(int(shared[NUM_SOURCES]), shared[GROUPED] > 0.0)

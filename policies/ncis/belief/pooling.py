@@ -1,4 +1,4 @@
-"""What the pages of a group have in common, renewed as more becomes known of them."""
+"""The distributions that the pages of a group share, updated from the beliefs about the pages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from policies.ncis.belief.hazards import renew_page
 from policies.ncis.belief.layout import Places
 
 SHAPES = (0.3, 30.0)
-"""Shapes of shared distributions are kept between these."""
-IMAGINED = 5.0
-"""A group's distribution is that of its pages and of so many like those of the whole set."""
+"""Range to which the shapes of shared distributions are clipped."""
+PSEUDO_PAGES = 5.0
+"""Number of pseudo-pages, with the average of the whole set, that are added to each group."""
 SMALLEST = 1e-4
 """Least mean of a shared distribution, in units of the scales."""
 
@@ -23,7 +23,7 @@ SMALLEST = 1e-4
 def shape_of(gap: float) -> float:
     """Return the shape a of the Gamma distribution with ln E - E ln = ln a - digamma(a) = gap.
 
-    A rational start and Newton's steps with a slope from the series of the trigamma function
+    Newton's method from a rational start, with the slope from the series of the trigamma function
     (Minka 2002, "Estimating a Gamma distribution").
     """
     gap = max(gap, 1e-12)
@@ -60,10 +60,10 @@ def trigamma(x: float) -> float:
 
 @compiled()
 def pool(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> None:
-    """Renew the distributions of all groups and what is believed of all pages.
+    """Update the distributions of all groups and the estimates of all pages.
 
-    One step of expectation and maximisation: of all Gamma distributions, the one nearest to the
-    beliefs about the group's pages that were crawled, and about some like those of the whole set.
+    One step of expectation maximisation: the Gamma distribution nearest to the beliefs about the
+    group's crawled pages and its pseudo-pages.
     """
     count, num_groups = at.kinds, groups.shape[0]
     for kind in range(count):
@@ -79,9 +79,9 @@ def pool(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> 
         if total > 0.0:
             mean, log = means.sum() / total, logs.sum() / total
             for number in range(num_groups):
-                size = sizes[number] + IMAGINED
-                own_mean = max((means[number] + IMAGINED * mean) / size, SMALLEST)
-                own_log = (logs[number] + IMAGINED * log) / size
+                size = sizes[number] + PSEUDO_PAGES
+                own_mean = max((means[number] + PSEUDO_PAGES * mean) / size, SMALLEST)
+                own_log = (logs[number] + PSEUDO_PAGES * log) / size
                 shape = shape_of(math.log(own_mean) - own_log)
                 groups[number, kind], groups[number, count + kind] = shape, shape / own_mean
     renew_all(pages, groups, group, at)
@@ -89,6 +89,6 @@ def pool(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> 
 
 @compiled()
 def renew_all(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> None:
-    """Bring what is believed of all pages up to date."""
+    """Update the estimates of all pages."""
     for number in range(group.shape[0]):
         renew_page(pages[number], groups[group[number]], at)

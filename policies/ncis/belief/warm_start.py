@@ -1,11 +1,10 @@
-"""A recorded history, taken in as if every page had been crawled whenever anything was heard of it.
+"""Warm start of a belief from a recorded history, as if pages were crawled at all their events.
 
-It is what a site's earlier days teach: how often pages change, what signals of each channel tell,
-what share of its pages a broadcast changes. It goes through the functions that learn from crawls.
-A change that nothing tells of is seen when it happens, so it counts as one after a time without
-any: the likelihood of its moment, alpha exp(-alpha tau), makes a Gamma distribution of alpha
-another one.
-The time from the last that is heard of a page to the end teaches nothing.
+A site's earlier days give change rates, the evidence of signals of each channel, and the share of
+pages that a broadcast changes. They are learned with the functions that learn from crawls. An
+unsignalled change has a known time, so it counts as a change after an interval without any: with
+its likelihood, alpha exp(-alpha tau), a Gamma belief about alpha stays a Gamma distribution. The
+time from a page's last event to the end of the history is not used.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ BIRTH, DEATH, CHANGE, SIGNAL = range(4)
 
 
 class History(NamedTuple):
-    """What happened to m pages in order of time; the rows of pages are those of the episodes.
+    """The events of m pages in order of time; pages are numbered as in the episodes.
 
-    For stretches of a recorded trace, ``scripts.experiments.real.setup.past.past`` makes one. Lists will do for
-    arrays: a policy takes the history that ``checked`` returns.
+    ``scripts.experiments.real.setup.history.past`` makes one of a part of a recorded trace. Lists
+    may replace arrays: a policy uses the history that ``checked`` returns.
 
     Attributes:
-        time: of each event, in [0, duration], not decreasing, (n,).
-        page: of each event, (n,) int64.
+        time: time of each event, in [0, duration], not decreasing, (n,).
+        page: page of each event, (n,) int64.
         kind: BIRTH, DEATH, CHANGE, or SIGNAL plus the number of its source, (n,) int64.
-        alive: which pages existed at time 0, (m,) bool.
-        duration: of the history, > 0.
+        alive: whether each page existed at time 0, (m,) bool.
+        duration: length of the history, > 0.
     """
 
     time: FloatArray
@@ -47,10 +46,10 @@ class History(NamedTuple):
     duration: float
 
     def checked(self) -> History:
-        """A history of arrays, of float64, int64 and bool, that fit each other.
+        """Return a checked copy with arrays of float64, int64 and bool.
 
         Raises:
-            ValueError: something is no such array, of another length or out of its range.
+            ValueError: an array of another type or length, or out of its range.
         """
         time, page, kind = (
             _array(name, getattr(self, name), kinds, dtype)
@@ -76,7 +75,7 @@ class History(NamedTuple):
         return History(time, page, kind, alive, duration)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError unless a checked history is of the pages and sources of a problem."""
+        """Raise ValueError unless a checked history has the pages and sources of a problem."""
         sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
         if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
             raise ValueError(
@@ -86,7 +85,7 @@ class History(NamedTuple):
 
 
 def _array(name: str, given: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
-    """``given`` as an array of ``dtype``; ValueError unless it is one, of one of the kinds."""
+    """Return ``given`` as an array of ``dtype``; ValueError unless it has one of the kinds."""
     try:
         array = np.asarray(given)
     except ValueError:
@@ -107,7 +106,7 @@ def _check_range(name: str, values: IntArray, most: int | None) -> None:
 
 
 def replay_history(memory: Memory, history: History) -> None:
-    """Take in a history; then every page is fresh, and time begins at 0."""
+    """Update a belief on a history; after it every page is fresh, and time is 0."""
     _replay_history(
         *memory, history.time, history.page, history.kind, history.alive.copy(), history.duration
     )
@@ -128,14 +127,14 @@ def crawl_pages(
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
-    """Crawl the pages of one instant's events just before it; ``last`` (m,) is renewed."""
+    """Crawl the pages of one instant's events just before it; updates ``last``, (m,)."""
     at = places(shared)
     signals = np.zeros(at.sources)
     for k in range(page.shape[0]):
         number = page[k]
         if alive[number] and kind[k] >= CHANGE and last[number] < now:
-            found = now, now - last[number], signals, False
-            learn(pages, groups, events, shared, group, number, *found)
+            outcome = now, now - last[number], signals, False
+            learn(pages, groups, events, shared, group, number, *outcome)
             last[number] = now
             if changed[number] and not signalled[number]:
                 pages[number, 0] += 1.0
@@ -166,7 +165,7 @@ def _replay_history(
         while end < time.shape[0] and time[end] == time[start]:
             end += 1
         now = time[start]
-        told = kind[start:end] >= SIGNAL
+        is_signal = kind[start:end] >= SIGNAL
         for k in range(start, end):
             if kind[k] == BIRTH:
                 alive[page[k]], last[page[k]] = True, now
@@ -175,9 +174,9 @@ def _replay_history(
             signalled[page[k]] |= kind[k] >= SIGNAL
         happened = page[start:end], kind[start:end], now
         crawl_pages(*memory, *happened, alive, last, changed, signalled)
-        heard = page[start:end][told]
-        sources = kind[start:end][told] - SIGNAL
-        on_signal(*memory, heard, np.full(heard.shape, now), sources)
+        signal_page = page[start:end][is_signal]
+        sources = kind[start:end][is_signal] - SIGNAL
+        on_signal(*memory, signal_page, np.full(signal_page.shape, now), sources)
         for k in range(start, end):
             number = page[k]
             if alive[number] and signalled[number]:

@@ -1,1 +1,4 @@
-"""Optimal crawl rates for binary staleness."""
+"""Optimal crawl rates for binary staleness.
+
+Public modules: discrete_time, periodic, poisson.
+"""

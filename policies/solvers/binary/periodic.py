@@ -20,13 +20,13 @@ SAMPLE = 20_000
 
 
 def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: float) -> Allocation:
-    """Crawl rates that maximise freshness when every page is crawled at even intervals.
+    """Return crawl rates that maximise freshness for pages crawled at even intervals.
 
     Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum xi = R``: eq. 5
     of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the interval x = Delta/xi
     (in changes) solves ``1 - (1 + x) e^-x = Lambda Delta / mu~``, a Lambert function per page; the
-    multiplier is found by Newton's method on log(sum xi) against its logarithm, safeguarded by a
-    bracket. Pages that never change are always fresh and get no crawl.
+    multiplier is found by Newton's method on log(sum xi) against its logarithm, in a bracket.
+    Pages that never change are always fresh and get no crawl.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
@@ -54,20 +54,21 @@ def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float
     changing = _kept(change_rate, useful)
     scale = math.sqrt(2.0) * np.sqrt(changing) / np.sqrt(_kept(weight, useful))
     start = _start(changing, scale, bandwidth)
-    found, root, iterations = _spend(changing, scale, bandwidth, start)
-    rates[useful] = found
+    useful_rates, root, iterations = _spend(changing, scale, bandwidth, start)
+    rates[useful] = useful_rates
     return Allocation(
         rates=rates,
         probabilities=None,
         multiplier=root * root,
         objective=_share_fresh(weight, change_rate, rates),
         iterations=iterations,
-        converged=iterations < MAX_ITERATIONS and bool(abs(found.sum() / bandwidth - 1) <= 1e-9),
+        converged=iterations < MAX_ITERATIONS
+        and bool(abs(useful_rates.sum() / bandwidth - 1) <= 1e-9),
     )
 
 
 def periodic_freshness(importance: ArrayLike, change_rate: ArrayLike, rates: ArrayLike) -> float:
-    """Importance-weighted freshness, in [0, 1], of pages crawled at even intervals.
+    """Return the importance-weighted freshness, in [0, 1], of pages crawled at even intervals.
 
     Arguments have shape (m,) or are scalars, all >= 0. A page without crawls is stale, unless it
     never changes. Eq. 5 of Busa-Fekete et al. Raises ValueError as :func:`binary_periodic` does.
@@ -87,10 +88,10 @@ def _kept(array: FloatArray, mask: BoolArray) -> FloatArray:
 
 
 def _start(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
-    """A first guess of the root of the multiplier.
+    """Return a first guess of the root of the multiplier.
 
     From x = s + s^2/3, which is exact for ample bandwidth; for millions of pages, the solution for
-    an evenly spaced sample of them.
+    an evenly spaced sample.
     """
     if len(scale) <= SAMPLED_ABOVE:
         return float(np.sum(change_rate / scale) / (bandwidth + change_rate.sum() / 3.0))
@@ -104,7 +105,7 @@ def _start(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> floa
 def _spend(
     change_rate: FloatArray, scale: FloatArray, bandwidth: float, start: float
 ) -> tuple[FloatArray, float, int]:
-    """Rates that spend the bandwidth, the root of their multiplier, and the passes made.
+    """Return rates that spend the bandwidth, the root of their multiplier, and the passes.
 
     A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~.
     """
@@ -142,7 +143,7 @@ def _middle(low: float, high: float) -> float:
 def _between(
     change_rate: FloatArray, scale: FloatArray, bandwidth: float, low: float, high: float
 ) -> FloatArray:
-    """Spend what two adjacent multipliers leave open on the pages that drop out there."""
+    """Spend the budget that two adjacent multipliers leave on the pages that drop out there."""
     many = _rates(change_rate, scale, low, pieces())
     few = _rates(change_rate, scale, high, pieces())
     total = few.sum()
@@ -156,17 +157,17 @@ def _between(
 def _pass(
     change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray
 ) -> tuple[float, float]:
-    """The rates' sum, and its derivative with respect to the root's logarithm."""
+    """Return the sum of the rates, and its derivative by the logarithm of the root."""
     total = 0.0
     slope = 0.0
     for i in range(scale.size):
         s = scale[i] * root
-        worth = 0.5 * s * s
-        if worth < 1.0:
+        price = 0.5 * s * s
+        if price < 1.0:
             x = fast_interval(s, table)
             rate = change_rate[i] / x
             total += rate
-            slope -= rate * s * s * (1.0 + x) / ((1.0 - worth) * x * x)
+            slope -= rate * s * s * (1.0 + x) / ((1.0 - price) * x * x)
     return total, slope
 
 

@@ -1,4 +1,4 @@
-"""Optimal random crawling against binary staleness, with a floor: BinaryLambdaCrawl."""
+"""Optimal random crawling for binary staleness, with a floor: BinaryLambdaCrawl."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SAMPLE = 20_000
 def binary_poisson(
     importance: ArrayLike, change_rate: ArrayLike, bandwidth: float, floor: float = 0.0
 ) -> Allocation:
-    r"""Crawl rates that maximise freshness when pages are crawled at random instants.
+    r"""Return crawl rates that maximise freshness for crawls at random times.
 
     Maximises ``sum mu~ rho/(rho + Delta)`` with ``sum rho = R`` and rho at least the floor: the
     problem of Azar et al. 2018 (their Algorithm 1; BinaryLambdaCrawl in Kolobov et al. 2019), and
-    with a floor BLC-eps of the latter's code, which takes 0.4. Every page is crawled at the
-    instants of a Poisson process, whatever its signals. With m the floor, a page of value
+    with a floor BLC-eps of the latter's code (floor 0.4). Every page is crawled at the times of a
+    Poisson process, independently of its signals. With m the floor, a page of value
     ``mu Delta/(Delta + m)^2`` above the multiplier is crawled at the rate
     ``sqrt(mu Delta/lambda) - Delta``, the others at the rate m.
 
-    What is spent is a convex, piecewise linear function of ``1/sqrt(lambda)``: Newton's method from
-    above finds its root in a finite number of passes, 5 to 15, with no pages sorted. Pages that
-    never change or have no importance get the floor alone. The budget is spent to 1e-12 of it. Two
-    arrays of length m are held besides the rates.
+    The spent budget is a convex, piecewise linear function of ``1/sqrt(lambda)``: Newton's method
+    from above finds its root in 5 to 15 passes, without sorting pages. Pages that never change or
+    have no importance get only the floor. The budget is spent to 1e-12 (relative). Memory is two
+    arrays of length m besides the rates.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
@@ -63,10 +63,10 @@ def binary_poisson(
     if pages.unobserved > 0:
         value, reach = np.empty(len(rates)), np.empty(len(rates))
         top = _shape(pages.importance, pages.change_rate, least, pages.largest, value, reach)
-        found = _search(value, reach, bandwidth * (1.0 - floor))
-        rates += found.rates
-        multiplier = (top / (1.0 + found.at)) ** 2 / total
-        iterations = found.iterations
+        solution = _search(value, reach, bandwidth * (1.0 - floor))
+        rates += solution.rates
+        multiplier = (top / (1.0 + solution.at)) ** 2 / total
+        iterations = solution.iterations
         converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     return Allocation(
         rates=rates,
@@ -78,21 +78,21 @@ def binary_poisson(
     )
 
 
-class _Found(NamedTuple):
-    """Rates above the floor, at a price that is 1 + ``at`` times the least that buys any."""
+class _Solution(NamedTuple):
+    """Rates above the floor at a price that is 1 + ``at`` times the least with positive rates."""
 
     at: float
     rates: FloatArray
     iterations: int
 
 
-def _search(value: FloatArray, reach: FloatArray, budget: float) -> _Found:
+def _search(value: FloatArray, reach: FloatArray, budget: float) -> _Solution:
     """Spend the budget, >= 0, on rates reach (value (1 + at) - 1), where these are positive.
 
-    ``value`` is 1 at most. Newton's method comes from above and stays there.
+    ``value`` is at most 1. Newton's method converges from above.
     """
     if budget <= 0.0:
-        return _Found(0.0, np.zeros(len(value)), 0)
+        return _Solution(0.0, np.zeros(len(value)), 0)
     at, iterations, none = _start(value, reach, budget), 0, np.empty(0)
     while True:
         iterations += 1
@@ -109,7 +109,7 @@ def _search(value: FloatArray, reach: FloatArray, budget: float) -> _Found:
 
 
 def _start(value: FloatArray, reach: FloatArray, budget: float) -> float:
-    """A first guess of ``at``: from a sample of many pages, or as if all of them were crawled."""
+    """Return a first guess of ``at``: from a sample of many pages, or as if all were crawled."""
     if len(value) <= SAMPLED_ABOVE:
         return _all_crawled(value, reach, budget)
     step = len(value) // SAMPLE
@@ -120,19 +120,19 @@ def _start(value: FloatArray, reach: FloatArray, budget: float) -> float:
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
-    """The root if every rate were positive: it is above the true one."""
+    """Return the root if every rate were positive, an upper bound of the true one."""
     short, slope = _whole(value, reach)
     return (budget + short) / slope
 
 
 def _settled(
     value: FloatArray, reach: FloatArray, budget: float, at: float, iterations: int
-) -> _Found:
-    """The rates at ``at``, or mixed between its neighbours that spend more, and less."""
+) -> _Solution:
+    """Return the rates at ``at``, or mixed between neighbours that spend more and less."""
     rates = np.zeros(len(value))
     spent, slope, _ = _pass(value, reach, at, rates)
     if abs(spent - budget) <= 1e-12 * budget:
-        return _Found(at, rates, iterations)
+        return _Solution(at, rates, iterations)
     sign = 1.0 if spent < budget else -1.0
     width = max(abs(spent - budget) / slope, math.ulp(at))
     other = np.zeros(len(value))
@@ -141,7 +141,7 @@ def _settled(
         width *= 2.0
         beyond, _, _ = _pass(value, reach, max(at + sign * width, 0.0), other)
     rates += (budget - spent) / (beyond - spent) * (other - rates)
-    return _Found(at, rates, iterations)
+    return _Solution(at, rates, iterations)
 
 
 @compiled()
@@ -161,7 +161,7 @@ def _shape(
     value: FloatArray,
     reach: FloatArray,
 ) -> float:
-    """Fill in the roots of pages' values as shares of the largest, which is returned; and reach.
+    """Fill in the roots of pages' values as shares of the largest, and reach; return the largest.
 
     A page's value is mu Delta/(Delta + m)^2, its reach is Delta + m.
     """
@@ -182,7 +182,7 @@ def _shape(
 def _pass(
     value: FloatArray, reach: FloatArray, at: float, rates: FloatArray
 ) -> tuple[float, float, float]:
-    """What is spent; of the crawled, its derivative by ``at`` and what lies short of their reach.
+    """Return the spent budget and, of crawled pages, its derivative by ``at`` and the shortfall.
 
     Rates are filled in unless they are empty.
     """
@@ -220,7 +220,7 @@ def _sums(value: FloatArray, reach: FloatArray, rates: FloatArray) -> tuple[floa
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def _whole(value: FloatArray, reach: FloatArray) -> tuple[float, float]:
-    """What of pages worth crawling lies short of their reach, and their derivative, in sum."""
+    """Return the shortfall of all useful pages from their reach, and the derivative."""
     short = slope = 0.0
     for i in range(value.size):
         share = value[i] * reach[i]

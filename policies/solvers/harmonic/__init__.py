@@ -1,1 +1,4 @@
-"""Optimal crawl rates for harmonic staleness (LambdaCrawl)."""
+"""Optimal crawl rates for harmonic staleness (LambdaCrawl).
+
+Public modules: approx, costs, lambdacrawl, page_totals, periodic.
+"""

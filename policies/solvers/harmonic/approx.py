@@ -1,4 +1,4 @@
-"""LambdaCrawl without the change rates of most pages: LambdaCrawlApprox."""
+"""LambdaCrawlApprox: LambdaCrawl without the change rates of most pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policies.solvers.harmonic.page_totals import PageTotals, page_totals
 from policies.solvers.multiplier import root
 
 FAST = 1e300
-"""Scaled change rates above this are as good as infinite."""
+"""Limit of scaled change rates; larger ones count as infinite."""
 
 
 def harmonic_approx(
@@ -24,26 +24,26 @@ def harmonic_approx(
     bandwidth: float,
     complete: ArrayLike | None = None,
 ) -> Allocation:
-    r"""LambdaCrawl with rates in proportion to importance where observation is incomplete.
+    r"""Return LambdaCrawl with rates proportional to importance for incomplete observation.
 
     Pages without complete observation share R- = sum rho by importance, ``rho = mu R-/sum mu``,
     which is optimal where mu/Delta is the same for all of them (Prop. 9 of Kolobov et al. 2019);
-    those with it are crawled as :func:`harmonic` crawls them. The split of the bandwidth minimises
-    J of eq. 8 over all such policies: the multiplier of the pages with complete observation equals
-    ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them are crawled on every
-    signal. The published code searches for the same split by golden sections.
+    pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
+    minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
+    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
+    are crawled on every signal. The published code finds the same split by golden sections.
 
-    Change rates of pages with complete observation are those of their signals. Those of the others
-    matter for the split alone, and not at all where no page has complete observation: estimates
-    may be given. So pages without complete observation get their share of crawls even if they never
-    change; pages with it that never change or have no importance get none.
+    Change rates of pages with complete observation are the rates of their signals. Those of the
+    others affect the split only, if any page has complete observation; they may be estimates. Pages
+    without complete observation get their share of crawls even if they never change; pages with
+    complete observation that never change or have no importance get none.
 
-    Args, units and errors as for :func:`harmonic`. It takes about 5 passes, and holds the rates
-    and probabilities.
+    Args, units and errors as for :func:`harmonic`. It takes about 5 passes and stores the rates
+    and probabilities only.
 
     Returns:
-        As :func:`harmonic` does; the multiplier is what one more crawl per unit time would save,
-        split like the rest.
+        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, split
+        like the rest.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
@@ -55,25 +55,25 @@ def harmonic_approx(
         return harmonic(weight, change, bandwidth, None if complete is None else mask)
     rates = np.empty(len(weight))
     shares = weight_scale / total
-    if pages.unobserved == 0:  # nothing but signals tells of changes
+    if pages.unobserved == 0:  # changes are seen by signals only
         rates[:] = np.where(mask, change * (weight > 0.0), weight * shares * rest)
-        price, iterations, met = 0.0, 0, True
+        price, iterations, converged = 0.0, 0, True
     else:
-        price, iterations, met = _spend(pages, bandwidth, shares, rates)
+        price, iterations, converged = _spend(pages, bandwidth, shares, rates)
     return Allocation(
         rates=rates,
         probabilities=None if complete is None else crawl_probabilities(pages, rates),
         multiplier=price * (total / weight_scale),
         objective=harmonic_sum(weight, change, rates, mask),
         iterations=iterations,
-        converged=met,
+        converged=converged,
     )
 
 
 def _spend(
     pages: PageTotals, bandwidth: float, shares: float, rates: FloatArray
 ) -> tuple[float, int, bool]:
-    """Fill in the rates; returns the multiplier by importance of the unobserved, passes, success.
+    """Fill in the rates; return the multiplier by importance of the unobserved, passes, success.
 
     ``shares`` turns importance into shares of the importance of the unobserved.
     """
@@ -90,8 +90,8 @@ def _spend(
             _fill(*pages[:3], shares, scale, crawls, price, rates)
         return (crawls + total) / budget, (crawls + rising * steepness) / budget
 
-    found = root(spend, 0.5)
-    return price * scale, found.iterations, found.met
+    solution = root(spend, 0.5)
+    return price * scale, solution.iterations, solution.converged
 
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
@@ -111,7 +111,7 @@ def _price(
     scale: float,
     crawls: float,
 ) -> tuple[float, float]:
-    """What one more crawl of the unobserved saves, and minus its elasticity to their crawls."""
+    """Return the saving of one more crawl of the unobserved, and minus its elasticity."""
     total = curved = 0.0
     for i in range(importance.size):
         share = 0.0 if complete[i] else importance[i] * shares
@@ -132,7 +132,7 @@ def _signalled(
     scale: float,
     price: float,
 ) -> tuple[float, float]:
-    """Crawls on signals at a price, and minus their derivative by its logarithm."""
+    """Return the crawls on signals at a price, and minus their derivative by its logarithm."""
     total = rising = 0.0
     per_share = shares / price
     for i in range(importance.size):

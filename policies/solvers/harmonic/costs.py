@@ -1,8 +1,8 @@
-"""What crawl rates cost: harmonic and binary staleness of pages crawled at random instants.
+"""Costs of crawl rates: harmonic and binary staleness of pages crawled at random times.
 
-A page without complete observation is crawled at the instants of a Poisson process, one with it at
-each of its signals with a probability p (Kolobov et al. 2019, eq. 3 and 6). With mu the importance,
-Delta the change rate and rho the crawl rate, per page:
+A page without complete observation is crawled at the times of a Poisson process; a page with
+complete observation, at each of its signals with a probability p (Kolobov et al. 2019, eq. 3 and
+6). With mu the importance, Delta the change rate and rho the crawl rate, the cost of a page is:
 
 ====================  =========================  =====================
 observation           harmonic                   binary
@@ -26,10 +26,10 @@ from crawl_envs.types.compiling import compiled
 from policies.solvers.harmonic.page_totals import page_mask
 
 BLOCK = 1024
-"""Numbers that are worked on in turn: few enough for the buffers to stay close to the core."""
+"""Numbers per block, few enough for the buffers to fit into the first-level cache."""
 
 BUFFERS = 5
-"""Rows of length BLOCK that :func:`weighted_log1p` works in."""
+"""Number of buffers, of length BLOCK, of :func:`weighted_log1p`."""
 
 ROOT_HALF = int(np.float64(np.sqrt(0.5)).view(np.int64))
 LN2 = float(np.log(2.0))
@@ -37,12 +37,12 @@ LN2 = float(np.log(2.0))
 
 @compiled()
 def weighted_log1p(weight: FloatArray, ratio: FloatArray, buffers: FloatArray) -> float:
-    """``sum weight ln(1 + ratio)``, each logarithm within 4e-16 of its value (relative).
+    """Return ``sum weight ln(1 + ratio)``, each logarithm within 4e-16 of its value (relative).
 
     Args:
         weight: shape (n,), finite.
         ratio: shape (n,), n <= BLOCK, in [0, 1.7e308].
-        buffers: to work in, of shape (BUFFERS, BLOCK).
+        buffers: work space of shape (BUFFERS, BLOCK).
     """
     n = ratio.size
     whole, mantissa = buffers[0, :n], buffers[1, :n]
@@ -56,9 +56,9 @@ def weighted_log1p(weight: FloatArray, ratio: FloatArray, buffers: FloatArray) -
 
 @compiled()
 def _split(bits: IntArray, mantissa: IntArray, shrink: IntArray, exponent: FloatArray) -> None:
-    """Bits of floats >= 1 as those of a mantissa in [sqrt 1/2, sqrt 2), and a power of two.
+    """Split floats >= 1, as bits, into a mantissa in [sqrt 1/2, sqrt 2) and a power of two.
 
-    ``shrink`` is the inverse of that power, or more where it is below 2^-1022.
+    ``shrink`` is the inverse of that power, at least 2^-1022.
     """
     for i in range(bits.size):
         power = (bits[i] - ROOT_HALF) >> 52
@@ -78,8 +78,8 @@ def _logarithms(
 ) -> None:
     """Fill in ln(1 + ratio): 2 atanh f, with f = (mantissa - 1) / (mantissa + 1), by its series.
 
-    What rounding took from ``whole`` = 1 + ratio is made good to first order. One division serves
-    both that and f.
+    The rounding error of ``whole`` = 1 + ratio is corrected to first order, with the same division
+    as f.
     """
     for i in range(ratio.size):
         m = mantissa[i]
@@ -110,24 +110,24 @@ def harmonic_cost(
     probabilities: ArrayLike | None = None,
     complete: ArrayLike | None = None,
 ) -> float:
-    """J of Kolobov et al., eq. 4 and 8: the sum over pages of harmonic staleness by importance.
+    """Return J of Kolobov et al., eq. 4 and 8: weighted harmonic staleness, summed over pages.
 
-    The mean over time of ``sum mu H(n)``, with n the changes of a page that were not crawled yet.
-    The authors' published code divides it by the number of pages.
+    J is the mean over time of ``sum mu H(n)``, with n the changes of a page since its last crawl.
+    The published code divides it by the number of pages.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
         rates: crawls per unit time, >= 0, shape (m,), or a scalar.
-        probabilities: of a crawl on a signal, in [0, 1], shape (m,): those of pages with complete
-            observation count, and their rates do not. None: rates over change rates, 1 at most.
+        probabilities: of a crawl on a signal, in [0, 1], shape (m,): used instead of the rates for
+            pages with complete observation. None: rates over change rates, at most 1.
         complete: which pages have complete observation, (m,) bool; None for no page.
 
     Returns:
         The cost, >= 0; inf where a page that changes and is of importance is never crawled.
 
     Raises:
-        ValueError: a number is negative, not finite or no probability, shapes disagree.
+        ValueError: an argument is negative or not finite, a probability exceeds 1, shapes disagree.
     """
     return _cost("harmonic", importance, change_rate, rates, probabilities, complete)
 
@@ -139,11 +139,11 @@ def binary_cost(
     probabilities: ArrayLike | None = None,
     complete: ArrayLike | None = None,
 ) -> float:
-    """The sum over pages of the share of time in which they are stale, by importance.
+    """Return the sum over pages of the share of time in which they are stale, by importance.
 
     Kolobov et al., eq. 12 and 13 (supplement); arguments, units and errors as for
-    :func:`harmonic_cost`. In [0, sum mu]: a page that is never crawled is always stale, unless it
-    never changes.
+    :func:`harmonic_cost`. The cost is in [0, sum mu]; a page without crawls is always stale, unless
+    it never changes.
     """
     return _cost("binary", importance, change_rate, rates, probabilities, complete)
 
@@ -156,7 +156,7 @@ def _cost(
     probabilities: ArrayLike | None,
     complete: ArrayLike | None,
 ) -> float:
-    weight, change, crawls, rng = page_arrays(
+    weight, change, crawls, chance = page_arrays(
         importance=importance,
         change_rate=change_rate,
         rates=rates,
@@ -164,9 +164,9 @@ def _cost(
     )
     mask = page_mask(complete, len(weight))
     if probabilities is not None and mask.any():
-        if rng.max() > 1.0:
-            raise ValueError(f"probabilities must lie in [0, 1], got {rng.max()}")
-        crawls = np.where(mask, rng * change, crawls)
+        if chance.max() > 1.0:
+            raise ValueError(f"probabilities must lie in [0, 1], got {chance.max()}")
+        crawls = np.where(mask, chance * change, crawls)
     if penalty == "harmonic":
         return harmonic_sum(weight, change, crawls, mask)
     return _binary_sum(weight, change, crawls, mask)
@@ -176,7 +176,7 @@ def _cost(
 def harmonic_sum(
     importance: FloatArray, change_rate: FloatArray, rates: FloatArray, complete: BoolArray
 ) -> float:
-    """:func:`harmonic_cost` of contiguous arrays (m,): 1.6 ns per page."""
+    """Return :func:`harmonic_cost` of contiguous arrays (m,): 1.6 ns per page."""
     buffers = np.empty((BUFFERS + 1, BLOCK))
     total = 0.0
     for begin in range(0, importance.size, BLOCK):
@@ -195,7 +195,7 @@ def block_cost(
     complete: BoolArray,
     buffers: FloatArray,
 ) -> float:
-    """:func:`harmonic_cost` of up to BLOCK pages; buffers to work in are (BUFFERS + 1, BLOCK)."""
+    """Return :func:`harmonic_cost` of up to BLOCK pages; ``buffers`` is (BUFFERS + 1, BLOCK)."""
     ratio = buffers[BUFFERS, : importance.size]
     if _ratios(importance, change_rate, rates, complete, ratio):
         return math.inf
@@ -210,7 +210,7 @@ def _ratios(
     complete: BoolArray,
     ratio: FloatArray,
 ) -> bool:
-    """Fill in Delta/rho, less 1 with complete observation; returns whether any is infinite."""
+    """Fill in Delta/rho, less 1 with complete observation; return whether any is infinite."""
     starved = 0
     for i in range(ratio.size):
         change = change_rate[i] if importance[i] > 0.0 else 0.0

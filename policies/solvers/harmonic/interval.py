@@ -1,9 +1,9 @@
-"""The branch W_0 of Lambert's function, as the crawl interval that a harmonic price asks for.
+"""Crawl intervals at a given harmonic price: the branch W_0 of Lambert's function.
 
-A page of importance 1 that changes at rate 1 and is crawled every ``x`` units of time has the
-harmonic crawl value ``x - (1 - e^-x)``. The interval of value ``c`` is therefore
-``x = 1 + c + W_0(-e^(-1 - c))``, which loses every digit where ``c`` is small: in ``s = sqrt(2 c)``
-it is smooth, ``x = s + s^2/6 + s^3/36 + ...``.
+A page of importance 1 and change rate 1 with a crawl every ``x`` units of time has the harmonic
+crawl value ``x - (1 - e^-x)``. The interval of value ``c`` is therefore
+``x = 1 + c + W_0(-e^(-1 - c))``, which loses all digits where ``c`` is small; as a function of
+``s = sqrt(2 c)`` it is smooth, ``x = s + s^2/6 + s^3/36 + ...``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ SERIES = (
 
 @compiled()
 def harmonic_interval(cost: float) -> float:
-    """The interval ``x`` with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
+    """Return ``x`` with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
 
-    Near 0 its series; elsewhere three of Halley's steps from a start within 15% of it.
+    Uses the series near 0; elsewhere three of Halley's steps from a start within 15%.
     """
     s = math.sqrt(2.0 * cost)
     if s < 0.5:

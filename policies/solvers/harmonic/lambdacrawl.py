@@ -1,4 +1,4 @@
-"""Optimal random crawling against harmonic staleness: LambdaCrawl."""
+"""Optimal random crawling for harmonic staleness: LambdaCrawl."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from policies.solvers.harmonic.page_totals import PageTotals, page_totals
 from policies.solvers.multiplier import Root, root
 
 FAR = 1e-70
-"""Above this, and below its inverse, products of four numbers are numbers."""
+"""Above this, and below its inverse, products of four factors are finite and not 0."""
 
 LIFT = 2.0**540
-"""Brings quotients that are too large, as its square, into the range of numbers."""
+"""Factor, applied as its square, that keeps large quotients finite."""
 
 SAMPLED_ABOVE = 500_000
 SAMPLE = 100_000
@@ -39,29 +39,29 @@ def harmonic(
     bandwidth: float,
     complete: ArrayLike | None = None,
 ) -> Allocation:
-    r"""Crawl rates and probabilities that minimise harmonic staleness: LambdaCrawl.
+    r"""Return crawl rates and probabilities that minimise harmonic staleness: LambdaCrawl.
 
     Minimises ``-sum mu ln(rho/(rho + Delta))`` over the pages without complete observation, which
-    are crawled at the instants of a Poisson process, plus ``-sum mu ln p`` over those with it,
-    crawled on each signal with probability p; with ``sum rho + sum p Delta = R`` (Problem 3 of
-    Kolobov et al. 2019, and so Problems 1 and 2). All pages share one multiplier lambda:
+    are crawled at the times of a Poisson process, plus ``-sum mu ln p`` over pages with complete
+    observation, crawled on each signal with probability p; with ``sum rho + sum p Delta = R``
+    (Problem 3 of Kolobov et al. 2019, and so Problems 1 and 2). All pages share one multiplier
+    lambda:
 
     - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/lambda) - Delta) / 2`` (eq. 5),
     - complete observation: ``p = min(1, mu/(lambda Delta))`` (Prop. 5 and Algorithm 2),
 
-    so that the budget needs no search for its split (Algorithm 3): Newton's method on the logarithm
-    of the rates' sum against that of 1/lambda, in a bracket, from the solution for an evenly spaced
-    sample where there are many pages. It takes 3 to 6 passes over them, and one to check them, of
-    about 0.6 ns a page. The budget is spent to 1e-12 of it.
+    so that the split of the budget needs no search (Algorithm 3). Newton's method runs on ln(sum of
+    rates) against ln(1/lambda), in a bracket; for many pages it starts from the solution for an
+    evenly spaced sample. It takes 3 to 6 passes and one to check the pages, of about 0.6 ns per
+    page. The budget is spent to 1e-12 (relative).
 
-    Pages that never change or have no importance get no crawl (the paper excludes them). Where all
-    that remain have complete observation and the bandwidth exceeds their changes, all are crawled
-    on every signal, the multiplier is 0 and the rest is not spent; else pages without complete
-    observation take all there is.
+    Pages that never change or have no importance get no crawl (the paper excludes them). If all
+    others have complete observation and the bandwidth exceeds their changes, they are crawled on
+    every signal, the multiplier is 0 and the rest is not spent; otherwise pages without complete
+    observation take the rest.
 
-    Beyond its arguments it holds the rates, the probabilities if ``complete`` is given, and no
-    other array of length m; but arguments that are no contiguous, writeable float64 (or bool)
-    arrays are copied.
+    Memory beyond the arguments: the rates, and the probabilities if ``complete`` is given.
+    Arguments that are not contiguous, writeable float64 (or bool) arrays are copied.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
@@ -81,36 +81,36 @@ def harmonic(
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
-    multiplier, objective, iterations, met = 0.0, 0.0, 0, True
+    multiplier, objective, iterations, converged = 0.0, 0.0, 0, True
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
         np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
     else:
         scales = Scales(power_below(pages.largest), power_below(bandwidth))
-        found, objective = _search(pages, bandwidth * scales.rate, scales, rates)
-        multiplier = unscaled(found.at, scales)
-        iterations, met = found.iterations, found.met
+        solution, objective = _search(pages, bandwidth * scales.rate, scales, rates)
+        multiplier = unscaled(solution.at, scales)
+        iterations, converged = solution.iterations, solution.converged
     return Allocation(
         rates=rates,
         probabilities=None if complete is None else crawl_probabilities(pages, rates),
         multiplier=multiplier,
         objective=objective,
         iterations=iterations,
-        converged=met,
+        converged=converged,
     )
 
 
 def crawl_probabilities(pages: PageTotals, rates: FloatArray) -> FloatArray:
-    """Probabilities of pages with complete observation, 0 elsewhere, shape (m,)."""
+    """Return the probabilities with complete observation, 0 elsewhere, shape (m,)."""
     return _probabilities(pages.change_rate, rates, pages.complete)
 
 
 def power_below(value: float) -> float:
-    """The power of two that brings a value > 0 into [1/2, 1)."""
+    """Return the power of two that scales a value > 0 into [1/2, 1)."""
     return math.ldexp(1.0, max(min(-math.frexp(value)[1], 1022), -1022))
 
 
 def unscaled(at: float, scales: Scales) -> float:
-    """The multiplier whose scaled inverse is ``at`` > 0; inf beyond the range of numbers."""
+    """Return the multiplier whose scaled inverse is ``at`` > 0; inf if it overflows."""
     part, exponent = math.frexp(at)
     shift = math.frexp(scales.rate)[1] - math.frexp(scales.importance)[1] - exponent
     try:
@@ -122,7 +122,7 @@ def unscaled(at: float, scales: Scales) -> float:
 def _search(
     pages: PageTotals, budget: float, scales: Scales, rates: FloatArray
 ) -> tuple[Root, float]:
-    """Fill in rates that spend the scaled budget; returns where, and what they cost."""
+    """Fill in rates that spend the scaled budget; return the root and the cost."""
     none = np.empty(0)
     fast = pages.least * scales.rate > FAR and pages.fastest * scales.rate < 1.0 / FAR
     cost = 0.0
@@ -133,12 +133,12 @@ def _search(
         total, slope, cost = _pass(*pages[:3], *scales, price, plain, rates if last else none)
         return total / budget, slope / budget
 
-    found = root(spend, _start(pages, budget, scales))
-    return found, cost
+    solution = root(spend, _start(pages, budget, scales))
+    return solution, cost
 
 
 def _start(pages: PageTotals, budget: float, scales: Scales) -> float:
-    """A first guess of 1/lambda, scaled: from a sample of many pages, else a lower bound."""
+    """Return a guess of 1/lambda, scaled: from a sample of many pages, else a lower bound."""
     count = len(pages.importance)
     if count > SAMPLED_ABOVE:
         step = count // SAMPLE
@@ -169,10 +169,10 @@ def _pass(
     plain: bool,
     rates: FloatArray,
 ) -> tuple[float, float, float]:
-    """The scaled rates' sum at 1/lambda = ``price``, and its derivative by ln ``price``; cost.
+    """Return the sum of scaled rates at 1/lambda = ``price``, its slope in ln ``price``, the cost.
 
-    Unless ``rates`` is empty, they are filled in, unscaled, and their cost is told. ``plain`` says
-    that all scaled rates, and mu/lambda, are far from the largest and least numbers.
+    Unless ``rates`` is empty, the unscaled rates are filled in and the cost is computed. ``plain``
+    is whether products of scaled rates and mu/lambda can neither overflow nor underflow.
     """
     total = slope = cost = 0.0
     weight_scale = importance_scale * price
@@ -202,7 +202,7 @@ def _plain_block(
     rate_scale: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """:func:`_block` with one division, of products that may leave the range of numbers."""
+    """Run :func:`_block` with one division, for products that cannot overflow."""
     total = slope = 0.0
     unscale = 1.0 / rate_scale
     for i in range(importance.size):
@@ -228,11 +228,11 @@ def _block(
     rate_scale: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """The sum of the scaled rates of some pages, and of their derivatives.
+    """Return the sums of the scaled rates of some pages and of their derivatives.
 
     With k = mu/(lambda Delta) and s = sqrt(1 + 4 k), eq. 5 is rho = 2 mu/lambda/(1 + s), which
-    loses no digits, and its derivative mu/lambda/s; one division serves both. With k beyond 1e300,
-    which is brought into the range of numbers, s + 1 = s.
+    loses no digits, and its derivative is mu/lambda/s; both share one division. For k beyond 1e300,
+    which is rescaled, s + 1 = s.
     """
     total = slope = 0.0
     unscale = 1.0 / rate_scale
@@ -259,9 +259,9 @@ def _block(
 
 @compiled(fastmath={"nsz"})
 def _probabilities(change_rate: FloatArray, rates: FloatArray, complete: BoolArray) -> FloatArray:
-    found = np.empty(rates.size)
+    probabilities = np.empty(rates.size)
     for i in range(rates.size):
         share = rates[i] / change_rate[i]
         share = share if rates[i] > 0.0 else 0.0
-        found[i] = share if complete[i] else 0.0
-    return found
+        probabilities[i] = share if complete[i] else 0.0
+    return probabilities

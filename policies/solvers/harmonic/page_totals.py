@@ -1,4 +1,4 @@
-"""Pages with and without complete observation: their arrays read, and summed up in one pass."""
+"""Arrays of pages with and without complete observation, checked and summed in one pass."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
 from crawl_envs.types.compiling import compiled
 
 FINITE = int(np.float64(np.finfo(np.float64).max).view(np.int64))
-"""Bits of the largest float: as integers, bits of floats >= 0 rise with them."""
+"""Bits of the largest float; for floats >= 0 the bits, as integers, have the same order."""
 
 BLOCK = 4096
-"""Pages that are summed before they are added: sums of sums lose less to rounding."""
+"""Pages per partial sum; sums of partial sums have smaller rounding errors."""
 
 
 class PageTotals(NamedTuple):
-    """Pages, and what they are in sum.
+    """Pages and their totals.
 
     ``importance``, ``change_rate`` and ``complete`` (every change is signalled) have shape (m,) and
     are contiguous. ``largest`` is the largest importance, > 0, ``fastest`` the largest change rate,
-    and ``least`` the least of either. Of the pages that change and are of
-    importance, ``signalled`` sums the change rates of those with complete observation, and
-    ``unobserved`` counts the others.
+    and ``least`` the least of both. Among pages that change and have importance, ``signalled`` is
+    the sum of the change rates of those with complete observation, ``unobserved`` the number of the
+    others.
     """
 
     importance: FloatArray
@@ -41,7 +41,7 @@ class PageTotals(NamedTuple):
 def page_totals(
     importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | None
 ) -> PageTotals:
-    """Read what describes pages; scalars hold for every page, and None for no page.
+    """Check and sum the arrays of pages; scalars apply to every page, ``complete=None`` to none.
 
     Raises:
         ValueError: an argument is negative, not finite, outside the supported domain or no number,
@@ -54,14 +54,14 @@ def page_totals(
     sound, ends, signalled, unobserved = _page_totals(weight, change, mask)
     least, smallest, largest, fastest = ends.view(np.float64).tolist()
     if not sound or smallest < SMALLEST or max(largest, fastest) > LARGEST:
-        page_arrays(importance=weight, change_rate=change)  # tells which, or knows -0
+        page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
     if not largest > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
     return PageTotals(weight, change, mask, least, largest, fastest, signalled, unobserved)
 
 
 def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
-    """``complete`` as a contiguous array (m,) of booleans; ValueError unless it is one, or None."""
+    """Return ``complete`` as a contiguous bool array (m,); ValueError unless boolean or None."""
     if complete is None:
         return np.zeros(num_pages, np.bool_)
     mask = np.asarray(complete)
@@ -74,7 +74,7 @@ def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
 
 
 def _plain(column: FloatArray) -> bool:
-    """Whether a column can be used as it is; if so, its values are checked on the way."""
+    """Return whether a column needs no copy; if so, its values are checked on the way."""
     flags = column.flags
     return (
         column.ndim == 1
@@ -89,7 +89,7 @@ def _plain(column: FloatArray) -> bool:
 def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[bool, IntArray, float, int]:
-    """Whether all is finite and >= 0 (but not -0), and the figures of :class:`PageTotals`.
+    """Return whether all is finite and >= 0 (not -0), and the figures of :class:`PageTotals`.
 
     Least, least above 0, largest and fastest are given by their bits.
     """
@@ -111,7 +111,7 @@ def _page_totals(
 
 @compiled()
 def _range(weights: IntArray, rates: IntArray) -> tuple[int, int, int, int]:
-    """Of bits: the least of both, the least above 0, the largest of either."""
+    """Return the bits of the least of both, the least above 0, the largest weight and rate."""
     least, smallest, largest, fastest = FINITE, FINITE, 0, 0
     for i in range(weights.size):
         weight, rate = weights[i], rates[i]
@@ -128,7 +128,7 @@ def _range(weights: IntArray, rates: IntArray) -> tuple[int, int, int, int]:
 def _changing(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[float, float]:
-    """Change rates in sum of pages with complete observation, and the number of others."""
+    """Return the summed change rates with complete observation, and the number of others."""
     total = count = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Optimal crawling against harmonic staleness without coins: at even intervals, or n-th signals."""
+"""Optimal deterministic crawling for harmonic staleness: even intervals, or n-th signals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from policies.solvers.harmonic.page_totals import PageTotals, page_mask, page_to
 from policies.solvers.multiplier import Root, root
 
 WHOLE = 1e-11
-"""Mean cycles within this share of a whole number of signals are one."""
+"""Relative tolerance for mean cycles of a whole number of signals."""
 
 OFTEN, RARELY = 1e-200, 1e17
-"""Shares of mu/lambda, of change rates: below the one a page is crawled sqrt(mu Delta/(2 lambda))
-times per unit time, to rounding, and above the other mu/lambda times."""
+"""Change rates as shares of mu/lambda: below OFTEN the crawl rate is sqrt(mu Delta/(2 lambda)) to
+rounding, above RARELY it is mu/lambda."""
 
 SMALL = 1.0
-"""Changes per interval below which their cost is summed as a series."""
+"""Changes per interval below which the cost is summed as a series."""
 
 TERMS = 18
 
@@ -35,25 +35,24 @@ def harmonic_periodic(
     bandwidth: float,
     complete: ArrayLike | None = None,
 ) -> Allocation:
-    r"""Optimal intervals and numbers of signals against harmonic staleness.
+    r"""Return optimal intervals and numbers of signals for harmonic staleness.
 
-    A page without complete observation is crawled every T units of time, one with it by its n-th
-    signal since the last crawl. Optimal for a multiplier lambda, by the crawl value of each (after
-    Olston and Pandey 2008, eq. 4):
+    A page without complete observation is crawled every T units of time; a page with complete
+    observation, at its n-th signal since the last crawl. For a multiplier lambda the optimum
+    follows from the crawl values (after Olston and Pandey 2008, eq. 4):
 
     - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
     - complete observation: the least n with ``mu n/Delta >= lambda``.
 
-    No policy that decides on what it sees of each page costs less at this crawl rate in the long
-    run; :func:`harmonic` gives the optimum of crawls at random, which costs more. The multiplier is
-    found in a bracket; each of 5 to 60 passes takes some 20 ns per page.
+    No policy based on observations of each page has a lower long-run cost at this crawl rate; the
+    random crawls of :func:`harmonic` cost more. The multiplier is found in a bracket; each of 5 to
+    60 passes takes about 20 ns per page.
 
-    Rates of pages with complete observation fall in steps, Delta/n. Where a step does not spend the
-    budget, pages at the step are crawled by the n-th signal with a probability, and else by the
-    next, which costs the multiplier per crawl saved: both are optimal there. Rates are those of
-    this mixture, and sum to the bandwidth.
+    Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
+    step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
+    next; both are optimal there. Rates are those of this mixture, and sum to the bandwidth.
 
-    Pages that never change or have no importance get no crawl. Where all that remain have complete
+    Pages that never change or have no importance get no crawl. If all others have complete
     observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
     multiplier is 0 and the rest is not spent.
 
@@ -62,21 +61,24 @@ def harmonic_periodic(
     Returns:
         Crawl rates; ``thresholds``, the intervals T, inf with complete observation and without
         crawls; ``signals``, the numbers n of pages with complete observation, inf elsewhere;
-        ``probabilities`` that the n-th signal leads to a crawl where the next one does otherwise, 1
-        elsewhere, or None where ``complete`` is; J as objective, a sum over pages, and the
-        multiplier of that sum.
+        ``probabilities`` of a crawl at the n-th signal (otherwise at the next), 1 elsewhere, or
+        None if ``complete`` is None; J as objective, a sum over pages, and the multiplier of that
+        sum.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
-    multiplier, iterations, met = 0.0, 0, True
+    multiplier, iterations, converged = 0.0, 0, True
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
         np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
     else:
         scales = Scales(power_below(pages.largest), power_below(bandwidth))
-        found = _spend(pages, bandwidth * scales.rate, scales, rates)
-        multiplier = unscaled(found.at, scales)
-        iterations, met = found.iterations, bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
+        solution = _spend(pages, bandwidth * scales.rate, scales, rates)
+        multiplier = unscaled(solution.at, scales)
+        iterations, converged = (
+            solution.iterations,
+            bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9),
+        )
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
         thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
@@ -86,7 +88,7 @@ def harmonic_periodic(
         multiplier=multiplier,
         objective=_cost(pages.importance, pages.change_rate, rates, pages.complete),
         iterations=iterations,
-        converged=met,
+        converged=converged,
         thresholds=thresholds,
         signals=signals,
     )
@@ -98,15 +100,15 @@ def harmonic_periodic_cost(
     rates: ArrayLike,
     complete: ArrayLike | None = None,
 ) -> float:
-    """J, a sum over pages, of pages crawled at even intervals, or by their n-th signals.
+    """Return J, a sum over pages, of pages crawled at even intervals or n-th signals.
 
     With x = Delta/rho changes per interval, a page costs
     ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
-    entire exponential integral. With complete observation and a crawl by the n-th signal it costs
-    ``mu (H(n) - 1)``; between two whole numbers, the mixture that is crawled at this rate.
+    entire exponential integral. With complete observation and a crawl at the n-th signal it costs
+    ``mu (H(n) - 1)``; between two whole numbers, the mixture with this crawl rate.
 
     Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
-    changes and is of importance is never crawled.
+    changes and has importance is never crawled.
     """
     weight, change, crawls = page_arrays(
         importance=importance, change_rate=change_rate, rates=rates
@@ -123,14 +125,14 @@ def _spend(pages: PageTotals, budget: float, scales: Scales, rates: FloatArray) 
         return total / budget, slope / budget
 
     # rho <= mu/lambda + Delta/2 or less; the sum of mu is m of the largest at most
-    found = root(spend, budget / len(pages.importance))
-    if not found.met and found.above < math.inf:
+    solution = root(spend, budget / len(pages.importance))
+    if not solution.converged and solution.above < math.inf:
         many = np.empty(len(rates))
-        more = _pass(*pages[:3], *scales, found.above, many)[0] / budget
+        more = _pass(*pages[:3], *scales, solution.above, many)[0] / budget
         if np.isfinite(many).all():
-            share = (1.0 - found.spent) / (more - found.spent)
+            share = (1.0 - solution.spent) / (more - solution.spent)
             rates += share * (many - rates)
-    return found
+    return solution
 
 
 @compiled()
@@ -143,9 +145,9 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """The scaled rates' sum at 1/lambda = ``price``, and about its derivative by ln ``price``.
+    """Return the sum of scaled rates at 1/lambda = ``price``, and about its slope in ln ``price``.
 
-    Unless ``rates`` is empty, they are filled in, unscaled.
+    The unscaled rates are filled in unless ``rates`` is empty.
     """
     total = slope = 0.0
     for i in range(importance.size):
@@ -174,9 +176,9 @@ def _pass(
 
 
 def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Numbers of signals, inf without complete observation or crawls, and their probabilities.
+    """Return numbers of signals, inf without complete observation or crawls, and probabilities.
 
-    Rates within rounding of a whole number of signals are put to it.
+    Cycles within rounding of a whole number of signals are rounded to it.
     """
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)
@@ -209,7 +211,7 @@ def _cost(
 
 
 def _evenly(changes: FloatArray) -> FloatArray:
-    """Mean harmonic staleness over an interval with ``changes`` changes on average."""
+    """Return the mean harmonic staleness over an interval with ``changes`` expected changes."""
     from scipy.special import exp1
 
     near = np.minimum(changes, SMALL)
@@ -224,7 +226,7 @@ def _evenly(changes: FloatArray) -> FloatArray:
 
 
 def _after_signals(cycles: FloatArray) -> FloatArray:
-    """Mean harmonic staleness where a crawl takes ``cycles`` signals on average."""
+    """Return the mean harmonic staleness for crawls after ``cycles`` signals on average."""
     from scipy.special import digamma
 
     def staleness(number: FloatArray) -> FloatArray:

@@ -1,9 +1,9 @@
-"""Compiled: where the value of a page reaches a price, and where its cycle has a given length.
+"""Compiled: the point at which a page's value reaches a price, or its cycle a given length.
 
-A point of a page is a pair (``elapsed`` t, ``signals`` n): the effective elapsed time t + n beta,
-told apart because their sum would lose t where beta is much longer than the time between signals
-(a recall close to 1), and means nothing where beta is infinite. Both crawl value and cycle length
-grow with either. ``values`` and ``lengths`` are tables of :mod:`policies.values.tables`.
+A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time t + n beta.
+The two are separate because the sum would lose t where beta is much longer than the time between
+signals (a recall close to 1), and is undefined where beta is infinite. Crawl value and cycle length
+increase with both. ``values`` and ``lengths`` are tables of :mod:`policies.values.tables`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from policies.values.series import (
 )
 
 FAR_APART = 100.0
-"""Where signals are worth so many mean times between signals each, t and n are told apart."""
+"""Value of beta, in mean times between signals, from which on t and n are kept separate."""
 
 CLOSE = 1e-7
-"""A Newton step of this share is the last: its successor would be smaller than rounding."""
+"""Relative size of the last Newton step; the next one would be below rounding."""
 
 FLAT = 1e-15
-"""Values that differ by this share are one."""
+"""Relative difference of values that count as equal."""
 
 STEPS = 200
 
@@ -49,7 +49,7 @@ class Point(NamedTuple):
 
 
 @compiled()
-def reach(
+def point_of_value(
     values: FloatArray,
     lengths: FloatArray,
     page: int,
@@ -57,10 +57,10 @@ def reach(
     start: Point,
     pieces: FloatArray,
 ) -> Point:
-    """The point at which the crawl value is ``price`` > 0; at infinity where it never is.
+    """Return the point at which the crawl value is ``price`` > 0; at infinity where it never is.
 
-    With recall 1 the value climbs in steps: the first signal that lifts it to the price. ``start``
-    is where to search first, if its length is positive.
+    With recall 1 the value rises in steps: the first signal that raises it to the price. ``start``
+    is the first guess if its length is positive.
     """
     top = values[page, TOP]
     alpha = values[page, ALPHA]
@@ -85,7 +85,7 @@ def reach(
 
 @compiled()
 def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> float:
-    """The least n >= 1 whose value, at once after the crawl, is ``price`` or more."""
+    """Return the least n >= 1 whose value right after the crawl is at least ``price``."""
     high = max(guess, 1.0)
     low = high - 1.0
     step = 1.0
@@ -117,7 +117,7 @@ def _solve(
     start: Point,
     pieces: FloatArray,
 ) -> float:
-    """The time t, the signals of ``start`` apart, at which the value is ``price``.
+    """Return the time t at which the value is ``price``, given the signals of ``start``.
 
     Newton's method in a bracket, with V' = mu alpha exp(-y) psi.
     """
@@ -163,9 +163,10 @@ def _solve(
 def _newton(
     value: float, price: float, slope: float, top: float, elapsed: float, signals: float
 ) -> float:
-    """The next time to try: a step along a curve that is nearly straight.
+    """Return the next time: a Newton step along a nearly straight curve.
 
-    That of ln V against ln t where V is small, and of ln(mu/Delta - V) against t where it is large.
+    The curve is ln V against ln t where V is small, and ln(mu/Delta - V) against t where it is
+    large.
     """
     if value > 0.5 * top and value < top:
         return elapsed - (top - value) / slope * math.log1p((value - price) / (top - value))
@@ -175,12 +176,12 @@ def _newton(
 
 
 @compiled()
-def last(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
-    """The point whose mean cycle is ``length`` > 0, or the last one that is shorter.
+def point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
+    """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
 
-    With recall 1 cycles are a whole number of signals long: the number below (1 at least). Without
-    false signals none is longer than 1 / gamma: at infinity. A page that never changes takes
-    signals for nothing.
+    With recall 1 cycles are a whole number of signals long, rounded down (1 at least). Without
+    false signals no cycle exceeds 1 / gamma: longer ones are at infinity. For a page that never
+    changes signals have no effect.
     """
     alpha: float = values[page, ALPHA]
     gamma: float = values[page, GAMMA]
@@ -233,7 +234,7 @@ def _last_signal(lengths: FloatArray, page: int, length: float) -> float:
 def _wait(
     lengths: FloatArray, page: int, length: float, signals: float, low: float, high: float
 ) -> float:
-    """The time, ``signals`` apart, at which the mean cycle is ``length``; regula falsi."""
+    """Return the time, given ``signals``, at which the mean cycle is ``length``; regula falsi."""
     under = cycle_length_value(lengths, page, low, signals) - length
     over = cycle_length_value(lengths, page, high, signals) - length
     side = 0
@@ -243,15 +244,15 @@ def _wait(
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 return low
-        found = cycle_length_value(lengths, page, middle, signals) - length
-        if abs(found) <= FLAT * length:
+        excess = cycle_length_value(lengths, page, middle, signals) - length
+        if abs(excess) <= FLAT * length:
             return middle
-        if found > 0.0:
-            high, over = middle, found
+        if excess > 0.0:
+            high, over = middle, excess
             under *= 0.5 if side > 0 else 1.0
             side = 1
         else:
-            low, under = middle, found
+            low, under = middle, excess
             over *= 0.5 if side < 0 else 1.0
             side = -1
     return 0.5 * (low + high)

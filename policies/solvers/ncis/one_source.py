@@ -1,4 +1,4 @@
-"""Pages with one source of signals, or none, as the solver of Theorem 1 sees them."""
+"""Pages with at most one source of signals, for the solver of Theorem 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
-from policies.solvers.ncis.crossing import Point, last, reach
+from policies.solvers.ncis.crossing import Point, point_of_length, point_of_value
 from policies.solvers.ncis.pages import Levels
 from policies.values.kernels import greedy_ncis_value
 from policies.values.lambert import pieces
@@ -18,9 +18,9 @@ from policies.values.tables import cycle_length_table, greedy_ncis_table
 
 
 class SinglePages:
-    """Pages of at most one source: time and signals are told apart (see ``crossing``).
+    """Pages of at most one source; time and signals are separate (see ``crossing``).
 
-    ``state`` has their elapsed times, numbers of signals and cycle lengths, shape (k, 3).
+    ``state`` has elapsed times, numbers of signals and cycle lengths, shape (k, 3).
     """
 
     def __init__(
@@ -37,23 +37,23 @@ class SinglePages:
         self.alpha, self.signal_rate = self.values[:, ALPHA], self.values[:, GAMMA]
 
     def every(self, step: int) -> Self:
-        """Every ``step``-th page."""
+        """Return every ``step``-th page."""
         return type(self)(*(np.ascontiguousarray(array[::step]) for array in self.known))
 
     def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
-        """Fill in the rates at a multiplier; returns their sum."""
+        """Fill in the rates at a multiplier; return their sum."""
         return _pass(self.values, self.lengths, floor, price, pieces(), state, rates)
 
     def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
-        """Put every page whose rate is not that of its point to the point of its rate."""
+        """Move pages whose rate differs from that of their point to the point of the rate."""
         _settle(self.values, self.lengths, floor, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """The sum of mu~ w / psi."""
+        """Return the sum of mu~ w / psi."""
         return _freshness(self.values, state, rates)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """When each page is crawled."""
+        """Return the crawl condition of each page."""
         elapsed, received, _ = state.T
         evidence, crawled = self.values[:, EVIDENCE], rates > 0.0
         observed, certain = self.alpha == 0.0, np.isinf(evidence)
@@ -69,11 +69,11 @@ class SinglePages:
             )
             level = np.where(observed, 0.0, self.alpha * elapsed)
             level = level + np.where(received > 0.0, evidence * received, 0.0)
-        coin = crawled & (observed | (certain & (rates < self.signal_rate)))
+        randomised = crawled & (observed | (certain & (rates < self.signal_rate)))
         return Levels(
             thresholds,
             np.where(crawled, level, math.inf),
-            np.where(coin, np.clip(mixed, 0.0, 1.0), 1.0),
+            np.where(randomised, np.clip(mixed, 0.0, 1.0), 1.0),
             np.where(crawled, signals, math.inf),
         )
 
@@ -88,11 +88,11 @@ def _pass(
     state: FloatArray,
     rates: FloatArray,
 ) -> float:
-    """Rates at a multiplier, and their sum; ``state`` is where each page's search starts."""
+    """Fill in the rates at a multiplier; return their sum. ``state`` is the start of the search."""
     total = 0.0
     for page in range(rates.size):
         start = Point(state[page, 0], state[page, 1], state[page, 2])
-        point = reach(values, lengths, page, price, start, pieces)
+        point = point_of_value(values, lengths, page, price, start, pieces)
         state[page, 0] = point.elapsed
         state[page, 1] = point.signals
         state[page, 2] = point.length
@@ -105,11 +105,11 @@ def _pass(
 def _settle(
     values: FloatArray, lengths: FloatArray, floor: float, state: FloatArray, rates: FloatArray
 ) -> None:
-    """Put every page whose rate is not that of its point to the point of its rate."""
+    """Move pages whose rate differs from that of their point to the point of the rate."""
     for page in range(rates.size):
         length = state[page, 2]
         if rates[page] > 0.0 and (length == 0.0 or 1.0 / length < floor):
-            point = last(values, lengths, page, 1.0 / rates[page])
+            point = point_of_length(values, lengths, page, 1.0 / rates[page])
             state[page, 0] = point.elapsed
             state[page, 1] = point.signals
             state[page, 2] = point.length
@@ -117,7 +117,7 @@ def _settle(
 
 @compiled()
 def _freshness(values: FloatArray, state: FloatArray, rates: FloatArray) -> float:
-    """The sum of mu~ w / psi = rate V + mu~ exp(-y), which also holds between two steps."""
+    """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
     total = 0.0
     for page in range(rates.size):
         rate = rates[page]

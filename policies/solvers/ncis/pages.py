@@ -1,4 +1,4 @@
-"""What the solver of Theorem 1 asks of pages, and pages of several kinds taken together."""
+"""The interface of pages for the solver of Theorem 1, and its implementation for mixed kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawl_envs.types import FloatArray, IntArray
 
 
 class Levels(NamedTuple):
-    """When pages are crawled, arrays of shape (k,); see :class:`policies.solvers.Allocation`.
+    """Crawl conditions of pages, arrays of shape (k,); see :class:`policies.solvers.Allocation`.
 
     ``signals`` are those of one source.
     """
@@ -24,11 +24,11 @@ class Levels(NamedTuple):
 
 
 class Pages(Protocol):
-    """Pages that change and are of importance.
+    """Pages that change and have importance.
 
-    ``state`` is of shape (k, 3): where the search of each page starts, with its cycle length last;
-    a length of 0 means that nothing is known. Arrays ``importance`` (as shares of all),
-    ``change_rate``, ``alpha`` and ``signal_rate`` (of useful signals) have shape (k,).
+    ``state``, (k, 3), is the start of each page's search, with its cycle length last; a length of 0
+    means unknown. Arrays ``importance`` (as shares of all), ``change_rate``, ``alpha`` and
+    ``signal_rate`` (of informative signals) have shape (k,).
     """
 
     importance: FloatArray
@@ -37,23 +37,23 @@ class Pages(Protocol):
     signal_rate: FloatArray
 
     def every(self, step: int) -> Self:
-        """Every ``step``-th page."""
+        """Return every ``step``-th page."""
 
     def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
-        """Fill in the rates at a multiplier, ``floor`` at least; returns their sum."""
+        """Fill in the rates at a multiplier, at least ``floor``; return their sum."""
 
     def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
-        """Put every page whose rate is not that of its point to the point of its rate."""
+        """Move pages whose rate differs from that of their point to the point of the rate."""
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """The sum of mu~ w / psi = rate V + mu~ exp(-y), which also holds between two steps."""
+        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """When each page is crawled."""
+        """Return the crawl condition of each page."""
 
 
 class AllPages:
-    """Pages of several kinds, one after the other; ``places`` are their numbers among all."""
+    """Pages of several kinds, concatenated; ``places`` are their numbers among all pages."""
 
     def __init__(self, parts: Sequence[tuple[IntArray, Pages]]) -> None:
         self.parts = [pages for _, pages in parts]
@@ -66,7 +66,7 @@ class AllPages:
         self._spans = [slice(*pair) for pair in pairwise(ends)]
 
     def every(self, step: int) -> AllPages:
-        """Every ``step``-th page of each kind."""
+        """Return every ``step``-th page of each kind."""
         return AllPages(
             [
                 (self.places[span][::step], pages.every(step))
@@ -75,37 +75,37 @@ class AllPages:
         )
 
     def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
-        """Fill in the rates at a multiplier, ``floor`` at least; returns their sum."""
+        """Fill in the rates at a multiplier, at least ``floor``; return their sum."""
         return sum(
             pages.spend(price, floor, state[span], rates[span])
             for span, pages in zip(self._spans, self.parts, strict=True)
         )
 
     def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
-        """Put every page whose rate is not that of its point to the point of its rate."""
+        """Move pages whose rate differs from that of their point to the point of the rate."""
         for span, pages in zip(self._spans, self.parts, strict=True):
             pages.settle(floor, state[span], rates[span])
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """The sum of mu~ w / psi."""
+        """Return the sum of mu~ w / psi."""
         return sum(
             pages.freshness(state[span], rates[span])
             for span, pages in zip(self._spans, self.parts, strict=True)
         )
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """When each page is crawled."""
-        found = [
+        """Return the crawl condition of each page."""
+        levels = [
             pages.levels(state[span], rates[span])
             for span, pages in zip(self._spans, self.parts, strict=True)
         ]
-        return Levels(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+        return Levels(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
 
 
 def evidence_margin(level: FloatArray, evidence: FloatArray) -> FloatArray:
-    """How far around a level, (k,), evidence that signals add up to counts as being that level.
+    """Return the tolerance of evidence around a level, (k,), within which it equals the level.
 
-    It makes good for rounding, and is less than a quarter of any signal's ``evidence``, (S, k).
+    It covers rounding, and is less than a quarter of the least ``evidence`` of a signal, (S, k).
     """
     least = np.where(evidence > 0.0, evidence, np.inf).min(axis=0)
     margin: FloatArray = np.minimum(1e-6 * level, 0.25 * least)

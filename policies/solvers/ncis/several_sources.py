@@ -1,9 +1,9 @@
-"""Pages with several sources of signals, as the solver of Theorem 1 sees them.
+"""Pages with several sources of signals, for the solver of Theorem 1.
 
-Time and signals become one here, the evidence y = alpha iota in nats (see
-:mod:`policies.values.sources.terms`): a page is crawled when it reaches a level. Its price V climbs
-steadily with the level, V' = mu exp(-y) psi, while its cycle length psi climbs in steps where
-signals show every change: then only they raise the evidence, and it is one of the sums n . b.
+The state is the evidence y = alpha iota in nats, which combines time and signals (see
+:mod:`policies.values.sources.terms`): a page is crawled when it reaches a level. The value V is
+smooth in the level, V' = mu exp(-y) psi. The cycle length psi rises in steps if every change is
+signalled: then only signals add evidence, and it is one of the sums n . b.
 """
 
 from __future__ import annotations
@@ -33,17 +33,15 @@ from policies.values.sources.lattice import lattice_share
 from policies.values.sources.tables import cycle_length_sources_table, greedy_ncis_sources_table
 
 SIGNALLED = 1e-9
-"""A rate of changes without a signal below this share of all signals is none: time does not count.
-
-Else thresholds of time would have to tell apart what rounding cannot.
-"""
+"""Share of all signals below which the rate of unsignalled changes counts as 0: time has no effect,
+because thresholds of time would be below rounding."""
 
 STEEP = 0.02
-"""Where alpha is below this share of all signals, pieces of the value would smooth its kinks."""
+"""Share of all signals below which alpha makes pieces of the value smooth its kinks."""
 
 
 class SeveralPages:
-    """Pages with two or more sources that differ; ``recall`` and the like have shape (S, k).
+    """Pages with two or more different sources; ``recall`` and ``false_signal_rate`` are (S, k).
 
     ``state`` has their levels in its first column.
     """
@@ -68,41 +66,41 @@ class SeveralPages:
         self.shortest = np.where(self.alpha == 0.0, 1.0 / self.signal_rate, 0.0)
 
     def every(self, step: int) -> Self:
-        """Every ``step``-th page."""
+        """Return every ``step``-th page."""
         return type(self)(*(np.ascontiguousarray(array[..., ::step]) for array in self.known))
 
     def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
-        """Fill in the rates at a multiplier; returns their sum."""
+        """Fill in the rates at a multiplier; return their sum."""
         tables = (self.values, self.lengths, self.change_rate, self.shortest)
         return _pass(*tables, floor, price, pieces(), state, rates)
 
     def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
-        """Put every page whose rate is not that of its point to the point of its rate."""
+        """Move pages whose rate differs from that of their point to the point of the rate."""
         lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
         by_every_signal = (self.alpha == 0.0) & (rates >= self.signal_rate)
         _settle(self.lengths, self.change_rate, self.certain_rate, floor, state, rates)
         state[by_every_signal, 0] = lowest[by_every_signal]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """The sum of mu~ w / psi; crawls beyond all signals are of no use where time is none."""
+        """Return the sum of mu~ w / psi; with alpha = 0, crawls beyond signals are useless."""
         useful = np.where(self.alpha == 0.0, np.minimum(rates, self.signal_rate), rates)
         return _freshness(self.values, self.lengths, self.importance, state, useful)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """When each page is crawled."""
+        """Return the crawl condition of each page."""
         crawled = rates > 0.0
         level = np.where(crawled, state[:, 0], math.inf)
         timed = crawled & (self.alpha > 0.0) & np.isfinite(level)
         with np.errstate(divide="ignore", invalid="ignore"):
             thresholds = np.where(timed, level / self.alpha, math.inf)
-            coin = np.where(np.isinf(level), np.minimum(rates / self.certain_rate, 1.0), 1.0)
+            probability = np.where(np.isinf(level), np.minimum(rates / self.certain_rate, 1.0), 1.0)
         counted = crawled & ~timed & np.isfinite(level)
-        coin = np.where(crawled, coin, 1.0)
-        coin[counted] = self._coin(level, rates)[counted]
-        return Levels(thresholds, level, coin, np.full(len(rates), math.nan))
+        probability = np.where(crawled, probability, 1.0)
+        probability[counted] = self._probability(level, rates)[counted]
+        return Levels(thresholds, level, probability, np.full(len(rates), math.nan))
 
-    def _coin(self, level: FloatArray, rates: FloatArray) -> FloatArray:
-        """The probability of a crawl at the level, and not above, that makes a cycle 1 / rate."""
+    def _probability(self, level: FloatArray, rates: FloatArray) -> FloatArray:
+        """Return the probability of a crawl at the level (else above) with mean cycle 1 / rate."""
         finite = np.where(np.isfinite(level), level, 1.0)
         margin = evidence_margin(finite, self.evidence)
         ends = np.empty((2, len(rates)))
@@ -116,7 +114,7 @@ class SeveralPages:
 
 @compiled()
 def _value(values: FloatArray, lengths: FloatArray, page: int, level: float) -> float:
-    """The value at a level; where it is all but a polygon, from the lattice of the cycle length."""
+    """Return the value at a level; if it is nearly a polygon, from the lattice of the length."""
     count = int(lengths[page, COUNT])
     rates = (lengths[page, DRIFT], lengths[page, TOTAL])
     if count > 1 and level <= lengths[page, FAR] and rates[0] <= STEEP * rates[1]:
@@ -135,9 +133,9 @@ def _level(
     start: float,
     pieces: FloatArray,
 ) -> float:
-    """The level at which the value is ``price`` > 0, inf where it never is; ``start`` is a guess.
+    """Return the level at which the value is ``price`` > 0, inf where it never is.
 
-    Newton's method in a bracket, its steps as for one source.
+    Newton's method from ``start`` in a bracket, with the steps for one source.
     """
     top: float = values[page, TOP]
     moved: float
@@ -175,7 +173,7 @@ def _level(
 
 @compiled()
 def _last(lengths: FloatArray, page: int, length: float) -> float:
-    """The level whose mean cycle is ``length`` > 0, in units of 1 / Delta, or steps over it."""
+    """Return the level with mean cycle ``length`` > 0, in units of 1 / Delta, or the next above."""
     low, high = 0.0, SATURATED
     while cycle_length_sources_value(lengths, page, high, 0.0) < length:
         low, high = high, 2.0 * high
@@ -202,7 +200,7 @@ def _pass(
     state: FloatArray,
     rates: FloatArray,
 ) -> float:
-    """Rates at a multiplier, and their sum; ``state`` is where each page's search starts."""
+    """Fill in the rates at a multiplier; return their sum. ``state`` is the start of the search."""
     total = 0.0
     for page in range(rates.size):
         level = _level(values, lengths, page, price, state[page, 0], pieces)
@@ -226,9 +224,9 @@ def _settle(
     state: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Put every page whose rate is not that of its level to the level of its rate.
+    """Move pages whose rate differs from that of their level to the level of the rate.
 
-    No cycle is longer than the mean time between certain signals: at infinity.
+    No cycle is longer than the mean time between certain signals: longer ones are at infinity.
     """
     for page in range(rates.size):
         length = state[page, 2]
@@ -244,7 +242,7 @@ def _settle(
 def _lengths_at(
     lengths: FloatArray, change_rate: FloatArray, levels: FloatArray, out: FloatArray
 ) -> None:
-    """The mean cycles at the levels."""
+    """Fill ``out`` with the mean cycles at the levels."""
     for page in range(out.size):
         out[page] = cycle_length_sources_value(lengths, page, levels[page], 0.0) / change_rate[page]
 
@@ -257,7 +255,7 @@ def _freshness(
     state: FloatArray,
     rates: FloatArray,
 ) -> float:
-    """The sum of rate V + mu~ exp(-y)."""
+    """Return the sum of rate V + mu~ exp(-y)."""
     total = 0.0
     for page in range(rates.size):
         if rates[page] > 0.0:

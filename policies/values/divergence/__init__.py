@@ -1,1 +1,4 @@
-"""Divergence curves of pages made of fragments, and the utility of a refresh."""
+"""Divergence curves of pages made of fragments, and the utility of a refresh.
+
+Public modules: curves, one_region, regions, tabulated.
+"""

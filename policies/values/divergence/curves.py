@@ -1,12 +1,12 @@
-"""How far pages drift from their copies, and what a crawl is then worth (sections 2.2, appendix A).
+"""Divergence of pages from their copies, and the utility of a crawl (section 2.2, appendix A).
 
 =====================  ==========================================================
 here                   in Olston and Pandey (2008)
 =====================  ==========================================================
 ``elapsed``            t, time since the last crawl
-``divergence``         D*(t), expected divergence by then
+``divergence``         D*(t), expected divergence at t
 ``utility``            U(t) = t D*(t) - int_0^t D*(x) dx (eq. 4), divergence x time
-``threshold``          T, or T / W_P where pages are of different importance
+``threshold``          T, or T / W_P if pages differ in importance
 ``period``             tau_P, the time from crawl to crawl
 =====================  ==========================================================
 """
@@ -28,11 +28,11 @@ from policies.values.lambert import NEVER, fast_interval, pieces
 
 
 class DivergenceCurves(Protocol):
-    """The divergence curves of m pages; none falls as time goes on.
+    """The divergence curves of m pages, nondecreasing in time.
 
     ``elapsed`` is a time since the last crawl in [0, inf], and ``threshold`` a utility in
-    [0, inf], for each page, (m,), or one for all; what comes back is float64 of shape (m,). Methods
-    raise ValueError where the argument is negative, NaN, or of another shape.
+    [0, inf], for each page, (m,), or one for all; results are float64 of shape (m,). Methods raise
+    ValueError if the argument is negative, NaN, or of another shape.
     """
 
     @property
@@ -41,23 +41,23 @@ class DivergenceCurves(Protocol):
 
     @property
     def ceiling(self) -> FloatArray:
-        """Utility that time leads to, U(inf), (m,); inf where it has no bound."""
+        """Limit of the utility, U(inf), (m,); inf if it is unbounded."""
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Expected divergence D*, (m,), >= 0."""
+        """Return the expected divergence D*, (m,), >= 0."""
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
-        """Integral of D* from 0 to ``elapsed``, (m,), >= 0."""
+        """Return the integral of D* from 0 to ``elapsed``, (m,), >= 0."""
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """What a crawl is worth, U of eq. 4, (m,), >= 0; never falls."""
+        """Return the utility of a crawl, U of eq. 4, (m,), >= 0 and nondecreasing."""
 
     def period(self, threshold: ArrayLike) -> FloatArray:
-        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
+        """Return the least time at which the utility reaches the threshold, (m,), or inf."""
 
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
-    """Numbers in [0, inf] for each page, (m,), for kernels; ValueError where they are none."""
+    """Return numbers for each page, (m,), for kernels; raise ValueError unless in [0, inf]."""
     array = floats(name, value)
     if array.shape not in ((), (num_pages,)):
         raise ValueError(
@@ -70,17 +70,17 @@ def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
 
 
 def area_below(elapsed: FloatArray, divergence: FloatArray, utility: FloatArray) -> FloatArray:
-    """Integral of D* by eq. 4, t D* - U, (m,); 0 where there is no divergence."""
+    """Return the integral of D* by eq. 4, t D* - U, (m,); 0 where there is no divergence."""
     with np.errstate(invalid="ignore"):
         area = elapsed * divergence - utility
     return np.where(divergence > 0.0, np.maximum(area, 0.0), 0.0)
 
 
 def utility_of(curve: Callable[[float], float], elapsed: float) -> float:
-    """Utility, eq. 4, of any divergence curve, by adaptive quadrature.
+    """Return the utility, eq. 4, of any divergence curve, by adaptive quadrature.
 
     Args:
-        curve: divergence D* after a time >= 0, which should not fall.
+        curve: divergence D* as a function of time >= 0, nondecreasing.
         elapsed: time since the last crawl, t, finite, >= 0.
 
     Raises:
@@ -97,11 +97,11 @@ def utility_of(curve: Callable[[float], float], elapsed: float) -> float:
 class HolisticCurves:
     """Holistic staleness of pages that change at Poisson times: D* = 1 - exp(-Delta t).
 
-    A copy is right or it is wrong. U = (1 - (1 + Delta t) exp(-Delta t)) / Delta (appendix A), the
-    value of :func:`policies.values.greedy`, whose period is a Lambert function.
+    A copy is either fresh or stale. U = (1 - (1 + Delta t) exp(-Delta t)) / Delta (appendix A), the
+    value of :func:`policies.values.greedy`; its period is a Lambert function.
 
     Args:
-        change_rate: changes per unit time, Delta, >= 0 and finite, (m,); or a scalar, for a page.
+        change_rate: changes per unit time, Delta, >= 0 and finite, (m,); a scalar for one page.
 
     Raises:
         ValueError: a rate is negative or not finite, or the shape is not (m,).
@@ -118,23 +118,23 @@ class HolisticCurves:
         return self.change_rate.size
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Probability that the page has changed, (m,), in [0, 1]."""
+        """Return the probability that the page has changed, (m,), in [0, 1]."""
         return self._changed(per_page("elapsed", elapsed, self.num_pages))
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
-        """Expected time that the copy has been wrong, (m,)."""
+        """Return the expected time during which the copy was stale, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return area_below(time, self._changed(time), self.utility(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """What a crawl is worth, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
+        """Return the utility of a crawl, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return values.greedy(time, importance=1.0, change_rate=self.change_rate)
 
     def period(self, threshold: ArrayLike) -> FloatArray:
-        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
-        worth = per_page("threshold", threshold, self.num_pages)
-        return _waits(worth, self.change_rate, self.ceiling, pieces())
+        """Return the least time at which the utility reaches the threshold, (m,), or inf."""
+        target = per_page("threshold", threshold, self.num_pages)
+        return _waits(target, self.change_rate, self.ceiling, pieces())
 
     def _changed(self, elapsed: FloatArray) -> FloatArray:
         changes = np.zeros(self.num_pages)
@@ -144,15 +144,15 @@ class HolisticCurves:
 
 @compiled()
 def _waits(
-    worth: FloatArray, change_rate: FloatArray, ceiling: FloatArray, table: FloatArray
+    target: FloatArray, change_rate: FloatArray, ceiling: FloatArray, table: FloatArray
 ) -> FloatArray:
-    """Time at which the utility of each page reaches ``worth``, (m,)."""
-    waits = np.empty(worth.size)
-    for i in range(worth.size):
-        root = math.sqrt(2.0) * math.sqrt(worth[i]) * math.sqrt(change_rate[i])
-        if worth[i] == 0.0:
+    """Return the time at which the utility of each page reaches ``target``, (m,)."""
+    waits = np.empty(target.size)
+    for i in range(target.size):
+        root = math.sqrt(2.0) * math.sqrt(target[i]) * math.sqrt(change_rate[i])
+        if target[i] == 0.0:
             waits[i] = 0.0
-        elif worth[i] < ceiling[i] and root < NEVER:
+        elif target[i] < ceiling[i] and root < NEVER:
             waits[i] = fast_interval(root, table) / change_rate[i]
         else:
             waits[i] = math.inf

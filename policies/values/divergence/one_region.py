@@ -1,8 +1,8 @@
-r"""Divergence and utility of a page with one region that changes, and a static rest.
+r"""Divergence and utility of a page with one changing region and a static rest.
 
-The region holds K items, which are a share s of the page's fragments; updates come at the rate l,
-and each replaces the oldest item (Olston and Pandey 2008, section 3.3). So K = 1 is churn, K > 1
-scroll. With i = min(N, K) items gone, N ~ Poisson(y), y = l t, the fragment staleness (eq. 3) is
+The region has K items, a share s of the page's fragments; updates occur at the rate l, and each
+replaces the oldest item (Olston and Pandey 2008, section 3.3). So K = 1 is churn, K > 1 scroll.
+With i = min(N, K) items lost, N ~ Poisson(y), y = l t, the fragment staleness (eq. 3) is
 d(i) = 2 s i / (K + s i). With the differences
 
     e_j = d(j + 1) - d(j) = 2 s K / ((K + s j) (K + s (j + 1))),   Q_k = P(N >= k),
@@ -22,14 +22,14 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 
 SHORT = 1.0
-"""Below this many expected updates, tail probabilities are summed, not subtracted from 1."""
+"""Below this number of expected updates, tail probabilities are summed, not subtracted from 1."""
 HALVINGS = 200
-"""Most halvings of a bracket; one of doubles is as narrow as can be long before."""
+"""Maximum number of bisections, more than doubles need."""
 
 
 @compiled()
 def poisson_tail(count: int, mean: float, chance: float) -> float:
-    """P(N >= count) for a ``mean`` below SHORT, where P(N = count) is ``chance``."""
+    """Return P(N >= count) for a ``mean`` below SHORT, given P(N = count) as ``chance``."""
     total, term, k = chance, chance, count
     while term > 1e-17 * total:
         k += 1
@@ -54,10 +54,10 @@ def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) 
 def divergence_and_slopes(
     steps: FloatArray, slopes: FloatArray, updates: float
 ) -> tuple[float, float, float]:
-    """D after ``updates`` = l t expected updates, dD / d(l t) and dD / d(share).
+    """Return D after ``updates`` = l t expected updates, dD / d(l t) and dD / d(share).
 
-    ``steps`` and ``slopes`` are those of :func:`step_sizes`. Differences of probabilities are
-    taken, so that D is exact to 1e-16, not relatively.
+    ``steps`` and ``slopes`` are those of :func:`step_sizes`. D is a difference of probabilities,
+    with an absolute, not relative, error of 1e-16.
     """
     chance = math.exp(-updates)  # of j updates
     tail = -math.expm1(-updates)  # of j + 1 or more
@@ -73,7 +73,7 @@ def divergence_and_slopes(
 
 @compiled()
 def region_divergence(items: int, share: float, updates: float) -> float:
-    """D after ``updates`` = l t expected updates, as :func:`divergence_and_slopes` has it."""
+    """Return D after ``updates`` = l t expected updates by :func:`divergence_and_slopes`."""
     steps, slopes = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, slopes)
     return divergence_and_slopes(steps, slopes, updates)[0]
@@ -81,7 +81,7 @@ def region_divergence(items: int, share: float, updates: float) -> float:
 
 @compiled()
 def region_utility(items: int, share: float, rate: float, elapsed: float) -> float:
-    """U after ``elapsed`` >= 0, which may be infinite."""
+    """Return U after ``elapsed`` >= 0, which may be infinite."""
     if share <= 0.0 or rate <= 0.0:
         return 0.0
     updates = rate * elapsed
@@ -103,7 +103,7 @@ def region_utility(items: int, share: float, rate: float, elapsed: float) -> flo
 
 @compiled()
 def region_period(items: int, share: float, rate: float, threshold: float) -> float:
-    """The time at which U reaches ``threshold`` > 0; inf where it never does."""
+    """Return the time at which U reaches ``threshold`` > 0; inf if it never does."""
     if region_utility(items, share, rate, math.inf) <= threshold:
         return math.inf
     low, high = 0.0, items / rate
@@ -124,6 +124,6 @@ def region_period(items: int, share: float, rate: float, threshold: float) -> fl
 def region_utilities(
     items: IntArray, share: FloatArray, rate: FloatArray, elapsed: FloatArray, out: FloatArray
 ) -> None:
-    """Fill ``out`` with U of every page, all (m,)."""
+    """Write U of every page to ``out``, all (m,)."""
     for page in range(out.size):
         out[page] = region_utility(items[page], share[page], rate[page], elapsed[page])

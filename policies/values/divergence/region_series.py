@@ -1,4 +1,4 @@
-r"""The divergence of pages made of regions, as a short sum of waiting times for Poisson events.
+r"""The divergence of pages with several regions, as finite sums of Poisson tail probabilities.
 
 Let region r of a page of n fragments lose x_r = c_r min(N_r, K_r) of them, N_r Poisson of mean
 l_r t, all independent. With X the sum of the losses, D = 2 X / (n + X) = 2 - 2 / (1 + X/n), and
@@ -6,20 +6,20 @@ l_r t, all independent. With X the sum of the losses, D = 2 X / (n + X) = 2 - 2 
     1 / (1 + y) = int_0^inf exp(-u) exp(-u y) du,
 
 in which the regions are factors. Gauss-Laguerre quadrature is exact to rounding, as y <= 1. Each
-factor is its limit plus a sum over the updates j < K_r that have come, with weights
+factor is its limit plus a sum over the updates j < K_r so far, with weights
 
     phi_r(j) = exp(-u c_r j / n) - exp(-u c_r K_r / n) > 0.
 
-Multiplied out there is a sum for every set S of regions that are still losing fragments. Their
-updates come at the rate L = sum_{r in S} l_r, and given that there were k, fall to the regions by
-chance, whatever the time: so the sum is a_k Poisson(k; L t), with a_k the mean of the product of
-the phi_r over where they fell, which falls with k. With b_k = a_k - a_{k+1} >= 0 the page has
+The product expands into a sum for every set S of regions that are still losing fragments. Their
+updates occur at the rate L = sum_{r in S} l_r. Given k updates, their distribution over the regions
+is multinomial and independent of time: so the sum is a_k Poisson(k; L t), with a_k the mean of the
+product of the phi_r over that distribution, which falls with k. With b_k = a_k - a_{k+1} >= 0,
 
     D*(t) = sum_S sum_k b_k P(N > k),    U(t) = sum_S 1/L sum_k b_k (k + 1) P(N > k + 1),
 
 N Poisson of mean L t: finite sums of positive terms, and b_k falls too. All b_k are sums of
-positive terms themselves, so that nothing cancels at any t. A page of a churn region and a static
-one has the single term b_0 = D*(inf): the curve of holistic staleness, scaled.
+positive terms themselves, so there is no cancellation at any t. A page of a churn region and a
+static one has the single term b_0 = D*(inf): a scaled curve of holistic staleness.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ NODES = 28
 """Points of the quadrature; its error is of order 9^-NODES."""
 
 MOST_REGIONS = 8
-"""Regions of a page that change."""
+"""Maximum number of changing regions of a page."""
 
 MOST_TERMS = 2**16
-"""Terms of a page."""
+"""Maximum number of terms of a page."""
 
 MOST_PRODUCTS = 2**24
-"""Products that the terms of a page are made of, per point of the quadrature."""
+"""Maximum number of products in the terms of a page, per point of the quadrature."""
 
 
 class Terms(NamedTuple):
-    """The sums of m pages, g in all. Page i has sums ``first[i]`` to ``first[i + 1] - 1``.
+    """The g sums of m pages.
 
     Attributes:
-        first: (m + 1,) int64.
+        first: page i has the sums ``first[i]`` to ``first[i + 1] - 1``, (m + 1,) int64.
         start: sum s has the terms ``start[s]`` to ``start[s + 1] - 1``, (g + 1,) int64.
         rate: L, events per unit time, > 0, (g,).
         weight: b_k, k = 0, 1, ..., >= 0 and falling in each sum, (total,).
@@ -63,7 +63,7 @@ class Terms(NamedTuple):
 
 
 class _Dynamic(NamedTuple):
-    """Regions that change, first in each row: their number, (m,), K, c / n and l, (m, G)."""
+    """Changing regions, first in each row: their number, (m,), K, c / n and l, (m, G)."""
 
     number: IntArray
     items: IntArray
@@ -87,10 +87,10 @@ class _Work(NamedTuple):
 
 
 def region_terms(regions: Regions) -> Terms:
-    """Work out the terms of pages.
+    """Return the terms of pages.
 
     Raises:
-        ValueError: a page has more than MOST_REGIONS regions that change, or so many items in them
+        ValueError: a page has more than MOST_REGIONS changing regions, or so many items in them
             that it takes more than MOST_TERMS or MOST_PRODUCTS.
     """
     dynamic = _dynamic(regions)
@@ -129,28 +129,28 @@ def _quadrature() -> _Quadrature:
 
 
 def _check_sizes(regions: Regions, dynamic: BoolArray) -> None:
-    """Raise ValueError where the terms of a page are too many."""
+    """Raise ValueError if a page has too many terms."""
     count = dynamic.sum(axis=1)
     spare = np.where(dynamic, regions.items - 1, 0).astype(np.float64)
     terms = 2.0**count - 1.0 + 2.0 ** np.maximum(count - 1, 0) * spare.sum(axis=1)
     largest = np.sort(np.where(dynamic, regions.items, 0), axis=1)[:, -2:].astype(np.float64)
     products = terms * largest[:, 0] if largest.shape[1] > 1 else np.zeros(len(count))
-    for name, found, most in (
+    for name, numbers, most in (
         ("regions that change", count, MOST_REGIONS),
         ("terms, which grow with the items of its regions that change", terms, MOST_TERMS),
         ("products of terms, which grow alike", products, MOST_PRODUCTS),
     ):
-        page = int(np.argmax(found))
-        if found[page] > most:
+        page = int(np.argmax(numbers))
+        if numbers[page] > most:
             raise ValueError(
-                f"regions must have at most {most} {name}, per page, got {found[page]:.0f} for "
+                f"regions must have at most {most} {name}, per page, got {numbers[page]:.0f} for "
                 f"page {page}"
             )
 
 
 @compiled()
 def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: IntArray) -> None:
-    """Fill in the number of terms of each sum, (g,): one, and K - 1 more for each region in it."""
+    """Write the number of terms of each sum, (g,): one, and K - 1 more for each region in it."""
     for page in range(count.size):
         for subset in range(1, 1 << count[page]):
             length = 1
@@ -162,7 +162,7 @@ def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: Int
 
 @compiled()
 def _fill(terms: Terms, dynamic: _Dynamic, rule: _Quadrature, work: _Work) -> None:
-    """Fill in rates and weights of all sums, from those of one region to those of all."""
+    """Write rates and weights of all sums, from those of one region to those of all."""
     for page in range(dynamic.number.size):
         for subset in range(1, 1 << dynamic.number[page]):
             top = 0
@@ -192,9 +192,9 @@ def _fill_one(
     subset: int,
     top: int,
 ) -> tuple[int, int]:
-    """Fill in rate, a_k and b_k of the regions in ``subset``, the last of which is ``top``.
+    """Write rate, a_k and b_k of the regions in ``subset``, with last region ``top``.
 
-    Returns the first row of them, and the row after the last.
+    Return their first row and the row after their last.
     """
     first = terms.first[page]
     rows = terms.start[first : terms.first[page + 1] + 1] - terms.start[first]
@@ -228,7 +228,7 @@ def _fill_one(
 def _alone(
     items: int, share: float, nodes: FloatArray, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Fill in a_k = phi(k) and b_k of one region, (K, nodes)."""
+    """Write a_k = phi(k) and b_k of one region, (K, nodes)."""
     for q in range(nodes.size):
         drop[0, q] = -np.expm1(-nodes[q] * share)
         kept = np.exp(-nodes[q] * share)
@@ -244,9 +244,9 @@ def _alone(
 def _together(
     rest: _Work, region: _Work, own: float, other: float, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Fill in a_k and b_k of a set of regions and one more, of which a share ``own`` of events is.
+    """Write a_k and b_k of a set of regions and one more region, with a share ``own`` of events.
 
-    ``binomial[j]`` is the probability that j of k events are of the region, by Pascal's rule.
+    ``binomial[j]`` is the probability that j of k events are in that region, by Pascal's rule.
     """
     binomial = rest.binomial
     binomial[0] = 1.0

@@ -1,4 +1,4 @@
-"""The divergence curves of pages made of static, churn and scroll regions, exactly."""
+"""Exact divergence curves of pages with static, churn and scroll regions."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from policies.values.divergence.region_series import Terms, region_terms
 from policies.values.series import deep
 
 NEGLIGIBLE = 1e-18
-"""A term of this share ends a sum whose terms fall."""
+"""A sum of falling terms ends at a term of this relative size."""
 
 MANY = 700.0
-"""From so many events on, exp(-x) is next to underflow, and shares are divided by their sum."""
+"""From this mean on, exp(-x) is close to underflow, and probabilities are normalised."""
 
 CLOSE = 1e-8
-"""A Newton step of this share is the last: its successor would be smaller than rounding."""
+"""Relative size of the last Newton step: the next one would be smaller than rounding."""
 
 FLAT = 4e-16
-"""Utilities that differ by this share are one."""
+"""Relative tolerance of equal utilities."""
 
 STEPS = 300
 
 
 class RegionCurves:
-    """Fragment staleness of pages whose regions are known (section 3.3): D* is a mean over updates.
+    """Expected fragment staleness of pages with known regions (section 3.3).
 
-    With X fragments lost of n, the Jaccard distance of a page and its copy is 2 X / (n + X). D*
-    and U are finite sums of positive terms, see :mod:`policies.values.divergence.region_series`: both
+    With X fragments lost of n, the Jaccard distance of a page and its copy is 2 X / (n + X). D* and
+    U are finite sums of positive terms (:mod:`policies.values.divergence.region_series`), which
     together take about 100 ns per page and set of regions. Relative errors are of order 1e-15.
 
     Args:
-        regions: what the pages are made of, m pages of up to 8 regions that change.
+        regions: regions of m pages, up to 8 changing ones per page.
 
     Attributes:
         regions: as given.
@@ -45,7 +45,7 @@ class RegionCurves:
         ceiling: U(inf), (m,), finite; 0 where nothing changes.
 
     Raises:
-        ValueError: a page has too many regions that change, or too many items in them.
+        ValueError: a page has too many changing regions, or too many items in them.
     """
 
     def __init__(self, regions: Regions) -> None:
@@ -60,45 +60,45 @@ class RegionCurves:
         return self.regions.num_pages
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Expected fragment staleness D*, (m,), in [0, 1]."""
+        """Return the expected fragment staleness D*, (m,), in [0, 1]."""
         divergence, _, _ = self._measures(elapsed)
         return divergence
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
-        """Integral of D* from 0 to ``elapsed``, (m,)."""
+        """Return the integral of D* from 0 to ``elapsed``, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         divergence, _, utility = self._measures(time)
         return area_below(time, divergence, utility)
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """What a crawl is worth, (m,)."""
+        """Return the utility of a crawl, (m,)."""
         _, _, utility = self._measures(elapsed)
         return utility
 
     def period(self, threshold: ArrayLike) -> FloatArray:
-        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
-        worth = per_page("threshold", threshold, self.num_pages)
+        """Return the least time at which the utility reaches the threshold, (m,), or inf."""
+        target = per_page("threshold", threshold, self.num_pages)
         periods = np.empty(self.num_pages)
-        _periods(self.terms, worth, self._pace, self.ceiling, periods)
+        _periods(self.terms, target, self._pace, self.ceiling, periods)
         return periods
 
     def _measures(self, elapsed: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """D*, its derivative by time, and U, (m,) each."""
+        """Return D*, its derivative by time, and U, (m,) each."""
         time = per_page("elapsed", elapsed, self.num_pages)
-        found: FloatArray = np.empty((3, self.num_pages))
-        _measure_all(self.terms, time, found)
-        return found[0], found[1], found[2]
+        measures: FloatArray = np.empty((3, self.num_pages))
+        _measure_all(self.terms, time, measures)
+        return measures[0], measures[1], measures[2]
 
 
 @compiled()
-def _measure_all(terms: Terms, elapsed: FloatArray, found: FloatArray) -> None:
+def _measure_all(terms: Terms, elapsed: FloatArray, measures: FloatArray) -> None:
     for page in range(elapsed.size):
-        found[:, page] = _measure(terms, page, elapsed[page])
+        measures[:, page] = _measure(terms, page, elapsed[page])
 
 
 @compiled()
 def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, float]:
-    """D*, its derivative and U of a page."""
+    """Return D*, its derivative and U of a page."""
     divergence = slope = utility = 0.0
     for s in range(terms.first[page], terms.first[page + 1]):
         rate = terms.rate[s]
@@ -112,10 +112,10 @@ def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, flo
 
 @compiled()
 def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
-    """Means over N, Poisson of mean x, of b_0 + ... + b_{N-1}, b_N and the sum of (k + 1) b_k.
+    """Return means over N ~ Poisson(x) of b_0 + ... + b_{N-1}, of b_N, and of sum (k + 1) b_k.
 
-    The last is over k <= N - 2. Past the end of ``weight`` the b_k are 0; they must not rise. The
-    mean of b_N is exact to 1e-17 of b_0, the others to 1e-14 of themselves.
+    The last sum is over k <= N - 2. Past the end of ``weight`` the b_k are 0; they must not rise.
+    The error of the mean of b_N is 1e-17 b_0, that of the others 1e-14, relatively.
     """
     length = weight.size
     if deep(length + 1.0, x):
@@ -148,7 +148,7 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
 
 @compiled()
 def _left(mass: float, share: float, index: int, x: float) -> float:
-    """P(N > index), given P(N <= index) and P(N = index)."""
+    """Return P(N > index), given P(N <= index) and P(N = index)."""
     if 2.0 * x > index:
         return 1.0 - mass
     left = 0.0
@@ -161,7 +161,7 @@ def _left(mass: float, share: float, index: int, x: float) -> float:
 
 @compiled()
 def _mean_around(weight: FloatArray, x: float) -> tuple[float, float, float]:
-    """:func:`mean_of_sums` of the N within 12 standard deviations of a large mean."""
+    """Return :func:`mean_of_sums` over the N within 12 standard deviations of a large mean."""
     spread = 12.0 * math.sqrt(x)
     divergence = slope = utility = mass = reached = gained = 0.0
     share = 1.0
@@ -181,35 +181,35 @@ def _mean_around(weight: FloatArray, x: float) -> tuple[float, float, float]:
 
 @compiled()
 def _periods(
-    terms: Terms, worth: FloatArray, pace: FloatArray, ceiling: FloatArray, periods: FloatArray
+    terms: Terms, target: FloatArray, pace: FloatArray, ceiling: FloatArray, periods: FloatArray
 ) -> None:
-    for page in range(worth.size):
-        if worth[page] == 0.0:
+    for page in range(target.size):
+        if target[page] == 0.0:
             periods[page] = 0.0
-        elif worth[page] < ceiling[page]:
-            periods[page] = _wait(terms, page, worth[page], pace[page], ceiling[page])
+        elif target[page] < ceiling[page]:
+            periods[page] = _wait(terms, page, target[page], pace[page], ceiling[page])
         else:
             periods[page] = math.inf
 
 
 @compiled()
-def _wait(terms: Terms, page: int, worth: float, pace: float, ceiling: float) -> float:
-    """Time at which the utility is ``worth``: Newton's method in a bracket.
+def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -> float:
+    """Return the time at which the utility is ``target``, by Newton's method in a bracket.
 
     D* is concave, so that U <= D*'(0) t^2 / 2, and U' = t D*'.
     """
-    elapsed = math.sqrt(2.0) * (math.sqrt(worth) / math.sqrt(pace))
+    elapsed = math.sqrt(2.0) * (math.sqrt(target) / math.sqrt(pace))
     low, high = 0.0, math.inf
     for _ in range(STEPS):
         _, slope, utility = _measure(terms, page, elapsed)
-        off = utility - worth
-        if abs(off) <= FLAT * worth:
+        off = utility - target
+        if abs(off) <= FLAT * target:
             break
         if off > 0.0:
             high = elapsed
         else:
             low = elapsed
-        moved = _newton(elapsed, utility, worth, elapsed * slope, ceiling)
+        moved = _newton(elapsed, utility, target, elapsed * slope, ceiling)
         if moved > 64.0 * elapsed:
             moved = math.inf
         if not low < moved < high:
@@ -228,16 +228,16 @@ def _middle(low: float, high: float) -> float:
 
 
 @compiled()
-def _newton(elapsed: float, utility: float, worth: float, slope: float, ceiling: float) -> float:
-    """The next time to try: a step along a curve that is nearly straight.
+def _newton(elapsed: float, utility: float, target: float, slope: float, ceiling: float) -> float:
+    """Return the next iterate: a Newton step in coordinates in which the curve is nearly straight.
 
-    That of ln U against ln t where U is small, and of ln(U(inf) - U) against t where it is large.
+    These are ln U against ln t if U is small, and ln(U(inf) - U) against t if it is large.
     """
     if not slope > 0.0:
         return math.inf
-    if 2.0 * worth > ceiling and utility < ceiling:
+    if 2.0 * target > ceiling and utility < ceiling:
         left = ceiling - utility
-        return elapsed - left / slope * math.log1p((utility - worth) / left)
+        return elapsed - left / slope * math.log1p((utility - target) / left)
     if utility > 0.0:
-        return elapsed * math.exp(-utility / (slope * elapsed) * math.log(utility / worth))
+        return elapsed * math.exp(-utility / (slope * elapsed) * math.log(utility / target))
     return math.inf

@@ -1,4 +1,4 @@
-"""Divergence curves that are known at some ages, among them the averages of recorded content."""
+"""Divergence curves tabulated at some ages, such as averages of recorded content."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import floats, quantity
 from crawl_envs.types.compiling import compiled
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from policies.values.divergence.curves import area_below, per_page
 
 MOST_VERSIONS = 4096
-"""Versions of a page that are compared, each with each."""
+"""Maximum number of versions of a page, all pairs of which are compared."""
 
 
 class TabulatedCurves:
-    """Divergence that is given at some ages, with straight lines from (0, 0) and between them.
+    """Divergence given at some ages, interpolated linearly from (0, 0) on.
 
-    What is given is made nondecreasing first: each number is replaced by the largest up to it.
-    Beyond the last age divergence is constant. Area, utility and period are exact for these lines;
-    on stretches where divergence is constant so is the utility, and the period is where they begin.
+    The given numbers are made nondecreasing first, by their running maximum. Beyond the last age
+    divergence is constant. Area, utility and period are exact for the interpolation; where
+    divergence is constant so is the utility, and the period is the start of such a stretch.
 
     Args:
         ages: times since the last crawl, (A,), > 0 and rising.
-        divergence: by page and age, (m, A), finite and >= 0; or (A,) for a page.
+        divergence: by page and age, (m, A), finite and >= 0; or (A,) for one page.
 
     Attributes:
-        ages: with 0 in front, (A + 1,).
-        table: divergence, nondecreasing, with 0 in front, (m, A + 1).
+        ages: ages with a leading 0, (A + 1,).
+        table: divergence, nondecreasing, with a leading 0, (m, A + 1).
         ceiling: U(inf), (m,): the utility at the last age.
 
     Raises:
@@ -62,16 +62,16 @@ class TabulatedCurves:
 
     @classmethod
     def of_contents(cls, contents: Contents, interval: float, duration: float) -> Self:
-        """Average divergence between versions of each page, by the time between them (section 3.4).
+        """Return the mean divergence between versions of each page by their distance in time.
 
-        Versions are taken at every whole multiple of ``interval`` in (0, ``duration``]; the
-        divergence after an age is the mean of the Jaccard distance over all pairs of versions that
-        are so far apart, as for FS-S. Two versions without a fragment do not differ.
+        Versions are sampled at every whole multiple of ``interval`` in (0, ``duration``]; the
+        divergence at an age is the mean Jaccard distance of all pairs of versions at that distance,
+        as for FS-S (section 3.4). Two versions without fragments do not differ.
 
         Args:
-            contents: what the pages say.
-            interval: time from version to version, > 0.
-            duration: time in which they are taken, two intervals or more.
+            contents: contents of the pages.
+            interval: time between versions, > 0.
+            duration: length of the time in which they are sampled, at least two intervals.
 
         Raises:
             ValueError: an argument is out of its range, or there are more than MOST_VERSIONS
@@ -92,36 +92,36 @@ class TabulatedCurves:
         return len(self.table)
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Divergence D*, (m,)."""
+        """Return the divergence D*, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._at(time)[0]
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
-        """Integral of D* from 0 to ``elapsed``, (m,)."""
+        """Return the integral of D* from 0 to ``elapsed``, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return area_below(time, *self._at(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """What a crawl is worth, (m,)."""
+        """Return the utility of a crawl, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._at(time)[1]
 
     def period(self, threshold: ArrayLike) -> FloatArray:
-        """Least time at which the utility reaches the threshold, (m,); inf where it never does."""
-        worth = per_page("threshold", threshold, self.num_pages)
-        knot = np.sum(self._utility < worth[:, None], axis=1)  # the first that reaches it
+        """Return the least time at which the utility reaches the threshold, (m,), or inf."""
+        target = per_page("threshold", threshold, self.num_pages)
+        knot = np.sum(self._utility < target[:, None], axis=1)  # the first that reaches it
         periods = np.where(knot == 0, 0.0, np.inf)
         rows = np.flatnonzero((knot > 0) & (knot < self.ages.size))
         after = knot[rows]
         start, end = self.ages[after - 1], self.ages[after]
         low, high = self._utility[rows, after - 1], self._utility[rows, after]
-        part = (worth[rows] - low) / (high - low)
+        part = (target[rows] - low) / (high - low)
         square = start * start + part * (end - start) * (end + start)
         periods[rows] = np.minimum(np.sqrt(square), end)
         return periods
 
     def _at(self, elapsed: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """D* and U, (m,) each."""
+        """Return D* and U, (m,) each."""
         rows = np.arange(self.num_pages)
         time = np.minimum(elapsed, self.ages[-1])
         after = np.clip(np.searchsorted(self.ages, time), 1, self.ages.size - 1)
@@ -133,11 +133,11 @@ class TabulatedCurves:
 
 
 def mean_divergence(contents: Contents, times: FloatArray) -> FloatArray:
-    """Mean Jaccard distance of versions of each page that are 1, 2, ... apart in ``times``.
+    """Return the mean Jaccard distance of versions of each page 1, 2, ... apart in ``times``.
 
     Args:
-        contents: what m pages say.
-        times: when versions are taken, rising, (V,) with V >= 2.
+        contents: contents of m pages.
+        times: times of the versions, rising, (V,) with V >= 2.
 
     Returns:
         (m, V - 1), in [0, 1].
@@ -156,7 +156,7 @@ def _mean_divergence(
     end: IntArray,
     versions: int,
 ) -> FloatArray:
-    """Spell s is in the versions ``begin[s]`` to ``end[s] - 1``."""
+    """Return :func:`mean_divergence`; spell s is in versions ``begin[s]`` to ``end[s] - 1``."""
     means = np.zeros((start.size - 1, versions - 1))
     shared = np.empty((versions + 1, versions + 1), np.int64)
     for page in range(start.size - 1):
@@ -181,7 +181,7 @@ def _mean_divergence(
 
 @compiled()
 def _add(table: IntArray, top: int, bottom: int, left: int, right: int, size: int) -> None:
-    """Add to the corners of a rectangle what :func:`_sum_up` spreads over it."""
+    """Add the differences whose cumulative sums (:func:`_sum_up`) add ``size`` to a rectangle."""
     table[top, left] += size
     table[bottom, left] -= size
     table[top, right] -= size

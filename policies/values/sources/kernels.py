@@ -1,9 +1,9 @@
-"""Compiled scalars for pages with several sources of signals: a value, and what a signal counts.
+"""Compiled scalars for pages with several sources of signals: value and evidence per signal.
 
-State is the time since the last crawl and the evidence: every signal since then counts what
-:func:`source_evidence` says, its b_s in nats. Row ``page`` of the tables is made by the builders in
-:mod:`policies.values.sources.tables`, which choose the cheapest exact form for every page: the formula of
-one source where no more than one distinct source matters, a lattice, or pieces.
+The state is the time since the last crawl and the evidence: the sum of :func:`source_evidence`,
+b_s in nats, over all signals since then. :mod:`policies.values.sources.tables` fills row ``page``
+of the tables with the cheapest exact form for the page: the formula of one source where at most one
+distinct source is informative, a lattice, or pieces.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from policies.values.sources.lattice import lattice_length, lattice_share
 from policies.values.sources.terms import far_share, first_length, first_share, piecewise
 
 # Columns after those of the table of ``greedy_ncis_value``, which come first.
-OWN = 14  # alpha, what time adds to the level per unit
-UNIT = 15  # pages of one source: its b; 0 where weak sources count as time
+OWN = 14  # alpha, added to the level per unit of time
+UNIT = 15  # pages of one source: its b; 0 where weak sources are treated as time
 COUNT = 16  # points of the lattice; or minus the number of pieces; or 0 for one source
 BODY = 17  # the column where the points or pieces start
 DRIFT, TOTAL = 18, 19  # alpha (with weak sources) and Gamma, in units of Delta
@@ -30,7 +30,7 @@ EVIDENCES = 24  # b_s for each source
 
 @compiled(SIGNAL_WEIGHT.signature)
 def source_evidence(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """b_s = ln(gamma_s / nu_s): what a signal of ``source`` adds to the level, at any age."""
+    """Return b_s = ln(gamma_s / nu_s), added to the level by a signal of ``source`` at any age."""
     evidence: float = parameters[page, EVIDENCES + source]
     return evidence
 
@@ -39,7 +39,7 @@ def source_evidence(parameters: FloatArray, page: int, age: float, source: int) 
 def greedy_ncis_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """V_GREEDY_NCIS of several sources; ``signals`` is the evidence of all signals together."""
+    """Return V_GREEDY_NCIS of several sources; ``signals`` is the total evidence of signals."""
     top: float = parameters[page, TOP]
     y = parameters[page, OWN] * elapsed + signals
     if y >= SATURATED:
@@ -74,9 +74,9 @@ def greedy_ncis_sources_value(
 def cycle_length_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """The cycle length psi, in units of 1 / Delta, at the level ``elapsed``.
+    """Return the cycle length psi, in units of 1 / Delta, at the level ``elapsed``.
 
-    Bodies do not follow in the page's row, but all together after the rows of all pages.
+    The bodies of all pages are stored after the rows of all pages.
     """
     y = elapsed
     bodies = parameters.reshape((1, parameters.size))

@@ -19,16 +19,16 @@ from policies.values.kernels import reaches
 from policies.values.series import first_term, summand
 
 LEVEL, SIGNALS, WEIGHT, LIMIT = 0, 1, 2, 3
-"""What is stored of a point: n . b, k, its weight, and exp(-n . b) (1 + r)^(-k - 1)."""
+"""Columns of a point: n . b, k, its weight, and exp(-n . b) (1 + r)^(-k - 1)."""
 WIDTH = 4
 
-PATIENCE = 8
-"""A search for points visits at most so many times the points that it may return."""
+VISITS_PER_POINT = 8
+"""Limit of the points visited by a search, per point of its capacity."""
 
 
 @compiled()
 def _point(jumps: FloatArray, shares: FloatArray, numbers: FloatArray) -> tuple[float, float]:
-    """The level and the weight of the point ``numbers``."""
+    """Return the level and the weight of the point ``numbers``."""
     level = 0.0
     total = 0.0
     weight = 1.0
@@ -44,26 +44,27 @@ def _point(jumps: FloatArray, shares: FloatArray, numbers: FloatArray) -> tuple[
 def lattice(
     jumps: FloatArray, shares: FloatArray, growth: float, limits: tuple[float, float, int]
 ) -> FloatArray:
-    """The points in ascending order of their level, shape (points, WIDTH); (0, WIDTH) if too many.
+    """Return the points by ascending level, shape (points, WIDTH); (0, WIDTH) if too many.
 
     ``shares`` are the gamma_s / Gamma of the sources with a finite jump, ``growth`` is ln(1 + r),
-    and ``limits`` the highest level, the largest number of signals, and how many points to return.
+    and ``limits`` the highest level, the largest number of signals, and the largest number of
+    points.
     """
-    highest, most, room = limits
-    found = np.empty((room, WIDTH))
+    highest, most, capacity = limits
+    points = np.empty((capacity, WIDTH))
     numbers = np.zeros(jumps.size)
     count = 0
-    for _ in range(PATIENCE * room):
+    for _ in range(VISITS_PER_POINT * capacity):
         level, weight = _point(jumps, shares, numbers)
         inside = level <= highest and numbers.sum() <= most
         if inside:
-            if count == room:
+            if count == capacity:
                 return np.empty((0, WIDTH))
             total = numbers.sum()
-            found[count, LEVEL] = level
-            found[count, SIGNALS] = total
-            found[count, WEIGHT] = weight
-            found[count, LIMIT] = math.exp(-level - (total + 1.0) * growth)
+            points[count, LEVEL] = level
+            points[count, SIGNALS] = total
+            points[count, WEIGHT] = weight
+            points[count, LIMIT] = math.exp(-level - (total + 1.0) * growth)
             count += 1
             numbers[0] += 1.0
             continue
@@ -71,7 +72,7 @@ def lattice(
         while s < jumps.size and numbers[s] == 0.0:
             s += 1
         if s + 1 >= jumps.size:
-            return found[np.argsort(found[:count, LEVEL], kind="mergesort")]
+            return points[np.argsort(points[:count, LEVEL], kind="mergesort")]
         numbers[s] = 0.0
         numbers[s + 1] += 1.0
     return np.empty((0, WIDTH))
@@ -81,10 +82,10 @@ def lattice(
 def lattice_share(
     table: FloatArray, row: int, body: tuple[int, int], rates: tuple[float, float], y: float
 ) -> float:
-    """The share of the value at level ``y``.
+    """Return the share of the value at level ``y``.
 
-    ``body`` says in which column the points of the row start, and how many there are; ``rates``
-    are alpha and Gamma in units of Delta.
+    ``body`` is the first column of the row's points and their number; ``rates`` are alpha and Gamma
+    in units of Delta.
     """
     start, count = body
     alpha, rate = rates
@@ -110,7 +111,7 @@ def lattice_share(
 def lattice_length(
     table: FloatArray, row: int, body: tuple[int, int], rates: tuple[float, float], y: float
 ) -> float:
-    """The cycle length at level ``y``, in units of 1 / Delta; arguments as before."""
+    """Return the cycle length at level ``y``, in units of 1 / Delta; arguments as before."""
     start, count = body
     alpha, rate = rates
     total = 0.0

@@ -1,10 +1,10 @@
-"""Pieces: how the equations of :mod:`policies.values.sources.terms` are solved, once per page.
+"""Pieces: solution of the equations of :mod:`policies.values.sources.terms`, once per page.
 
-Piece after piece the equation is solved by collocation at the Chebyshev points, which is stiffly
-stable, so that rare changes without a signal (alpha small) do no harm. A piece is kept if its last
-coefficients are negligible, and halved otherwise, or cut at the first kink inside it. Every sum
-n . b is a kink, of ever higher derivatives as signals add up. The march ends where the solution
-has kept to its asymptotic form for as long as the largest jump reaches back.
+The equation is solved piece by piece by collocation at the Chebyshev points, which is stiffly
+stable even for rare unsignalled changes (alpha small). A piece is accepted if its last coefficients
+are negligible; otherwise it is halved, or cut at the first kink inside it. Every sum n . b is a
+kink, of higher derivatives for more signals. The march ends when the solution has followed its
+asymptotic form over the length of the largest jump.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from policies.values.sources.terms import (
 )
 
 KINK_SIGNALS = 4
-"""Kinks of so many signals are worth a cut; those of more are smooth enough."""
+"""Number of signals up to which kinks lead to a cut; those of more signals are smooth enough."""
 
 
 class Equation(NamedTuple):
@@ -50,7 +50,7 @@ class Equation(NamedTuple):
 
 @compiled()
 def first_of(equation: Equation, y: float) -> float:
-    """The solution before the lowest jump."""
+    """Return the solution below the lowest jump."""
     if equation.length:
         return first_length(y, equation.alpha, equation.total)
     return first_share(y, equation.alpha, equation.total)
@@ -58,7 +58,7 @@ def first_of(equation: Equation, y: float) -> float:
 
 @compiled()
 def far_of(equation: Equation, y: float) -> float:
-    """The asymptotic form of the solution."""
+    """Return the asymptotic form of the solution."""
     slope, bend, offset = equation.far
     if equation.length:
         return slope * y + bend + offset
@@ -113,7 +113,7 @@ def _subtract_within(row: FloatArray, node: int, back: float, rate: float) -> No
 
 @compiled()
 def _weight(node: int) -> float:
-    """The barycentric weight of a Chebyshev point."""
+    """Return the barycentric weight of a Chebyshev point."""
     weight = 1.0 if node % 2 == 0 else -1.0
     return 0.5 * weight if node in (0, DEGREE) else weight
 
@@ -122,9 +122,9 @@ def _weight(node: int) -> float:
 def _collocate(
     equation: Equation, done: FloatArray, count: int, left: float, height: float, width: float
 ) -> FloatArray:
-    """The values at the nodes of [left, left + width] of the piece that starts at ``height``.
+    """Return the values at the nodes of [left, left + width]; the first one is ``height``.
 
-    ``done`` is one row with ``count`` pieces below ``left``, as :func:`_packed` lays them out.
+    ``done`` is one row with ``count`` pieces below ``left``, in the layout of :func:`_packed`.
     """
     matrix = np.zeros((DEGREE, DEGREE + 1))
     right = np.empty(DEGREE)
@@ -158,7 +158,7 @@ def _collocate(
 
 @compiled()
 def _packed(ends: FloatArray, coefficients: FloatArray, count: int) -> FloatArray:
-    """One row: the ``count`` + 1 ends, then the coefficients piece by piece."""
+    """Return one row: the ``count`` + 1 ends, then the coefficients piece by piece."""
     row = np.empty((1, count + 1 + count * (DEGREE + 1)))
     row[0, : count + 1] = ends[: count + 1]
     row[0, count + 1 :] = coefficients[:count].copy().ravel()
@@ -167,7 +167,7 @@ def _packed(ends: FloatArray, coefficients: FloatArray, count: int) -> FloatArra
 
 @compiled()
 def _narrowed(kinks: FloatArray, left: float, width: float) -> float:
-    """The width of the next attempt: up to the first kink well inside, or half."""
+    """Return the width of the next attempt: up to the first kink inside, or half."""
     for kink in kinks:
         gap = kink - left
         if 1e-9 * left < gap < width * (1.0 - 1e-9):
@@ -181,8 +181,8 @@ def march(
 ) -> tuple[FloatArray, int, float]:
     """Solve up to the asymptotic regime, or up to ``horizon``.
 
-    Returns the packed row, its number of pieces, and the level from which on the asymptotic form
-    holds; no pieces where ``limit`` of them do not suffice. ``kinks`` are in order of importance.
+    Returns the packed row, its number of pieces (0 if ``limit`` of them do not suffice), and the
+    level from which on the asymptotic form is exact. ``kinks`` are in order of importance.
     """
     ends = np.empty(limit + 1)
     coefficients = np.empty((limit, DEGREE + 1))

@@ -1,8 +1,8 @@
 """Tables of page constants for the values of pages with several sources of signals.
 
-Every page is first reduced, in units of Delta: sources without recall drop out, sources of equal
-b become one, and sources so weak that their jumps cannot be told from a drift become time. Then
-its row is filled with the form that suits what is left (:mod:`policies.values.sources.kernels`).
+Every page is first reduced, in units of Delta: sources without recall are dropped, sources of equal
+b are merged, and sources whose jumps are too weak to differ from a drift are treated as time. Its
+row then has the form for the remaining sources (:mod:`policies.values.sources.kernels`).
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ from policies.values.sources.pieces import KINK_SIGNALS, Equation, march
 from policies.values.tables import check_nonnegative, check_share, greedy_ncis_table
 
 TOLERANCE = 1e-12
-"""Relative error of a piece where LIMIT pieces suffice, else as little more as COARSER allows."""
+"""Relative error of a piece; multiplied by COARSER until MAX_PIECES pieces suffice."""
 
 COARSER = 100.0
-"""By so much the tolerance grows where a page needs too many pieces."""
+"""Factor of the tolerance where a page needs too many pieces."""
 
-LIMIT = 64
-"""A page has at most so many pieces."""
+MAX_PIECES = 64
+"""Largest number of pieces of a page."""
 
-ROOM = 220
-"""A page has at most so many points of a lattice; those with more have pieces."""
+MAX_POINTS = 220
+"""Largest number of lattice points of a page; pages with more have pieces."""
 
-LENGTH_LIMIT, LENGTH_ROOM = 300, 1000
-"""The same for the cycle length, which nobody evaluates in a hurry."""
+LENGTH_MAX_PIECES, LENGTH_MAX_POINTS = 300, 1000
+"""The same for the cycle length, which is evaluated less often."""
 
 ROUGH = 1e-9
-"""The coarsest tolerance of a cycle length, which climbs in steps where all changes are signalled.
+"""The coarsest tolerance of a cycle length, which rises in steps if all changes are signalled.
 
-Then a lattice of up to STEPS_ROOM points does as far as it reaches.
+Beyond it a lattice of up to STEPS_MAX_POINTS points is used, as far as it reaches.
 """
 
-STEPS_ROOM = 16000
+STEPS_MAX_POINTS = 16000
 
 DROPPED = 1e-18
-"""Points of so many signals that their share of the value is below this are left out."""
+"""Share of the value below which points (of many signals) are left out."""
 
 HORIZON = 34.0
-"""From this level on the freshness is so small that the asymptotic form holds to 1e-13."""
+"""Level from which on the asymptotic form is exact to 1e-13."""
 
 WEAK = 1e-14
-"""Weak sources may change the solution by about half of this share when they become time."""
+"""Twice the largest relative error from treating weak sources as time."""
 
 NOISIEST = 1e100
-"""Stands for larger ratios of false signals to changes, so that squares of b do not underflow."""
+"""Largest ratio of false signals to changes; keeps squares of b from underflow."""
 
 SAME = 1e-15
-"""Sources whose b differ by no more than this share are one."""
+"""Relative difference of b up to which sources are merged."""
 
 
 class Sources(NamedTuple):
-    """A page reduced, with rates in units of Delta and finite ``jumps`` b, distinct and ascending.
+    """A reduced page, with rates in units of Delta and finite ``jumps`` b, distinct and ascending.
 
-    ``seen`` (recalls), ``noise`` and ``jumps`` have shape (sources left,). ``drift`` is alpha with
-    the weak sources, ``perfect`` the rate of signals that are never false, ``lumped`` says whether
-    weak ones are.
+    ``seen`` (recalls), ``noise`` and ``jumps`` have shape (remaining sources,). ``drift`` is alpha
+    plus the weak sources, ``perfect`` the rate of signals that are never false, ``lumped`` whether
+    there are weak sources.
     """
 
     drift: float
@@ -79,7 +79,7 @@ class Sources(NamedTuple):
 
 @compiled()
 def reduced(recall: FloatArray, noise: FloatArray) -> Sources:
-    """The page with these recalls and rates of false signals, shape (S,), in units of Delta."""
+    """Reduce a page with recalls and false-signal rates of shape (S,), in units of Delta."""
     num_sources = recall.size
     drift = max(0.0, 1.0 - recall.sum())
     perfect = 0.0
@@ -114,7 +114,7 @@ def reduced(recall: FloatArray, noise: FloatArray) -> Sources:
 
 @compiled()
 def third_remainder(b: float) -> float:
-    """exp(-b) - 1 + b - b^2 / 2."""
+    """Return exp(-b) - 1 + b - b^2 / 2."""
     if b > 1.0:
         return math.expm1(-b) + b - 0.5 * b * b
     term = -b * b * b / 6.0
@@ -127,13 +127,13 @@ def third_remainder(b: float) -> float:
 
 @compiled()
 def far_form(page: Sources, length: bool) -> tuple[float, float, float]:
-    """The coefficients of the asymptotic form.
+    """Return the coefficients of the asymptotic form.
 
     psi tends to (y + c) / P, P = alpha + sum gamma_s b_s, c = sum gamma_s b_s^2 / (2 P), and so
     the share to (R^1_exp(y) + c (1 - exp(-y))) / P + d, d = 1 - (1 + c) / P. With the remainders
     h_s = exp(-b_s) - 1 + b_s - b_s^2 / 2 and m = sum gamma_s b_s^2 / 2, H = sum gamma_s h_s,
     P - 1 = m + H gives d = ((m + H) m + P H) / P^2, which does not cancel where b is small.
-    With signals that are never false psi tends to 1 / their rate.
+    If some signals are never false, psi tends to 1 / their rate.
     """
     if page.perfect > 0.0:
         missed = page.drift + page.seen.sum()
@@ -150,30 +150,30 @@ def far_form(page: Sources, length: bool) -> tuple[float, float, float]:
 
 @compiled()
 def kinks(jumps: FloatArray) -> FloatArray:
-    """The levels of all points of one to KINK_SIGNALS signals, those of few signals first."""
+    """Return the levels of all points of 1 to KINK_SIGNALS signals, by number of signals."""
     levels = np.zeros(1)
-    found = np.zeros(0)
+    result = np.zeros(0)
     for _ in range(KINK_SIGNALS):
         levels = np.unique((levels.reshape(-1, 1) + jumps.reshape(1, -1)).ravel())
-        found = np.concatenate((found, levels))
-    return found
+        result = np.concatenate((result, levels))
+    return result
 
 
 @compiled()
 def solved(
-    page: Sources, length: bool, highest: float, room: int, limit: int, coarsest: float
+    page: Sources, length: bool, highest: float, max_points: int, max_pieces: int, coarsest: float
 ) -> tuple[int, float, FloatArray]:
-    """The body of a page with several sources: its count, the level FAR, and the columns.
+    """Return the body of a page with several sources: its count, the level FAR, and the columns.
 
-    A lattice up to the level ``highest`` if ``room`` points suffice; else pieces; a count of 0 if
-    these would need a tolerance above ``coarsest``.
+    A lattice up to the level ``highest`` if ``max_points`` points suffice, else pieces. The count
+    is 0 if pieces would need a tolerance above ``coarsest``.
     """
     rates = page.seen + page.noise
     total = rates.sum() + page.perfect
     noise = page.noise.sum()
     most = math.inf if length else math.log(DROPPED) / math.log(noise / (1.0 + noise))
     growth = math.log1p(page.drift / total)
-    points = lattice(page.jumps, rates / total, growth, (highest, most, room))
+    points = lattice(page.jumps, rates / total, growth, (highest, most, max_points))
     if points.shape[0] > 0:
         return points.shape[0], highest, points.copy().ravel()
     equation = Equation(
@@ -189,7 +189,7 @@ def solved(
     cuts = kinks(page.jumps)
     horizon = math.inf if length else HORIZON
     while tolerance <= coarsest:
-        row, count, far = march(equation, cuts, tolerance, limit, horizon)
+        row, count, far = march(equation, cuts, tolerance, max_pieces, horizon)
         if count > 0:
             return -count, far, row.ravel()
         tolerance *= COARSER
@@ -197,7 +197,7 @@ def solved(
 
 
 def _over_change_rate(delta: FloatArray, nu: FloatArray) -> FloatArray:
-    """The ratio nu / Delta, finite; 0 where Delta is."""
+    """Return the ratio nu / Delta, finite; 0 where Delta is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(delta > 0.0, np.minimum(nu / delta, NOISIEST), 0.0)
 
@@ -205,9 +205,9 @@ def _over_change_rate(delta: FloatArray, nu: FloatArray) -> FloatArray:
 def checked(
     importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The parameters checked and broadcast to shapes (m,), (m,), (S, m) and (S, m).
+    """Check the parameters and broadcast them to shapes (m,), (m,), (S, m) and (S, m).
 
-    Raises ValueError as :func:`greedy_ncis_sources_table` says.
+    Raises ValueError like :func:`greedy_ncis_sources_table`.
     """
     mu = check_nonnegative("importance", importance)
     delta = check_nonnegative("change_rate", change_rate)
@@ -245,13 +245,13 @@ def greedy_ncis_sources_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """The table of ``greedy_ncis_sources_value``, one row per page.
+    """Return the table of ``greedy_ncis_sources_value``, one row per page.
 
     Args:
         importance: mu, >= 0, a scalar or an array of pages.
-        change_rate: Delta, >= 0, likewise.
+        change_rate: Delta, >= 0, a scalar or an array of pages.
         recall: lambda_s, in [0, 1] with a sum of at most 1, shape (S, ...): sources come first.
-        false_signal_rate: nu_s, >= 0, likewise.
+        false_signal_rate: nu_s, >= 0, shape (S, ...).
 
     Raises:
         ValueError: an argument is outside its range, or shapes do not broadcast.
@@ -264,15 +264,15 @@ def greedy_ncis_sources_table(
 
 
 def _page(lam: FloatArray, noise: FloatArray, page: int) -> tuple[FloatArray, FloatArray]:
-    """Recalls and noise of one page."""
+    """Return recalls and noise of one page."""
     return np.ascontiguousarray(lam[:, page]), np.ascontiguousarray(noise[:, page])
 
 
 def _share_body(page: Sources) -> tuple[int, float, FloatArray]:
-    """The body of a page, empty if no more than one source is left."""
+    """Return the body of a page, empty if at most one source remains."""
     if page.jumps.size + (page.perfect > 0.0) <= 1:
         return 0, math.inf, np.empty(0)
-    return solved(page, False, HORIZON, ROOM, LIMIT, math.inf)
+    return solved(page, False, HORIZON, MAX_POINTS, MAX_PIECES, math.inf)
 
 
 def _filled(
@@ -280,7 +280,7 @@ def _filled(
     bodies: list[tuple[int, float, FloatArray]],
     known: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
 ) -> FloatArray:
-    """The rows: the columns of one source, those of this module, b of every source, the body."""
+    """Return the rows: columns of one source, of this module, b of every source, the body."""
     mu, delta, lam, nu = known
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + max((body.size for _, _, body in bodies), default=0)))
@@ -305,9 +305,9 @@ def _filled(
 
 
 def _alone(page: Sources) -> tuple[float, float, float, float]:
-    """Change rate, recall and noise of a page of at most one source, in units of Delta, and UNIT.
+    """Return change rate, recall, noise (in units of Delta) and UNIT of a page of <= 1 source.
 
-    With weak sources that became time, the change rate is not quite 1.
+    With weak sources treated as time, the change rate differs slightly from 1.
     """
     if page.perfect > 0.0:
         seen, noise, unit = page.perfect, 0.0, math.inf
@@ -323,9 +323,9 @@ def _alone(page: Sources) -> tuple[float, float, float, float]:
 def single_sources(
     change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Which pages several sources matter to, and the only source of the others.
+    """Return which pages have several informative sources, and the source of the others.
 
-    Sources without recall do not matter, and those of equal b are one.
+    Sources without recall are not informative; sources of equal b are merged.
 
     Args:
         change_rate: Delta, > 0, (m,).
@@ -333,7 +333,7 @@ def single_sources(
         false_signal_rate: nu_s, (S, m).
 
     Returns:
-        Whether several matter (m,); recall (m,) and false-signal rate (m,) of the others' source.
+        Whether there are several; recall and false-signal rate of the single sources; (m,) each.
     """
     noise = _over_change_rate(change_rate, false_signal_rate)
     several = np.zeros(change_rate.size, np.bool_)
@@ -354,9 +354,9 @@ def cycle_length_sources_table(
     *,
     highest: float,
 ) -> FloatArray:
-    """The table of ``cycle_length_sources_value`` for levels up to ``highest`` (finite, >= 0).
+    """Return the table of ``cycle_length_sources_value`` for levels up to ``highest``.
 
-    It has more rows than pages: bodies follow one after the other, over as many rows as they need.
+    ``highest`` is finite and >= 0. The bodies follow one another after the rows of the pages.
 
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
@@ -380,16 +380,16 @@ def cycle_length_sources_table(
 
 
 def _length_body(page: Sources, highest: float) -> tuple[int, float, FloatArray]:
-    """The body of a page for the cycle length: none where every source became time."""
+    """Return the body of a page for the cycle length; empty if every source is treated as time."""
     if page.jumps.size:
-        found = solved(page, True, highest, LENGTH_ROOM, LENGTH_LIMIT, ROUGH)
+        body = solved(page, True, highest, LENGTH_MAX_POINTS, LENGTH_MAX_PIECES, ROUGH)
         reach = highest
-        while found[0] == 0 and reach >= 2.0 * page.jumps[-1]:
-            found = solved(page, True, reach, STEPS_ROOM, 1, 0.0)
+        while body[0] == 0 and reach >= 2.0 * page.jumps[-1]:
+            body = solved(page, True, reach, STEPS_MAX_POINTS, 1, 0.0)
             reach *= 0.7
-        if found[0] == 0:
-            found = solved(page, True, highest, LENGTH_ROOM, LENGTH_LIMIT, math.inf)
-        return found
+        if body[0] == 0:
+            body = solved(page, True, highest, LENGTH_MAX_POINTS, LENGTH_MAX_PIECES, math.inf)
+        return body
     if page.perfect > 0.0:
         return 1, math.inf, np.array([0.0, 0.0, 1.0, 1.0])
     return 0, 0.0, np.empty(0)

@@ -7,15 +7,15 @@ With time in units of 1 / Delta, the share u of the value and the cycle length p
     alpha u' = 1 - exp(-y) - (alpha + Gamma) u + sum_s nu_s u(y - b_s),
     alpha psi' = 1 - Gamma psi + sum_s gamma_s psi(y - b_s),
 
-both zero up to y = 0. So the first jump of either is the only way in which sources act, and any
-way to solve these equations is a way to evaluate Theorem 1 for several sources. There are two:
+both zero up to y = 0. Any solution of these equations evaluates Theorem 1 for several sources.
+There are two methods:
 
-* a lattice, the sum over all numbers n of signals per source, a term each for n . b < y. It is
-  exact, but weak sources (b small) have very many terms;
+* a lattice, the sum over all numbers n of signals per source with n . b < y. It is exact, but weak
+  sources (b small) have very many terms;
 * pieces, polynomials of degree DEGREE that solve the equation at the Chebyshev points of
   intervals, made once per page. Weak sources make the solution smooth.
 
-Far from the last crawl both give way to an asymptotic form, as for one source.
+Far from the last crawl an asymptotic form replaces both, as for one source.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ NODES = -np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
 
 
 def _coefficients() -> FloatArray:
-    """The matrix from values at NODES to coefficients of Chebyshev polynomials."""
+    """Return the matrix from values at NODES to coefficients of Chebyshev polynomials."""
     order = np.arange(DEGREE + 1)
     return np.linalg.inv(np.cos(np.outer(np.arccos(NODES), order)))
 
 
 def _derivatives() -> FloatArray:
-    """The matrices of the first DEGREE derivatives at NODES of a polynomial from its values."""
+    """Return the matrices from values at NODES to the first DEGREE derivatives there."""
     weight = (-1.0) ** np.arange(DEGREE + 1)
     weight[[0, -1]] *= 0.5
     gap = NODES[:, None] - NODES[None, :] + np.eye(DEGREE + 1)
@@ -59,12 +59,12 @@ TO_COEFFICIENTS = _coefficients()
 DERIVATIVES = _derivatives()
 
 NEAR = 0.02
-"""Jumps below this share of half a piece are expanded about their end, lest they cancel."""
+"""Jumps below this share of half a piece are expanded about their end to avoid cancellation."""
 
 
 @compiled()
 def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
-    """The sum of DEGREE + 1 coefficients from column ``start`` on times T_j(x), x in [-1, 1]."""
+    """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x), |x| <= 1."""
     later = 0.0
     last = 0.0
     for j in range(DEGREE, 0, -1):
@@ -75,7 +75,7 @@ def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
 
 @compiled()
 def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> float:
-    """The piece at level y: ``count`` pieces, their ``count`` + 1 ends first, then coefficients."""
+    """Evaluate the piece at level y of ``count``: ``count`` + 1 ends, then coefficients."""
     low = 0
     high = count - 1
     while low < high:
@@ -92,7 +92,7 @@ def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> 
 
 @compiled()
 def first_share(y: float, alpha: float, rate: float) -> float:
-    """The share before the lowest jump: signals of rate ``rate`` end the cycle."""
+    """Return the share below the lowest jump, where signals at rate ``rate`` end the cycle."""
     if not y > 0.0:
         return 0.0
     return first_term(1.0 / (alpha + rate), y, rate * (y / alpha), alpha / rate)
@@ -100,11 +100,11 @@ def first_share(y: float, alpha: float, rate: float) -> float:
 
 @compiled()
 def first_length(y: float, alpha: float, rate: float) -> float:
-    """The cycle length before the lowest jump."""
+    """Return the cycle length below the lowest jump."""
     return -math.expm1(-rate * (y / alpha)) / rate if y > 0.0 else 0.0
 
 
 @compiled()
 def far_share(y: float, slope: float, bend: float, offset: float) -> float:
-    """The asymptotic form ``slope R^1_exp(y) + bend (1 - exp(-y)) + offset``."""
+    """Return the asymptotic form ``slope R^1_exp(y) + bend (1 - exp(-y)) + offset``."""
     return greedy_form(slope, y) - bend * math.expm1(-y) + offset

@@ -16,13 +16,14 @@ Theorem 1 holds with sums over all n in N^S with n . beta <= iota,
     V(iota) = mu (w - exp(-alpha iota) psi).
 
 All functions take arrays with sources on the first axis of ``signals``, ``recall`` and
-``false_signal_rate``; what follows broadcasts as in :mod:`policies.values`, and results have that
-shape. Values lie in [0, mu / Delta]. Limits: a source without recall counts nothing; one signal of
-a source without false ones makes the value mu / Delta; sources of equal b are as one with summed
-rates; one source gives the functions of :mod:`policies.values`; without changes the value is 0.
+``false_signal_rate``; the other axes broadcast as in :mod:`policies.values`, and results have that
+shape. Values lie in [0, mu / Delta]. Limits: a source without recall adds nothing; after one signal
+of a source without false signals the value is mu / Delta; sources of equal b equal one source with
+summed rates; one source gives the functions of :mod:`policies.values`; without changes the value
+is 0.
 
-Accuracy: errors stay below 1e-11 of mu / Delta where the value is smooth. Strong signals of
-different strength give it kinks, which are smoothed where they are too many: over 1,000 pages with
+Accuracy: errors are below 1e-11 of mu / Delta where the value is smooth. Strong signals of
+different strength cause kinks, which are smoothed if there are too many: over 1,000 pages with
 recalls from Beta(1/4, 1/4), shared by two sources, 90% of the errors were below 4e-9, 99% below
 8e-6 and all below 3e-5; as alpha tends to 0 they reach 2e-4.
 """
@@ -44,7 +45,7 @@ from policies.values.sources import tables
 from policies.values.tables import check_nonnegative
 
 STATIC = 1e-90
-"""Cycles of a page that never changes are those of one that does so by this share of its noise."""
+"""Change rate, as a share of the noise, that stands for 0 in the cycles of static pages."""
 
 
 def effective_elapsed_sources(
@@ -55,11 +56,11 @@ def effective_elapsed_sources(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """The effective elapsed time iota = elapsed + sum beta_s n_s.
+    """Return the effective elapsed time iota = elapsed + sum beta_s n_s.
 
     Arguments and errors as for :func:`greedy_ncis_sources`, but ``elapsed`` may be infinite.
-    Infinite after a signal where beta is: from a source without false signals, or if every change
-    is signalled.
+    Infinite after a signal if beta is infinite: from a source without false signals, or if every
+    change is signalled.
     """
     time = check_nonnegative("elapsed", elapsed, finite=False)
     known = tables.checked(0.0, change_rate, recall, false_signal_rate)
@@ -68,8 +69,8 @@ def effective_elapsed_sources(
     b = signal_evidence(*known[1:]).reshape(-1, *shape)
     alpha = (np.maximum(0.0, 1.0 - known[2].sum(axis=0)) * known[1]).reshape(shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        told = _told(counts, b)
-        return np.asarray(time + np.where(told > 0.0, told / alpha, 0.0))
+        evidence = _evidence(counts, b)
+        return np.asarray(time + np.where(evidence > 0.0, evidence / alpha, 0.0))
 
 
 def greedy_ncis_sources(
@@ -81,7 +82,7 @@ def greedy_ncis_sources(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Value of a page with several sources of noisy signals (Theorem 1, extended as above).
+    """Return the value of a page with several sources of noisy signals (Theorem 1, extended).
 
     Args:
         elapsed: time since the last crawl, >= 0 and finite.
@@ -100,7 +101,7 @@ def greedy_ncis_sources(
     shape = _page_shape(change_rate, recall, false_signal_rate, importance)
     start = kernel.EVIDENCES
     b = table[:, start : start + len(counts)].T.reshape(-1, *shape)
-    return _evaluated(kernel.greedy_ncis_sources_value, table, shape, (time, _told(counts, b)))
+    return _evaluated(kernel.greedy_ncis_sources_value, table, shape, (time, _evidence(counts, b)))
 
 
 def cycle_length_sources(
@@ -110,11 +111,11 @@ def cycle_length_sources(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Mean time between crawls when crawling at effective elapsed time iota: psi, as above.
+    """Return psi, the mean time between crawls at effective elapsed time iota, as above.
 
-    Infinite at an infinite iota, unless some source has no false signals: then psi stays below the
-    mean time between its signals. Where every change is signalled, only time passes before iota,
-    and psi = (1 - exp(-Gamma iota)) / Gamma.
+    At an infinite iota psi is infinite, unless some source has no false signals: then psi is at
+    most the mean time between its signals. If every change is signalled, iota counts time only, and
+    psi = (1 - exp(-Gamma iota)) / Gamma.
 
     Args:
         effective_elapsed: iota, >= 0, may be infinite.
@@ -142,7 +143,7 @@ def cycle_length_sources(
 def _length_of_several(
     iota: FloatArray, known: tuple[FloatArray, FloatArray, FloatArray], shape: tuple[int, ...]
 ) -> FloatArray:
-    """The cycle length of pages with several sources, from checked flat parameters."""
+    """Return the cycle length of pages with several sources, from checked flat parameters."""
     delta, lam, nu = known
     delta = np.where(delta > 0.0, delta, STATIC * np.where(nu > 0.0, nu, 1.0).min(axis=0))
     alpha = np.maximum(0.0, 1.0 - lam.sum(axis=0)) * delta
@@ -169,7 +170,7 @@ def cycle_freshness_sources(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Mean time that a page is fresh between crawls at effective elapsed time iota: w, as above.
+    """Return w, the mean fresh time between crawls at effective elapsed time iota, as above.
 
     Evaluated as V / mu + exp(-alpha iota) psi, a sum of positive numbers; the page's freshness is
     w / psi. Arguments and errors as for :func:`cycle_length_sources`.
@@ -198,7 +199,7 @@ def _page_shape(
     false_signal_rate: ArrayLike,
     importance: ArrayLike = 0.0,
 ) -> tuple[int, ...]:
-    """The shape that the page parameters broadcast to, sources left out."""
+    """Return the broadcast shape of the page parameters, without the axis of sources."""
     return np.broadcast_shapes(
         np.shape(importance),
         np.shape(change_rate),
@@ -208,7 +209,7 @@ def _page_shape(
 
 
 def _counts(signals: ArrayLike, recall: ArrayLike) -> FloatArray:
-    """``signals`` as floats with sources first, or ValueError."""
+    """Return ``signals`` as floats with sources first; ValueError unless they are counts."""
     counts = check_nonnegative("signals", signals)
     if np.any(counts != np.floor(counts)):
         raise ValueError(f"signals must be integers >= 0, got {signals!r}")
@@ -220,8 +221,8 @@ def _counts(signals: ArrayLike, recall: ArrayLike) -> FloatArray:
     return counts
 
 
-def _told(counts: FloatArray, b: FloatArray) -> FloatArray:
-    """The evidence sum of b_s n_s, 0 from sources without signals even if b is infinite."""
+def _evidence(counts: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the sum of b_s n_s; a source without signals adds 0 even if b is infinite."""
     total = np.zeros(np.broadcast_shapes(counts.shape[1:], b.shape[1:]))
     for count, each in zip(counts, b, strict=True):
         with np.errstate(invalid="ignore"):
@@ -235,7 +236,7 @@ def _evaluated(
     shape: tuple[int, ...],
     state: tuple[ArrayLike, ArrayLike],
 ) -> FloatArray:
-    """The kernel at every point of the broadcast of state and pages."""
+    """Evaluate the kernel at every point of the broadcast of state and pages."""
     rows = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     try:
         spread = np.broadcast_arrays(rows, *(np.asarray(part, dtype=np.float64) for part in state))

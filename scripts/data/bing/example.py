@@ -1,11 +1,10 @@
-"""Files in the format of the Bing set, drawn from a law that is known: to try an import on.
+"""Synthetic files in the format of the Bing set, to try an import.
 
-Importance, change rates and complete observation are those of the instance ``lambdacrawl``,
-importance times its published mean and rounded up to a whole number. As in the set, a URL is
-crawled about daily for 98 days, some crawls are lost, and URLs that never changed are left out. Ids
-are those of the URLs before that, so they have gaps, and the small files have them in no order.
-Hosts have ten URLs on average and one in ten is constrained: that is chosen, nothing of it is
-published.
+Importance, change rates and complete observation are those of the instance ``lambdacrawl``;
+importance is multiplied by its published mean and rounded up to an integer. As in the set, a URL is
+crawled about daily for 98 days, some crawls are lost, and URLs that never changed are left out, so
+that ids have gaps. The small files are in random order. Hosts have ten URLs on average, and one in
+ten is constrained: these are our choices, since nothing about hosts is published.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ DAYS = 98
 LOST = 0.03
 """Share of the daily crawls that fail and are not recorded."""
 JITTER = 0.2
-"""Standard deviation of the hour of the daily crawl, in days."""
+"""Standard deviation of the time of the daily crawl, in days."""
 HOST_SIZE = 10
 CONSTRAINED = 0.1
 
 
 class Example(NamedTuple):
-    """What was written, URL by URL, in the order of the files.
+    """The URLs that were written, in order of their ids.
 
     Attributes:
         url_id: (n,) int64.
         host_id: (n,) int64.
         constrained: (n,) bool.
-        importance: whole numbers, (n,).
-        change_rate: the true one, per day, (n,).
+        importance: integers, (n,).
+        change_rate: true change rate per day, (n,).
         complete: (n,) bool.
     """
 
@@ -56,18 +55,18 @@ class Example(NamedTuple):
 def make_example(
     folder: Path, num_pages: int, seed: int = 0, *, packed: bool = False, progress: Progress
 ) -> Example:
-    """Write the five files into ``folder`` and return what is true of their URLs.
+    """Write the five files into ``folder`` and return the true parameters of their URLs.
 
     Args:
-        folder: folder to write to, made if it is not there.
-        num_pages: URLs before those that never changed are left out, >= 1.
+        folder: output folder, created if missing.
+        num_pages: number of URLs before unchanged ones are left out, >= 1.
         seed: an integer >= 0.
         packed: whether to write gzipped files.
-        progress: where progress is shown.
+        progress: progress bars.
 
     Raises:
         ValueError: one of the files exists.
-        OSError: they cannot be written.
+        OSError: the files cannot be written.
     """
     ending = ".txt.gz" if packed else ".txt"
     for name in NAMES:
@@ -86,7 +85,7 @@ def make_example(
 def _write(
     paths: Mapping[str, Path], num_pages: int, rng: np.random.Generator, progress: Progress
 ) -> Example:
-    """Draw URLs and write the files of those that changed."""
+    """Draw URLs and write those that changed."""
     urls = draw_urls(rng, num_pages)
     host = rng.integers(0, max(num_pages // HOST_SIZE, 1), num_pages)
     constrained = rng.random(host.max() + 1) < CONSTRAINED
@@ -117,7 +116,7 @@ def _open(path: Path) -> IO[str]:
 
 
 def _histories(rng: np.random.Generator, urls: Urls) -> Iterator[tuple[int, str]]:
-    """Lines of the file of histories, of those pages whose crawls found a change."""
+    """Yield the lines of the file of histories, for pages with an observed change."""
     for page, rate in enumerate(urls.change_rate.tolist()):
         days = np.flatnonzero(rng.random(DAYS) >= LOST)
         times = np.sort(days + JITTER * rng.standard_normal(days.size).clip(-2.0, 2.0) + 0.5)

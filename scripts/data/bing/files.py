@@ -20,22 +20,22 @@ NAMES = (URLS, HOSTS, IMPORTANCE, GIVEN_RATES, HISTORIES)
 ENDINGS = (".txt", ".tsv", "")
 
 BLOCK = 2**25
-"""Bytes of text read at a time; a line that is longer makes its block longer."""
+"""Bytes of text read at a time; longer lines make longer blocks."""
 
 LONGEST = 2**27
-"""Bytes that no line exceeds: one that does is a sign of another kind of file."""
+"""Largest length of a line in bytes: a longer one indicates another kind of file."""
 
 SHOWN = 60
-"""Characters of a bad line that an error shows."""
+"""Characters of a bad line shown in errors."""
 
 
 class Block(NamedTuple):
     """Whole lines of a file.
 
     Attributes:
-        text: the bytes, which end with a newline; uint8.
+        text: bytes that end with a newline; uint8.
         first_line: number of the first line, from 1.
-        end: position in the (unpacked) file at which the block ends.
+        end: end position in the (unpacked) file.
     """
 
     text: NDArray[np.uint8]
@@ -44,14 +44,14 @@ class Block(NamedTuple):
 
 
 def find(folder: Path) -> dict[str, Path]:
-    """Return the path of each of the five files, NAME, NAME.txt or NAME.tsv, or one of them .gz.
+    """Return the paths of the five files: NAME, NAME.txt or NAME.tsv, each optionally .gz.
 
     Raises:
-        ValueError: the folder or a file is missing, or there are two of the same name.
+        ValueError: the folder or a file is missing, or a file exists twice.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder, expected the five files of the Bing set")
-    found = {}
+    paths = {}
     for name in NAMES:
         tried = [folder / f"{name}{ending}{packed}" for ending in ENDINGS for packed in ("", ".gz")]
         there = [path for path in tried if path.is_file()]
@@ -59,12 +59,12 @@ def find(folder: Path) -> dict[str, Path]:
             raise ValueError(f"{folder}: no file {name}.txt or {name}.txt.gz in it")
         if len(there) > 1:
             raise ValueError(f"{folder}: expected one of {there[0].name} and {there[1].name}")
-        found[name] = there[0]
-    return found
+        paths[name] = there[0]
+    return paths
 
 
 def complain(path: Path, line: int, text: NDArray[np.uint8], expected: str) -> ValueError:
-    """Return the error for a bad line, given the bytes from its start on."""
+    """Return the error for a bad line, given the bytes from its start."""
     shown = bytes(text[: SHOWN + 1]).split(b"\n")[0].decode("utf-8", "replace")
     if len(shown) > SHOWN:
         shown = shown[:SHOWN] + "..."
@@ -79,28 +79,28 @@ def blocks(
     size: int = BLOCK,
     advance: Callable[[int], object] = lambda _: None,
 ) -> Iterator[Block]:
-    """Read a file from a line's start on, in blocks of about ``size`` bytes.
+    """Read a file from the start of a line, in blocks of about ``size`` bytes.
 
     Args:
-        path: the file; gzipped where its name ends in ``.gz``.
+        path: path of the file; gzipped if the name ends in ``.gz``.
         start: position in the unpacked file; a gzipped file is unpacked up to there.
-        first_line: number of the line that starts there.
+        first_line: number of the line at ``start``.
         size: bytes of a block.
-        advance: told how many bytes of the file on disk were read since it was told last.
+        advance: called with the number of bytes of the file on disk read since the last call.
 
     Raises:
-        ValueError: a gzipped file is truncated or none, the last line has no newline, or a line
+        ValueError: a gzipped file is truncated or invalid, the last line has no newline, or a line
             is longer than LONGEST.
     """
     with path.open("rb") as raw:
         packed = path.suffix == ".gz"
         stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw
-        line, end, rest, told = first_line, start, b"", 0
+        line, end, rest, reported = first_line, start, b"", 0
         try:
             stream.seek(start)
             while read := stream.read(size):
-                advance(raw.tell() - told)
-                told = raw.tell()
+                advance(raw.tell() - reported)
+                reported = raw.tell()
                 whole, newline, tail = read.rpartition(b"\n")
                 if not newline:
                     rest += read

@@ -1,4 +1,4 @@
-"""The import of the Bing set: histories in blocks, fitted, joined, and written as one table.
+"""Import of the Bing set: histories are read in blocks, fitted, joined, and written as one table.
 
 The table has a row for every URL, in the order of the file of histories:
 
@@ -8,19 +8,19 @@ The table has a row for every URL, in the order of the file of histories:
 ``constrained``    bool: whether the host limits how fast it is crawled
 ``importance``     float64: the score, as given
 ``change_rate``    float64, per day: as given for URLs with complete observation, else fitted
-``stderr``         float64: standard error of a fitted rate, null of a given one
+``stderr``         float64: standard error of a fitted rate, null for a given one
 ``complete``       bool: whether the URL has complete observation
 ``num_crawls``     int32: crawls recorded, the first included
 ``first_crawl``    float64: days from the start of the record; with histories
 ``intervals``      lists of float32: days between crawls; with histories
-``changed``        lists of uint8: whether each crawl but the first found a change; with histories
+``changed``        lists of uint8: whether crawls after the first found a change; with histories
 =================  ======================================================================
 
-URLs with complete observation come with a rate, not with the times of their changes: it is taken as
-it is given (the public code does the same), equation 11 of the paper went into it before.
+URLs with complete observation have a given rate (by equation 11 of the paper), not the times of
+their changes; it is used unchanged, as in the public code.
 
-Memory: up to 60 bytes a URL for the small files, see :mod:`scripts.data.bing.url_tables`, and some ten
-times a block of text, 13 times with histories; nothing else grows with their number or length.
+Memory: up to 60 bytes per URL for the small files, see :mod:`scripts.data.bing.url_tables`, and
+about ten times a block of text, 13 times with histories; otherwise independent of the file sizes.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from scripts.data.bing.parts import Parts, Position, replace
 from scripts.data.bing.url_tables import Advance, UrlTable, claim, places, read_urls
 
 FORM = 1
-"""Number of the form of what is written; parts of another are not gone on from."""
+"""Version of the output format; parts of other versions are not reused."""
 
 GROUP = 2**18
-"""Rows of a row group of the table, or a block's where that is more."""
+"""Rows of a row group of the table, or those of a block if more."""
 
 
 class Summary(NamedTuple):
-    """What was imported; the four means are published or follow from what is.
+    """Summary of an import; the means are published or follow from published numbers.
 
     Attributes:
         num_pages: URLs in the table.
-        left_out: URLs of which nothing says how often they change.
-        complete: share of the URLs that have complete observation.
-        complete_importance: share of the importance that these carry.
+        left_out: URLs without any information on their change rates.
+        complete: share of URLs with complete observation.
+        complete_importance: their share of the importance.
         mean_rate: mean change rate per day.
         weighted_odds: mean of Delta / (Delta + 0.2) under importance weights.
         weighted_log: mean of ln(1 + 5 Delta) under importance weights.
@@ -80,22 +80,22 @@ def import_set(
 ) -> Summary:
     """Import the five files in ``folder`` as the Parquet file ``out``.
 
-    What is done is kept in ``out``.parts until the table is whole, and an import that was killed
-    goes on from there.
+    Intermediate results are saved in ``out``.parts until the table is complete; an import that was
+    killed resumes from there.
 
     Args:
         folder: folder of the files, plain or gzipped.
         out: file to write.
         histories: whether to write the crawl histories as well.
-        allow_missing: whether URLs with neither a history nor a given rate may be left out.
-        force: whether ``out`` may be replaced, and parts of another import removed.
-        progress: where progress is shown.
+        allow_missing: whether to leave out URLs with neither a history nor a given rate.
+        force: whether to replace ``out``, and remove parts of another import.
+        progress: progress bars.
         block: bytes of text read at a time.
 
     Raises:
-        ValueError: a file is missing, truncated or foreign, the files disagree, or something is
-            in the way.
-        OSError: something cannot be written.
+        ValueError: a file is missing, truncated, foreign or inconsistent with others, or an
+            output path is taken.
+        OSError: an output cannot be written.
     """
     files = find(folder)
     _check_target(out, force)
@@ -119,7 +119,7 @@ def import_set(
 
 
 def _taken(parts: Parts, urls: UrlTable) -> BoolArray:
-    """Which URLs the parts hold, (m,)."""
+    """Return which URLs the parts contain, (m,)."""
     taken = np.zeros(urls.url_id.size, np.bool_)
     for table in parts.tables(["url_id"]):
         taken[np.searchsorted(urls.url_id, table["url_id"].to_numpy())] = True
@@ -135,7 +135,7 @@ def _tables(
     size: int,
     advance: Advance,
 ) -> Iterator[tuple[Any, Position]]:
-    """Read, join and fit histories from a position on: a table a block, and where it ends."""
+    """Read, join and fit histories from a position on; yield a table per block, and its end."""
     path = files[HISTORIES]
     reading = blocks(
         path,
@@ -156,7 +156,7 @@ def _tables(
 def _check_target(out: Path, force: bool) -> None:
     """Raise ValueError unless ``out`` may be written."""
     if not out.parent.is_dir():
-        raise ValueError(f"{out}: the folder that is to hold it does not exist")
+        raise ValueError(f"{out}: its folder does not exist")
     if out.is_dir():
         raise ValueError(f"{out}: is a folder, expected the name of a file")
     if out.exists() and not force:
@@ -164,7 +164,7 @@ def _check_target(out: Path, force: bool) -> None:
 
 
 def _about(files: Mapping[str, Path], histories: bool, block: int) -> dict[str, Any]:
-    """What parts are made from: the files as they are now, and the form."""
+    """Return the description of sources and options: states of the files, and the format."""
     stats = {name: path.stat() for name, path in files.items()}
     return {
         "form": FORM,
@@ -178,7 +178,7 @@ def _about(files: Mapping[str, Path], histories: bool, block: int) -> dict[str, 
 
 
 def _table(urls: UrlTable, place: IntArray, crawls: Histories, histories: bool) -> Any:
-    """Return the table of URLs at some places; a rate that nothing tells of is null."""
+    """Return the table of URLs at the given places; unknown rates are null."""
     import pyarrow as pa
 
     rate, stderr = fit_histories(crawls)
@@ -252,7 +252,7 @@ def _merge(
                 writer.write_table(table, row_group_size=max(GROUP, table.num_rows))
                 progress.update(bar, completed=count)
 
-    # within the parts' folder, so that nothing is left behind elsewhere
+    # Inside the folder of the parts, so that no other leftovers are possible.
     finished = parts.folder / out.name
     replace(finished, write)
     if totals[0] == 0.0:
@@ -262,7 +262,7 @@ def _merge(
 
 
 def _groups(parts: Parts, rest: Any) -> Iterator[tuple[int, Any]]:
-    """Tables of about GROUP rows that have a rate, and how many parts are done with each."""
+    """Yield tables of about GROUP rows with rates, and the number of parts done."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -286,7 +286,7 @@ def _no_histories(url_id: IntArray) -> Histories:
 
 
 def _totals(table: Any) -> FloatArray:
-    """Sums over rows: of 1, importance, both of complete pages, and what the means are of."""
+    """Return sums over rows: of 1, importance, both over complete pages, and of the means."""
     weight, rate = table["importance"].to_numpy(), table["change_rate"].to_numpy()
     complete = table["complete"].to_numpy()
     return np.array(

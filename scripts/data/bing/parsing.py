@@ -1,8 +1,8 @@
-"""The compiled readers of the Bing set's lines.
+"""Compiled parsers of the lines of the Bing set.
 
-They read bytes that end with a newline, and stop at whatever they do not expect: every loop ends
-at a newline at the latest. All kernels are in this file, because Numba renews what it keeps on
-disk by the file that a kernel is in.
+They read bytes that end with a newline, and stop at anything unexpected: every loop ends at a
+newline at the latest. All kernels are in this file, because Numba invalidates its cache by the file
+of a kernel.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ TEXT, WHOLE, NUMBER = 0, 1, 2
 TAB, NEWLINE, RETURN, SPACE, POINT, COMMA, OPEN, CLOSE = (ord(sign) for sign in "\t\n\r .,[]")
 ZERO, NINE, PLUS, MINUS, SMALL_E, LARGE_E = (ord(sign) for sign in "09+-eE")
 DIGITS = 18
-"""Digits of a number that are read; those that follow only count for its size."""
+"""Significant digits that are read; further digits only count for the exponent."""
 LARGEST_WHOLE = 2.0**53
 FAR = 400
-"""Beyond this power of ten every number is 0 or infinite."""
+"""Bound of powers of ten: beyond it, every number is 0 or infinite."""
 EXACT_POWERS = 22
-"""Up to this power, ten to it is exact in float64."""
+"""Largest power of ten that is exact in float64."""
 
 HISTORY = (
     "URL_ID, offset of the first crawl in days and [[days since the crawl before, 0 or 1], ...], "
-    "parted by tabs, with days > 0 where changed"
+    "separated by tabs, with days > 0 where changed"
 )
 
 
@@ -43,9 +43,9 @@ class Histories(NamedTuple):
     Attributes:
         url_id: (n,) int64.
         first_crawl: days from the start of the record to the first crawl, (n,).
-        offsets: where the crawls of each URL start in what follows, (n + 1,) int64.
-        intervals: days since the URL's crawl before, (c,).
-        changed: whether the URL had changed since, 0 or 1, (c,) uint8.
+        offsets: start of each URL's crawls in the arrays below, (n + 1,) int64.
+        intervals: days since the previous crawl of the URL, (c,).
+        changed: whether the URL had changed since then, 0 or 1, (c,) uint8.
     """
 
     url_id: IntArray
@@ -57,7 +57,7 @@ class Histories(NamedTuple):
 
 @compiled()
 def _digits(text: Bytes, at: int, value: int, room: int) -> tuple[int, int, int]:
-    """Read digits: the number they make after ``value``, how many were left out, where they end."""
+    """Read digits; return the number after ``value``, the count of dropped digits, and the end."""
     left_out = 0
     while text[at] >= ZERO and text[at] <= NINE:
         if room > 0:
@@ -71,13 +71,12 @@ def _digits(text: Bytes, at: int, value: int, room: int) -> tuple[int, int, int]
 
 @compiled()
 def read_number(text: Bytes, at: int) -> tuple[float, bool, int]:
-    """Read a number >= 0 in decimal notation from ``at`` on.
+    """Read a number >= 0 in decimal notation at position ``at``.
 
     Returns:
-        The number, NaN where there is none; whether it was written as a whole number; and where it
-        ends. With up to 15 digits it is the nearest float64. With more it is rounded twice, and
-        off by two units in the last place at most; by three, where the power of ten is beyond
-        EXACT_POWERS and rounded too.
+        The number, or NaN; whether it was written as an integer; and its end. With up to 15 digits
+        it is the nearest float64. With more it is rounded twice, with an error of at most two units
+        in the last place, or three if the power of ten is beyond EXACT_POWERS.
     """
     begin = at
     value, scale, at = _digits(text, at, np.int64(0), DIGITS)
@@ -118,7 +117,7 @@ def _skip_spaces(text: Bytes, at: int) -> int:
 
 @compiled()
 def _line_end(text: Bytes, at: int) -> int:
-    """Return where the next line begins, -1 where anything but white space comes before."""
+    """Return the start of the next line, -1 unless only white space comes before."""
     while text[at] == SPACE or text[at] == RETURN or text[at] == TAB:
         at += 1
     return at + 1 if text[at] == NEWLINE else -1
@@ -126,7 +125,7 @@ def _line_end(text: Bytes, at: int) -> int:
 
 @compiled()
 def _rows(text: Bytes, kinds: IntArray, values: FloatArray) -> tuple[int, int]:
-    """Read rows of columns of the given kinds; return how many, and where a bad one begins."""
+    """Read rows of columns; return their number, and the start of a bad row or -1."""
     at = row = 0
     while at < text.size:
         begin = at
@@ -161,7 +160,7 @@ def _histories(
     intervals: FloatArray,
     changed: NDArray[np.uint8],
 ) -> tuple[int, int]:
-    """Read lines of histories; return how many, and where a bad one begins."""
+    """Read lines of histories; return their number, and the start of a bad one or -1."""
     at = row = crawl = 0
     while at < text.size:
         begin = at
@@ -179,11 +178,11 @@ def _histories(
             if not np.isfinite(days) or text[at] != COMMA:
                 return row, begin
             at = _skip_spaces(text, at + 1)
-            found = text[at] - ZERO
+            flag = text[at] - ZERO
             at = _skip_spaces(text, at + 1) if text[at] != NEWLINE else at
-            if text[at] != CLOSE or not (found == 0 or (found == 1 and days > 0.0)):
+            if text[at] != CLOSE or not (flag == 0 or (flag == 1 and days > 0.0)):
                 return row, begin
-            intervals[crawl], changed[crawl] = days, found
+            intervals[crawl], changed[crawl] = days, flag
             crawl += 1
             at = _skip_spaces(text, at + 1)
             if text[at] == COMMA:
@@ -203,19 +202,19 @@ def _histories(
 
 
 def parse_rows(path: Path, block: Block, kinds: Sequence[int], expected: str) -> FloatArray:
-    """Read lines of columns parted by tabs.
+    """Parse lines of tab-separated columns.
 
     Args:
-        path: the file, for errors.
+        path: path of the file, for errors.
         block: whole lines.
-        kinds: of each column, TEXT, WHOLE or NUMBER.
-        expected: what a line holds, for errors.
+        kinds: TEXT, WHOLE or NUMBER for each column.
+        expected: description of a line, for errors.
 
     Returns:
-        The values, (lines, columns); those of TEXT columns mean nothing.
+        The values, (lines, columns); undefined in TEXT columns.
 
     Raises:
-        ValueError: a line holds something else.
+        ValueError: a malformed line.
     """
     lines = np.count_nonzero(block.text == NEWLINE)
     values = np.empty((lines, len(kinds)))
@@ -226,10 +225,10 @@ def parse_rows(path: Path, block: Block, kinds: Sequence[int], expected: str) ->
 
 
 def parse_histories(path: Path, block: Block) -> Histories:
-    """Read lines of the file of crawl histories.
+    """Parse lines of the file of crawl histories.
 
     Raises:
-        ValueError: a line is not what HISTORY says.
+        ValueError: a line that does not match HISTORY.
     """
     lines = np.count_nonzero(block.text == NEWLINE)
     most = np.count_nonzero(block.text == OPEN)

@@ -1,8 +1,8 @@
-"""What is kept while an import runs: parts that are whole, and what they were made from.
+"""Intermediate results of an import: complete parts, and a description of their sources.
 
-A part holds the URLs of one block of the file of histories and says, in its metadata, where the
-next block begins. It gets its name when it is whole, so an import that is killed at any moment
-leaves parts to go on from.
+A part contains the URLs of one block of the file of histories; its metadata have the position of
+the next block. Parts are renamed when complete, so that an import killed at any moment can be
+resumed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ABOUT = "about.json"
 
 
 class Position(NamedTuple):
-    """Where the next block begins: position in the unpacked file, and number of its line."""
+    """Start of the next block: byte position in the unpacked file, and line number."""
 
     byte: int = 0
     line: int = 1
@@ -28,16 +28,16 @@ class Parts:
     """The parts of an import.
 
     Args:
-        folder: where they are, or are to be; made if it is not there.
-        about: what they are made from and how, plain values; kept beside the parts.
-        force: whether parts that were made from something else are removed.
+        folder: folder of the parts, created if missing.
+        about: description of sources and options, plain values; saved with the parts.
+        force: whether to remove parts from other sources.
 
     Attributes:
-        paths: the parts that are there, in order.
-        position: where the next block begins.
+        paths: existing parts, in order.
+        position: start of the next block.
 
     Raises:
-        ValueError: the folder holds something else, or parts that were made from something else.
+        ValueError: the folder has other contents, or parts from other sources.
         OSError: the folder cannot be written to.
     """
 
@@ -48,8 +48,8 @@ class Parts:
         if folder.exists() and not self._holds(about):
             if not force:
                 raise ValueError(
-                    f"{folder}: holds parts of an import of other files or in another form, "
-                    "expected none; --force starts anew"
+                    f"{folder}: has parts of an import of other files or in another format, "
+                    "expected none; --force starts over"
                 )
             self.remove()
         folder.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ class Parts:
         self._find()
 
     def _holds(self, about: Mapping[str, Any]) -> bool:
-        """Whether the folder's parts were made from the same."""
+        """Return whether the folder's parts are from the same sources."""
         path = self.folder / ABOUT
         if not path.is_file():
             if any(self.folder.iterdir()):
@@ -69,7 +69,7 @@ class Parts:
             return False
 
     def _find(self) -> None:
-        """Find the parts that are there, up to the first that is missing or not whole."""
+        """Find the existing parts, up to the first missing or incomplete one."""
         while True:
             path = self._next_path()
             try:
@@ -84,7 +84,7 @@ class Parts:
         return self.folder / f"part-{len(self.paths):06d}.parquet"
 
     def add(self, table: Any, position: Position) -> None:
-        """Write the next part, an Arrow table, after which the next block begins at a position."""
+        """Write the next part, an Arrow table, with the position of the next block."""
         import pyarrow.parquet as pq
 
         path = self._next_path()
@@ -94,14 +94,14 @@ class Parts:
         self.position = position
 
     def tables(self, columns: list[str] | None = None) -> Iterator[Any]:
-        """The parts' Arrow tables, in order, one at a time."""
+        """Yield the Arrow tables of the parts in order."""
         import pyarrow.parquet as pq
 
         for path in self.paths:
             yield pq.read_table(path, columns=columns).replace_schema_metadata(None)
 
     def remove(self) -> None:
-        """Remove the folder, which holds nothing but an import."""
+        """Remove the folder."""
         shutil.rmtree(self.folder)
 
 
@@ -113,7 +113,7 @@ def _read_position(path: Path) -> Position:
 
 
 def replace(path: Path, write: Any) -> None:
-    """Let ``write`` write a file beside ``path``, and give it that name when it is whole."""
+    """Call ``write`` with a temporary path beside ``path``, then rename it to ``path``."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     write(unfinished)
     os.replace(unfinished, path)

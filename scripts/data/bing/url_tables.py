@@ -1,8 +1,7 @@
 """The four small files of the Bing set, joined by URL id in memory.
 
-What is kept takes 33 bytes a URL, 0.6 GB for the 18.5 million of the set; reading takes up to 60
-bytes a URL and a few times a block. Ids may come in any order: they are sorted here, and every id
-of a file is looked up, so that nothing hangs on the order of lines.
+The result takes 33 bytes per URL, 0.6 GB for the 18.5 million of the set; reading takes up to 60
+bytes per URL and a few times a block. Lines may be in any order: ids are sorted and looked up.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from scripts.data.bing.files import BLOCK, GIVEN_RATES, HOSTS, IMPORTANCE, URLS,
 from scripts.data.bing.parsing import NUMBER, TEXT, WHOLE, parse_rows
 
 COLUMNS = {
-    URLS: ((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, parted by tabs"),
-    HOSTS: ((TEXT, WHOLE, WHOLE), "Host_URL, Host_ID and 0 or 1, parted by tabs"),
-    IMPORTANCE: ((WHOLE, WHOLE), "URL_ID and a whole importance score >= 0, parted by a tab"),
-    GIVEN_RATES: ((WHOLE, NUMBER), "URL_ID and a change rate >= 0, parted by a tab"),
+    URLS: ((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
+    HOSTS: ((TEXT, WHOLE, WHOLE), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
+    IMPORTANCE: ((WHOLE, WHOLE), "URL_ID and a whole importance score >= 0, separated by a tab"),
+    GIVEN_RATES: ((WHOLE, NUMBER), "URL_ID and a change rate >= 0, separated by a tab"),
 }
 
 Advance = Callable[[str, int], object]
-"""Told the name of a file and how many more bytes of it were read."""
+"""Called with the name of a file and the number of further bytes read."""
 
 
 class UrlTable(NamedTuple):
-    """What the small files say of m URLs, in order of their ids.
+    """The data of the small files for m URLs, in order of their ids.
 
     Attributes:
-        url_id: rising, (m,) int64.
+        url_id: ascending, (m,) int64.
         importance: (m,).
         host_id: (m,) int64.
         constrained: whether the host limits how fast it is crawled, (m,) bool.
@@ -47,13 +46,13 @@ class UrlTable(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A block of a small file: the number of its first line, and its values (lines, columns)."""
+    """A block of a small file: number of its first line, and values (lines, columns)."""
 
     first_line: int
     values: FloatArray
 
     def whole(self, column: int) -> IntArray:
-        """A column of whole numbers, (lines,) int64."""
+        """Return a column of integers, (lines,) int64."""
         return self.values[:, column].astype(np.int64)
 
 
@@ -64,12 +63,12 @@ def read_urls(
 
     Args:
         files: path of each file by its name.
-        advance: told of what was read.
+        advance: called with the progress of reading.
         size: bytes of a block.
 
     Raises:
-        ValueError: a line is not of its file's format, an id comes twice, or is not known to the
-            file that it refers to, or a URL has no importance or no host.
+        ValueError: a malformed line, a duplicate id, an id that the file it refers to does not
+            have, or a URL without importance or host.
     """
 
     def rows(name: str) -> Iterator[Rows]:
@@ -104,23 +103,23 @@ def read_urls(
 
 
 def places(path: Path, first_line: int, ids: IntArray, known: IntArray, owner: Path) -> IntArray:
-    """Return where each id stands among the ``known`` ones, which rise; (lines,) int64.
+    """Return the index of each id in the ascending ``known`` ids; (lines,) int64.
 
     Raises:
-        ValueError: one is not known; the error names the file ``owner`` that should have it.
+        ValueError: an unknown id; the error names the file ``owner`` that should have it.
     """
-    found = np.searchsorted(known, ids).clip(max=known.size - 1)
-    strange = known[found] != ids
+    place = np.searchsorted(known, ids).clip(max=known.size - 1)
+    strange = known[place] != ids
     if strange.any():
         row = int(np.argmax(strange))
         raise ValueError(
             f"{path}, line {first_line + row}: expected an id of {owner.name}, got {ids[row]}"
         )
-    return found
+    return place
 
 
 def claim(path: Path, first_line: int, ids: IntArray, place: IntArray, taken: BoolArray) -> None:
-    """Mark places as taken; ValueError where one is taken already, or comes twice."""
+    """Mark places as taken; ValueError if one is taken already, or is repeated."""
     again = taken[place]
     if not again.any():
         again[:] = True
@@ -136,7 +135,7 @@ def _twice(path: Path, line: int, number: int) -> ValueError:
 
 
 def _importance(path: Path, rows: Iterator[Rows]) -> tuple[IntArray, FloatArray]:
-    """Return the ids, rising, and their importance."""
+    """Return the ascending ids and their importance."""
     parts = [(part.whole(0), part.values[:, 1].copy()) for part in rows]
     if not parts:
         raise ValueError(f"{path}: expected at least one line, got an empty file")
@@ -144,7 +143,7 @@ def _importance(path: Path, rows: Iterator[Rows]) -> tuple[IntArray, FloatArray]
 
 
 def _hosts(path: Path, rows: Iterator[Rows]) -> tuple[IntArray, BoolArray]:
-    """Return the host ids, rising, and whether each host is constrained."""
+    """Return the ascending host ids and whether each host is constrained."""
     ids, bound = [], []
     for part in rows:
         wrong = part.values[:, 2] > 1.0
@@ -162,7 +161,7 @@ def _hosts(path: Path, rows: Iterator[Rows]) -> tuple[IntArray, BoolArray]:
 
 
 def _by_id(path: Path, ids: IntArray, values: np.ndarray) -> tuple[IntArray, np.ndarray]:
-    """Sort by id; ValueError where an id comes twice."""
+    """Sort by id; ValueError for a duplicate id."""
     if np.all(ids[1:] > ids[:-1]):
         return ids, values
     order = np.argsort(ids, kind="stable")

@@ -1,1 +1,4 @@
-"""From a git repository to a recorded history."""
+"""Recorded histories from git repositories.
+
+Public modules: git_history, recorded_history, trace_writing.
+"""

@@ -1,4 +1,4 @@
-"""From when to when each fragment was on its page, found while the versions pass by one by one."""
+"""Spells of fragments, from birth to death, computed from successive versions of pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scripts.data.git.shingles import Version
 
 
 class Spells(NamedTuple):
-    """Spells of the fragments of a page, in order of birth and fragment.
+    """Spells of the fragments of a page, sorted by birth and fragment.
 
     Attributes:
-        fragment: (n,) uint32; one that comes back has a spell for each time.
-        birth: -inf for what was there at first, (n,) float64.
-        death: inf for what stays, (n,) float64.
+        fragment: (n,) uint32; a fragment that returns has one spell per appearance.
+        birth: -inf if present in the first version, (n,) float64.
+        death: inf if present in the last version, (n,) float64.
     """
 
     fragment: FragmentArray
@@ -27,10 +27,10 @@ class Spells(NamedTuple):
 
 
 class FragmentBook:
-    """The fragments of pages while changes are read, oldest first; no version is held.
+    """Spells of fragments while changes are read, oldest first, without storing versions.
 
     Args:
-        modulus: shingles that it does not divide are left out; 1 for all.
+        modulus: only shingles divisible by it are kept; 1 for all.
     """
 
     def __init__(self, modulus: int) -> None:
@@ -39,9 +39,9 @@ class FragmentBook:
         self._ended: dict[Hashable, list[Spells]] = {}
 
     def enter(self, page: Hashable, old: Version | None, new: Version, time: float) -> None:
-        """Enter a change of a page at a time, later than its last; ``old`` is None at its birth.
+        """Add a change of a page at a time after its last change; ``old`` is None at birth.
 
-        What the old version of a page that was not met before says was there at first.
+        ``old`` is used only for the first change of a page: its fragments were present at first.
         """
         if page not in self._now:
             first = as_fragments(old.shingles, self.modulus) if old else np.empty(0, np.uint32)
@@ -57,7 +57,7 @@ class FragmentBook:
         self._now[page] = after, births
 
     def spells(self, page: Hashable, death: float = np.inf) -> Spells:
-        """Return all spells of a page that was entered, the last of which end with its death."""
+        """Return all spells of a page; the last ones end with its death."""
         fragment, birth = self._now[page]
         last = Spells(fragment, birth, np.full(fragment.size, death))
         parts = zip(*self._ended[page], last, strict=True)

@@ -1,7 +1,6 @@
 """The main line of a git repository, as commits and the files they touch.
 
-Only the git command line is used, and only to read. Everything is streamed: what is held at once
-is one commit, or one blob.
+Only the git command line is used, read-only. Data are streamed: one commit or one blob at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 RENAME_LIMIT = 1000
-"""Added and removed files of one commit beyond which only exact renames are found."""
+"""Number of added and removed files of a commit above which only exact renames are detected."""
 READ_BYTES = 1 << 20
 HEADER = "%x1e%H%x1f%s"
 FIXED = (
@@ -30,7 +29,7 @@ NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
 class Link(NamedTuple):
     """One commit of the main line; times are seconds since 1970.
 
-    ``authored`` is the author's time; for a merge, that of the tip that was merged.
+    ``authored`` is the author's time; for a merge, that of the merged tip.
     """
 
     hash: str
@@ -40,9 +39,9 @@ class Link(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """One entry of a commit: a path and blob before and after, None where there is none.
+    """One entry of a commit: path and blob before and after, or None.
 
-    Entries that are no regular files (links, submodules) have a path but no blob.
+    Entries other than regular files (links, submodules) have a path but no blob.
     """
 
     old_path: str | None
@@ -54,7 +53,7 @@ class Touch(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A commit's hash, the first line of its message, and what it touches."""
+    """A commit: hash, first line of the message, and touched files."""
 
     hash: str
     subject: str
@@ -63,22 +62,22 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A git repository on disk; ``open_repository`` checks that it is one."""
+    """A git repository on disk, checked by ``open_repository``."""
 
     path: Path
     head: str
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Name of the folder."""
         return self.path.resolve().name.removesuffix(".git")
 
 
 def open_repository(path: str | Path) -> Repository:
-    """Open the repository whose top folder (or bare folder) is ``path``.
+    """Open the repository with the top folder (or bare folder) ``path``.
 
     Raises:
-        ValueError: git is not installed, ``path`` is no repository or lies inside one, or there
+        ValueError: git is not installed, ``path`` is no repository or a subfolder of one, or there
             is no commit.
     """
     path = Path(path)
@@ -87,7 +86,7 @@ def open_repository(path: str | Path) -> Repository:
     prefix = _output(path, ["rev-parse", "--show-prefix"]).strip()
     if prefix:
         raise ValueError(
-            f"{path} lies inside a repository; name its top folder and use --subdir {prefix!r}"
+            f"{path} is inside a repository; use its top folder and --subdir {prefix!r}"
         )
     try:
         head = _output(path, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).strip()
@@ -100,8 +99,8 @@ def main_line(repository: Repository, subdirs: Sequence[str] = ()) -> list[Link]
     """Return the first-parent chain of HEAD, oldest first.
 
     Args:
-        repository: where to look.
-        subdirs: only commits that touch one of these folders, if any are named.
+        repository: the repository.
+        subdirs: only commits that touch one of these folders, if any.
     """
     chain = _output(
         repository.path,
@@ -130,17 +129,17 @@ def commits(
     subdirs: Sequence[str] = (),
     lines: bool = True,
 ) -> Iterator[Commit]:
-    """Yield the main line's commits up to ``last``, oldest first, compared with first parents.
+    """Yield the main line's commits up to ``last``, oldest first, with changes to first parents.
 
     Args:
-        repository: where to look.
+        repository: the repository.
         last: hash of the last commit.
-        after: hash of the commit after which to begin; the first one if left out.
-        subdirs: only these folders, if any are named.
-        lines: whether lines are counted (slower); else the counts are 0.
+        after: hash of the commit before the first one; None starts at the first commit.
+        subdirs: only these folders, if any.
+        lines: whether to count lines (slower); else counts are 0.
 
     Raises:
-        ValueError: git fails, as it does where objects are missing.
+        ValueError: git fails, for example because objects are missing.
     """
     command = [
         "log", "--first-parent", "-m", "--reverse", "-z", "--raw", "--no-abbrev", "-M",
@@ -156,7 +155,7 @@ def commits(
 
 @contextmanager
 def blob_reader(repository: Repository) -> Iterator[BlobReader]:
-    """Open a reader of blobs by their hashes."""
+    """Yield a reader of blobs by hash."""
     with _process(repository.path, ["cat-file", "--batch"], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -165,7 +164,7 @@ def blob_reader(repository: Repository) -> Iterator[BlobReader]:
 
 
 class BlobReader:
-    """Reads blobs through one running git."""
+    """Reader of blobs through one git process."""
 
     def __init__(self, requests: IO[bytes], responses: IO[bytes]) -> None:
         self._requests = requests
@@ -175,7 +174,7 @@ class BlobReader:
         """Return the first ``limit`` bytes of a blob.
 
         Raises:
-            ValueError: the repository does not hold it.
+            ValueError: the blob is missing.
         """
         self._requests.write(f"{blob}\n".encode())
         self._requests.flush()
@@ -192,12 +191,12 @@ class BlobReader:
 
 
 def _pathspec(subdirs: Sequence[str]) -> list[str]:
-    """The end of a command line that restricts it to some folders."""
+    """Return the arguments that restrict a command to folders."""
     return ["--", *(f":(top,literal){subdir.strip('/')}" for subdir in subdirs)]
 
 
 def _author_times(repository: Repository, hashes: Sequence[str]) -> dict[str, int]:
-    """Author times of the commits ``hashes``."""
+    """Return the author times of the commits ``hashes``."""
     if not hashes:
         return {}
     command = ["log", "--no-walk=unsorted", "--stdin", "--format=%H %at"]
@@ -210,19 +209,19 @@ def _command(path: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment git runs in: messages in English, no prompts, no downloads."""
+    """Return the environment variables for git: English messages, no prompts, no downloads."""
     return os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 
 
 def _failure(path: Path, messages: str) -> ValueError:
-    """The error for a git that failed, in its own words."""
+    """Return the error for a failed git, with its message."""
     lines = [line for line in messages.strip().splitlines() if line]
     reason = next((line for line in lines if line.startswith("fatal:")), "git failed")
     return ValueError(f"{path}: {reason.removeprefix('fatal: ')}")
 
 
 def _output(path: Path, arguments: Sequence[str], given: str = "") -> str:
-    """Run git to its end and return what it prints, or raise ValueError."""
+    """Run git and return its output, or raise ValueError."""
     try:
         done = subprocess.run(
             _command(path, arguments),
@@ -242,7 +241,7 @@ def _output(path: Path, arguments: Sequence[str], given: str = "") -> str:
 def _process(
     path: Path, arguments: Sequence[str], stdin: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run git beside us; raise ValueError at the end if it failed, end it if we leave early."""
+    """Yield a git process; raise ValueError if it fails, kill it if the block raises."""
     with tempfile.TemporaryFile() as messages:
         process = subprocess.Popen(
             _command(path, arguments),
@@ -263,7 +262,7 @@ def _process(
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what stands between NULs."""
+    """Yield NUL-separated tokens."""
     rest = b""
     while block := stream.read(READ_BYTES):
         *whole, rest = (rest + block).split(b"\0")
@@ -277,7 +276,7 @@ def _path(name: bytes) -> str:
 
 
 def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
-    """Turn the NUL-separated output of ``git log --raw --numstat -z`` into commits."""
+    """Parse the NUL-separated output of ``git log --raw --numstat -z``."""
     commit: Commit | None = None
     place: dict[str | None, int] = {}
     for padded in tokens:
@@ -305,7 +304,7 @@ def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
 
 
 def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
-    """Read one entry of ``--raw``: its modes, blobs and status, then one or two paths."""
+    """Parse an entry of ``--raw``: modes, blobs and status, then one or two paths."""
     old_mode, new_mode, old_blob, new_blob, status = token[1:].decode().split(" ")
     path = _path(next(tokens))
     old_path, new_path = path, path
@@ -322,7 +321,7 @@ def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
 
 
 def _line_counts(token: bytes, tokens: Iterator[bytes]) -> tuple[str, int, int]:
-    """Read one entry of ``--numstat``: path, lines added and removed; a binary file has none."""
+    """Parse an entry of ``--numstat``: path, lines added and removed (0 for binary files)."""
     added, removed, path = token.split(b"\t", 2)
     if not path:
         next(tokens)

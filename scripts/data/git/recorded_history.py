@@ -1,4 +1,4 @@
-"""The window of a repository's main line that becomes a trace, read commit by commit."""
+"""History of the recorded window of a repository's main line, read commit by commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from scripts.data.git.fragment_spells import FragmentBook
 from scripts.data.git.git_history import BlobReader, Commit, Link, Repository, blob_reader, commits
-from scripts.data.git.page_book import Page, PageBook
+from scripts.data.git.page_histories import Page, PageBook
 from scripts.data.git.shingles import Version, jaccard_distance, read_version
 
 DAY = 86400.0
@@ -23,12 +23,12 @@ TIE = 1e-6
 """Days between commits of equal time."""
 DEFAULT_DAYS = 1096
 BLOB_BYTES = 1 << 20
-"""How much of a file is read."""
+"""Bytes of a file that are read."""
 CACHED_SHINGLES = 4_000_000
 
 
 class Change(NamedTuple):
-    """One row of the changes table, by page instead of number."""
+    """One row of the table of changes, with the page instead of its number."""
 
     page: Page
     time: float
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What one commit touches and names: pages, paths of other files, and pages mentioned."""
+    """A commit as signal: pages touched, paths of other files touched, and pages mentioned."""
 
     time: float
     authored: float
@@ -50,10 +50,10 @@ class Announcement(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The stretch of the main line that is recorded.
+    """The recorded window of the main line.
 
-    ``links`` is the whole main line with ``times`` in days since the window's start, of which
-    ``first`` to ``stop`` (not included) lie in the window.
+    ``links`` is the whole main line with ``times`` in days since the window's start; indices
+    ``first`` to ``stop`` (exclusive) are in the window.
     """
 
     start: datetime.date
@@ -65,12 +65,12 @@ class Window(NamedTuple):
     reordered: int
 
     def authored(self, index: int) -> float:
-        """Author's time of a commit, in days since the window's start."""
+        """Return the author's time of a commit, in days since the window's start."""
         return (self.links[index].authored - midnight(self.start)) / DAY
 
 
 class Versions:
-    """The versions behind blobs, the latest ones kept."""
+    """Versions of blobs, with a cache of the most recent ones."""
 
     def __init__(self, reader: BlobReader) -> None:
         self._reader = reader
@@ -78,7 +78,7 @@ class Versions:
         self._size = 0
 
     def __call__(self, blob: str) -> Version:
-        """Return the version that a blob holds."""
+        """Return the version of a blob."""
         if blob in self._kept:
             self._kept.move_to_end(blob)
             return self._kept[blob]
@@ -91,7 +91,7 @@ class Versions:
 
 
 class History(NamedTuple):
-    """What was read of the window."""
+    """Contents of the window."""
 
     book: PageBook
     changes: list[Change]
@@ -101,7 +101,7 @@ class History(NamedTuple):
 
 
 def midnight(date: datetime.date) -> float:
-    """Seconds from 1970 to a date's start, UTC."""
+    """Return the start of a date (UTC) in seconds since 1970."""
     return datetime.datetime(date.year, date.month, date.day, tzinfo=datetime.UTC).timestamp()
 
 
@@ -152,7 +152,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A progress bar on standard error, gone when done."""
+    """Yield a transient progress bar on standard error."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     console = Console(stderr=True)
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
@@ -162,9 +162,9 @@ def _progress() -> Iterator[Progress]:
 def read_history(
     repository: Repository, window: Window, subdirs: Sequence[str], fragment_modulus: int
 ) -> History:
-    """Read the main line up to the window's end, and what the window's versions say.
+    """Read the main line up to the window's end, and the versions of the window.
 
-    Fragments are kept of shingles that ``fragment_modulus`` divides.
+    Only fragments of shingles divisible by ``fragment_modulus`` are kept.
 
     Raises:
         ValueError: git fails or an object is missing.
@@ -193,7 +193,7 @@ def read_history(
 
 
 def _checked(commits: Iterable[Commit], window: Window, first: int) -> Iterator[tuple[int, Commit]]:
-    """Number the commits from ``first`` on, each of which must be the main line's."""
+    """Yield the commits with their numbers from ``first`` on, checked against the main line."""
     for index, commit in enumerate(commits, first):
         if commit.hash != window.links[index].hash:
             raise ValueError(f"expected commit {window.links[index].hash}, git gave {commit.hash}")
@@ -203,7 +203,7 @@ def _checked(commits: Iterable[Commit], window: Window, first: int) -> Iterator[
 def _enter(
     history: History, commit: Commit, time: float, authored: float, versions: Versions
 ) -> None:
-    """Enter one commit of the window into the history."""
+    """Add a commit of the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
     for page, old_blob, added, removed in events:
         old = None if old_blob is None else versions(old_blob)
@@ -222,7 +222,7 @@ def _enter(
 
 
 def _compare(old: Version | None, new: Version) -> tuple[str, float]:
-    """Kind and staleness of a change from one version (None: no page) to another."""
+    """Return kind and staleness of a change between versions (None: no page)."""
     if old is None:
         return "creation", 1.0
     kind = "whitespace" if old.ink == new.ink else "content"

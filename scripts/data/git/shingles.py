@@ -1,4 +1,4 @@
-"""What a version of a page says, as a set of shingles, and how far two versions differ."""
+"""Versions of pages as sets of shingles, and distances between them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Version(NamedTuple):
     """One version of a page.
 
     Attributes:
-        shingles: of every three successive words, distinct, ascending and the same everywhere,
-            (n,) uint64; a page of fewer words is one shingle, an empty page none.
-        ink: hash of the bytes that are no white space; hashes agree within one process only.
+        shingles: platform-independent hashes of all three successive words, distinct and ascending,
+            (n,) uint64; a page of fewer words has one shingle, an empty page none.
+        ink: hash of the bytes without white space; comparable within one process only.
     """
 
     shingles: ShingleArray
@@ -26,12 +26,12 @@ class Version(NamedTuple):
 
 
 def read_version(content: bytes) -> Version:
-    """Return the version that ``content`` is."""
+    """Return the version with the given content."""
     return Version(shingles_of(content), hash(SPACE.sub(b"", content)))
 
 
 def jaccard_distance(old: Version, new: Version) -> float:
-    """Share of shingles that are not in both versions; 0 when neither has any."""
+    """Return the share of shingles that are not in both versions; 0 if both are empty."""
     common = np.intersect1d(old.shingles, new.shingles, assume_unique=True).size
     union = old.shingles.size + new.shingles.size - common
     return 1.0 - common / union if union else 0.0

@@ -1,4 +1,4 @@
-"""A history that was read, as the tables of a trace, written whole or not at all."""
+"""Conversion of a history to the tables of a trace, and atomic writing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from scripts.data.git.page_book import Page
+from scripts.data.git.page_histories import Page
 from scripts.data.git.recorded_history import Change, History
 
 DIRECTORY_PAGES = 100
-"""Pages of a directory beyond which it is split."""
+"""Number of pages above which a directory is split."""
 ENOUGH_CHANGES = 3
-"""Changes from which on a page's fragments are written."""
+"""Smallest number of changes of a page for its fragments to be written."""
 
 Tables = dict[str, Any]
 
 
 def tables(history: History) -> Tables:
-    """Build the Arrow tables of a trace by name: pages, changes, signals, mentions, fragments."""
+    """Return the Arrow tables of a trace by name: pages, changes, signals, mentions, fragments."""
     import pyarrow as pa
 
     pages = _ordered(history)
@@ -76,7 +76,7 @@ def tables(history: History) -> Tables:
 
 
 def _fragment_table(history: History, pages: list[Page]) -> Any:
-    """The spells of the fragments of pages with enough changes, by page, birth and fragment."""
+    """Return the fragments of pages with enough changes, sorted by page, birth and fragment."""
     import pyarrow as pa
 
     changes = Counter(
@@ -105,7 +105,7 @@ def _fragment_table(history: History, pages: list[Page]) -> Any:
 
 
 def _ordered(history: History) -> list[Page]:
-    """The recorded pages: those there at the start by path, then the others by birth."""
+    """Return the recorded pages: first those of the start by path, then the others by birth."""
     return sorted(
         history.num_fragments,
         key=lambda page: (max(page.born, 0.0), page.first_path, page.born),
@@ -113,7 +113,7 @@ def _ordered(history: History) -> list[Page]:
 
 
 def _with_deaths(changes: list[Change], pages: list[Page]) -> list[Change]:
-    """The changes and the deaths that no return has undone."""
+    """Return the changes and the deaths without a return."""
     deaths = [
         Change(page, *page.death[:2], "deletion", 0, page.death.lines_removed, 1.0)
         for page in pages
@@ -128,7 +128,7 @@ def _signal_table(
     where: Mapping[Page, int],
     groups: Mapping[tuple[str, str], int],
 ) -> Any:
-    """One row per commit and directory in which it touched any file."""
+    """Return one row per commit and directory in which it touched any file."""
     import pyarrow as pa
 
     in_site = Counter(change.time for change in changes)
@@ -155,16 +155,16 @@ def _signal_table(
 
 
 def path_hash(path: str) -> int:
-    """A 64-bit hash of a path, the same everywhere."""
+    """Return a platform-independent 64-bit hash of a path."""
     digest = blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Number the directories; one of more than 100 files is split by first letters of the names.
+    """Number the directories; large ones are split by the first letters of file names.
 
-    A group is a directory and the prefix that its file names share, which is grown letter by
-    letter until no group has more than ``DIRECTORY_PAGES`` names, or the names are used up.
+    A group is a directory and a common prefix of file names, extended letter by letter until no
+    group has more than ``DIRECTORY_PAGES`` names, or the names end.
     """
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for path in paths:
@@ -182,7 +182,7 @@ def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
 
 
 def group_of(path: str, groups: Mapping[tuple[str, str], int]) -> tuple[str, str]:
-    """The group of a path: the one of the longest prefix; an empty prefix if there is none."""
+    """Return the group of a path: that of the longest prefix, or else the empty prefix."""
     directory, name = str(PurePosixPath(path).parent), PurePosixPath(path).name
     for length in range(len(name), 0, -1):
         if (directory, name[:length]) in groups:
@@ -196,7 +196,7 @@ def check_target(folder: Path, force: bool) -> None:
     An existing folder needs ``force``, and must be empty or a trace.
     """
     if not folder.parent.is_dir():
-        raise ValueError(f"{folder}: the folder {folder.parent} that is to hold it does not exist")
+        raise ValueError(f"{folder}: its folder {folder.parent} does not exist")
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -204,14 +204,14 @@ def check_target(folder: Path, force: bool) -> None:
     if not force:
         raise ValueError(f"{folder}: exists; use --force to replace it")
     if any(folder.iterdir()) and not (folder / "meta.json").is_file():
-        raise ValueError(f"{folder}: exists and is no trace, so --force does not replace it")
+        raise ValueError(f"{folder}: exists and is no trace; --force does not replace it")
 
 
 def write_trace(folder: Path, contents: Tables, meta: Mapping[str, Any]) -> None:
-    """Write a trace beside its place and move it there when it is whole.
+    """Write a trace atomically.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder cannot be written.
     """
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Trained agents where GREEDY-NCIS is told all it needs: how near they come, what they learned."""
+"""Trained agents with known rates: accuracy beside GREEDY-NCIS, and the values they learned."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from scripts.reporting.verdicts import Expected, Trend
 
 TITLE = "Agents with known rates"
 CLAIM = (
-    "Told the rates of all pages, an index that was evolved on 50 pages from reward alone is "
-    "within half a percent of GREEDY-NCIS on 100 pages, and within one percent on a hundred "
-    "thousand."
+    "With known rates, an index that was evolved on 50 pages from reward alone is within half a "
+    "percent of GREEDY-NCIS on 100 pages, and within one percent on a hundred thousand."
 )
 METRIC = "accuracy"
 REFERENCE = "GreedyNCIS"
@@ -36,13 +35,13 @@ INDEX = "index, from reward alone"
 PPO = "page set, PPO from reward alone"
 CLONE = "page set, clone of GREEDY-NCIS"
 FLAT = "MLP on flattened pages, PPO"
-FLAT_DRAWN = "MLP on flattened pages, PPO, drawn"
+FLAT_SAMPLED = "MLP on flattened pages, PPO, sampled"
 SAVED_AS = {
     INDEX: "noisy-index",
     PPO: "noisy-pages",
     CLONE: "noisy-clone",
     FLAT: "noisy-mlp",
-    FLAT_DRAWN: "noisy-mlp",
+    FLAT_SAMPLED: "noisy-mlp",
 }
 ANY_SIZE = (INDEX, PPO, CLONE)
 FLAT_PAGES = 100
@@ -51,37 +50,37 @@ ANALYTIC = (REFERENCE, "Greedy", "GreedyCIS", "RoundRobin", RANDOM)
 
 LEARNED = "what they learned"
 FORMULA = learned_values.FORMULA
-SHARE = "share of the way from random crawling to GREEDY-NCIS"
+SCORE = "normalised score (random crawling 0, GREEDY-NCIS 1)"
 LOSS = "loss against GREEDY-NCIS in percent"
 
 
 def analytic(env: Any, *, policy: str) -> Policy:
-    """An analytic policy."""
+    """Return an analytic policy."""
     return crawl_policies.make(policy, env)
 
 
 def index(env: Any, *, name: str) -> Policy:
-    """A trained index."""
+    """Return a trained index."""
     return agents.load(name, env)
 
 
 def page_set(env: Any, *, name: str) -> Policy:
-    """A trained page set, which chooses one page or the best few, as the environment asks."""
-    scorer = PageScorer.load(agents.SHIPPED / name / SCORER)
+    """Return a trained page set for the environment's action form: one page, or the best few."""
+    scorer = PageScorer.load(agents.catalog.SHIPPED / name / SCORER)
     traits = replace(scorer.traits, action_form=env.unwrapped.action_form)
     return ScoringAgent(PageScorer(traits, scorer.weights), env)
 
 
 def perceptron(env: Any, *, name: str) -> Policy:
-    """A trained perceptron, which computes in one thread."""
+    """Return a trained perceptron, which computes in one thread."""
     import torch
 
     torch.set_num_threads(1)
     return agents.load(name, env)
 
 
-class Drawing:
-    """A trained perceptron that draws its actions, as in training; the draws are repeatable."""
+class Sampling:
+    """A trained perceptron that samples its actions, as in training; the samples are repeatable."""
 
     def __init__(self, env: Any, *, name: str) -> None:
         import torch
@@ -96,7 +95,7 @@ class Drawing:
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """Return a drawn action, whatever is asked for."""
+        """Return a sampled action, even if ``deterministic``."""
         return self.policy.predict(observation, state, episode_start, deterministic=False)
 
 
@@ -105,28 +104,30 @@ KINDS: Mapping[str, Any] = {
     PPO: page_set,
     CLONE: page_set,
     FLAT: perceptron,
-    FLAT_DRAWN: Drawing,
+    FLAT_SAMPLED: Sampling,
 }
 
 
 def played(num_pages: int) -> dict[str, PolicyFactory]:
-    """Formulas, and those agents of SAVED_AS that there are and that can act on so many pages."""
-    found: dict[str, PolicyFactory] = {name: partial(analytic, policy=name) for name in ANALYTIC}
+    """Return formulas, and the available agents that can act on this many pages, by label."""
+    factories: dict[str, PolicyFactory] = {
+        name: partial(analytic, policy=name) for name in ANALYTIC
+    }
     for label, name in SAVED_AS.items():
         fits = label in ANY_SIZE or num_pages == FLAT_PAGES
         if fits and name in agents.names():
-            found[label] = partial(KINDS[label], name=name)
-    return found
+            factories[label] = partial(KINDS[label], name=name)
+    return factories
 
 
 @dataclass(frozen=True)
 class FewSeeds(Setting):
-    """A setting that is played on ``most`` seeds at most, since it takes long."""
+    """A setting that is played on ``most`` seeds at most, since it is slow."""
 
     most: int = REPETITIONS
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Seeds 0, 1, ... of ``count`` repetitions, or of the most that are played."""
+        """Return seeds 0, 1, ... of ``count`` repetitions, ``most`` at most."""
         return range(min(count, self.most))
 
 
@@ -138,9 +139,9 @@ def setting(
     batch: int = 1,
     most: int = REPETITIONS,
 ) -> FewSeeds:
-    """Noisy pages, known rates, a bandwidth of ``ratio`` crawls per page and unit of time.
+    """Return noisy pages, known rates, a bandwidth of ``ratio`` crawls per page and unit of time.
 
-    With ``batch`` above 1 so many pages are chosen at a time.
+    With ``batch`` above 1, this many pages are chosen at a time.
     """
     several = {"action": "scores", "batch": batch} if batch > 1 else {}
     arguments = {
@@ -154,21 +155,21 @@ def setting(
 
 
 def name_of(num_pages: int, ratio: float = 1.0) -> str:
-    """The name of a setting."""
+    """Return the name of a setting."""
     return f"m={num_pages}" + ("" if ratio == 1.0 else f", R={ratio:g}m")
 
 
 SIZES = (50, 100, 1000, 100_000)
 RATIOS = (0.25, 4.0)
 BATCH = 1000
-"""Of 100,000 pages so many are chosen at a time, a hundred times per unit of time, by all alike: a
-page set scores all pages for every choice."""
+"""Pages chosen at a time by all policies where there are 100,000, a hundred times per unit of time:
+a page set scores all pages for every choice."""
 MOST = {1000: 12, 100_000: 4}
 """Seeds of the large settings, whose episodes average over many pages."""
 
 
 def measurements(quick: bool) -> Sequence[Playable]:
-    """All sizes at one crawl per page and unit of time, other bandwidths, and what was learned."""
+    """Return all sizes at R = m, other bandwidths, and the values that were learned."""
     if quick:
         played_here = [setting(50, horizon=QUICK_HORIZON), setting(100, horizon=QUICK_HORIZON)]
         return [*played_here, tabulated(num_pages=20, horizon=2.0)]
@@ -183,10 +184,10 @@ def measurements(quick: bool) -> Sequence[Playable]:
 
 
 def tabulated(*, num_pages: int, horizon: float) -> Measurement:
-    """The values that agents give to pages, beside the formula's, on one instance per seed."""
-    there = {label: name for label, name in SAVED_AS.items() if label in ANY_SIZE}
+    """Return the measurement of agents' values of pages, and the formula's, on 5 instances."""
+    names = {label: name for label, name in SAVED_AS.items() if label in ANY_SIZE}
     measures: dict[str, Any] = {FORMULA: learned_values.formula_table}
-    for label, name in there.items():
+    for label, name in names.items():
         if name in agents.names():
             table = learned_values.index_table if label == INDEX else learned_values.set_table
             measures[label] = partial(table, name=name)
@@ -195,7 +196,7 @@ def tabulated(*, num_pages: int, horizon: float) -> Measurement:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """How close agents are to GREEDY-NCIS, and what else they are better than."""
+    """Return expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
     half, one = 0.0045, 0.009
     trained = "half a percent of the accuracy of GREEDY-NCIS, about .91"
     larger = "one percent of it"
@@ -221,26 +222,26 @@ EXPECTED = _expected()
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Of the means over seeds: the share of the way to GREEDY-NCIS, and the loss in percent."""
+    """Return normalised scores and losses in percent, from the means over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == METRIC:
             values.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
     derived = []
-    for name, found in values.items():
-        mean = {label: float(np.mean(of_label)) for label, of_label in found.items()}
+    for name, by_label in values.items():
+        mean = {label: float(np.mean(of_label)) for label, of_label in by_label.items()}
         if REFERENCE not in mean or RANDOM not in mean:
             continue
         top, low = mean[REFERENCE], mean[RANDOM]
         for label, value in mean.items():
             derived.append(Row(ID, name, label, 0, LOSS, 100.0 * (top - value) / top))
             if top > low:
-                derived.append(Row(ID, name, label, 0, SHARE, (value - low) / (top - low)))
+                derived.append(Row(ID, name, label, 0, SCORE, (value - low) / (top - low)))
     return derived
 
 
 def _sizes(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy, and what is lost against GREEDY-NCIS, over the number of pages."""
+    """Draw accuracy, and the loss against GREEDY-NCIS, over the number of pages."""
     from scripts.experiments.agents.setup.learned_charts import over_sizes
 
     names = {name_of(size): size for size in SIZES}
@@ -257,7 +258,7 @@ def _sizes(rows: Sequence[Row], path: Path) -> None:
 
 
 def _bandwidths(rows: Sequence[Row], path: Path) -> None:
-    """Draw what is lost at other bandwidths."""
+    """Draw the loss at other bandwidths."""
     from scripts.experiments.agents.setup.learned_charts import at_bandwidths
 
     ratios = (RATIOS[0], 1.0, *RATIOS[1:])

@@ -19,7 +19,7 @@ from crawl_envs.types import FloatArray, Reveal
 from policies.ncis.belief import BeliefNCIS, History
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
-from scripts.experiments.real.setup.past import past
+from scripts.experiments.real.setup.history import past
 from scripts.experiments.real.setup.sites import Split
 from scripts.reporting import intervals
 from scripts.reporting.settings import Measurement
@@ -27,32 +27,32 @@ from scripts.reporting.verdicts import Expected, Trend
 
 TITLE = "Beliefs on recorded histories"
 CLAIM = (
-    "With earlier days of the same site to learn from, BELIEF-NCIS goes further from round robin "
-    "to the clairvoyant than GREEDY-NCIS with parameters fitted to those days."
+    "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised score "
+    "(round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those days."
 )
-METRIC = "share"
+METRIC = "normalised score"
 REFERENCE = "round robin"
 STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
-"""Shares of a record before the days that are played; seed i plays the i-th."""
+"""Starts of the days that are played, as shares of a record; seed i plays the i-th."""
 LENGTH = 0.5
-"""Longest stretch that is played, in records. Stretches overlap, so they are no new histories."""
+"""Longest stretch that is played, as a share of the record. Stretches overlap."""
 REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 
 BUDGETS = (10, 30, 100, 3)
 EVERY_SPLIT = ("uniform", (10, 30, 100))
-"""The importance and the budgets that are played on every split; others on the first alone."""
+"""The importance and the budgets that are played on every split; others only on the first."""
 IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
 FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
 HISTORY = "BELIEF, with history"
-TOLD = "BELIEF, told"
+FITTED = "BELIEF, fitted parameters"
 AGENT, SAVED_AS = "agent", "histories"
-LABELS = (AGENT, HISTORY, TOLD, BELIEF, LEARNING, FORMULA, "GREEDY")
+LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY")
 MEMORY, PACE_MEMORY = 400.0, 120.0
-"""Days, the same for all sites; chosen on plays of the second quarter of the records after the
-first. Splits that start before the middle play some of these days again; the others none."""
+"""Days, the same for all sites; chosen on the second quarter of the records, given the first.
+Splits that start before the middle play some of these days again; the others none."""
 
 EIGHT_SITES = (
     "browser-compat",
@@ -64,21 +64,21 @@ EIGHT_SITES = (
     "scoop-main",
     "tldr-pages",
 )
-"""Sites whose traces are made of public repositories; beside them, one trace ships."""
+"""Sites whose traces come from public repositories; one other trace is shipped."""
 TOGETHER, EIGHT = "all sites", "eight sites"
-OVER_SITES = "share, bootstrap over sites"
-"""Of the means over splits; its ends are ``<this>, low`` and ``<this>, high``."""
-OVER_FORMULA = f"share less that of {FORMULA}, bootstrap over sites"
-"""The same of differences on the same sites and splits."""
+OVER_SITES = f"{METRIC}, bootstrap over sites"
+"""Mean over splits and sites; the ends of its interval are ``<this>, low`` and ``<this>, high``."""
+OVER_FORMULA = f"{METRIC} minus that of {FORMULA}, bootstrap over sites"
+"""The same for differences on the same sites and splits."""
 
 
 def name_of(site: str, days: int, importance: str) -> str:
-    """The name of a setting."""
+    """Return the name of a setting."""
     return f"{site}, {days} days, {importance}"
 
 
 def split_of(days: float, number: int) -> Split:
-    """The days that are played on a seed, and all days before them to fit to and to learn from."""
+    """Return the days to play on a seed, and all days before them to fit to and to learn from."""
     start = STARTS[number] * days
     return Split(0.0, start, start, min(start + LENGTH * days, days))
 
@@ -86,7 +86,7 @@ def split_of(days: float, number: int) -> Split:
 def environment(
     seed: int, signals: Signals, site: str, days: int, importance: str, reveal: Reveal
 ) -> CrawlEnv:
-    """A split of a record, at its start."""
+    """Return the environment of a split of a record, reset."""
     trace = histories.record(site)
     env = histories.replayed(
         trace,
@@ -110,7 +110,7 @@ def crawled(
     importance: str,
     reveal: Reveal = "parameters",
 ) -> Mapping[str, float]:
-    """Freshness of a policy on a split of a record."""
+    """Return freshness of a policy on a split of a record."""
     env = environment(seed, signals, site, days, importance, reveal)
     return {"freshness": play(env, crawl_policies.make(policy, env), seed).freshness}
 
@@ -118,7 +118,7 @@ def crawled(
 def remembered(
     seed: int, *, memory: float, pace_memory: float, site: str, days: int, importance: str
 ) -> Mapping[str, float]:
-    """Freshness of BELIEF-NCIS, told importance alone, that knows all days before the split."""
+    """Return freshness of BELIEF-NCIS with importance and the history of all earlier days."""
     env = environment(seed, "both", site, days, importance, "importance")
     policy = BeliefNCIS(env, history=before(site, seed), memory=memory, pace_memory=pace_memory)
     return {"freshness": play(env, policy, seed).freshness}
@@ -134,7 +134,7 @@ def learned(
     days: int,
     importance: str,
 ) -> Mapping[str, float]:
-    """Freshness of a trained correction of that."""
+    """Return freshness of a trained correction of BELIEF-NCIS with that history."""
     env = environment(seed, "both", site, days, importance, "importance")
     agent: Any = agents.load(name, env)
     agent.history, agent.memory, agent.pace_memory = before(site, seed), memory, pace_memory
@@ -142,14 +142,14 @@ def learned(
 
 
 def before(site: str, seed: int) -> History:
-    """What happened on all days before a split, with both signals."""
+    """Return the history of all days before a split, with both signals."""
     trace = histories.record(site)
     split = split_of(trace.days, seed)
     return past(trace, split.fit_start, split.fit_end, "both")
 
 
 def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Freshness of the clairvoyant."""
+    """Return freshness of the clairvoyant."""
     env = environment(seed, "none", site, days, importance, "parameters")
     tape, instance = env.lanes.tape, env.instance
     assert tape is not None
@@ -167,15 +167,15 @@ MEASURES: dict[str, Any] = {
     LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
     BELIEF: partial(crawled, policy="BeliefNCIS", signals="both", reveal="importance"),
     HISTORY: partial(remembered, memory=MEMORY, pace_memory=PACE_MEMORY),
-    TOLD: partial(crawled, policy="BeliefNCIS", signals="both"),
+    FITTED: partial(crawled, policy="BeliefNCIS", signals="both"),
 }
-"""What is played; the trained agent too, where there is one."""
+"""Measures by label; with the trained agent, if there is one."""
 if SAVED_AS in agents.names():
     MEASURES[AGENT] = partial(learned, name=SAVED_AS, memory=MEMORY, pace_memory=PACE_MEMORY)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Every site at hand, at every budget and importance."""
+    """Return measurements of every available site, at every budget and importance."""
     sites = tuple(histories.sites()) if not quick else traces.shipped()
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     return [
@@ -196,7 +196,7 @@ def _splits(days: int, importance: str) -> int:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """What is asked of all sites together, and of the eight that do not ship."""
+    """Return the expectations on all sites together, and on the eight that are not shipped."""
     importance, budgets = EVERY_SPLIT
     where = tuple(
         name_of(group, days, importance) for group in (TOGETHER, EIGHT) for days in budgets
@@ -207,8 +207,8 @@ def _expected() -> tuple[Expected, ...]:
         for first, second in (
             (HISTORY, FORMULA),
             (HISTORY, BELIEF),
-            (HISTORY, TOLD),
-            (TOLD, FORMULA),
+            (HISTORY, FITTED),
+            (FITTED, FORMULA),
             (BELIEF, LEARNING),
             *(((AGENT, HISTORY),) if AGENT in MEASURES else ()),
         )
@@ -218,14 +218,14 @@ def _expected() -> tuple[Expected, ...]:
 CLAIMS = ()
 EXPECTED = _expected()
 
-Shares = dict[tuple[int, str], dict[str, dict[str, dict[int, float]]]]
+Scores = dict[tuple[int, str], dict[str, dict[str, dict[int, float]]]]
 """By budget and importance, label, site and split."""
 
 
-def shares_of(rows: Sequence[Row]) -> Shares:
-    """Shares of the way from round robin to the clairvoyant, cut at -1 and 1."""
+def scores_of(rows: Sequence[Row]) -> Scores:
+    """Return normalised scores, round robin 0 and the clairvoyant 1, clipped to [-1, 1]."""
     fresh = {(row.setting, row.policy, row.seed): row.value for row in rows}
-    found: Shares = {}
+    scores: Scores = {}
     for (setting, label, seed), value in fresh.items():
         low, high = (
             fresh.get((setting, other, seed), np.nan) for other in (REFERENCE, CLAIRVOYANT)
@@ -233,24 +233,24 @@ def shares_of(rows: Sequence[Row]) -> Shares:
         if label in (REFERENCE, CLAIRVOYANT) or not high > low:
             continue
         site, days, importance = setting.split(", ")
-        cell = found.setdefault((int(days.removesuffix(" days")), importance), {})
-        share = min(max((value - low) / (high - low), -1.0), 1.0)
-        cell.setdefault(label, {}).setdefault(site, {})[seed] = share
-    return found
+        cell = scores.setdefault((int(days.removesuffix(" days")), importance), {})
+        score = min(max((value - low) / (high - low), -1.0), 1.0)
+        cell.setdefault(label, {}).setdefault(site, {})[seed] = score
+    return scores
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Shares of every site and split; their means over sites, and a bootstrap over sites.
+    """Return scores of every site and split, their means over sites, and a bootstrap over sites.
 
-    A group of sites has a mean of a label only where all its sites were played.
+    A group of sites has a mean of a label only where all its sites have rows.
     """
     derived = []
     sites = sorted({row.setting.partition(",")[0] for row in rows})
-    for (days, importance), by_label in shares_of(rows).items():
+    for (days, importance), by_label in scores_of(rows).items():
         for label, by_site in by_label.items():
             for site, by_split in by_site.items():
                 name = name_of(site, days, importance)
-                derived += [_row(name, label, seed, "share", by_split[seed]) for seed in by_split]
+                derived += [_row(name, label, seed, METRIC, by_split[seed]) for seed in by_split]
         for group, members in ((TOGETHER, sites), (EIGHT, EIGHT_SITES)):
             derived += _together(name_of(group, days, importance), by_label, members)
     return derived
@@ -259,15 +259,14 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 def _together(
     name: str, by_label: Mapping[str, Mapping[str, Mapping[int, float]]], sites: Sequence[str]
 ) -> Iterator[Row]:
-    """Means over sites on each split that all of them have, and bootstraps over the sites."""
+    """Yield means over sites on each split that all of them have, and bootstraps over the sites."""
     formula = [by_label.get(FORMULA, {}).get(site, {}) for site in sites]
     for label, by_site in by_label.items():
-        found = [by_site.get(site, {}) for site in sites]
-        table = _table(found)
+        table = _table([by_site.get(site, {}) for site in sites])
         for seed, value in table.items():
-            yield _row(name, label, seed, "share", float(value.mean()))
-        beside = _table(formula)
-        both = [table[seed] - beside[seed] for seed in table if seed in beside]
+            yield _row(name, label, seed, METRIC, float(value.mean()))
+        reference = _table(formula)
+        both = [table[seed] - reference[seed] for seed in table if seed in reference]
         for metric, values in ((OVER_SITES, list(table.values())), (OVER_FORMULA, both)):
             if values:
                 estimate = intervals.mean(np.mean(values, axis=0)[:, None])
@@ -276,7 +275,7 @@ def _together(
 
 
 def _table(by_site: Sequence[Mapping[int, float]]) -> dict[int, FloatArray]:
-    """Values of all sites on each split that all of them have."""
+    """Return values of all sites on each split that all of them have."""
     splits = sorted(set.intersection(*(set(by_split) for by_split in by_site)))
     return {seed: np.array([by_split[seed] for by_split in by_site]) for seed in splits}
 
@@ -286,30 +285,30 @@ def _row(setting: str, label: str, seed: int, metric: str, value: float) -> Row:
 
 
 def _of_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the shares of single sites, the mean over their splits.
+    """Draw the scores of single sites, the mean over their splits.
 
-    Only budgets that were played on all sites, at every importance that any was.
+    Only budgets that were played on all sites, at every importance that has rows.
     """
-    from scripts.experiments.real.setup.charts import shares
+    from scripts.experiments.real.setup.charts import scores
 
     whole = {tuple(row.setting.split(", ")[1:]) for row in rows if row.setting.startswith(TOGETHER)}
     importances = {importance for _, importance in whole}
     kept: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         site, days, _ = row.setting.split(", ")
-        single = row.metric == "share" and site not in (TOGETHER, EIGHT)
+        single = row.metric == METRIC and site not in (TOGETHER, EIGHT)
         if single and all((days, importance) in whole for importance in importances):
             kept.setdefault((row.setting, row.policy), []).append(row.value)
-    means = [_row(*key, 0, "share", float(np.mean(values))) for key, values in kept.items()]
-    shares(means, path, title=TITLE, labels=LABELS)
+    means = [_row(*key, 0, METRIC, float(np.mean(values))) for key, values in kept.items()]
+    scores(means, path, title=TITLE, labels=LABELS)
 
 
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean shares against the budget."""
-    from scripts.experiments.real.setup.budget_charts import mean_shares
+    """Draw mean scores against the budget."""
+    from scripts.experiments.real.setup.budget_charts import mean_scores
 
     group = EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
-    mean_shares(
+    mean_scores(
         [row for row in rows if row.setting.startswith(group)],
         path,
         title=f"{TITLE}, {group}",

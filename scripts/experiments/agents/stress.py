@@ -1,4 +1,4 @@
-"""Trained agents against every analytic policy where the formulas' assumptions fail."""
+"""Trained agents against every analytic policy where assumptions of the formulas fail."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from scripts.reporting.verdicts import Expected, Range, Trend
 TITLE = "Agents under stress"
 CLAIM = (
     "Where an assumption of the formulas fails, a trained agent may be fresher than every formula "
-    "on the same events, the best of them, chosen afterwards by its mean, included, and than the "
-    "belief that it corrects."
+    "on the same events, even the best by its mean, chosen afterwards, and than the belief that it "
+    "corrects."
 )
 METRIC = "freshness"
 REFERENCE = "RoundRobin"
@@ -38,7 +38,7 @@ ID = "CrawlNCIS-v0"
 AGENT, FLAT, BELIEF = "agent", "agent, MLP", "BELIEF"
 OURS = (AGENT, FLAT, BELIEF)
 FAR = (REFERENCE, FLAT)
-"""They lie far below the others."""
+"""Labels far below the others."""
 BELIEF_POLICY = "BeliefNCIS"
 SAVED_AS = {AGENT: "stress-{}", FLAT: "stress-{}-mlp"}
 
@@ -50,7 +50,7 @@ IMPROVEMENT = "probability of improvement over the best analytic policy"
 SETTINGS_PLAYED = "settings"
 LEFT_OUT = "left out"
 OVERSPENT = 0.01
-"""A policy that crawls more often than the bandwidth by a larger share is nobody's rival."""
+"""A policy that exceeds the bandwidth by a larger share is not compared with."""
 
 SOURCE = "against the mean; choosing the best policy afterwards favours it"
 
@@ -71,11 +71,11 @@ VARIANTS: Mapping[str, Variant] = {
     "LearningGreedyNCIS, pages alone": ("LearningGreedyNCIS", {"pooled": False}),
     "NutchAdaptive, from 1": ("NutchAdaptive", {"fetch_interval_default": 86_400.0}),
 }
-"""Policies with other arguments than their own, in every setting; times are in units of time."""
+"""Policies with other arguments than their defaults, in every setting; times in units of time."""
 
 AT_INSTANTS = "ThresholdNCIS"
-"""It crawls at instants of its own, several at once, and keeps to the bandwidth on average only;
-that is more than an agent may. So the best of the others is a reference too."""
+"""It crawls at any instant, several pages at once, and keeps to the bandwidth on average only; an
+agent may not. So the best of the other policies is a reference too."""
 
 MEANS = (0.1, 0.3, 0.5, 1.0)
 ARM_MEANS = (0.05, 0.15, 0.5, 1.5)
@@ -105,7 +105,7 @@ OWN_VARIANTS: Mapping[str, Mapping[str, Variant]] = {
         for setting in ("deploys", "shifting habits")
     },
 }
-"""Further ones in the setting that they are meant for."""
+"""Further variants, in the setting that they are meant for."""
 
 
 def analytic(
@@ -116,10 +116,10 @@ def analytic(
     delay_means: Sequence[float] = (),
     **arguments: Any,
 ) -> Policy:
-    """An analytic policy.
+    """Return an analytic policy.
 
-    A ``grouped`` one is told the host of each page; with ``delay_means`` it is a bandit that
-    chooses among GREEDY-NCIS for exponential delays of these means.
+    If ``grouped``, it is given the host of each page; with ``delay_means`` it is a bandit over
+    GREEDY-NCIS for exponential delays of these means.
     """
     if grouped:
         arguments["groups"] = env.unwrapped.problem.group
@@ -134,7 +134,7 @@ def analytic(
 
 
 def learned(env: Any, *, name: str) -> Policy:
-    """A trained agent, which computes in one thread."""
+    """Return a trained agent, which computes in one thread."""
     import torch
 
     torch.set_num_threads(1)
@@ -142,29 +142,29 @@ def learned(env: Any, *, name: str) -> Policy:
 
 
 def _given(setting: str) -> dict[str, Variant]:
-    """Names and arguments of all analytic policies of a setting, by label."""
+    """Return names and arguments of all analytic policies of a setting, by label."""
     names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
     known: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
     return {**known, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
 
 
 def ours(setting: str) -> dict[str, PolicyFactory]:
-    """Those of OURS that there are for a setting."""
+    """Return the policies of OURS that are available for a setting, by label."""
     slug = setting.replace(" ", "-")
     saved = {label: name.format(slug) for label, name in SAVED_AS.items()}
-    found: dict[str, PolicyFactory] = {
+    factories: dict[str, PolicyFactory] = {
         label: partial(learned, name=name)
         for label, name in saved.items()
         if name in agents.names()
     }
     if BELIEF_POLICY in crawl_policies.names():
-        found[BELIEF] = partial(analytic, policy=BELIEF_POLICY)
-    return found
+        factories[BELIEF] = partial(analytic, policy=BELIEF_POLICY)
+    return factories
 
 
 @cache
 def left_out(setting: str) -> tuple[str, ...]:
-    """The analytic policies that need what a setting does not reveal, and raise an error there."""
+    """Return the analytic policies that need parameters which a setting does not reveal."""
     if STRESS[setting]["reveal"] == "parameters":
         return ()
     given = ((label, getattr(crawl_policies, name)) for label, (name, _) in _given(setting).items())
@@ -172,7 +172,7 @@ def left_out(setting: str) -> tuple[str, ...]:
 
 
 def acting(setting: str) -> dict[str, PolicyFactory]:
-    """The analytic policies that can act in a setting."""
+    """Return the analytic policies that can act in a setting, by label."""
     return {
         label: partial(analytic, policy=policy, **arguments)
         for label, (policy, arguments) in _given(setting).items()
@@ -181,7 +181,7 @@ def acting(setting: str) -> dict[str, PolicyFactory]:
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
-    """Every stress setting, with all that can act in it."""
+    """Return every stress setting, with all policies that can act in it."""
     shorter = {"horizon": QUICK_HORIZON} if quick else {}
     return [
         Setting(name, ID, {**arguments, **shorter}, {**acting(name), **ours(name)})
@@ -190,7 +190,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """An agent is above all that acts beside it; learning formulas still beat round robin."""
+    """Return expectations: an agent is above all policies; learning ones are above round robin."""
     where: dict[str, list[str]] = {}
     for setting in STRESS:
         for label in (*acting(setting), *ours(setting)):
@@ -218,18 +218,18 @@ BySeed = dict[int, float]
 
 
 def table(rows: Sequence[Row], metric: str) -> dict[str, dict[str, BySeed]]:
-    """Values of a metric by setting, label and seed."""
-    found: dict[str, dict[str, BySeed]] = {}
+    """Return values of a metric by setting, label and seed."""
+    values: dict[str, dict[str, BySeed]] = {}
     for row in rows:
         if row.metric == metric:
-            found.setdefault(row.setting, {}).setdefault(row.policy, {})[row.seed] = row.value
-    return found
+            values.setdefault(row.setting, {}).setdefault(row.policy, {})[row.seed] = row.value
+    return values
 
 
 def ranked(rows: Sequence[Row], setting: str) -> list[str]:
-    """The analytic policies of a setting by mean freshness, the best first.
+    """Return the analytic policies of a setting by mean freshness, the best first.
 
-    Only those that keep to the bandwidth on average, and were played on as many seeds as any.
+    Policies that exceed the bandwidth on average, or have fewer seeds than others, are left out.
     """
     fresh, spent = table(rows, METRIC).get(setting, {}), table(rows, "crawl_rate").get(setting, {})
     most = (1.0 + OVERSPENT) * float(STRESS[setting]["bandwidth"])
@@ -252,10 +252,10 @@ def _mean(values: BySeed) -> float:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """The best analytic policy of every setting, what is over it, and all settings together.
+    """Return the best analytic policy by setting, differences to it, and all settings together.
 
-    Normalised freshness is 0 for round robin and 1 for the best analytic policy: on each seed what
-    a policy has over round robin, over the mean of that of the best. Intervals are those of
+    Normalised freshness is 0 for round robin and 1 for the best analytic policy: the difference to
+    round robin on each seed, over the mean difference of the best. Intervals are those of
     :mod:`scripts.reporting.intervals`, and take the best policy, and that mean, as given.
     """
     fresh = table(rows, METRIC)
@@ -281,7 +281,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _over_best(setting: str, fresh: Mapping[str, BySeed], rival: str) -> list[Row]:
-    """Paired differences of OURS to the best analytic policy, and intervals of two means."""
+    """Return paired differences of OURS to the best analytic policy, and intervals of two means."""
     derived = []
     for label in OURS:
         paired = {
@@ -295,21 +295,23 @@ def _over_best(setting: str, fresh: Mapping[str, BySeed], rival: str) -> list[Ro
         derived += [
             Row(ID, setting, label, seed, OVER_BEST, value) for seed, value in paired.items()
         ]
-        derived += _told(setting, label, f"{OVER_BEST}, mean", intervals.mean(scores))
-        derived += _told(setting, label, f"{OVER_BEST}, IQM", intervals.interquartile_mean(scores))
+        derived += _interval(setting, label, f"{OVER_BEST}, mean", intervals.mean(scores))
+        derived += _interval(
+            setting, label, f"{OVER_BEST}, IQM", intervals.interquartile_mean(scores)
+        )
     return derived
 
 
-def _told(setting: str, label: str, metric: str, found: intervals.Interval) -> list[Row]:
-    """An interval as three rows."""
+def _interval(setting: str, label: str, metric: str, ends: intervals.Interval) -> list[Row]:
+    """Return an interval as three rows."""
     names = (metric, f"{metric}, low", f"{metric}, high")
     return [
-        Row(ID, setting, label, 0, name, value) for name, value in zip(names, found, strict=True)
+        Row(ID, setting, label, 0, name, value) for name, value in zip(names, ends, strict=True)
     ]
 
 
 class Scores(NamedTuple):
-    """Freshness on n common seeds in k settings, (n, k) each; ``gap``, (k,), is of the means."""
+    """Freshness on n common seeds in k settings, (n, k) each; ``gap``, (k,): of the means."""
 
     own: FloatArray
     low: FloatArray
@@ -318,7 +320,7 @@ class Scores(NamedTuple):
 
     @property
     def normalised(self) -> FloatArray:
-        """0 for round robin and, on average, 1 for the best analytic policy, (n, k)."""
+        """Scores, 0 for round robin and on average 1 for the best analytic policy, (n, k)."""
         score: FloatArray = (self.own - self.low) / self.gap
         return score
 
@@ -326,43 +328,43 @@ class Scores(NamedTuple):
 def _scores(
     fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str], label: str
 ) -> Scores | None:
-    """Scores of a label where it was played and round robin is not the best; None if nowhere."""
-    found = []
+    """Return scores of a label in settings where round robin is not the best; None if in none."""
+    columns = []
     for setting, rival in best.items():
         played = fresh[setting]
         chosen = rival if label == BEST else label
         if chosen in played and rival != REFERENCE:
-            found.append((played[chosen], played[REFERENCE], played[rival]))
-    common = [set(seeds) for columns in found for seeds in columns]
+            columns.append((played[chosen], played[REFERENCE], played[rival]))
+    common = [set(seeds) for setting in columns for seeds in setting]
     seeds = sorted(set.intersection(*common)) if common else []
     if not seeds:
         return None
     own, low, top = (
-        np.array([[column[seed] for column in columns] for seed in seeds])
-        for columns in zip(*found, strict=True)
+        np.array([[column[seed] for column in kind] for seed in seeds])
+        for kind in zip(*columns, strict=True)
     )
-    return Scores(own, low, top, np.array([_mean(top) - _mean(low) for _, low, top in found]))
+    return Scores(own, low, top, np.array([_mean(top) - _mean(low) for _, low, top in columns]))
 
 
 def _together(fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str]) -> Iterator[Row]:
-    """Each policy over all settings in which it was played, by the seeds common to them."""
+    """Yield rows of each policy over all settings with rows of it, by their common seeds."""
     labels = dict.fromkeys(label for setting in best for label in fresh[setting])
     for label in (*labels, BEST):
         scores = _scores(fresh, best, label)
         if scores is None:
             continue
         middle = intervals.interquartile_mean(scores.normalised)
-        yield from _told(TOGETHER, label, NORMALISED, middle)
+        yield from _interval(TOGETHER, label, NORMALISED, middle)
         yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(scores.gap.size))
         if label in OURS:
             better = intervals.probability_of_improvement(scores.own, scores.top)
-            yield from _told(TOGETHER, label, IMPROVEMENT, better)
+            yield from _interval(TOGETHER, label, IMPROVEMENT, better)
             share = intervals.share_improved(scores.own - scores.top)
-            yield from _told(TOGETHER, label, SHARE_IMPROVED, share)
+            yield from _interval(TOGETHER, label, SHARE_IMPROVED, share)
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness less that of the best analytic policy, setting by setting."""
+    """Draw freshness minus that of the best analytic policy, setting by setting."""
     from scripts.experiments.agents.setup.charts import Panel, over_best
 
     panels = [
@@ -374,7 +376,7 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
 
 
 def _unlike(rows: Sequence[Row], setting: str) -> list[str]:
-    """The analytic policies, best first, without those that crawl just as a better one does."""
+    """Return the analytic policies, best first, without exact duplicates of a better one."""
     fresh = table(rows, METRIC)[setting] if (order := ranked(rows, setting)) else {}
     firsts: dict[tuple[tuple[int, float], ...], str] = {}
     for label in order:

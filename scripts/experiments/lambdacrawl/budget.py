@@ -1,4 +1,4 @@
-"""Cost over budget: LambdaCrawl and what it is compared with, and crawlers as they are shipped."""
+"""Cost over budget: LambdaCrawl, the policies it is compared with, and crawlers in use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from scripts.reporting.verdicts import Range, Trend
 TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 CLAIM = (
     "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
-    "shipped crawlers, which heed neither importance nor a budget, cost more than LC."
+    "shipped crawlers, which use neither importance nor a budget, cost more than LC."
 )
 CLAIMS = ()
 METRIC = J_H
@@ -55,7 +55,7 @@ NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
 OWN_PACE = ", own pace"
-"""Says that a shipped crawler crawls what is due, whatever the budget."""
+"""Suffix: a shipped crawler crawls all pages that are due, whatever the budget."""
 FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 COMPILED: dict[str, Callable[[], Any]] = {
@@ -71,16 +71,16 @@ SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
 LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 ONLY = {BLC: J_B, GREEDY_B: J_B}
-"""Those whose other cost is infinite or, simulated, may be: they are drawn in one picture."""
+"""Labels drawn in one picture: their other cost is infinite or, simulated, may be."""
 START = {"crawls": 30.0, "days": 100.0}
-"""The window starts after so many crawls per page, but no earlier than on that day."""
+"""The window starts after this many crawls per page, but no earlier than on that day."""
 LENGTH = {"crawls": 40.0, "days": 150.0}
 QUICK_START, QUICK_LENGTH = {"crawls": 2.0, "days": 5.0}, {"crawls": 4.0, "days": 10.0}
 OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
-"""Nutch starts with intervals of 30 days, and takes 15 crawls that find changes to come to one."""
+"""Nutch starts at intervals of 30 days, and needs 15 crawls of changed pages to reach one day."""
 HOURLY = 24.0
 COSTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""What the axis of costs marks."""
+"""Ticks of the axis of costs."""
 SLOPE = "slope"
 """Of ln(crawls) over ln(change rate), page by page: 1 where crawls are in proportion."""
 UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
@@ -90,14 +90,14 @@ EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
 OWN = "own pace"
 NO_PAPER = "not in the paper"
 EXPECTED = (
-    Trend(GREEDY, "not below", BOUND, EVERYWHERE, "it is a bound in the long run"),
+    Trend(GREEDY, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
     Range(GREEDY, -0.01, 0.05, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
     Trend(EVEN, "above", GREEDY, EVERYWHERE, NO_PAPER),
     Trend(LC, "above", EVEN, EVERYWHERE, NO_PAPER),
-    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
+    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "a bound in the long run", metric=J_B),
     Trend(GREEDY, "above", GREEDY_B, EVERYWHERE, NO_PAPER, metric=J_B),
     Trend(LCA, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
-    Trend(BLC_EPS, "above", LC, EVERYWHERE, "likewise"),
+    Trend(BLC_EPS, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
     *(
         Trend(shipped, "above", better, EVERYWHERE, NO_PAPER, metric=metric)
         for metric in (J_H, J_B)
@@ -116,60 +116,60 @@ EXPECTED = (
 
 
 def drawn(seed: int, num_pages: int, budget: float) -> Any:
-    """The instance of a seed."""
+    """Return the instance of a seed."""
     return instances.make(
         "lambdacrawl", num_pages=num_pages, bandwidth=budget * num_pages, seed=seed
     )
 
 
 def window(budget: float, quick: bool) -> dict[str, float]:
-    """The window for a budget in crawls per page and day."""
-    begin, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
-    start = max(begin["crawls"] / budget, begin["days"])
+    """Return the window for a budget in crawls per page and day."""
+    first, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
+    start = max(first["crawls"] / budget, first["days"])
     return {"start": start, "end": start + max(length["crawls"] / budget, length["days"])}
 
 
-def told(
+def by_formula(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs by formula; of a bound, the one that it is of; of BLC, the one that is finite."""
+    """Return costs by formula: both, or only that of a bound; an infinite cost is left out."""
     instance = drawn(seed, num_pages, budget)
     if label == BINARY_BOUND:
         best = {J_B: binary_bound(instance)}
         return best | shares(best, instance)
     pages = Pages(instance.importance, instance.change_rate, instance.complete)
     costs = formula_costs(label, pages, instance.bandwidth)
-    found = {J_H: costs[J_H], J_B: costs[J_B], CRAWL_RATE: budget}
-    return found | shares(found, instance)
+    metrics = {J_H: costs[J_H], J_B: costs[J_B], CRAWL_RATE: budget}
+    return metrics | shares(metrics, instance)
 
 
 def crawled(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs of a policy in compiled code, in a window."""
+    """Return costs of a policy in compiled code, in a window."""
     instance = drawn(seed, num_pages, budget)
-    found = compiled_costs(instance, COMPILED[label](), seed, start, end)
-    return {**found, **shares(found, instance)}
+    costs = compiled_costs(instance, COMPILED[label](), seed, start, end)
+    return {**costs, **shares(costs, instance)}
 
 
 def shipped(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs of a shipped crawler whose slots go to what is due first, in a window."""
+    """Return costs of a shipped crawler that crawls the page due first in each slot."""
     return _stepped(seed, label, "page", num_pages, budget * num_pages, start, end)
 
 
 def at_own_pace(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs of a shipped crawler that looks once an hour and crawls all that is due."""
+    """Return costs of a shipped crawler that crawls all pages due, once an hour."""
     return _stepped(seed, label, "refresh", num_pages, HOURLY, start, end)
 
 
 def at_pace_of(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs of GREEDY-HARMONIC with as many crawls as a shipped crawler makes at its own pace."""
+    """Return costs of GREEDY-HARMONIC with as many crawls as a crawler makes at its own pace."""
     pace = at_own_pace(seed, label=label, num_pages=num_pages, start=start, end=end)
     return crawled(
         seed, label=GREEDY, num_pages=num_pages, budget=pace[CRAWL_RATE], start=start, end=end
@@ -189,10 +189,10 @@ def _stepped(
     )
     env.reset(seed=seed)
     policy = Counted(env, crawl_policies.make(SHIPPED[label], env), start)
-    [found] = stepped_costs(env, policy, seed, np.array([start, end]))
+    [costs] = stepped_costs(env, policy, seed, np.array([start, end]))
     instance: Any = policy.core.instance
     slope = {SLOPE: proportionality(policy.counts, instance.change_rate)}
-    return {**found, **shares(found, instance), **slope}
+    return {**costs, **shares(costs, instance), **slope}
 
 
 def shares(costs: Mapping[str, float], instance: Any) -> dict[str, float]:
@@ -202,9 +202,9 @@ def shares(costs: Mapping[str, float], instance: Any) -> dict[str, float]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All budgets, and the shipped crawlers at their own pace."""
+    """Return measurements at all budgets, and of the shipped crawlers at their own pace."""
     measures = {
-        **{label: partial(told, label=label) for label in FORMULAS},
+        **{label: partial(by_formula, label=label) for label in FORMULAS},
         **{label: partial(crawled, label=label) for label in COMPILED},
         **{label: partial(shipped, label=label) for label in SHIPPED},
     }
@@ -229,7 +229,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """How far GREEDY-HARMONIC's J_h is above the bound."""
+    """Return GREEDY-HARMONIC's J_h over the bound, minus 1."""
     return list(_derived(rows))
 
 
@@ -249,14 +249,14 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, curve, style_of
     from scripts.reporting.charts import LINE_COLOUR, bare, save
 
-    found: dict[tuple[str, str], list[float]] = {}
+    costs: dict[tuple[str, str], list[float]] = {}
     paces: dict[str, list[float]] = {}
     for row in rows:
         if row.metric == UNIT[metric]:
-            found.setdefault((row.setting, row.policy), []).append(row.value)
+            costs.setdefault((row.setting, row.policy), []).append(row.value)
         if row.metric == CRAWL_RATE and row.setting == OWN:
             paces.setdefault(row.policy, []).append(row.value)
-    budgets = [b for b in BUDGETS if (f"R={b:g}m", BOUND) in found]
+    budgets = [b for b in BUDGETS if (f"R={b:g}m", BOUND) in costs]
     figure = Figure(figsize=(10.0, 6.0), layout="constrained")
     axes = figure.subplots()
     for position, label in enumerate((*LABELS, BOUNDS[metric])):
@@ -265,11 +265,11 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
         style: dict[str, Any] = {**style_of(position), "label": label}
         if label == BOUNDS[metric]:
             style |= {"color": LINE_COLOUR, "linestyle": "--", "marker": "", "zorder": 3}
-        curve(axes, budgets, [found[f"R={b:g}m", label] for b in budgets], style)
+        curve(axes, budgets, [costs[f"R={b:g}m", label] for b in budgets], style)
         if label in SHIPPED:
             own = label + OWN_PACE
             style |= {"linestyle": "none", "markersize": 13, "fillstyle": "none", "label": own}
-            curve(axes, [float(np.mean(paces[own]))], [found[OWN, own]], style)
+            curve(axes, [float(np.mean(paces[own]))], [costs[OWN, own]], style)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(BUDGETS))
     axes.xaxis.set_major_formatter(FixedFormatter([f"{b:g}" for b in BUDGETS]))
@@ -280,7 +280,7 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("budget R / m, crawls per page and day (logarithmic scale)")
     axes.set_ylabel(f"{COST_NAMES[metric]} per unit of importance (logarithmic scale)")
-    count = max(map(len, found.values()))
+    count = max(map(len, costs.values()))
     axes.set_title(
         f"{TITLE}\n{count} draws of stand-in pages, after the start; "
         "bars, mostly within the marks: 95% intervals",

@@ -32,8 +32,8 @@ from scripts.reporting.verdicts import Range, Trend
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
 CLAIM = (
     "We expected crawls that are spaced evenly, or greedily, to cost about a third less than "
-    "Poisson crawls, and to come within half a percent of the least cost there is. All other "
-    "margins were set after the rows were in."
+    "Poisson crawls, and to come within half a percent of the least possible cost. All other "
+    "margins were set after the simulation."
 )
 CLAIMS = ()
 METRIC = J_H
@@ -69,7 +69,7 @@ SMALLER = tuple(f"{kind}, m=1000" for kind in KINDS)
 EVERYWHERE = (*LARGER, *SMALLER)
 ALONE = (LARGER[0], SMALLER[0])
 BELOW = {J_H: "J_h_below", J_B: "J_b_below"}
-"""The share by which a cost is below that of its Poisson policy's formula, LC's or BLC's."""
+"""Relative reduction of a cost against the formula of the Poisson policy, LC or BLC."""
 NO_PAPER = "not in the paper"
 
 EXPECTED = (
@@ -81,34 +81,34 @@ EXPECTED = (
     *(Range(BLC + POISSON, -0.02, 0.02, ALONE, "eq. 12", metric=BELOW[J_B]),),
     Trend(FORMULA, "above", LC + EVEN, EVERYWHERE, NO_PAPER),
     Trend(LC + EVEN, "above", GREEDY_H, EVERYWHERE, NO_PAPER),
-    Trend(GREEDY_H, "not below", BOUND, EVERYWHERE, "it is a bound in the long run"),
+    Trend(GREEDY_H, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
     Range(GREEDY_H, -0.005, 0.005, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
-    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "likewise", metric=J_B),
+    Trend(GREEDY_B, "not below", BINARY_BOUND, EVERYWHERE, "a bound in the long run", metric=J_B),
     Range(GREEDY_B, 0.15, 0.35, ALONE, "margin set afterwards", metric=BELOW[J_B]),
 )
 
 
 def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """The instance of a seed, with signals of its pages or without."""
+    """Return the instance of a seed, with or without signals."""
     bandwidth = CRAWLS_PER_PAGE * num_pages
-    found = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     if kind == MIXED:
-        return found
-    unheard = np.zeros(num_pages, np.bool_)
-    return complete_or_not(found.importance, found.change_rate, unheard, bandwidth=bandwidth)
+        return instance
+    none = np.zeros(num_pages, np.bool_)
+    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
 
 
 def crawled(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs of a policy, simulated from ``start`` to ``end``."""
+    """Return costs of a policy, simulated from ``start`` to ``end``."""
     return compiled_costs(drawn(seed, kind, num_pages), SIMULATED[label](), seed, start, end)
 
 
-def told(
+def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Costs by formula, or those of a bound."""
+    """Return costs by formula, or those of a bound."""
     instance = drawn(seed, kind, num_pages)
     pages = Pages(instance.importance, instance.change_rate, instance.complete)
     if label == BINARY_BOUND:
@@ -119,9 +119,9 @@ def told(
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All labels, with and without signals, at both sizes."""
+    """Return measurements of all labels, with and without signals, at both sizes."""
     measures = {
-        label: partial(crawled if label in SIMULATED else told, label=label)
+        label: partial(crawled if label in SIMULATED else by_formula, label=label)
         for label in (*HARMONIC, *BINARY)
     }
     sizes = (
@@ -137,19 +137,19 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """How far costs are below the Poisson policies', and the harmonic ones over the bound."""
+    """Return costs relative to the Poisson policies', and harmonic ones relative to the bound."""
     return list(_derived(rows))
 
 
 def _derived(rows: Sequence[Row]) -> Iterator[Row]:
-    found = {(row.setting, row.policy, row.seed, row.metric): row.value for row in rows}
-    for (setting, label, seed, metric), value in found.items():
+    values = {(row.setting, row.policy, row.seed, row.metric): row.value for row in rows}
+    for (setting, label, seed, metric), value in values.items():
         if metric not in BELOW:
             continue
-        base = found.get((setting, FORMULA if label in HARMONIC else BLC_FORMULA, seed, metric))
+        base = values.get((setting, FORMULA if label in HARMONIC else BLC_FORMULA, seed, metric))
         if base is not None and label not in (FORMULA, BLC_FORMULA):
             yield Row(ID, setting, label, seed, BELOW[metric], 1.0 - value / base)
-        bound = found.get((setting, BOUND, seed, metric))
+        bound = values.get((setting, BOUND, seed, metric))
         if metric == J_H and label == GREEDY_H and bound is not None:
             yield Row(ID, setting, label, seed, "J_h_over_bound", value / bound - 1.0)
 

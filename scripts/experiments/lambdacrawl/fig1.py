@@ -57,15 +57,15 @@ CLAIMS = (
         "LC beats BLC-eps in the harmonic cost",
         PAPER,
         (Trend(BLC_EPS, "above", LC, BOTH, PAPER),),
-        "at every spread of importance (`spread`); where the public code's figures can be trusted "
-        "is told in README.md",
+        "at every spread of importance (`spread`); for the reliability of the public code see "
+        "README.md",
     ),
     Claim(
         "It does so by 35%",
         PAPER,
-        note="By how much hangs on how widely importance is spread, which is not published but "
-        "chosen: J_h(BLC-eps) is 1.23 to 1.51 times J_h(LC) over the spreads of `spread`. What it "
-        "is at the chosen one is told beside the claims, and is no evidence.",
+        note="The number depends on the spread of importance, which is not published but chosen: "
+        "J_h(BLC-eps) is 1.23 to 1.51 times J_h(LC) over the spreads of `spread`. Its value at the "
+        "chosen spread is listed beside the claims, and is no evidence.",
     ),
     Claim(
         "Optimising the harmonic cost yields policies that are near-optimal for the binary one",
@@ -96,8 +96,8 @@ CLAIMS = (
             for binary in (BLC, BLC_EPS)
             for ours in (LC, LCA)
         ),
-        "above is a higher cost. Of BLC and LC this is so at the chosen spread of importance, and "
-        "not at the least of `spread`",
+        "above is a higher cost. BLC is above LC at the chosen spread of importance, but not at "
+        "the least of `spread`",
     ),
     Claim(
         "CC and UC do poorly in both costs",
@@ -122,8 +122,8 @@ CLAIMS = (
         "LCA's approximation affects the binary cost only weakly",
         "section 7, claim 3",
         (Range(LCA, -AT_PAR, AT_PAR, BOTH, "margin ours", metric=SAVED[J_B]),),
-        "the share by which LC is below LCA; a negative one says that LCA costs less, as it does "
-        "at the chosen spread of importance and below, but not above (`spread`)",
+        "the share by which LC is below LCA; negative where LCA costs less: at the chosen spread "
+        "of importance and below, but not above (`spread`)",
     ),
 )
 FITTED = "figure 1's caption, per URL; the stand-in's law was fitted to it, so it is no evidence"
@@ -147,22 +147,22 @@ EXPECTED = (
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, num_pages: int) -> Pages:
-    """Pages of the stand-in set."""
+    """Draw pages of the stand-in set."""
     return Pages(*draw_urls(np.random.default_rng([seed, 1]), num_pages))
 
 
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
-    """Costs of a policy on the pages of a seed; of LC, where its crawls go, too."""
+    """Return costs of a policy on the pages of a seed; of LC, its allocation too."""
     pages, bandwidth = drawn(seed, num_pages), CRAWLS_PER_PAGE * num_pages
-    found = formula_costs(label, pages, bandwidth)
+    metrics = formula_costs(label, pages, bandwidth)
     if label == LC:
         rates = allocated(LC, pages, bandwidth).rates
-        found[PART] = float(rates[pages.complete].sum() / rates.sum() / pages.complete.mean())
-    return found
+        metrics[PART] = float(rates[pages.complete].sum() / rates.sum() / pages.complete.mean())
+    return metrics
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The whole set three times, and smaller ones for intervals."""
+    """Return measurements: the whole set three times, and smaller ones for intervals."""
     measures = {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)}
     sizes = {BOTH[1]: QUICK_PAGES} if quick else {BOTH[0]: FULL, BOTH[1]: SMALL}
     return [
@@ -172,23 +172,23 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What LC saves of the cost of each other, their J_h over its own, and J_b over the least."""
-    found = list(saved(rows, LC))
-    found += [
+    """Return LC's savings against each other policy, J_h over LC's, and J_b over the least."""
+    derived = list(saved(rows, LC))
+    derived += [
         row._replace(metric=OVER_BEST, value=1.0 / (1.0 - row.value) - 1.0)
         for row in saved(rows, BINARY_OPT, (J_B,))
         if row.policy in POISSON
     ]
     over = [
         row._replace(metric=OVER_LC, value=1.0 / (1.0 - row.value) - 1.0)
-        for row in found
+        for row in derived
         if row.metric == SAVED[J_H] and row.value < 1.0
     ]
-    return [*found, *over]
+    return [*derived, *over]
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs of all policies on the largest set that was played."""
+    """Draw both costs of all policies on the largest set with rows."""
     from scripts.experiments.lambdacrawl.setup.charts import cost_bars
 
     cost_bars(

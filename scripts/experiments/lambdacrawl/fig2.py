@@ -1,4 +1,4 @@
-"""Kolobov et al., figure 2: what complete observation is worth on the pages that have it."""
+"""Kolobov et al., figure 2: the benefit of signals on pages with complete observation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
 CLAIM = (
-    "On the pages whose every change is signalled, to heed signals (LC-CO) at least halves both "
-    "costs. Without, LC-IO is at par with BLC and BLC-eps in the binary cost (here: somewhat "
-    "worse) and much better in the harmonic one."
+    "On the pages whose every change is signalled, using signals (LC-CO) at least halves both "
+    "costs. Without signals, LC-IO is at par with BLC and BLC-eps in the binary cost (here: "
+    "somewhat worse) and much better in the harmonic one."
 )
 METRIC = J_H
 REPETITIONS, QUICK_REPETITIONS = 20, 2
@@ -38,7 +38,7 @@ REPETITIONS, QUICK_REPETITIONS = 20, 2
 CO, IO = "LC-CO", "LC-IO"
 REFERENCE = CO
 LABELS = {CO: (LC, True), IO: (LC, False), BLC: (BLC, False), BLC_EPS: (BLC_EPS, False)}
-"""The policy and whether it hears signals, by the paper's label."""
+"""The policy and whether it uses signals, by the paper's label."""
 
 FULL, FULL_DRAWS = 18_532_314, 3
 SMALL, QUICK_PAGES = 100_000, 10_000
@@ -48,7 +48,7 @@ BINARY_GAP = "LC-IO_above"
 
 CLAIMS = (
     Claim(
-        "Heeding signals makes both costs at least 50% lower",
+        "Using signals makes both costs at least 50% lower",
         PAPER,
         tuple(
             Range(label, 0.5, 1.0, BOTH, PAPER, metric=SAVED[metric])
@@ -80,20 +80,20 @@ EXPECTED = ()
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, num_pages: int) -> Pages:
-    """The pages with complete observation among ``num_pages`` of the stand-in set."""
+    """Draw ``num_pages`` of the stand-in set, and return those with complete observation."""
     urls = draw_urls(np.random.default_rng([seed, 1]), num_pages)
     return Pages(*(values[urls.declared] for values in urls))
 
 
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
-    """Costs of a policy on the pages of a seed."""
-    pages, (policy, hears) = drawn(seed, num_pages), LABELS[label]
-    heard = pages._replace(complete=pages.complete & hears)
-    return formula_costs(policy, heard, CRAWLS_PER_PAGE * pages.importance.size)
+    """Return costs of a policy on the pages of a seed."""
+    pages, (policy, signals) = drawn(seed, num_pages), LABELS[label]
+    given = pages._replace(complete=pages.complete & signals)
+    return formula_costs(policy, given, CRAWLS_PER_PAGE * pages.importance.size)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The whole set three times, and smaller ones for intervals."""
+    """Return measurements: the whole set three times, and smaller ones for intervals."""
     measures = {label: partial(measure, label=label) for label in LABELS}
     sizes = {BOTH[1]: QUICK_PAGES} if quick else {BOTH[0]: FULL, BOTH[1]: SMALL}
     return [
@@ -105,7 +105,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What LC-CO saves, and how far LC-IO's binary cost is above BLC's and BLC-eps's."""
+    """Return LC-CO's savings, and LC-IO's binary cost over BLC's and BLC-eps's, minus 1."""
     return [*saved(rows, CO), *_gaps(rows)]
 
 
@@ -118,7 +118,7 @@ def _gaps(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs on the largest set that was played."""
+    """Draw both costs on the largest set with rows."""
     from scripts.experiments.lambdacrawl.setup.charts import cost_bars
 
     cost_bars(

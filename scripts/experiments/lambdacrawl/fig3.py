@@ -48,7 +48,7 @@ MORE = "LLC, 2.6x the crawls"
 EXTENDED = 2.6
 """Crawls that the public code observes for one of the budget: 0.51 instead of 0.2 a day."""
 LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
-"""What each learner would be if it knew change rates."""
+"""The policy with known change rates that each learner approaches."""
 
 LEARNERS: dict[str, Callable[..., Any]] = {
     LLC: learning.LambdaLearnAndCrawl,
@@ -66,20 +66,20 @@ EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
 NEAR = (0.05, 0.02)
 SETTLED = tuple(f"days_to_{100 * near:g}%" for near in NEAR)
-"""The first day from which on J_h is at most so far above its own limit, where all runs come."""
+"""The first day from which on J_h is within this share of its own limit, if so in all runs."""
 NEVER = tuple(f"never_within_{100 * near:g}%" for near in NEAR)
-"""Whether that is never so; if it is in any run of a learner, its days are told as AT_LEAST."""
+"""Whether there is no such day; if in any run of a learner, its days are given as AT_LEAST."""
 AT_LEAST = "_at_least"
-"""Of days; where it is never so, all days count and one more, so that only a bound is known."""
+"""Suffix of days: a lower bound, counting all days and one more where there is no such day."""
 LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in NEAR)
-"""Whether BLLC-eps comes so near to its limit on a later day than LLC, if at all."""
+"""Whether BLLC-eps comes this near to its limit on a later day than LLC, or never."""
 START, FIRST, MIDDLE, LAST = "day_0", "day_1", "day_7", "final"
 EXCESS, EXCESS_B, LIMIT_H, LIMIT_B = "excess", "excess_b", "limit", "limit_b"
 DISTANCE = "rates_distance"
 """Sum over pages of the distance of true crawl rates to those of the limit, over R, by day."""
 DISTANCES = {0: f"{DISTANCE}_day_0", 21: f"{DISTANCE}_day_21", 240: f"{DISTANCE}_day_240"}
 FALLS = f"{DISTANCE}_falls"
-"""Whether it falls from each of these days, and the first, to the next."""
+"""Whether it falls from each of these days to the next."""
 ALL_DAYS = "above_LLC_on_all_days"
 """Whether J_h is above LLC's on every day, the first included."""
 CHOSEN = "at the chosen spread of importance"
@@ -94,7 +94,7 @@ CLAIMS = (
         ),
         "excess is J_h of the last day's policy over J_h of LC, minus 1; proposition 8 is about "
         "rates and probabilities: whether their distance to LC's falls in every run. The public "
-        "code's curves cannot be trusted: README.md",
+        "code's curves are not reliable: README.md",
     ),
     Claim(
         "LLC converges notably faster than BLLC-eps",
@@ -104,7 +104,7 @@ CLAIMS = (
             Range(BLLC, 0.9, 1.0, EVERYWHERE, "measure and margin ours", metric=LATER[1]),
         ),
         "days until J_h stays within 5% of the learner's own limit, and the share of runs in which "
-        "it does so within 2% on a later day than LLC's, if at all",
+        "it stays within 2% from a later day on than LLC's, or never",
     ),
     Claim(
         "LLCA converges even faster than LLC, as it learns fewer parameters",
@@ -113,10 +113,10 @@ CLAIMS = (
             Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=SETTLED[1]),
             Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=FIRST),
         ),
-        "days until J_h stays within 2% of the learner's own limit (LLCA is within 5% before it "
-        "has seen anything), and J_h after one day of observations. How far LLCA is above LLC "
-        "hangs on the chosen spread of importance: with 1 or less it starts 1% above, and has a "
-        "limit well below where LLC starts (`spread`)",
+        "days until J_h stays within 2% of the learner's own limit (LLCA is within 5% before any "
+        "observation), and J_h after one day of observations. How far LLCA is above LLC depends "
+        "on the chosen spread of importance: with 1 or less it starts 1% above, and its limit is "
+        "well below LLC's start (`spread`)",
     ),
     Claim(
         "LLCA's asymptotic policy is worse than LLC's",
@@ -141,17 +141,17 @@ EXPECTED = (
 
 
 def drawn(seed: int, label: str, num_pages: int) -> Instance:
-    """The instance of a seed, fresh draws of the stand-in's law; BLLC-eps hears no signals."""
+    """Draw the instance of a seed from the stand-in's law; BLLC-eps gets no signals."""
     bandwidth = CRAWLS_PER_PAGE * num_pages * (EXTENDED if label == MORE else 1.0)
     instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     if label != BLLC:
         return instance
-    unheard = np.zeros(num_pages, np.bool_)
-    return complete_or_not(instance.importance, instance.change_rate, unheard, bandwidth=bandwidth)
+    none = np.zeros(num_pages, np.bool_)
+    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
 
 
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
-    """Both costs of the policy of every day, 0 to ``days``, by formula, and how far its rates are.
+    """Return costs by formula, and distances of rates, of the policy of every day 0 to ``days``.
 
     Costs and rates are those under the true change rates.
     """
@@ -196,9 +196,9 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
 
 
 def true_rates(pages: Pages, plan: Allocation, label: str) -> FloatArray:
-    """Return how often pages are crawled, (m,): where signals are answered, as often as they come.
+    """Return true crawl rates, (m,): of pages with signals, from the true signal rates.
 
-    Allocations tell the rate at which signals were believed to come.
+    Allocations give crawl rates under the estimated signal rates.
     """
     if label == BLLC or plan.probabilities is None:
         return plan.rates
@@ -214,7 +214,7 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The paper's set-up, and a smaller one that goes on for longer."""
+    """Return measurements in the paper's set-up, and in a smaller and longer one."""
     sizes = {PAPERS: QUICK} if quick else SIZES
     measures = {label: partial(learned, label=label) for label in LEARNERS}
     few = {label: measures[label] for label in (LLC, LLCA, BLLC)}
@@ -225,13 +225,13 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def days_until(excess: FloatArray, near: float) -> float:
-    """Return the first entry from which on all are at most ``near``; their number if none is."""
+    """Return the first entry from which on all are at most ``near``; the length if none is."""
     far = np.flatnonzero(excess > near)
     return float(far[-1] + 1) if far.size else 0.0
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Costs of some days, the distance to the limit, and the days to come near it."""
+    """Return costs of some days, the distance to the limit, and the days until it is near."""
     return [*_derived(rows), *_settling(rows), *_falling(rows)]
 
 
@@ -241,7 +241,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
     courses, other = gathered(rows, J_H), gathered(rows, J_B)
     for key, course in courses.items():
         excess = course / limits[key] - 1.0
-        found = {
+        metrics = {
             START: course[0],
             FIRST: course[1],
             MIDDLE: course[min(7, course.size - 1)],
@@ -251,13 +251,13 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
         }
         others = courses.get((key[0], LLC, key[2]))
         if key[1] == LLCA and others is not None:
-            found[ALL_DAYS] = float(np.all(course > others))
-        for metric, value in found.items():
+            metrics[ALL_DAYS] = float(np.all(course > others))
+        for metric, value in metrics.items():
             yield Row(ID, *key, metric, float(value))
 
 
 def _settling(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield days to come near the limit, and whether they are more than LLC's."""
+    """Yield days until the limit is near, and whether they are more than LLC's."""
     limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
     for near, settled, never, later in zip(NEAR, SETTLED, NEVER, LATER, strict=True):
         days = {
@@ -277,10 +277,10 @@ def _settling(rows: Sequence[Row]) -> Iterator[Row]:
 def _falling(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield distances of rates on some days, and whether they fall."""
     for key, course in gathered(rows, DISTANCE).items():
-        told = {day: float(course[day]) for day in DISTANCES if day < course.size}
-        for day, value in told.items():
+        distances = {day: float(course[day]) for day in DISTANCES if day < course.size}
+        for day, value in distances.items():
             yield Row(ID, *key, DISTANCES[day], value)
-        falls = all(late < early for early, late in pairwise(told.values()))
+        falls = all(late < early for early, late in pairwise(distances.values()))
         yield Row(ID, *key, FALLS, float(falls))
 
 
@@ -304,8 +304,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
                 if (setting, label, seeds[0]) not in courses[metric]:
                     continue
                 style = {"color": style_of(position)["color"], "label": label}
-                found = [courses[metric][setting, label, seed] / base[seed] for seed in seeds]
-                band(axes, range(len(found[0])), np.array(found), style)
+                ratios = [courses[metric][setting, label, seed] / base[seed] for seed in seeds]
+                band(axes, range(len(ratios[0])), np.array(ratios), style)
                 if label != MORE:
                     ends = [limits[metric][setting, label, seed] / base[seed] for seed in seeds]
                     axes.axhline(

@@ -34,23 +34,23 @@ from scripts.reporting.verdicts import Range, Trend
 
 TITLE = "Learning while crawling, one page per slot"
 CLAIM = (
-    "Ours: LLC comes near what it would do if it knew the rates. MirrorSync and AsyncMirrorSync, "
-    "which model no changes and descend the slope of the binary cost, still cost more than LLC in "
-    "that cost on pages without signals after as many crawls, and more than the optimum after "
-    "four times as many."
+    "Ours: LLC comes near LC with known rates. MirrorSync and AsyncMirrorSync, which model no "
+    "changes and descend the gradient of the binary cost, still cost more than LLC in that cost "
+    "on pages without signals after as many crawls, and more than the optimum after four times "
+    "as many."
 )
 CLAIMS = ()
 METRIC = "last_J_h"
 REPETITIONS, QUICK_REPETITIONS = 6, 2
 ID = "CrawlHarmonic-v0"
 
-GREEDY = "GREEDY-HARMONIC, told"
-EVEN = "LC even, told"
+GREEDY = "GREEDY-HARMONIC, known rates"
+EVEN = "LC even, known rates"
 LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
 ETC, MIRROR, ASYNC = "ETC", "MirrorSync", "AsyncMirrorSync"
-REFERENCE = GREEDY
+REFERENCE, KNOWN = GREEDY, "LC, Poisson, known rates"
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
-TOLD: dict[str, Callable[[], Any]] = {
+KNOWN_RATES: dict[str, Callable[[], Any]] = {
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
 }
@@ -70,10 +70,10 @@ LIMITS = {J_H: "J_h_limit", J_B: "J_b_limit"}
 MIXED, UNOBSERVED = "mixed", "unobserved"
 KINDS = (MIXED, UNOBSERVED)
 ALONE = (UNOBSERVED,)
-"""Where those who heed no signals are compared with those who do."""
+"""Where policies with and without use of signals are compared."""
 EARLY_TIMES = (0.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
 TIMES = (*EARLY_TIMES, 10000.0, 20000.0)
-"""Between which costs are measured; only those who know no model play on after EARLY_TIMES."""
+"""Bounds of the windows of costs; only policies without a model go beyond EARLY_TIMES."""
 NUM_PAGES, QUICK_PAGES, QUICK_TIMES = 100, 30, TIMES[:6]
 
 REGRET, SLOPE = "regret", "slope"
@@ -81,14 +81,14 @@ REGRET_SETTING = "regret"
 HORIZONS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
 QUICK_HORIZONS = HORIZONS[:3]
 COMMON = len(EARLY_TIMES) - 2
-"""The last window that all play: 2,000 to 5,000."""
+"""The last window of all policies: 2,000 to 5,000."""
 LAST, EARLY = {J_H: "last_J_h", J_B: "last_J_b"}, "early_J_h"
 """Costs in the common window, and from 10 to 20."""
 ABOVE = {J_H: "J_h_above", J_B: "J_b_above"}
-"""Cost in the common window over that of LC, even, which is told the change rates, minus 1."""
+"""Cost in the common window over that of LC, even, with known change rates, minus 1."""
 EXCESS = {J_H: "J_h_over_bound", J_B: "J_b_over_bound"}
 ENDS = {J_H: "J_h_over_bound_at_end", J_B: "J_b_over_bound_at_end"}
-"""Cost over the least of all policies, minus 1, in the common window and in the last one played."""
+"""Cost over the least of all policies, minus 1, in the common window and in the last one."""
 NO_PAPER = "not in the paper"
 
 EXPECTED = (
@@ -110,26 +110,26 @@ EXPECTED = (
 
 
 def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """Pages of the instance ``mixed``, with signals or without."""
+    """Draw pages of the instance ``mixed``, with signals or without."""
     bandwidth = CRAWLS_PER_PAGE * num_pages
-    found = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    instance = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     if kind == MIXED:
-        return found
-    unheard = np.zeros(num_pages, np.bool_)
-    return complete_or_not(found.importance, found.change_rate, unheard, bandwidth=bandwidth)
+        return instance
+    none = np.zeros(num_pages, np.bool_)
+    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
 
 
 def played(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Both costs of a policy between the given times, 0 and what follows."""
+    """Return both costs of a policy between the given times, 0 and up."""
     instance = drawn(seed, kind, num_pages)
     if label not in PROBING:
         times = [time for time in times if time <= EARLY_TIMES[-1]]
-    if label in TOLD:
-        costs = compiled_course(instance, TOLD[label](), seed, times[1:])
+    if label in KNOWN_RATES:
+        costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
     else:
-        env = _made(seed, instance, times[-1], probe=label in PROBING)
+        env = _reset_env(seed, instance, times[-1], probe=label in PROBING)
         costs = stepped_costs(env, LEARNERS[label](env), seed, np.array(times))
     return {
         **indexed(J_H, [cost[J_H] for cost in costs]),
@@ -137,10 +137,10 @@ def played(
     }
 
 
-def told(
+def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Both costs by formula; of a bound, the one that it is of."""
+    """Return both costs by formula, or only that of a bound."""
     instance = drawn(seed, kind, num_pages)
     if label == BINARY_BOUND:
         return {LIMITS[J_B]: binary_bound(instance)}
@@ -149,7 +149,7 @@ def told(
     return {LIMITS[metric]: costs[metric] for metric in LIMITS}
 
 
-def _made(seed: int, instance: Instance, horizon: float, probe: bool = False) -> Any:
+def _reset_env(seed: int, instance: Instance, horizon: float, probe: bool = False) -> Any:
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
@@ -164,25 +164,25 @@ def _made(seed: int, instance: Instance, horizon: float, probe: bool = False) ->
 
 
 def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[str, float]:
-    """What explore-then-commit costs more up to each horizon than LC that is told the rates.
+    """Return the regret of explore-then-commit to LC with known rates, up to each horizon.
 
-    In units of the pages' total importance times a unit of time; both meet the same events.
+    In units of the pages' total importance times a unit of time; both see the same events.
     """
     instance = drawn(seed, UNOBSERVED, num_pages)
-    found = []
+    differences = []
     for horizon in horizons:
-        env = _made(seed, instance, horizon)
+        env = _reset_env(seed, instance, horizon)
         [cost] = stepped_costs(env, LEARNERS[ETC](env), seed, np.array([0.0, horizon]))
-        [best] = compiled_course(instance, TOLD[EVEN](), seed, [horizon])
-        found.append(horizon * (cost[J_H] - best[J_H]) / instance.importance.sum())
-    return indexed(REGRET, found)
+        [best] = compiled_course(instance, KNOWN_RATES[EVEN](), seed, [horizon])
+        differences.append(horizon * (cost[J_H] - best[J_H]) / instance.importance.sum())
+    return indexed(REGRET, differences)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Policies over time, with signals and without, and regrets over horizons."""
+    """Return measurements of policies over time, and of regrets over horizons."""
     measures = {
-        **{label: partial(told, label=label) for label in FORMULAS},
-        **{label: partial(played, label=label) for label in (*TOLD, *LEARNERS)},
+        **{label: partial(by_formula, label=label) for label in FORMULAS},
+        **{label: partial(played, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
     }
     pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
     times = {"times": list(QUICK_TIMES if quick else TIMES)}
@@ -194,7 +194,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Costs of some windows, also over what they are compared with, and how regret grows."""
+    """Return costs of some windows, also relative to references, and the growth of regret."""
     return [*_lasts(rows), *_slopes(gathered(rows, REGRET))]
 
 
@@ -204,28 +204,28 @@ def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
         limits = {row[1:4]: row.value for row in rows if row.metric == LIMITS[metric]}
         for (setting, label, seed), course in courses.items():
             last = min(COMMON, course.size - 1)
-            found = {LAST[metric]: course[last]}
+            metrics = {LAST[metric]: course[last]}
             if metric == J_H:
-                found[EARLY] = course[2]
-            knowing = courses.get((setting, EVEN, seed))
-            if knowing is not None and label != EVEN:
-                found[ABOVE[metric]] = course[last] / knowing[last] - 1.0
+                metrics[EARLY] = course[2]
+            known = courses.get((setting, EVEN, seed))
+            if known is not None and label != EVEN:
+                metrics[ABOVE[metric]] = course[last] / known[last] - 1.0
             bound = limits.get((setting, BOUNDS[metric], seed))
             if bound is not None:
-                found[EXCESS[metric]] = course[last] / bound - 1.0
-                found[ENDS[metric]] = course[-1] / bound - 1.0
-            for name, value in found.items():
+                metrics[EXCESS[metric]] = course[last] / bound - 1.0
+                metrics[ENDS[metric]] = course[-1] / bound - 1.0
+            for name, value in metrics.items():
                 yield Row(ID, setting, label, seed, name, float(value))
 
 
-def _slopes(found: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
+def _slopes(courses: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
     """Yield jackknife pseudo-values of the slope of ln(mean regret) over ln(horizon)."""
-    values = np.array(list(found.values()))
+    values = np.array(list(courses.values()))
     count = len(values)
     if count < 2:
         return
     whole = growth(values.mean(axis=0))
-    for (setting, label, seed), row in zip(found, values, strict=True):
+    for (setting, label, seed), row in zip(courses, values, strict=True):
         part = growth((values.sum(axis=0) - row) / (count - 1))
         pseudo = count * whole - (count - 1) * part
         if np.isfinite(pseudo):
@@ -252,16 +252,16 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     panels = figure.subplots(1, len(KINDS), sharey=True)
     for axes, kind in zip(panels, KINDS, strict=True):
         seeds = sorted({key[2] for key in courses if key[0] == kind})
-        for position, label in enumerate((*TOLD, *LEARNERS)):
-            found = [courses[kind, label, seed] / limits[kind, LC, seed] for seed in seeds]
-            count = len(found[0])
+        for position, label in enumerate((*KNOWN_RATES, *LEARNERS)):
+            ratios = [courses[kind, label, seed] / limits[kind, LC, seed] for seed in seeds]
+            count = len(ratios[0])
             edges = np.array(TIMES[: count + 1])
             middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
             style = {**style_of(position), "label": label, "markersize": 5}
-            band(axes, middle, np.array(found), style)
+            band(axes, middle, np.array(ratios), style)
         best = BOUNDS[metric]
         ratio = float(np.mean([limits[kind, best, s] / limits[kind, LC, s] for s in seeds]))
-        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label="LC, Poisson, told")
+        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label=KNOWN)
         axes.axhline(ratio, color="#000000", linestyle=":", linewidth=1.1, label=best)
         axes.set_xscale("log")
         axes.set_title(f"{kind}, {len(seeds)} draws", fontsize=10)
@@ -293,8 +293,8 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
     axes.plot(at, root, color=COLOURS[1], linestyle="--", label="proportional to sqrt(T)")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("horizon T (logarithmic scale), of which sqrt(T) is spent exploring")
-    axes.set_ylabel("regret to LC even, told (logarithmic scale)")
+    axes.set_xlabel("horizon T (logarithmic scale); sqrt(T) of it is spent exploring")
+    axes.set_ylabel(f"regret to {EVEN} (logarithmic scale)")
     axes.set_title(
         f"Explore, then commit: regret, {len(values)} draws\nbars: 95% intervals", fontsize=11
     )

@@ -1,4 +1,4 @@
-"""Propositions 1 and 4 and eqs. 8, 12, 13 of LambdaCrawl beside simulations; who is starved."""
+"""Propositions 1 and 4 and eqs. 8, 12, 13 of LambdaCrawl beside simulations; starved pages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LASTING: dict[str, Callable[[], Any]] = {
 }
 FORGOTTEN, LONGEST = "never_crawled", "longest_interval"
 NONE = 1e-4
-"""Below the share that one page is of those of 20 draws."""
+"""Less than one page of those of 20 draws, as a share."""
 GAPS = {J_H: "J_h_gap", J_B: "J_b_gap"}
 """Simulated cost over the formula's, minus 1."""
 SCORES = {J_H: "J_h_errors", J_B: "J_b_errors"}
@@ -117,29 +117,29 @@ EXPECTED = tuple(
 
 
 def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """Stand-in pages of one kind, or both."""
+    """Draw stand-in pages of one kind, or both."""
     bandwidth = CRAWLS_PER_PAGE * num_pages
-    found = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     if kind == MIXED:
-        return found
-    heard = np.full(num_pages, kind == COMPLETE)
-    return complete_or_not(found.importance, found.change_rate, heard, bandwidth=bandwidth)
+        return instance
+    complete = np.full(num_pages, kind == COMPLETE)
+    return complete_or_not(instance.importance, instance.change_rate, complete, bandwidth=bandwidth)
 
 
 def compared(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Both costs, simulated, and how far they are from the formulas'."""
+    """Return both costs, simulated, and their relative distances to the formulas'."""
     instance = drawn(seed, kind, num_pages)
-    found = compiled_costs(instance, POLICIES[label](), seed, start, end)
+    costs = compiled_costs(instance, POLICIES[label](), seed, start, end)
     pages = Pages(instance.importance, instance.change_rate, instance.complete)
     formula = formula_costs(label, pages, instance.bandwidth)
-    gaps = {GAPS[metric]: found[metric] / formula[metric] - 1.0 for metric in GAPS}
-    return {**found, **gaps}
+    gaps = {GAPS[metric]: costs[metric] / formula[metric] - 1.0 for metric in GAPS}
+    return {**costs, **gaps}
 
 
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
-    """The share of pages that are never crawled, and the longest interval between crawls."""
+    """Return the share of pages that are never crawled, and the longest crawl interval."""
     played = simulate(drawn(seed, MIXED, num_pages), LASTING[label](), days, seed, requests=False)
     return {
         FORGOTTEN: float(np.mean(played.crawl_counts == 0)),
@@ -158,7 +158,7 @@ def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) ->
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Policies on each kind of pages, and those that last."""
+    """Return measurements on each kind of pages, and those of long runs."""
     compare = {label: partial(compared, label=label) for label in POLICIES}
     last = {label: partial(lasting, label=label) for label in LASTING}
     return [
@@ -176,16 +176,16 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Mean gaps in standard errors."""
+    """Return mean gaps in standard errors."""
     return list(_derived(rows))
 
 
 def _derived(rows: Sequence[Row]) -> Iterator[Row]:
-    found: dict[tuple[str, str, str], list[float]] = {}
+    gaps: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         if row.metric in GAPS.values():
-            found.setdefault((row.setting, row.policy, row.metric), []).append(row.value)
-    for (setting, label, metric), values in found.items():
+            gaps.setdefault((row.setting, row.policy, row.metric), []).append(row.value)
+    for (setting, label, metric), values in gaps.items():
         if len(values) > 1:
             error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
             name = next(SCORES[cost] for cost, gap in GAPS.items() if gap == metric)
@@ -193,7 +193,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw how far simulated costs are from the formulas."""
+    """Draw relative differences of simulated costs to the formulas."""
     from matplotlib.figure import Figure
 
     from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES

@@ -1,4 +1,4 @@
-"""Which verdicts hang on how widely importance is spread, which of the stand-in set is chosen."""
+"""Which verdicts depend on the spread of importance, chosen for the stand-in set."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ EVERYWHERE = tuple(f"spread {spread:g}" for spread in SPREADS)
 NUM_PAGES, QUICK_PAGES = 100_000, 2000
 LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
 STARTS = {LLC_START: LC, LLCA_START: LCA}
-"""The learners' first policies, from the guess that every page changes once a day."""
+"""The learners' initial policies, from a guess of one change per page and day."""
 OVER_LC = {J_H: "J_h_over_LC", J_B: "J_b_over_LC"}
 CARRIED = "importance_complete"
-"""The share of importance that pages with complete observation carry."""
+"""The share of importance of pages with complete observation."""
 ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
 
 EXPECTED = (
@@ -79,27 +79,27 @@ EXPECTED = (
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, spread: float, num_pages: int) -> Pages:
-    """Pages of the law with another spread of importance; of one seed, the same scores."""
+    """Draw pages with another spread of importance; one seed gives the same scores."""
     scores = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3))
     return Pages(*urls_of(*scores.T, spread=spread))
 
 
 def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[str, float]:
-    """Both costs of a policy by formula."""
+    """Return both costs of a policy by formula."""
     pages, bandwidth = drawn(seed, spread, num_pages), CRAWLS_PER_PAGE * num_pages
     if label in STARTS:
         guessed = pages._replace(change_rate=np.ones(num_pages))
-        found = allocated(STARTS[label], guessed, bandwidth)
-        return poisson_costs(pages, found.rates, found.probabilities)
+        plan = allocated(STARTS[label], guessed, bandwidth)
+        return poisson_costs(pages, plan.rates, plan.probabilities)
     costs = formula_costs(label, pages, bandwidth)
-    told = {J_H: costs[J_H]} if label == BOUND else {J_H: costs[J_H], J_B: costs[J_B]}
+    metrics = {J_H: costs[J_H]} if label == BOUND else {J_H: costs[J_H], J_B: costs[J_B]}
     if label == LC:
-        told[CARRIED] = float(pages.importance[pages.complete].sum() / pages.importance.sum())
-    return told
+        metrics[CARRIED] = float(pages.importance[pages.complete].sum() / pages.importance.sum())
+    return metrics
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All policies at all spreads."""
+    """Return measurements of all policies at all spreads."""
     labels = (BOUND, *POISSON, BINARY_OPT, *STARTS)
     measures = {label: partial(measure, label=label) for label in labels}
     size = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
@@ -110,7 +110,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """How far costs are above those of LC."""
+    """Return costs over those of LC, minus 1."""
     return list(_over(rows))
 
 
@@ -134,9 +134,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     handles = {}
     for axes, metric in zip(figure.subplots(1, 2), (J_H, J_B), strict=True):
         for position, label in enumerate(labels):
-            found = [by_label(rows, name, OVER_LC[metric]).get(label, []) for name in EVERYWHERE]
-            if all(found):
-                over = [[1.0 + value for value in values] for values in found]
+            samples = [by_label(rows, name, OVER_LC[metric]).get(label, []) for name in EVERYWHERE]
+            if all(samples):
+                over = [[1.0 + value for value in values] for values in samples]
                 curve(axes, SPREADS, over, {**style_of(position), "label": label})
         axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label=LC)
         axes.axvline(IMPORTANCE_SPREAD, color="#999999", linestyle=":", label="chosen")

@@ -31,7 +31,7 @@ from scripts.experiments.longevity.setup.policies import (
     NAIVE_STATIC,
     OURS,
     UNIFORM,
-    UNTOLD,
+    UNIFORM_ALL,
 )
 from scripts.experiments.longevity.setup.runs import ID, QUICK_PAGES, budgeted
 from scripts.reporting.settings import Measurement
@@ -39,7 +39,7 @@ from scripts.reporting.verdicts import Trend
 
 TITLE = "Hard budgets, and signals of changes"
 CLAIM = (
-    "With a hard budget, a policy that learns divergence curves and what signals are worth leaves "
+    "With a hard budget, a policy that learns divergence curves and the quality of signals leaves "
     "copies less stale than all other policies that learn, and with noisy signals less stale than "
     "without."
 )
@@ -54,16 +54,16 @@ BUDGETS = (0.05, 0.1, 0.2, 0.4)
 SETS, SIGNALS = ("quality", "random"), ("none", "noisy")
 DECISIONS, QUICK_DECISIONS = 10.0, 2.0
 """Per day."""
-NCIS, LEARNING_NCIS, BELIEF_NCIS = "GREEDY-NCIS, told", "LEARNING-NCIS", "BELIEF-NCIS"
+NCIS, LEARNING_NCIS, BELIEF_NCIS = "GREEDY-NCIS, known parameters", "LEARNING-NCIS", "BELIEF-NCIS"
 LATE = "second half"
 
 
 def named(env: Any, name: str) -> Any:
-    """A policy by its name."""
+    """Return a policy by its name."""
     return policies.make(name, env)
 
 
-TOLD: dict[str, Any] = {
+KNOWING: dict[str, Any] = {
     UNIFORM: UniformRefresh,
     FS_S: FragmentStatic,
     HS_S: HolisticStatic,
@@ -71,9 +71,9 @@ TOLD: dict[str, Any] = {
     NAIVE_STATIC: CurrentDivergence,
     FS_D: FragmentDynamic,
 }
-"""They know the pages' regions, rates and signals; FS-D the truth."""
+"""Policies with known regions, rates and signals of the pages; FS-D knows the true contents."""
 LEARNING: dict[str, Any] = {
-    UNTOLD: UniformRefresh,
+    UNIFORM_ALL: UniformRefresh,
     FITTING: CurveFitting,
     BOUNDS: DivergenceBounds,
     CGM: ChoGarciaMolina,
@@ -81,23 +81,23 @@ LEARNING: dict[str, Any] = {
     BELIEF_NCIS: partial(named, name="BeliefNCIS"),
     OURS: LearningLongevity,
 }
-"""They know importance alone."""
-LABELS = (*LEARNING, *(label for label in TOLD if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
+"""Policies that know importance alone."""
+LABELS = (*LEARNING, *(label for label in KNOWING if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
 
 
 def played(seed: int, *, policy: str, **arguments: Any) -> Mapping[str, float]:
-    """Staleness of a policy with a hard budget."""
-    make = {**TOLD, **LEARNING}[policy]
+    """Return the staleness of a policy with a hard budget."""
+    make = {**KNOWING, **LEARNING}[policy]
     return budgeted(seed, make=make, **arguments)
 
 
 def panel_of(name: str, signals: str) -> str:
-    """A set of pages and its signals."""
+    """Return the name of a panel: a set of pages and its signals."""
     return f"{name}, {'no' if signals == 'none' else signals} signals"
 
 
 def name_of(name: str, signals: str, budget: float) -> str:
-    """The name of a setting."""
+    """Return the name of a setting."""
     return f"{panel_of(name, signals)}, budget {budget:g}"
 
 
@@ -110,28 +110,28 @@ def _where(signals: Sequence[str] = SIGNALS) -> tuple[str, ...]:
 CLAIMS = ()
 EXPECTED = (
     *(Trend(label, "above", OURS, _where(), "ours") for label in LEARNING if label != OURS),
-    Trend(UNIFORM, "above", OURS, _where(), "told which pages are static"),
-    *(Trend(UNTOLD, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
+    Trend(UNIFORM, "above", OURS, _where(), "it knows which pages are static"),
+    *(Trend(UNIFORM_ALL, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
     Trend(FITTING, "above", OURS, _where(), "ours", metric=LATE),
-    Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D does not pay"),
-    Trend(NCIS, "above", OURS, _where(("noisy",)), "told of rates and signals, not of regions"),
-    Trend(FS_S, "above", OURS, _where(("noisy",)), "told of regions, deaf to signals"),
+    Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D is worse"),
+    Trend(NCIS, "above", OURS, _where(("noisy",)), "it knows rates and signals, not regions"),
+    Trend(FS_S, "above", OURS, _where(("noisy",)), "it knows regions, and ignores signals"),
 )
-HEARD = "without signals, less with"
-"""Staleness that signals save a policy."""
+SAVED = "staleness saved by signals"
+"""Staleness without signals minus staleness with them."""
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All policies on both sets, with and without signals, at every budget."""
+    """Return all policies on both sets, with and without signals, at every budget."""
     decisions = QUICK_DECISIONS if quick else DECISIONS
     measures = {
         label: partial(
             played,
             policy=label,
-            reveal="parameters" if label in TOLD else "importance",
+            reveal="parameters" if label in KNOWING else "importance",
             base_versions=HISTORIES if label == OURS else 0,
         )
-        for label in (*TOLD, *LEARNING)
+        for label in (*KNOWING, *LEARNING)
     }
     return [
         Measurement(
@@ -153,17 +153,17 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What signals save each policy, on the same pages and changes."""
+    """Return the staleness that signals save each policy, on the same pages and changes."""
     value = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
     derived = []
-    for (setting, label, seed), deaf in value.items():
+    for (setting, label, seed), without in value.items():
         for name in SETS:
             none, noisy = (panel_of(name, signals) for signals in SIGNALS)
             if setting.startswith(none):
-                heard = value.get((setting.replace(none, noisy), label, seed))
-                if heard is not None:
+                with_signals = value.get((setting.replace(none, noisy), label, seed))
+                if with_signals is not None:
                     place = setting.replace(none, noisy)
-                    derived.append(Row(ID, place, label, seed, HEARD, deaf - heard))
+                    derived.append(Row(ID, place, label, seed, SAVED, without - with_signals))
     return derived
 
 
@@ -174,7 +174,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     budgets(
         rows,
         path,
-        title=f"{TITLE}: 60 days from right copies",
+        title=f"{TITLE}: 60 days, all copies fresh at the start",
         labels=LABELS,
         metric=METRIC,
         black=(UNIFORM, FS_D),
@@ -182,7 +182,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw it less that of uniform refreshing, on the same seeds."""
+    """Draw staleness minus that of uniform refreshing, on the same seeds."""
     from scripts.experiments.longevity.setup.charts import budgets
 
     budgets(

@@ -1,4 +1,4 @@
-"""Figure 1: when the fragments of two pages are there."""
+"""Figure 1: when the fragments of two pages are present."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup.fragment_pages import (
     MODEL,
     PAGE_A,
@@ -33,18 +33,18 @@ CLAIM = (
 METRIC = "updates"
 """Per day."""
 STATIC = "static_share"
-"""Fragments that are there all the time over those that are there at the start."""
+"""Fragments that are always present, as a share of those present at the start."""
 LIFETIME = "lifetime"
-"""Mean days from birth to death of the fragments that were born in the first days."""
+"""Mean days from birth to death of fragments born within BORN_BY days."""
 SCROLLING = "scrolling_for_30_to_60_days"
 """Share of the drawn items of page B's scroll region that stay that long."""
 REPETITIONS, QUICK_REPETITIONS = 100, 3
 DAYS, BORN_BY = 120.0, 60.0
-"""Days that are drawn, and those within which a birth must fall for its lifetime to count."""
+"""Days drawn, and the latest birth, in days, of fragments in the mean lifetime."""
 MUCH_LATER = 400.0
 STRIPES = ("first", "birth", "death", "size")
-"""Indexed metrics of seed 0: of each stripe, in order of appearance, its lowest row, when it
-begins and ends, and how many fragments it stands for."""
+"""Indexed metrics of seed 0, by stripe in order of appearance: lowest row, start, end, and number
+of fragments."""
 
 SECTION = "section 1, Figure 1"
 CLAIMS = (
@@ -81,7 +81,7 @@ CLAIMS = (
 
 
 def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
-    """Return what is drawn of a page: a stripe from the first birth to the last death of a key."""
+    """Return the stripes of a page: one per key, from its first birth to its last death."""
     own = slice(contents.start[page], contents.start[page + 1])
     key, number = np.unique(contents.key[own], return_inverse=True)
     birth, death = np.full(key.size, np.inf), np.full(key.size, -np.inf)
@@ -102,7 +102,7 @@ def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
     }
 
 
-def told(contents: Contents, page: int, days: float, born_by: float) -> dict[str, float]:
+def measures_of(contents: Contents, page: int, days: float, born_by: float) -> dict[str, float]:
     """Return the updates per day, the static share and the mean lifetime of a page."""
     own = slice(contents.start[page], contents.start[page + 1])
     birth, death, size = contents.birth[own], contents.death[own], contents.size[own]
@@ -120,28 +120,28 @@ def told(contents: Contents, page: int, days: float, born_by: float) -> dict[str
 
 
 def drawn(seed: int, *, label: str, days: float) -> Mapping[str, float]:
-    """Measure a drawn page, over many more days than are shown so that all deaths are seen."""
+    """Measure a drawn page, MUCH_LATER days beyond those shown so that all deaths are included."""
     page = PAGES.index(label)
     contents = drawn_pages(seed, days + MUCH_LATER)
-    found = told(contents, page, days, min(BORN_BY, days))
+    result = measures_of(contents, page, days, min(BORN_BY, days))
     if label == PAGE_B:
         own = slice(contents.start[page], contents.start[page + 1])
         recipe = (contents.size[own] == SCROLL_SIZE) & (contents.birth[own] >= 0.0)
         recipe &= contents.birth[own] <= days
         lived = (contents.death[own] - contents.birth[own])[recipe]
-        found[SCROLLING] = float(np.mean((lived >= 30.0) & (lived <= 60.0)))
-    return found | (stripes(contents, page, days) if seed == 0 else {})
+        result[SCROLLING] = float(np.mean((lived >= 30.0) & (lived <= 60.0)))
+    return result | (stripes(contents, page, days) if seed == 0 else {})
 
 
 def recorded(seed: int, *, label: str, site: str) -> Mapping[str, float]:
-    """Measure a recorded page; what outlives the record ends with it."""
+    """Measure a recorded page; fragments present at the end of the record die there."""
     contents, days = recorded_pages(site)
     page = PAGES.index(label)
-    return told(contents, page, days, days) | stripes(contents, page, days)
+    return measures_of(contents, page, days, days) | stripes(contents, page, days)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The drawn pages, and two of each shipped site."""
+    """Return the drawn pages, and two of each shipped site."""
     model = Measurement(MODEL, {page: partial(drawn, label=page) for page in PAGES}, {"days": DAYS})
     return [
         model,
@@ -158,7 +158,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw stripes of the drawn pages and of those of the shipped sites."""
+    """Draw the stripes of drawn pages and of pages of the shipped sites."""
     from scripts.experiments.longevity.setup.fragment_charts import stripes_over_time
 
     stripes_over_time(rows, path, title=TITLE, columns=STRIPES, titles=panel_titles())

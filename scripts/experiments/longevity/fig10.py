@@ -23,22 +23,22 @@ from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim
 
 TITLE = "Online policies with less memory"
-CLAIM = "Neither shorter histories nor summaries of few hashes make the online policies much worse."
+CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
 METRIC = "staleness"
 REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 5, 2
 
 SET = "quality"
 AT = settings_at(SET, COSTS[1:])
-"""From 0.1 on: not all of them have a threshold that costs as little as 0.05."""
+"""Costs from 0.1 on: some policies have no threshold with a cost as low as 0.05."""
 SECTION = "section 5.2, figure 10"
 MARGIN = 0.005
-"""Staleness up to which we call a degradation little, a tenth of what there is to win; the paper
-gives none."""
+"""Margin of staleness for "little degradation", a tenth of the possible gain; the paper gives
+none."""
 VARIANTS = {
     kind: {memory: f"{kind}, {memory}" for memory in MEMORIES} for kind in (FITTING, BOUNDS)
 }
-CONTESTANTS = {UNIFORM: OFFLINE[UNIFORM]} | {
+CANDIDATES = {UNIFORM: OFFLINE[UNIFORM]} | {
     label: remembering(kind, memory)
     for kind, labels in VARIANTS.items()
     for memory, label in labels.items()
@@ -55,19 +55,19 @@ CLAIMS = (
             for label in list(labels.values())[1:]
             for test in within(next(iter(labels.values())), label, AT, SECTION, MARGIN)
         ),
-        "m are the hashes of a summary, h the profiles of a page.",
+        "m: hashes of a summary; h: profiles of a page.",
     ),
 )
 EXPECTED = ()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All thresholds of all policies."""
-    return [sweeps(CONTESTANTS, SET, quick)]
+    """Return all thresholds of all policies."""
+    return [sweeps(CANDIDATES, SET, quick)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses at equal cost."""
+    """Return stalenesses at equal cost."""
     return list(stalenesses(points_of(rows, STEADY)))
 
 
@@ -75,14 +75,14 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw the figure, a panel per policy."""
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
-    found = points_of(rows, STEADY)
+    curves = points_of(rows, STEADY)
     panels = {
         kind: {
             setting: {
                 memory: by_label[label] for memory, label in labels.items() if label in by_label
             }
             | {UNIFORM: by_label[UNIFORM]}
-            for setting, by_label in found.items()
+            for setting, by_label in curves.items()
         }
         for kind, labels in VARIANTS.items()
     }

@@ -45,8 +45,8 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 SET = "quality"
 AT = settings_at(SET)
 MODERATE = tuple(as_stale(SET, CGM, cost) for cost in COSTS[1:])
-CONTESTANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
-LABELS = tuple(CONTESTANTS)
+CANDIDATES = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
+LABELS = tuple(CANDIDATES)
 SECTION = "section 5.3, figure 11"
 LOW, MODERATE_COST = COSTS[0], COSTS[2]
 GROWTH = f"lead over CGM at {MODERATE_COST:g} less that at {LOW:g}"
@@ -56,8 +56,8 @@ CLAIMS = (
         "Curve fitting outperforms CGM in fragment staleness per refresh cost.",
         SECTION,
         (staler(CGM, FITTING, AT, SECTION), staler(CGM_LIKELIHOOD, FITTING, AT, SECTION)),
-        "Rates of CGM by its authors' improved estimator for even intervals, and by the maximum of "
-        "the likelihood, which is infinite for pages that were always found changed: CGM then "
+        "Rates of CGM by its authors' improved estimator for even intervals, and by maximum "
+        "likelihood. The latter is infinite for pages that changed before every crawl: CGM then "
         "never crawls those again. Both policies have the warm-up: for 30 days a page is refreshed "
         "at most 2 n days after its n-th copy.",
     ),
@@ -65,17 +65,15 @@ CLAIMS = (
         "The difference is small at low cost and substantial at moderate cost and beyond.",
         SECTION,
         (Range(FITTING, 0.0, math.inf, (SET,), SECTION, metric=GROWTH),),
-        "Here it is as large at low costs, and goes to nothing at 0.4.",
+        "Here it is as large at low costs, and vanishes at 0.4.",
     ),
     Claim(
         "Curve fitting reaches the same moderate staleness at half the refresh cost.",
         SECTION,
         (Range(FITTING, 0.4, 0.6, MODERATE, "0.2 instead of 0.4; range ours", RATIO),),
         "CGM costs 0.1, 0.2 or 0.4 there. Seeds on which curve fitting never gets as fresh are "
-        "left "
-        "out. After the warm-up both never refresh a page again that it found unchanged five "
-        "times, "
-        "which keeps either from the staleness that uniform refreshing reaches at the highest "
+        "excluded. A page with no change at all five crawls of the warm-up is never refreshed "
+        "again by either policy, so neither gets as fresh as uniform refreshing at the highest "
         "cost.",
     ),
     Claim(
@@ -92,12 +90,12 @@ EXPECTED = ()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All thresholds of all policies."""
-    return [sweeps(CONTESTANTS, SET, quick)]
+    """Return all thresholds of all policies."""
+    return [sweeps(CANDIDATES, SET, quick)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses at equal cost, how the lead grows, and costs at the staleness of CGM."""
+    """Return stalenesses at equal cost, growth of the lead, and costs at the staleness of CGM."""
     curves = points_of(rows, STEADY)
     return [
         *stalenesses(curves),
@@ -107,7 +105,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def growth(curves: Curves) -> Iterator[Row]:
-    """Yield by how much curve fitting's lead over CGM is larger at the moderate cost."""
+    """Yield curve fitting's lead over CGM at the moderate cost minus that at the low one."""
     for seed, ours in curves.get(SET, {}).get(FITTING, {}).items():
         theirs = curves[SET].get(CGM, {}).get(seed)
         if theirs is not None:
@@ -133,7 +131,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
 
 
 def _ratios(rows: Sequence[Row], path: Path) -> None:
-    """Draw what others cost to be as stale as CGM."""
+    """Draw the cost of other policies at the staleness of CGM."""
     from scripts.experiments.longevity.setup.charts import ratios
 
     labels = (FITTING, UNIFORM)

@@ -31,7 +31,7 @@ from scripts.reporting.verdicts import Claim, Range
 
 TITLE = "Comparison with the policy for holistic staleness, random set"
 CLAIM = (
-    "On random pages too curve fitting leaves copies less stale than CGM at equal cost; no policy "
+    "On random pages too, curve fitting leaves copies less stale than CGM at equal cost; no policy "
     "gets as fresh there as on high-quality pages."
 )
 METRIC = "staleness"
@@ -41,8 +41,8 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET, OTHER = "random", "quality"
 AT = settings_at(SET)
-CONTESTANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
-LABELS = tuple(CONTESTANTS)
+CANDIDATES = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
+LABELS = tuple(CANDIDATES)
 SECTION = "section 5.3, figure 12"
 LEAST = "least staleness less that of quality"
 MARGIN = 0.03
@@ -52,7 +52,7 @@ CLAIMS = (
         "Curve fitting outperforms CGM in fragment staleness per refresh cost on this set too.",
         SECTION,
         (staler(CGM, FITTING, AT, SECTION), staler(CGM_LIKELIHOOD, FITTING, AT, SECTION)),
-        "The set has more content that moves, as the paper says; by how much is judgement.",
+        "The set has more moving content, as the paper says; the amount is our choice.",
     ),
     Claim(
         "The least staleness that can be had is much higher than on the high-quality set.",
@@ -65,13 +65,13 @@ EXPECTED = ()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All thresholds of all policies; of the other set uniform refreshing alone."""
+    """Return all thresholds of all policies, and uniform refreshing on the other set."""
     uniform = {UNIFORM: OFFLINE[UNIFORM]._replace(knobs=OFFLINE[UNIFORM].knobs[:1])}
-    return [sweeps(CONTESTANTS, SET, quick), sweeps(uniform, OTHER, quick)]
+    return [sweeps(CANDIDATES, SET, quick), sweeps(uniform, OTHER, quick)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
+    """Return stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
     curves = points_of(rows, STEADY)
     least = {
         name: {
@@ -102,7 +102,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
 
 
 def _ratios(rows: Sequence[Row], path: Path) -> None:
-    """Draw what others cost to be as stale as CGM."""
+    """Draw the cost of other policies at the staleness of CGM."""
     from scripts.experiments.longevity.setup.charts import ratios
 
     labels = (FITTING, UNIFORM)

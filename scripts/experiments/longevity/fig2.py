@@ -1,4 +1,4 @@
-"""Figure 2: divergence curves of two pages, and what a refresh is worth."""
+"""Figure 2: divergence curves of two pages, and the utility of a refresh."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 
 TITLE = "Divergence of two pages since a crawl"
 CLAIM = (
-    "With equally frequent updates, the utility of a refresh, the area between the divergence "
-    "reached and the curve on the way there, is higher for page B, whose content lasts."
+    "With equally frequent updates, the utility of a refresh, which is the area between the final "
+    "divergence and the curve, is higher for page B, whose content lasts."
 )
 METRIC = "utility"
 """t D(t) - int_0^t D at the present time, in days, of the curve that occurred."""
 EXPECTED_UTILITY = "expected_utility"
-"""The same of D*, which is exact where the regions are known."""
+"""The utility by D*, which is exact where the regions are known."""
 HOLISTIC_UTILITY = "holistic_utility"
-"""The same of the chance that the page was updated at all."""
+"""The utility by the probability of at least one update."""
 REPETITIONS, QUICK_REPETITIONS = 1000, 5
 PRESENT = 60.0
 """Days since the refresh of both pages."""
 STEP = 0.5
 ALL = "all pages"
 FALLING, LARGEST_FALL = "falling_share", "largest_fall"
-"""Share of pages whose divergence falls at some time, and by how much at most."""
+"""Share of pages whose divergence falls at some time, and the largest fall."""
 OCCURRED, MEAN = "divergence", "expected_divergence"
-"""Indexed metrics: divergence at every half day from 0 on."""
+"""Indexed metrics: divergence every half day, from 0 on."""
 
 SECTION = "section 2.3, Figure 2"
 CLAIMS = (
@@ -56,8 +56,8 @@ CLAIMS = (
             Trend(PAGE_B, "above", PAGE_A, (MODEL,), SECTION),
             Trend(PAGE_B, "above", PAGE_A, (MODEL,), SECTION, metric=EXPECTED_UTILITY),
         ),
-        note="Sixty days after the refresh of both. A was replaced within days, and its curve is "
-        "flat from then on.",
+        note="Sixty days after the refresh of both. A was replaced within days; after that its "
+        "curve is flat.",
     ),
     Claim(
         "A policy for holistic staleness treats both alike.",
@@ -82,8 +82,8 @@ CLAIMS = (
             Range(ALL, 1e-9, 1.0, (site,), "section 2.3, footnote 3", metric=FALLING)
             for site in sites(shipped=True)
         ),
-        note="Share of recorded pages that come back towards a copy within 60 days. Never in the "
-        "model, where no fragment comes back.",
+        note="Share of recorded pages whose divergence falls within 60 days. It never falls in the "
+        "model, where no fragment reappears.",
     ),
 )
 LESS = "occurred_minus_expected"
@@ -99,18 +99,18 @@ def drawn(seed: int, *, label: str, present: float) -> Mapping[str, float]:
     curves = RegionCurves(REGIONS)
     expected = float(curves.utility(present)[page])
     rate = float(REGIONS.change_rate[page])
-    worth = utility(times, steps)
-    found = {
-        METRIC: worth,
+    realised = utility(times, steps)
+    result = {
+        METRIC: realised,
         EXPECTED_UTILITY: expected,
-        LESS: worth - expected,
+        LESS: realised - expected,
         HOLISTIC_UTILITY: (1.0 - (1.0 + rate * present) * np.exp(-rate * present)) / rate,
     }
     if seed > 0:
-        return found
+        return result
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
     mean = [float(curves.divergence(moment)[page]) for moment in moments]
-    return found | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
+    return result | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
 
 
 def recorded(seed: int, *, label: str, site: str) -> Mapping[str, float]:
@@ -125,7 +125,7 @@ def recorded(seed: int, *, label: str, site: str) -> Mapping[str, float]:
 
 
 def falling(seed: int, *, site: str) -> Mapping[str, float]:
-    """Measure how often divergence falls, on pages that exist in all of a stretch of a record."""
+    """Measure how often divergence falls, on pages that exist throughout a window of a record."""
     contents = lasting(site, windows(site, PRESENT)[seed])
     falls = [
         max(0.0, -np.diff(occurred(contents, page, PRESENT)[1], prepend=0.0).min())
@@ -135,7 +135,7 @@ def falling(seed: int, *, site: str) -> Mapping[str, float]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The drawn pages, and two of each shipped site."""
+    """Return the drawn pages, and two of each shipped site."""
     return [
         Measurement(
             MODEL, {page: partial(drawn, label=page) for page in PAGES}, {"present": PRESENT}
@@ -153,7 +153,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the curves of the first seed, with the utility as an area; and of the shipped sites."""
+    """Draw the curves of seed 0 and of the shipped sites, with the utility as an area."""
     from scripts.experiments.longevity.setup.fragment_charts import divergence_curves
 
     divergence_curves(

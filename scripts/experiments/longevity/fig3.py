@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup.fragment_records import lasting, sites, windows
 from scripts.experiments.longevity.setup.fragment_snapshots import (
     INTERVAL,
@@ -31,18 +31,18 @@ CLAIM = (
     "of pages that change equally often, some replace everything and some keep most."
 )
 METRIC = "correlation"
-"""Pearson's, over pages, as section 3.2 measures both."""
+"""Pearson's coefficient over pages, both measured as in section 3.2."""
 STATIC, COUNTED = "unchanged_share", "counted_share"
-"""Share of pages all of whose snapshots agree; share of which longevity is known."""
+"""Share of pages with equal snapshots; share of pages with known longevity."""
 FREQUENCY, LONGEVITY = "frequency", "longevity"
-"""Indexed metrics of seed 0, page by page; longevity in days, snapshots times their distance."""
+"""Indexed metrics of seed 0, by page; longevity in days, snapshots times INTERVAL."""
 SNAPSHOT = "snapshots"
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 MOST_DRAWN = 10
 SETS = ("quality", "random")
 PAGES, QUICK_PAGES = 10_000, 500
 LEAST_PAGES = 10
-"""A stretch of a record with fewer pages of known longevity has no correlation."""
+"""Pages of known longevity that a window of a record needs to have a correlation."""
 PAPER = -0.67
 
 SECTION = "section 3.2, Figure 3"
@@ -51,11 +51,10 @@ CLAIMS = (
         "Longevity is not strongly correlated with change frequency: the coefficient is .67.",
         SECTION,
         (Level("quality", SNAPSHOT, PAPER, 0.03, SECTION),),
-        note="The sign was lost in the paper's text, as were others. Lifetimes are K updates, K "
-        "over the rate on average, so that a negative sign is to be expected. The constants of "
-        "`quality` were chosen so that it measures about that: this says that they agree, and no "
-        "more. Margin ours. Recorded pages are no such choice, and on them the two are less "
-        "correlated, or not at all.",
+        note="The paper's text lost the sign, and others. A lifetime is K updates, on average K "
+        "over the rate, so a negative sign is expected. The constants of `quality` were chosen to "
+        "give about this coefficient, so agreement is by construction. Margin ours. On recorded "
+        "pages, which involve no such choice, the two are less correlated, or not at all.",
     ),
     Claim(
         "Points are substantially spread out.",
@@ -67,7 +66,7 @@ CLAIMS = (
         "Roughly half of the pages are completely static.",
         "section 3.4",
         (Range(SNAPSHOT, 0.45, 0.55, ("quality",), "section 3.4", metric=STATIC),),
-        note="Half by construction; the slowest of the others are not seen to change in 58 days. "
+        note="Half by construction; the slowest of the others do not change in 58 days. "
         "Margin ours.",
     ),
 )
@@ -77,18 +76,18 @@ EXPECTED = (
 
 
 def measured(contents: Contents, points: bool, least: int) -> dict[str, float]:
-    """Measure contents by 30 snapshots, and return the points of the figure too if asked."""
+    """Measure contents by 30 snapshots; with ``points``, return the points of the figure too."""
     runs = runs_of(contents, snapshot_times(SNAPSHOTS, INTERVAL))
     frequency, lived = change_frequency(runs), longevity(runs)
     known = ~np.isnan(lived)
-    found = {
+    result = {
         METRIC: correlation(frequency, lived) if known.sum() >= least else np.nan,
         STATIC: float(np.mean(frequency == 0.0)),
         COUNTED: float(known.mean()),
     }
     if points:
-        found |= indexed(FREQUENCY, frequency[known]) | indexed(LONGEVITY, INTERVAL * lived[known])
-    return found
+        result |= indexed(FREQUENCY, frequency[known]) | indexed(LONGEVITY, INTERVAL * lived[known])
+    return result
 
 
 def drawn(seed: int, *, name: str, num_pages: int) -> Mapping[str, float]:
@@ -98,13 +97,13 @@ def drawn(seed: int, *, name: str, num_pages: int) -> Mapping[str, float]:
 
 
 def recorded(seed: int, *, site: str) -> Mapping[str, float]:
-    """Measure those pages of a site that exist in all of a stretch of 60 days."""
+    """Measure the pages of a site that exist throughout a window of 60 days."""
     contents = lasting(site, windows(site, SNAPSHOTS * INTERVAL)[seed])
     return measured(contents, True, LEAST_PAGES)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Both sets, and every site at hand, a stretch of 60 days for each seed."""
+    """Return both sets, and every available site, a window of 60 days for each seed."""
     return [
         *(
             Measurement(
@@ -128,7 +127,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw a dot per page, a panel per set and for the shipped sites."""
+    """Draw a dot per page, a panel per set and per shipped site."""
     from scripts.experiments.longevity.setup.fragment_charts import frequency_and_longevity
 
     frequency_and_longevity(

@@ -1,4 +1,4 @@
-"""Figure 4: how long fragments live in a churn region and in a scroll region."""
+"""Figure 4: lifetimes of fragments in a churn region and in a scroll region."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 
 TITLE = "Lifetimes in a churn region and in a scroll region"
 CLAIM = (
-    "At the same rate of updates, fragments live much longer in a scroll region, where next to "
-    "none is short-lived, than in a churn region."
+    "At the same rate of updates, fragments live much longer in a scroll region, where almost none "
+    "is short-lived, than in a churn region."
 )
 CHURN, SCROLL = "churn", "scroll, K = 10"
 ITEMS: Mapping[str, int] = {CHURN: 1, SCROLL: 10}
@@ -33,14 +33,14 @@ DISTANCE = "distance"
 """Largest difference of the simulated and the theoretical distribution (Kolmogorov-Smirnov)."""
 SHORT = "within_10_days"
 THEORY, SIMULATED = "theory", "simulated"
-"""Indexed metrics: share of lifetimes up to each of GRID, the simulated ones for all seeds."""
+"""Indexed metrics: share of lifetimes up to each of GRID; simulated ones for every seed."""
 GRID = np.arange(0.0, 100.5, 1.0)
 REPETITIONS, QUICK_REPETITIONS = 20, 3
 PAGES, QUICK_PAGES = 20_000, 2_000
 DAYS = 400.0
-"""Long enough for a first birth and a death on every page, but for one in 10^20."""
+"""Long enough for a birth and its death on all pages but one in 10^20."""
 WORST = 1.95
-"""A distance above this over the root of the number comes about once in a thousand times."""
+"""A distance exceeds WORST over the root of the sample size with probability 0.001."""
 
 SECTION = "section 3.3, Figure 4"
 CLAIMS = (
@@ -67,7 +67,7 @@ EXPECTED = (
 
 
 def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
-    """Return how long the first fragment that is born in each of many regions lives, in days."""
+    """Return the lifetime in days of the first fragment born in each of many regions."""
     ones = np.ones((num_pages, 1), np.int64)
     regions = Regions(items * ones, ones, np.full((num_pages, 1), RATE))
     instance = RegionPages(np.ones(num_pages), regions, bandwidth=1.0)
@@ -80,7 +80,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
 
 
 def distance(lived: FloatArray, items: int) -> float:
-    """Return the Kolmogorov-Smirnov distance of lifetimes and their distribution in theory."""
+    """Return the Kolmogorov-Smirnov distance of lifetimes to their theoretical distribution."""
     sample = np.sort(lived)
     theory = scroll_lifetime(sample, items, RATE)
     steps = np.arange(sample.size + 1) / sample.size
@@ -102,7 +102,7 @@ def lifetimes(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Both kinds of regions."""
+    """Return both kinds of regions."""
     return [
         Measurement(
             SETTING,
@@ -113,7 +113,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both distributions, and what was simulated."""
+    """Draw both distributions, theoretical and simulated."""
     from scripts.experiments.longevity.setup.fragment_charts import distributions
 
     distributions(

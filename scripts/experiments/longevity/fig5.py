@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.contents import Contents
 from scripts.experiments.longevity.setup.fragment_groups import (
     GROUPS,
     MOST_LIVED,
@@ -33,22 +33,21 @@ from scripts.reporting.verdicts import Claim, Range
 
 TITLE = "Lifetimes by estimated K, actual and modelled"
 CLAIM = (
-    "Among pages that change equally often, fragments live as long as the generative model says, "
-    "given how many page updates they survive; the longest lives are cut off by the end of the "
-    "record."
+    "Among pages that change equally often, lifetimes agree with the generative model, given the "
+    "number of page updates that fragments survive; the end of the record cuts off the longest."
 )
 METRIC = "distance"
 """Largest difference of the actual and the modelled distribution, over lifetimes in snapshots."""
 LATE, SHORT = "late", "short"
 """Actual minus modelled share over lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
 CUT_OFF = "late_by_the_end_of_the_record"
-"""How much less LATE is with ten times as many snapshots."""
+"""LATE minus LATE with ten times as many snapshots."""
 COUNTS = ("pages", "fragments")
 ACTUAL, MODEL = "actual", "model"
 ALL = "all pages"
-BORN, PRESENT = "churn_by_lifetimes", "churn_of_what_is_there"
-"""Of the fragments that are not static, the share of K = 1 among those counted, whatever their
-page; and the share of churn regions in what is there at any time."""
+BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
+"""Shares of the fragments that are not static: those of K = 1 among all counted lifetimes, and
+those in churn regions among all present at a time."""
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 MOST_LONG = 10
 """Runs of the long record."""
@@ -68,10 +67,10 @@ CLAIMS = (
         SECTION,
         tuple(Range(group, 0.0, 0.1, (QUALITY, LONGER), SECTION) for group in GROUPS),
         note="Largest difference, margin ours. The pages are drawn from the paper's model, so this "
-        "says that its way to measure K works, on pages of several regions. Some 55 pages have "
-        "K = 2 or more in a run of 30 snapshots, whose distance is in part chance; and snapshots "
-        "see several updates between them as one (`distance_as_seen` is from a model that does "
-        "so too). Recorded pages say whether the model is right.",
+        "tests its way to measure K, on pages of several regions. Some 55 pages have K = 2 or more "
+        "in a run of 30 snapshots; their distance is partly chance. Also, several updates between "
+        "two snapshots count as one (`distance_as_seen` is to a model that does the same). Whether "
+        "the model is right is a question for recorded pages.",
     ),
     Claim(
         "The curve of K > 2 ends above the model, since the data is biased against long lifetimes "
@@ -94,22 +93,21 @@ CLAIMS = (
         "Churn accounts for 67% of the fragments that are not static.",
         "section 3.4",
         (Range(ALL, 0.64, 0.7, (QUALITY,), "section 3.4", metric=PRESENT),),
-        note="By construction, of what is there at any time. Counted by estimated K of fragments "
-        "that appear and disappear within the record, as the paper seems to have done, the same "
-        "pages have far more churn: it makes more fragments in the same time "
-        f"(`{BORN}`).",
+        note="By construction, among fragments present at a time. Counted by estimated K of "
+        "fragments that appear and disappear within the record, as the paper seems to do, the same "
+        f"pages have far more churn, which makes more fragments in the same time (`{BORN}`).",
     ),
 )
 
 
-def told(parts: list[Runs], group: str) -> dict[str, float]:
+def measures_of(parts: list[Runs], group: str) -> dict[str, float]:
     """Measure a group, or all pages together, on snapshots."""
-    found, frequency, dominant = pooled(parts)
+    sample, frequency, dominant = pooled(parts)
     if group == ALL:
-        share = found.size[found.items == 1].sum() / max(found.size.sum(), 1)
-        return {BORN: float(share) if found.size.size else np.nan, "pages": float(frequency.size)}
+        share = sample.size[sample.items == 1].sum() / max(sample.size.sum(), 1)
+        return {BORN: float(share) if sample.size.size else np.nan, "pages": float(frequency.size)}
     result: dict[str, float] = {}
-    for name, value in measured(found, frequency, dominant, group).items():
+    for name, value in measured(sample, frequency, dominant, group).items():
         result |= indexed(name, value) if isinstance(value, np.ndarray) else {name: value}
     return result
 
@@ -117,7 +115,7 @@ def told(parts: list[Runs], group: str) -> dict[str, float]:
 def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -> dict[str, float]:
     """Measure a drawn set."""
     regions, runs = _drawn_runs(name, num_pages, snapshots, seed)
-    result = told([runs], label)
+    result = measures_of([runs], label)
     if label == ALL:
         moving = (regions.items * regions.size * (regions.rate > 0.0)).sum()
         churn = (regions.size * (regions.rate > 0.0) * (regions.items == 1)).sum()
@@ -127,7 +125,7 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
 
 @lru_cache(maxsize=1)
 def _drawn_runs(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; kept, since all labels of a seed ask for the same."""
+    """Draw pages; cached, since all labels of a seed use the same ones."""
     instance, contents = drawn_set(name, num_pages, snapshots * INTERVAL, seed)
     return instance.regions, _runs(contents, snapshots)
 
@@ -137,13 +135,13 @@ def _runs(contents: Contents, snapshots: int = SNAPSHOTS) -> Runs:
 
 
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure all stretches of 60 days of a site, of each the pages that exist throughout."""
+    """Measure all windows of 60 days of a site, in each the pages that exist throughout."""
     stretches = windows(site, SNAPSHOTS * INTERVAL)
-    return told([_runs(lasting(site, stretch)) for stretch in stretches], label)
+    return measures_of([_runs(lasting(site, stretch)) for stretch in stretches], label)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Drawn sets, and every site at hand."""
+    """Return drawn sets, and every available site."""
     labels = (*GROUPS, ALL)
     return [
         *(
@@ -172,7 +170,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """How much of what is late is due to the length of the record."""
+    """Return CUT_OFF: the part of LATE that is due to the length of the record."""
     late = {row[1:4]: row for row in rows if row.metric == LATE}
     return [
         row._replace(metric=CUT_OFF, value=row.value - late[LONGER, group, seed].value)
@@ -182,7 +180,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw actual and modelled distributions, a panel per set, and for sites with all groups."""
+    """Draw actual and modelled distributions, a panel per set and per shipped site."""
     from scripts.experiments.longevity.setup.fragment_charts import distributions
 
     shown = {
@@ -204,7 +202,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw how far the model is off, for all sets and sites."""
+    """Draw the distance to the model, for all sets and sites."""
     from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
 
     means_of_settings(

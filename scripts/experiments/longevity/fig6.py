@@ -35,9 +35,9 @@ CLAIM = (
 )
 METRIC = "staleness"
 TWICE = "saved beyond twice what HS-S saves"
-"""Of uniform refreshing's staleness, at equal cost."""
+"""Savings of staleness against uniform refreshing, at equal cost."""
 FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
-"""And the policy for holistic staleness that each is compared with."""
+"""Fragment-based policies, and the holistic policy that each is compared with."""
 REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
@@ -58,16 +58,15 @@ CLAIMS = (
         SECTION_34,
         (_staler(HS_S, FS_S), _staler(HS_S_MEASURED, FS_S_MEASURED)),
         "`measured`: with divergence curves and change frequencies from the snapshots that are "
-        "then played, as in the paper; the others are told the regions of the pages and their "
-        "rates. Snapshots miss changes of fast pages, and so HS-S, measured, takes them for "
-        "slower than they are.",
+        "then played, as in the paper; the others know the regions of the pages and their rates. "
+        "Snapshots miss changes of fast pages, so HS-S, measured, underestimates their rates.",
     ),
     Claim(
         "FS-S performs significantly better especially if uniform refreshing is the baseline.",
         SECTION_34,
         tuple(Range(label, 0.0, np.inf, AT, "twice: ours", TWICE) for label in FRAGMENT_BASED),
-        "Read as: of what uniform refreshing leaves stale FS-S saves more than twice as much as "
-        "HS-S does at that cost. HS-S itself is no better than uniform refreshing at 0.2.",
+        "Read as: FS-S reduces the staleness of uniform refreshing by more than twice as much as "
+        "HS-S does at equal cost. HS-S itself is no better than uniform refreshing at 0.2.",
     ),
     Claim(
         "The fragment-based dynamic policy, FS-D, performs better than HS-D.",
@@ -78,10 +77,10 @@ CLAIMS = (
         "Dynamic policies vastly outperform their static counterparts.",
         SECTION_34,
         (_staler(FS_S, FS_D), _staler(HS_S, HS_D)),
-        "At 0.4 FS-D is ahead of FS-S by 0.0002 only: there all do what can be done. "
-        "Dynamic policies know which pages have not changed, and find no use for a cost of more "
-        "than about 0.27. HS-D never refreshes a page again that changed right after a "
-        "refresh, as eq. 4 takes it that the next cycle would go as this one.",
+        "At 0.4 FS-D is ahead of FS-S by 0.0002 only: there all are as fresh as possible. "
+        "Dynamic policies know which pages have not changed, and need no more than a cost of "
+        "about 0.27. HS-D never again refreshes a page that changed right after a "
+        "refresh, as eq. 4 assumes that the next cycle equals this one.",
     ),
     Claim(
         "Half of the pages are static, so the largest interesting refresh cost is 0.5.",
@@ -93,7 +92,7 @@ CLAIMS = (
         "every opportunity.",
         SECTION_34,
         (Range(UNIFORM, 0.02, 0.06, (SET,), "range ours", "staleness at that cost"),),
-        "The paper says 0.03 of figure 11: the share of content that changes too fast.",
+        "The paper gives 0.03 for figure 11: the share of content that changes too fast.",
     ),
     Claim(
         "Refreshing by U = D, the current divergence, is significantly worse than by eq. 4.",
@@ -110,11 +109,11 @@ CLAIMS = (
             _staler(NAIVE_STATIC, UNIFORM, SECTION_23),
             _staler(NAIVE_DYNAMIC, UNIFORM, SECTION_23),
         ),
-        "Of the eight comparisons one holds, barely, at the least cost; seven say the opposite. "
-        "With ticks of two days nothing can be refreshed more often than that, which keeps U = D "
-        "from spending its crawls on pages that change by the hour, and pages of which little can "
-        "change, the most of this set, it never refreshes. Where any page may be crawled at any "
-        "time the sentence holds at every budget of the static form: see `beyond`.",
+        "One of the eight comparisons holds, barely, at the least cost; the other seven are "
+        "reversed. Ticks of two days limit how often a page is refreshed, so U = D cannot spend "
+        "its crawls on pages that change by the hour. It never refreshes pages of which little can "
+        "change, and most pages of this set are such. Without ticks the sentence holds for the "
+        "static form at seven of eight budgets; one is undecided: see `beyond`.",
     ),
     Claim(
         "Under holistic staleness the HS policies outperform the FS policies.",
@@ -129,12 +128,12 @@ EXPECTED = ()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All policies on the high-quality set."""
+    """Return all policies on the high-quality set."""
     return [sweeps(OFFLINE, SET, quick)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses at equal cost, costs at equal staleness, and the end of uniform refreshing."""
+    """Return stalenesses at equal cost, costs at equal staleness, and uniform's last point."""
     curves = points_of(rows, WHOLE)
     derived = [
         *stalenesses(curves),
@@ -152,13 +151,13 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def twice_saved(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield what each of FRAGMENT_BASED saves beyond twice what its rival does, seed by seed."""
+    """Yield savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
     stale = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
     for (setting, label, seed), value in stale.items():
-        rival = stale.get((setting, FRAGMENT_BASED.get(label, ""), seed))
+        other = stale.get((setting, FRAGMENT_BASED.get(label, ""), seed))
         base = stale.get((setting, UNIFORM, seed))
-        if rival is not None and base is not None:
-            saved = (base - value) - 2.0 * (base - rival)
+        if other is not None and base is not None:
+            saved = (base - value) - 2.0 * (base - other)
             yield Row(ID, setting, label, seed, TWICE, saved)
 
 
@@ -176,7 +175,7 @@ def _fragments(rows: Sequence[Row], path: Path) -> None:
 
 
 def _holistic(rows: Sequence[Row], path: Path) -> None:
-    """Draw it with holistic staleness."""
+    """Draw the figure with holistic staleness."""
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
     curves_by_cost(

@@ -27,8 +27,8 @@ from scripts.reporting.verdicts import Claim
 
 TITLE = "Online policies that warm up"
 CLAIM = (
-    "In the first 30 days both online policies explore about as much, and are about as stale as "
-    "uniform refreshing at that cost."
+    "In the first 30 days both online policies explore about equally, and are about as stale as "
+    "uniform refreshing at equal cost."
 )
 METRIC = "staleness"
 REFERENCE = UNIFORM
@@ -37,15 +37,15 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 SET = "quality"
 AT = settings_at(SET)
 INVESTED = "cost of the warm-up"
-"""Of the threshold with which a policy later has the cost that the setting names."""
-CONTESTANTS = {
+"""Of the threshold that has the cost in the setting's name later, in the steady state."""
+CANDIDATES = {
     UNIFORM: OFFLINE[UNIFORM],
     **ONLINE,
     FS_D: OFFLINE[FS_D],
 }
 SECTION = "section 5.1, figure 8"
 MARGIN, COST_MARGIN = 0.01, 0.05
-"""Staleness and refresh cost up to which we call policies alike; the paper gives none."""
+"""Margins of staleness and refresh cost for "about equal"; the paper gives none."""
 
 CLAIMS = (
     Claim(
@@ -53,10 +53,10 @@ CLAIMS = (
         "of exploration, which their refresh cost reflects.",
         SECTION,
         within(FITTING, BOUNDS, AT[1:], SECTION, COST_MARGIN, INVESTED),
-        "Compared are thresholds that later lead to equal refresh costs. The learning parameter l "
-        "of curve fitting is 30 times the threshold, in the same unit: both refresh costs and what "
-        "is invested in learning then go with the inverse root of the threshold. The factor is "
-        "ours; the paper says that it was tuned so that the two are proportional.",
+        "The compared thresholds later lead to equal refresh costs. The learning parameter l "
+        "of curve fitting is 30 times the threshold, in the same unit: refresh costs and the "
+        "investment in learning are then both proportional to the inverse root of the threshold. "
+        "The factor is ours; the paper says that it was tuned so that the two are proportional.",
     ),
     Claim(
         "For a given cost of exploration the staleness in the warm-up is roughly that of uniform "
@@ -66,19 +66,19 @@ CLAIMS = (
             *within(FITTING, UNIFORM, AT, SECTION, MARGIN),
             *within(BOUNDS, UNIFORM, AT, SECTION, MARGIN),
         ),
-        "Uniform refreshing is told which pages are static; the others find out.",
+        "Uniform refreshing knows which pages are static; the others learn it.",
     ),
 )
 EXPECTED = within(OURS, UNIFORM, AT, "ours", MARGIN)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All thresholds of all policies."""
-    return [sweeps(CONTESTANTS, SET, quick)]
+    """Return all thresholds of all policies."""
+    return [sweeps(CANDIDATES, SET, quick)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses at equal cost, and what was invested for equal costs later."""
+    """Return stalenesses at equal cost, and costs of the warm-up for equal costs later."""
     warm, steady = points_of(rows, WARM), points_of(rows, STEADY)
     return [*stalenesses(warm), *invested(warm, steady)]
 
@@ -86,7 +86,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 def invested(warm: Curves, steady: Curves) -> Iterator[Row]:
     """Yield the cost of the warm-up of thresholds that lead to COSTS in the steady state.
 
-    Between thresholds both costs go straight; the smallest threshold that leads to a cost counts.
+    Both costs are linear between thresholds; the smallest threshold that leads to a cost counts.
     """
     for setting, by_label in steady.items():
         for label, by_seed in by_label.items():
@@ -107,7 +107,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
         {"": points_of(rows, WARM)},
         path,
         title=f"{TITLE}: {SET} set, first 30 days",
-        labels=tuple(CONTESTANTS),
+        labels=tuple(CANDIDATES),
         black=(UNIFORM, FS_D),
     )
 

@@ -1,4 +1,4 @@
-"""Appendix B: how well snapshots every two days tell the divergence between them."""
+"""Appendix B: divergence interpolated between snapshots every two days, beside the exact one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.evaluation import Row
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup.fragment_interpolation import interpolated_means
 from scripts.experiments.longevity.setup.fragment_snapshots import INTERVAL
 from scripts.reporting.settings import Measurement
@@ -20,16 +20,16 @@ from scripts.reporting.verdicts import Range, Trend
 
 TITLE = "Mean divergence, exact and interpolated between snapshots"
 CLAIM = (
-    "Divergence between snapshots is interpolated by how early it comes, which errs less than "
-    "taking the divergence of the snapshot before or after, or the mean of both."
+    "Interpolating divergence between snapshots by the page's eagerness has a smaller error than "
+    "the divergence of the snapshot before or after, or the mean of both."
 )
 METRIC = "error"
-"""Interpolated minus exact mean divergence, of all pages and times."""
+"""Interpolated minus exact mean divergence, over pages and times."""
 EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
 """The exact mean, the absolute value of the error, and the mean of E over pages that have one."""
 EAGER, BEFORE, AFTER, MIDDLE = "eagerness of the page", "snapshot before", "snapshot after", "mean"
 LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDDLE: 0.5}
-"""E of all pages where it is not their own."""
+"""E of all pages; None: each page's own."""
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
@@ -39,7 +39,7 @@ PAGES, QUICK_PAGES = 1_000, 100
 
 
 def name_of(name: str, every: int) -> str:
-    """The name of a setting."""
+    """Return the name of a setting."""
     return f"{name}, refreshed every {every * INTERVAL:g} days"
 
 
@@ -56,7 +56,7 @@ EXPECTED = (
 
 @lru_cache(maxsize=2)
 def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
-    """Refresh all pages at every so-manieth snapshot; contents, end and exact mean divergence."""
+    """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
     env: Any = gymnasium.make(
         "CrawlLongevity-v0",
         num_pages=num_pages,
@@ -79,7 +79,7 @@ def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, 
 def compared(
     seed: int, *, label: str, name: str, num_pages: int, every: int
 ) -> Mapping[str, float]:
-    """Compare the exact mean divergence with one that is interpolated."""
+    """Compare the exact mean divergence with the interpolated one."""
     contents, end, exact = played(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
     means, own = interpolated_means(contents, times, (every,), LABELS[label])
@@ -93,7 +93,7 @@ def compared(
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All sets and schedules."""
+    """Return all sets and schedules."""
     return [
         Measurement(
             name_of(name, every),

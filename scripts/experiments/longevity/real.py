@@ -1,8 +1,8 @@
-"""Recorded histories of real sites: what policies for fragment staleness are worth on them.
+"""Policies for fragment staleness on recorded histories of real sites.
 
-The second half of each record is played from right copies; what is fitted is fitted to the first.
-Traces keep fragments of pages with three changes or more, those whose hash is a multiple of 8 (64
-of nyc-covid, all of the shipped trace); of sites with more pages 200 are drawn at random.
+The second half of each record is played; all copies are fresh at its start. Parameters are fitted
+to the first half. Traces keep fragments of pages with three changes or more: those whose hash is a
+multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pages per site.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from scripts.experiments.longevity.setup.policies import (
     OURS,
     UNIFORM,
     WARMED,
-    Contestant,
-    made,
+    Candidate,
+    make_policy,
 )
 from scripts.experiments.longevity.setup.runs import (
     ID,
@@ -61,8 +61,8 @@ from scripts.reporting.verdicts import Trend
 TITLE = "Fragments of recorded pages"
 CLAIM = (
     "On recorded pages the paper's policies are not less stale than uniform refreshing as a rule: "
-    "pages that stood still for long change at once in bulk edits, and curves of earlier days, or "
-    "of the crawls so far, give them up. Curves of the very days played would do."
+    "bulk edits change pages that were static for long, and such pages are not refreshed by curves "
+    "of earlier days or of the crawls so far. Curves of the days that are played would suffice."
 )
 METRIC = "staleness"
 REFERENCE = UNIFORM
@@ -79,26 +79,26 @@ THRESHOLDS = "thresholds"
 RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
 LOGARITHM = "logarithm of relative staleness"
-"""What is judged: sites differ by orders of magnitude."""
+"""The judged metric: sites differ by orders of magnitude."""
 PLAYED = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
-GREEDY, NCIS, OURS_HEARS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
+GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
 
 
 def named(env: Any, site: str, name: str) -> Any:
-    """A policy by its name."""
+    """Return a policy by its name."""
     return policies.make(name, env)
 
 
 def plain(env: Any, site: str, kind: Any, **arguments: Any) -> Any:
-    """A policy that needs nothing of the site."""
+    """Return a policy that needs no data of the site."""
     return kind(env, **arguments)
 
 
 def tabulated(env: Any, site: str, of_played: bool, **arguments: Any) -> FragmentStatic:
-    """FS-S with curves measured on recorded content."""
-    found = longevity_sites.curves(site, of_played=of_played)
-    return FragmentStatic(env, curves=found, **arguments)
+    """Return FS-S with curves measured on recorded content."""
+    curves = longevity_sites.curves(site, of_played=of_played)
+    return FragmentStatic(env, curves=curves, **arguments)
 
 
 def budgeted(
@@ -110,7 +110,7 @@ def budgeted(
     signals: Signals = "none",
     **arguments: Any,
 ) -> Mapping[str, float]:
-    """Staleness of a policy on the second half of a record, with a hard budget."""
+    """Return the staleness of a policy on the second half of a record, with a hard budget."""
     alive = longevity_sites.alive_pages(longevity_sites.record(site))
     bandwidth = alive / days
     env = longevity_sites.replayed(
@@ -121,8 +121,8 @@ def budgeted(
         batch=max(1, round(bandwidth / DECISIONS)),
         **arguments,
     )
-    found, _ = ledgers(env, partial(BUDGETED[policy], site=site), seed)
-    return of_budget(found, alive)
+    records, _ = ledgers(env, partial(BUDGETED[policy], site=site), seed)
+    return of_budget(records, alive)
 
 
 def swept(
@@ -134,7 +134,7 @@ def swept(
     given: Mapping[str, Any] = MappingProxyType({}),
     base_versions: int = 0,
 ) -> Mapping[str, float]:
-    """Cost and staleness of a policy with thresholds, from day 30 of the second half on."""
+    """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
     alive = longevity_sites.alive_pages(longevity_sites.record(site))
     env = longevity_sites.replayed(
         site, signals="none", form="refresh", bandwidth=1.0 / TICK, base_versions=base_versions
@@ -142,18 +142,18 @@ def swept(
     columns: dict[str, list[float]] = {}
     for knob in knobs:
         make = partial(thresholded, site=site, knob=knob, kind=kind, given=given)
-        found, _ = ledgers(env, make, seed)
-        for measure, value in between(found, WARM_TICKS, len(found) - 1, alive).items():
+        records, _ = ledgers(env, make, seed)
+        for measure, value in between(records, WARM_TICKS, len(records) - 1, alive).items():
             columns.setdefault(metric_of(STEADY, measure), []).append(value)
     parts = [indexed(name, column) for name, column in columns.items()]
     return {name: value for part in parts for name, value in part.items()}
 
 
 def thresholded(env: Any, site: str, knob: float, kind: str, given: Mapping[str, Any]) -> Any:
-    """A policy with a threshold, of a kind of the other experiments, or FS-S on recorded curves."""
+    """Return a policy of KINDS with a threshold, or FS-S on recorded curves."""
     if kind in (EARLIER, PLAYED):
         return tabulated(env, site, kind == PLAYED, threshold=knob)
-    return made(env, knob, kind, given)
+    return make_policy(env, knob, kind, given)
 
 
 BUDGETED: dict[str, Any] = {
@@ -167,22 +167,22 @@ BUDGETED: dict[str, Any] = {
     PLAYED: partial(tabulated, of_played=True),
     FS_D: partial(plain, kind=FragmentDynamic),
     OURS: partial(plain, kind=LearningLongevity),
-    OURS_HEARS: partial(plain, kind=LearningLongevity),
+    OURS_SIGNALS: partial(plain, kind=LearningLongevity),
 }
-"""What makes each policy."""
-TOLD = {"reveal": "parameters"}
-HEARING = {"signals": "both"}
+"""Policies with a budget: functions of an environment and a site, by label."""
+WITH_PARAMETERS = {"reveal": "parameters"}
+WITH_SIGNALS = {"signals": "both"}
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
-    GREEDY: TOLD,
-    NCIS: TOLD | HEARING,
+    GREEDY: WITH_PARAMETERS,
+    NCIS: WITH_PARAMETERS | WITH_SIGNALS,
     OURS: {"base_versions": HISTORIES},
-    OURS_HEARS: HEARING | {"base_versions": HISTORIES},
+    OURS_SIGNALS: WITH_SIGNALS | {"base_versions": HISTORIES},
 }
-"""Arguments of the environments of some. Parameters are fitted to the first half of the record."""
+"""Further arguments of environments. Parameters are fitted to the first half of the record."""
 MEASURES: dict[str, Any] = {
     label: partial(budgeted, policy=label, **ENVIRONMENTS.get(label, {})) for label in BUDGETED
 }
-"""With a budget."""
+"""Measures with a budget, by label."""
 INTERVALS = (2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)
 T_COUNT = 8
 
@@ -192,10 +192,10 @@ def _knobs(low: float, high: float) -> tuple[float, ...]:
     return tuple(float(f"{low * ratio**place:.4g}") for place in range(T_COUNT))
 
 
-def _swept(found: Contestant, knobs: Sequence[float]) -> Any:
-    given = dict(found.given)
+def _swept(candidate: Candidate, knobs: Sequence[float]) -> Any:
+    given = dict(candidate.given)
     return partial(
-        swept, kind=found.kind, given=given, knobs=knobs, base_versions=found.base_versions
+        swept, kind=candidate.kind, given=given, knobs=knobs, base_versions=candidate.base_versions
     )
 
 
@@ -208,33 +208,33 @@ SWEPT: dict[str, Any] = {
     PLAYED: partial(swept, kind=PLAYED, knobs=_knobs(0.002, 60.0)),
     FS_D: _swept(OFFLINE[FS_D], _knobs(0.0005, 20.0)),
 }
-"""With thresholds, in the form of the paper, without signals."""
-HEARD = (3, 10)
-"""Days per crawl at which ours hears signals; a directory's are many, and take it long."""
+"""Measures with thresholds, as in the paper, without signals, by label."""
+SIGNAL_DAYS = (3, 10)
+"""Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
 
 
 def name_of(site: str, days: int) -> str:
-    """The name of a setting with a budget."""
+    """Return the name of a setting with a budget."""
     return f"{site}, {days} days"
 
 
 def _expected() -> tuple[Trend, ...]:
     where = tuple(name_of(TOGETHER, days) for days in BUDGETS)
-    heard = tuple(name_of(TOGETHER, days) for days in HEARD)
+    with_signals = tuple(name_of(TOGETHER, days) for days in SIGNAL_DAYS)
     pairs = [
         *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
         *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
         (FITTING, OURS),
     ]
-    hearing_pairs = [(OURS, OURS_HEARS), (NCIS, OURS_HEARS)]
+    signal_pairs = [(OURS, OURS_SIGNALS), (NCIS, OURS_SIGNALS)]
     swept_pairs = [(UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)]
     by_cost = tuple(at_cost(f"{TOGETHER}, {THRESHOLDS}", cost) for cost in COSTS)
-    told = "a seed is a site"
+    source = "a seed is a site"
     return tuple(
-        Trend(staler, "above", other, settings, told, metric=LOGARITHM)
+        Trend(staler, "above", other, settings, source, metric=LOGARITHM)
         for settings, compared in (
             (where, pairs),
-            (heard, hearing_pairs),
+            (with_signals, signal_pairs),
             (by_cost, swept_pairs),
         )
         for staler, other in compared
@@ -246,16 +246,20 @@ EXPECTED = _expected()
 
 
 def measures(days: int) -> dict[str, Any]:
-    """What is played with a budget of so many days per crawl."""
-    return {label: play for label, play in MEASURES.items() if label != OURS_HEARS or days in HEARD}
+    """Return the measures at a budget, in days per crawl."""
+    return {
+        label: play
+        for label, play in MEASURES.items()
+        if label != OURS_SIGNALS or days in SIGNAL_DAYS
+    }
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Every site at hand with fragments, at every budget, and with thresholds."""
+    """Return every available site with fragments, at every budget, and with thresholds."""
     sites = traces.shipped() if quick else longevity_sites.with_fragments()
     settings = [
         Measurement(name_of(site, days), measures(days), {"site": site, "days": days}, ID, most=1)
-        for days in (HEARD[-1:] if quick else BUDGETS)
+        for days in (SIGNAL_DAYS[-1:] if quick else BUDGETS)
         for site in sites
     ]
     if quick:
@@ -266,9 +270,9 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Stalenesses relative to uniform refreshing, and of all sites together, a seed per site.
+    """Return stalenesses relative to uniform refreshing, also of all sites, a seed per site.
 
-    And of thresholds those at equal cost.
+    Policies with thresholds are compared at equal cost.
     """
     curves = {
         setting: by_label
@@ -311,7 +315,7 @@ def _budgets(rows: Sequence[Row], path: Path) -> None:
 
 
 def _thresholds(rows: Sequence[Row], path: Path) -> None:
-    """Draw the same of thresholds at equal cost."""
+    """Draw relative stalenesses of policies with thresholds, at equal cost."""
     from scripts.experiments.longevity.setup.charts import sites
 
     names = {f"refresh cost {cost:g}": at_cost(f", {THRESHOLDS}", cost) for cost in COSTS}

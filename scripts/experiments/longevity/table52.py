@@ -1,4 +1,4 @@
-"""Section 5.2: bytes of state per page, and what staleness less of it costs."""
+"""Section 5.2: bytes of state per page, and the staleness with less of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.experiments.longevity.setup.policies import (
     BOUNDS,
     FITTING,
     MEMORIES,
-    made,
+    make_policy,
     remembering,
 )
 from scripts.experiments.longevity.setup.runs import (
@@ -31,13 +31,13 @@ from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range
 
 TITLE = "Bytes per page of the online policies"
-CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page do."
+CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page suffice."
 METRIC = "counted"
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
 THRESHOLDS = {FITTING: 0.15, BOUNDS: 2.0}
-"""With which they cost 0.19 and 0.15 in the second 30 days, with full memory."""
+"""Thresholds with costs of 0.19 and 0.15 in the second 30 days, with full memory."""
 LEAN = list(MEMORIES)[-1]
 SECTION = "section 5.2"
 PAGES_OF_WEB = 1e10
@@ -60,8 +60,8 @@ CLAIMS = (
             Range(f"{FITTING}, {LEAN}", 64.0, 128.0, (SET,), SECTION),
             Range(f"{BOUNDS}, {LEAN}", 64.0, 128.0, (SET,), SECTION),
         ),
-        "The mean over pages after 60 days: a profile that was begun lately is shorter than 4. A "
-        "profile is full at 12 observations and is then begun anew.",
+        "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
+        "observations a profile is full and is started again.",
     ),
     Claim(
         "For 10 billion pages the state is at most a little over a terabyte.",
@@ -70,8 +70,8 @@ CLAIMS = (
             Range(f"{FITTING}, {LEAN}", 0.0, 1.28, (SET,), SECTION, TERABYTES),
             Range(f"{BOUNDS}, {LEAN}", 0.0, 1.28, (SET,), SECTION, TERABYTES),
         ),
-        "As counted. `stored` is what the arrays of this suite take per page: they have room for "
-        "all profiles in full, and keep numbers of 8 bytes.",
+        "As counted. `stored` is the size of this suite's arrays per page: they have capacity for "
+        "all full profiles, with 8 bytes per number.",
     ),
 )
 EXPECTED = ()
@@ -80,16 +80,16 @@ EXPECTED = ()
 def kept(
     seed: int, *, kind: str, memory: str, instance: str, num_pages: int
 ) -> Mapping[str, float]:
-    """Bytes per page at the end of a run, and the cost and staleness of its second half."""
+    """Return bytes per page at the end of a run, and cost and staleness of its second half."""
     env = ticking(instance, num_pages, reveal="importance", base_versions=0)
     kept_of = remembering(kind, memory)
-    make = partial(made, knob=THRESHOLDS[kind], kind=kept_of.kind, given=kept_of.given)
-    found, policy = ledgers(env, make, seed)
+    make = partial(make_policy, knob=THRESHOLDS[kind], kind=kept_of.kind, given=kept_of.given)
+    records, policy = ledgers(env, make, seed)
     footprint = policy.footprint()
     profiles = lane_state_of(policy).profiles.kept
     held = ~np.isnan(profiles.base)
     observations = profiles.filled[held]
-    late = between(found, TICKS // 2, TICKS, num_pages)
+    late = between(records, TICKS // 2, TICKS, num_pages)
     return {
         "counted": footprint.counted,
         "stored": footprint.stored,
@@ -103,12 +103,12 @@ def kept(
 
 
 def lane_state_of(policy: CurveFitting) -> Any:
-    """What a policy knows in its first lane."""
+    """Return the policy's state of its first lane."""
     return policy._lane_states[0]
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Both policies with every memory."""
+    """Return both policies with every memory."""
     measures = {
         f"{kind}, {memory}": partial(kept, kind=kind, memory=memory)
         for kind in THRESHOLDS
@@ -126,7 +126,7 @@ def _table(rows: Sequence[Row], path: Path) -> None:
 
     labels = [f"{kind}, {memory}" for kind in THRESHOLDS for memory in MEMORIES]
     names = ("hashes", "observations", "stored", "staleness")
-    told = {
+    intervals = {
         name: np.nan_to_num(
             [
                 mean_and_half_width(
@@ -140,22 +140,24 @@ def _table(rows: Sequence[Row], path: Path) -> None:
     height = np.arange(len(labels))[::-1]
     figure = Figure(figsize=(12.5, 4.6), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
-    counted = told["hashes"][:, 0] + told["observations"][:, 0]
+    counted = intervals["hashes"][:, 0] + intervals["observations"][:, 0]
     for axes, values, colour in zip(
-        panels, (counted, told["stored"][:, 0]), (COLOURS[0], COLOURS[2]), strict=False
+        panels, (counted, intervals["stored"][:, 0]), (COLOURS[0], COLOURS[2]), strict=False
     ):
         axes.barh(height, values, color=colour, height=0.6)
         for place, level in enumerate(height):
             text = f"  {values[place]:,.0f}"
             if axes is panels[0]:
-                text += " = " + " + ".join(f"{told[name][place, 0]:,.0f}" for name in names[:2])
+                text += " = " + " + ".join(
+                    f"{intervals[name][place, 0]:,.0f}" for name in names[:2]
+                )
             axes.text(values[place], level, text, va="center", fontsize=8)
         axes.set_xscale("log")
         axes.set_xlim(8.0, 20.0 * values.max())
     panels[2].errorbar(
-        told["staleness"][:, 0],
+        intervals["staleness"][:, 0],
         height,
-        xerr=told["staleness"][:, 1],
+        xerr=intervals["staleness"][:, 1],
         fmt="o",
         color=COLOURS[0],
         capsize=3,

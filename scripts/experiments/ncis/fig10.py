@@ -18,7 +18,7 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 TITLE = "Crawl rates page by page, without signals (NCIS paper, figure 10)"
 CLAIM = (
     "LDS crawls every page at its optimal rate. "
-    "GREEDY, as accurate, does not quite: it looks at how stale pages are."
+    "GREEDY, as accurate, does not quite: its choices depend on how stale pages are."
 )
 METRIC = "rms deviation"
 REPETITIONS = 10
@@ -57,7 +57,7 @@ CLAIMS = (
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Rates with 100 and 500 pages."""
+    """Return the measurements of rates with 100 and 500 pages."""
     horizon = 100.0 if quick else 1000.0
     return page_rates.measurements("uniform", (100, 500), LABELS, horizon=horizon)
 
@@ -65,7 +65,7 @@ def measurements(quick: bool) -> list[Measurement]:
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return what the claims speak of."""
+    """Return the statistics that the claims test."""
     deviation = page_rates.rms(rates - optimal)
     return {
         METRIC: deviation,

@@ -21,7 +21,7 @@ from scripts.reporting.verdicts import Claim, Expected, Trend
 TITLE = "Signals that arrive late (NCIS paper, figure 11)"
 CLAIM = (
     "A delay of the signals costs GREEDY-NCIS accuracy, unless the bandwidth is tight. "
-    "To discard signals that arrive within 5 slots of a crawl almost recovers the loss at m=100."
+    "Discarding signals that arrive within 5 slots of a crawl almost recovers the loss at m=100."
 )
 METRIC = "accuracy"
 REPETITIONS = 30
@@ -31,11 +31,11 @@ OPTIMUM, PROMPT = "OPTIMUM, no delay", "GREEDY-NCIS, no delay"
 REFERENCE = PROMPT
 IGNORE, DISCARD, AWARE = "GREEDY-NCIS", "GREEDY-NCIS-D", "GREEDY-NCIS-DELAYED"
 UNITS = {"slots": "delay Poisson(6) in slots of 1/R", "time": "delay Poisson(6) in units of time"}
-"""The paper does not say of what its delays are multiples."""
+"""The paper does not give the unit of its delays."""
 
 
 def of_unit(label: str, unit: str) -> str:
-    """The label of a policy under delays in a unit."""
+    """Return the label of a policy under delays in a unit."""
     return f"{label}, {unit}"
 
 
@@ -77,12 +77,12 @@ CLAIMS = (
             Trend(PROMPT, "about", DISCARDING[unit], EVERYWHERE[:1], "margin ours", margin=ABOUT)
             for unit in UNITS
         ),
-        "No policy can know of changes whose signals are under way: by 6 slots, a change with a "
-        "signal is known .06 later, and recall times change rate is .25 on average, so that up to "
-        ".015 of the time fresh is out of reach.",
+        "No policy can use signals that have not arrived: by 6 slots, a change with a signal is "
+        "seen .06 later, and recall times change rate is .25 on average, so that up to .015 of the "
+        "time fresh is out of reach.",
     ),
     Claim(
-        "At m=100 the discarding of early signals remedies some of what the delay costs",
+        "At m=100 discarding early signals recovers some of the loss to the delay",
         PAPER,
         tuple(
             Trend(DISCARDING[unit], "above", IGNORING[unit], EVERYWHERE[:1], PAPER)
@@ -94,7 +94,7 @@ CLAIMS = (
         "Signals can be utilized even if they are delayed",
         "section 6, claim 2",
         tuple(Trend(DISCARDING[unit], "above", BASELINE, EVERYWHERE, PAPER) for unit in UNITS),
-        "Delays in units of time make both ways of counting signals far worse than to use none.",
+        "With delays in units of time both ways of counting signals are far worse than using none.",
     ),
 )
 EXPECTED: tuple[Expected, ...] = (
@@ -144,7 +144,7 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, num_pages: int, bandwidth: float, horizon: float
 ) -> Mapping[str, float]:
-    """The optimum of the continuous class for signals without delay, or without signals."""
+    """Return the optimum of the continuous class for signals without delay, or no signals."""
     env = gymnasium.make(
         ncis_sweep.ID, instance="noisy", num_pages=num_pages, bandwidth=bandwidth, horizon=horizon
     )
@@ -155,7 +155,7 @@ def bounded(
 
 
 def _measures() -> dict[str, Any]:
-    """For each label, what it measures."""
+    """Return the function that measures each label."""
     prompt = partial(crawled, policy=IGNORE, unit=None, window_slots=None)
     measures: dict[str, Any] = {
         BASELINE: partial(bounded, signals=False),
@@ -171,7 +171,7 @@ def _measures() -> dict[str, Any]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The policies with and without delay, for each number of pages."""
+    """Return the measurements with and without delay, for each number of pages."""
     named = list(ncis_sweep.sweep("noisy").items())[: 2 if quick else None]
     return [
         Measurement(
@@ -190,15 +190,15 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def _draw(axes: Any, rows: Sequence[Row], label: str, style: Mapping[str, Any], part: str) -> None:
     """Draw a label's means, or (``difference``) differences to PROMPT, with 95% intervals."""
-    found = [item for item in summarize(rows, METRIC, PROMPT) if item.policy == label]
-    found.sort(key=lambda item: int(item.setting.removeprefix("m=")))
+    items = [item for item in summarize(rows, METRIC, PROMPT) if item.policy == label]
+    items.sort(key=lambda item: int(item.setting.removeprefix("m=")))
     value, error = ("mean", "half_width")
     if part == "difference":
         value, error = ("difference", "difference_half_width")
     axes.errorbar(
-        [int(item.setting.removeprefix("m=")) for item in found],
-        [getattr(item, value) for item in found],
-        [getattr(item, error) if item.seeds > 1 else 0.0 for item in found],
+        [int(item.setting.removeprefix("m=")) for item in items],
+        [getattr(item, value) for item in items],
+        [getattr(item, error) if item.seeds > 1 else 0.0 for item in items],
         capsize=2.5,
         linewidth=1.3,
         fillstyle="none",
@@ -221,7 +221,7 @@ def _finish(axes: Any, num_pages: Sequence[int]) -> None:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages, and what the delay costs, for both units."""
+    """Draw accuracy against the number of pages, and the loss to the delay, for both units."""
     from matplotlib.figure import Figure
 
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, save

@@ -23,14 +23,14 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 CLAIM = (
     "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises to "
-    "what it always is at 150. When it falls back, so does the accuracy."
+    "its level at 150. When the bandwidth falls back, so does the accuracy."
 )
 METRIC = "accuracy"
 REPETITIONS = 20
 QUICK_REPETITIONS = 2
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
-"""Crawls that an entry of a course looks back on: the paper's "last 1000 crawl events"."""
+"""Crawls in the window of an entry: the paper's "last 1000 crawl events"; and their step."""
 STEP = 2.0
 """Units of time between two entries of the courses."""
 LOW, HIGH, SHIFTING = "R=100", "R=150", "R=100, 150, 100"
@@ -55,8 +55,8 @@ ACCURATE = tuple(f"accuracy, {name}" for name, _, _ in STRETCHES)
 NOTE = (
     "The level of new bandwidth is that of the same policy on the same events with that bandwidth "
     "from the start. Times to it are until freshness over the last 1,000 crawls is within 1%; "
-    "6.7 (rise) and 10 units (fall) of them are that window itself, which still holds crawls of "
-    "before the change."
+    "6.7 (rise) and 10 units (fall) of them are that window itself, which still includes crawls "
+    "from before the change."
 )
 
 CLAIMS = (
@@ -93,17 +93,17 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
     """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
     env.reset(seed=seed)
-    found = course(env, policies.make(policy, env), seed, EVERY)
+    played = course(env, policies.make(policy, env), seed, EVERY)
     times = STEP * np.arange(1, round(END / STEP) + 1)
-    at = np.searchsorted(found.time, times - 1e-6)
+    at = np.searchsorted(played.time, times - 1e-6)
     return {
-        **indexed("accuracy", found.accuracy(WINDOW)[at]),
-        **indexed("freshness", found.freshness(WINDOW)[at]),
+        **indexed("accuracy", played.accuracy(WINDOW)[at]),
+        **indexed("freshness", played.freshness(WINDOW)[at]),
     }
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """GREEDY without signals, and GREEDY-NCIS with noisy ones; both at full size, always."""
+    """Return GREEDY without signals and GREEDY-NCIS with noisy ones, at full size even if quick."""
     return [
         Measurement(
             name,
@@ -116,14 +116,14 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return levels long after the changes, and how long it takes to come near the new level."""
-    found = []
+    """Return levels long after the changes, and times until the new level is nearly reached."""
+    derived = []
     courses = {name: gathered(rows, name) for name in ("accuracy", "freshness")}
     for name, by_key in courses.items():
         for (setting, arm, seed), values in by_key.items():
             for metric, start, end in STRETCHES:
                 level = float(np.nanmean(values[_entry(start) : _entry(end)]))
-                found.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
+                derived.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
     for setting in POLICIES:
         for metric, start, reference in ((RISING, RISE, HIGH), (FALLING, FALL, LOW)):
             arms = [
@@ -133,18 +133,18 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             seeds = [seed for seed in arms[0] if seed in arms[1]]
             both = [np.array([arm[seed] for seed in seeds]) for arm in arms]
             times = settling_times(*both, start) if seeds else []
-            found += [
+            derived += [
                 Row(ID, setting, SHIFTING, seed, metric, time)
                 for seed, time in zip(seeds, times, strict=True)
                 if time == time
             ]
-    return found
+    return derived
 
 
 def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
-    """Return after which time a course is within 1% of its reference; NaN if never.
+    """Return the time until a course is within 1% of its reference; NaN if never.
 
-    It is read between the entries of the courses.
+    The time is interpolated between the entries of the courses.
     """
     time = STEP * np.arange(1, values.size + 1)
     off = np.abs(values / reference - 1.0) - NEAR
@@ -157,10 +157,10 @@ def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
 
 
 def settling_times(values: FloatArray, reference: FloatArray, start: float) -> list[float]:
-    """Return pseudo-values, a number per seed, of the time at which mean courses come together.
+    """Return jackknife pseudo-values, one per seed, of the settling time of mean courses.
 
-    ``values`` and ``reference`` have a row per seed. A single course is too rough to tell 1%, so
-    the time is read off the means over all n seeds, T, and over all but one; the pseudo-values
+    ``values`` and ``reference`` have a row per seed. A single course is too noisy to resolve 1%:
+    the time is that of the means over all n seeds, T, and over all but one, T_i. The pseudo-values
     n T - (n - 1) T_i have the mean and the spread of the jackknife.
     """
     count = len(values)
@@ -175,7 +175,7 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
 
 
 def _entry(time: float) -> int:
-    """Position of the first entry of a course at or after a time."""
+    """Return the position of the first entry of a course at or after a time."""
     return int(np.ceil(time / STEP - 1e-9)) - 1
 
 

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 13 (appendix E): counting intervals misjudges signals."""
+"""Busa-Fekete et al., figure 13 (appendix E): the bias of counting intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scripts.reporting.verdicts import Claim, Range
 TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
 CLAIM = (
     "The shares of intervals between crawls with a signal and a change overestimate both. "
-    "An interval of many changes and signals has either without one being about the other."
+    "A long interval contains both changes and signals that are unrelated."
 )
 METRIC = "precision_bias"
 QUICK_REPETITIONS = 5
@@ -31,14 +31,14 @@ CLAIMS = (
             Range(NAIVE, 0.05, math.inf, EVERYWHERE, "margin ours", metric=f"{name}_bias")
             for name in signal_estimates.ESTIMATED
         ),
-        "mean over pages of estimate minus truth; the paper's formula of precision has its "
-        "numerator also as its denominator, read here as intervals with a signal",
+        "mean over pages of estimate minus truth; in the paper's formula of precision the "
+        "denominator repeats the numerator; read here as intervals with a signal",
     ),
 )
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The naive estimator, with either kind of crawls."""
+    """Return the measurements of the naive estimator, with either kind of crawls."""
     return signal_estimates.measurements(quick, NAIVE)
 
 

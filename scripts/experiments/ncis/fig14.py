@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 14 (appendix E): a fitted model judges signals without bias."""
+"""Busa-Fekete et al., figure 14 (appendix E): maximum likelihood estimates have no bias."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scripts.reporting.verdicts import Claim, Range
 
 TITLE = "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
 CLAIM = (
-    "The model of what crawls find, fitted by maximum likelihood, has no bias that shows. "
-    "Its error on a page is what the number of crawls allows, about .01."
+    "The model of crawl outcomes, fitted by maximum likelihood, has no visible bias. "
+    "Its error on a page, about .01, is the least that the number of crawls allows."
 )
 METRIC = "precision_absolute_error"
 QUICK_REPETITIONS = 5
@@ -38,9 +38,9 @@ CLAIMS = (
         "The absolute error of the maximum likelihood estimator is of the order of 1e-4",
         PAPER,
         _everywhere("absolute_error", *ORDER, PAPER),
-        "The mean absolute error is .01, which is what the Fisher information of so many crawls "
-        "allows an unbiased estimator: 1e-4 would take a horizon some 10,000 times as long. Of "
-        "the order of 1e-4 is the mean squared error; the mean error over 2,000 pages, the bias "
+        "The mean absolute error is .01, the least that the Fisher information of so many crawls "
+        "allows an unbiased estimator: 1e-4 would take a horizon some 10,000 times as long. The "
+        "mean squared error is of the order of 1e-4; the mean error over 2,000 pages, the bias "
         "of the caption, is no larger and does not differ from 0.",
     ),
     Claim(
@@ -53,7 +53,7 @@ EXPECTED = _everywhere("error_ratio", 0.9, 1.1, "theory: the standard errors hol
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The maximum likelihood estimator, with either kind of crawls."""
+    """Return the measurements of the maximum likelihood estimator, with either kind of crawls."""
     return signal_estimates.measurements(quick, MLE)
 
 

@@ -55,7 +55,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def policies() -> Mapping[str, PolicyFactory]:
-    """The paper's policies, and round robin, which needs to be told nothing."""
+    """Return the paper's policies, and round robin, which needs no parameters."""
     return {
         "GREEDY": partial(crawl_policies.make, "Greedy"),
         "LDS": partial(crawl_policies.make, "LowDiscrepancy"),
@@ -64,7 +64,7 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The red line of the paper's figures."""
+    """Return BASELINE, the red line of the paper's figures."""
     return {BASELINE: baseline}
 
 

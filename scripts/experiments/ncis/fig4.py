@@ -14,8 +14,8 @@ from scripts.reporting.verdicts import Claim, Expected, Trend
 
 TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"
 CLAIM = (
-    "GREEDY-CIS, to which a signalled page is worth mu/Delta, is far more accurate than GREEDY. "
-    "So it is whatever the relation of bandwidth and changes."
+    "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate than "
+    "GREEDY, at every ratio of bandwidth to changes."
 )
 ID = ncis_sweep.ID
 SETTINGS = ncis_sweep.sweep("partial")
@@ -51,7 +51,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def policies() -> Mapping[str, PolicyFactory]:
-    """The policies of the figure."""
+    """Return the policies of the figure."""
     return {
         "GREEDY": partial(crawl_policies.make, "Greedy"),
         "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
@@ -59,7 +59,7 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    """Return the optima of the continuous class, with signals and without."""
     return {OPTIMUM: optimum, BASELINE: baseline}
 
 

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 5 (section 6.5): whom signals without false ones give crawls."""
+"""Busa-Fekete et al., figure 5 (section 6.5): crawl rates by page where no signal is false."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
 CLAIM = (
-    "With few pages GREEDY-CIS takes crawls from pages with many signals and gives them to the "
-    "others. With more pages it crawls some pages with many signals more, those that change often."
+    "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With more "
+    "pages it crawls some pages with many signals more: those with high change rates."
 )
 METRIC = "correlation with recall"
 REPETITIONS = 20
@@ -52,7 +52,7 @@ CLAIMS = (
         note="A page is crawled more or less if its rate is off BASELINE's by a tenth.",
     ),
     Claim(
-        "It is those with high change rates that are crawled more.",
+        "Those with high change rates are crawled more.",
         SOURCE,
         (Range("GREEDY-CIS", 0.3, 1.0, ("m=300",), SOURCE, BY_CHANGES),),
     ),
@@ -74,7 +74,7 @@ EXPECTED = (
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Rates with 100 and 300 pages."""
+    """Return the measurements of rates with 100 and 300 pages."""
     horizon = 100.0 if quick else 1000.0
     return page_rates.measurements("partial", (100, 300), LABELS, horizon=horizon)
 
@@ -82,7 +82,7 @@ def measurements(quick: bool) -> list[Measurement]:
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return what the claims speak of."""
+    """Return the statistics that the claims test."""
     many, few = pages["recall"] > HIGH, pages["recall"] < LOW
     gain = rates - optimal
     return {

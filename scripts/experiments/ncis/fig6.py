@@ -94,7 +94,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def policies() -> Mapping[str, PolicyFactory]:
-    """The policies of the figure; GREEDY-CIS under reading I2 (see :class:`policies.GreedyCIS`)."""
+    """Return the policies; GREEDY-CIS under reading I2 (see :class:`policies.GreedyCIS`)."""
     return {
         "GREEDY": partial(crawl_policies.make, "Greedy"),
         "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
@@ -105,7 +105,7 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    """Return the optima of the continuous class, with signals and without."""
     return {OPTIMUM: optimum, BASELINE: baseline}
 
 

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 7 (section 6.6): whom noisy signals give crawls."""
+"""Busa-Fekete et al., figure 7 (section 6.6): crawl rates by page with noisy signals."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 TITLE = "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
 CLAIM = (
     "False signals make GREEDY-CIS crawl some pages of high recall far too often. "
-    "GREEDY-NCIS does not let them."
+    "GREEDY-NCIS does not."
 )
 REPETITIONS = 20
 LABELS = {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
 SOURCE = "section 6.6, figure 7"
 EVERYWHERE = ("m=100", "m=300")
 
-CORRUPTED_SIGNALS = "rate change, recall > 0.5, precision < 0.5"
+MISLEADING_SIGNALS = "rate change, recall > 0.5, precision < 0.5"
 UNSIGNALLED = f"rate change, recall < {LOW}"
 LINE = f"correlation with BASELINE's rates, recall < {LOW}"
 LARGEST = {
@@ -35,7 +35,7 @@ TWICE = {
     other: f"share crawled over twice as often as by {other}, recall > {HIGH}" for other in LARGEST
 }
 FAR, SOME = 0.25, 0.01
-"""Far more is this many crawls per unit of time; some pages are this share of those looked at."""
+"""Far more: this many crawls per unit of time; some pages: this share of those considered."""
 MOSTLY_FALSE = {
     other: f"share of precision < 0.5, of pages crawled {FAR:g} more than by {other}, "
     f"recall > {HIGH}"
@@ -61,21 +61,21 @@ CLAIMS = (
         note="The excess is that of GREEDY-CIS's rate over the other policy's on the same page, in "
         "crawls per unit of time; the largest on a page of recall above 0.9, by instance. Far more "
         "is a quarter of a crawl: the mean page gets 1 (m=100) and 0.33 (m=300), change rates are "
-        "at most 1, and GREEDY, which hears no signals, is nowhere that far from BASELINE. Some "
+        "at most 1, and GREEDY, which uses no signals, is nowhere that far from BASELINE. Some "
         "are one in a hundred of the pages of that recall that the other policy crawls. The "
         "paper's text does not say how many pages its panels show; 100 and 300 are figure 5's.",
     ),
     Claim(
-        "False signals boost its rates without need; GREEDY-NCIS handles them.",
+        "False signals raise its rates needlessly; GREEDY-NCIS handles them.",
         SOURCE,
         (
             Trend(
-                "GREEDY-CIS", "above", "GREEDY-NCIS", EVERYWHERE, SOURCE, metric=CORRUPTED_SIGNALS
+                "GREEDY-CIS", "above", "GREEDY-NCIS", EVERYWHERE, SOURCE, metric=MISLEADING_SIGNALS
             ),
-            Range("GREEDY-CIS", 0.1, np.inf, EVERYWHERE, SOURCE, CORRUPTED_SIGNALS),
+            Range("GREEDY-CIS", 0.1, np.inf, EVERYWHERE, SOURCE, MISLEADING_SIGNALS),
         ),
-        note="Told by pages of recall above 0.5 most of whose signals are false. With 100 pages "
-        "there are crawls enough that false signals cost other pages little.",
+        note="Measured on pages of recall above 0.5 with more false signals than true ones. With "
+        "100 pages crawls are plenty, so that false signals cost other pages little.",
     ),
 )
 EXPECTED = (
@@ -84,7 +84,7 @@ EXPECTED = (
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Rates with 100 and 300 pages."""
+    """Return the measurements of rates with 100 and 300 pages."""
     horizon = 100.0 if quick else 1000.0
     return page_rates.measurements("noisy", (100, 300), LABELS, horizon=horizon)
 
@@ -97,11 +97,11 @@ def mostly_false(pages: Mapping[str, FloatArray]) -> BoolArray:
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return what the claims speak of."""
+    """Return the statistics that the claims test."""
     few = pages["recall"] < LOW
-    corrupted = (pages["recall"] > 0.5) & mostly_false(pages)
+    misleading = (pages["recall"] > 0.5) & mostly_false(pages)
     return {
-        CORRUPTED_SIGNALS: page_rates.rate_change(rates, optimal, corrupted),
+        MISLEADING_SIGNALS: page_rates.rate_change(rates, optimal, misleading),
         UNSIGNALLED: page_rates.rate_change(rates, optimal, few),
         LINE: float(np.corrcoef(rates[few], optimal[few])[0, 1]),
     }
@@ -110,7 +110,7 @@ def statistics(
 def excess(
     rates: FloatArray, others: FloatArray, pages: Mapping[str, FloatArray], *, other: str
 ) -> dict[str, float]:
-    """Return how much more often than another policy pages of high recall are crawled."""
+    """Return by how much crawls of pages of high recall exceed those of another policy."""
     many, more = pages["recall"] > HIGH, rates - others
     far = many & (more >= FAR)
     return {
@@ -122,10 +122,10 @@ def excess(
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Compare the rates with those of BASELINE, and with those of other policies."""
-    found = list(page_rates.compared(rows, statistics))
+    derived = list(page_rates.compared(rows, statistics))
     for other in LARGEST:
-        found += page_rates.compared(rows, partial(excess, other=other), other)
-    return found
+        derived += page_rates.compared(rows, partial(excess, other=other), other)
+    return derived
 
 
 PICTURES = {

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 8 (section 6.7): a semi-synthetic set, and signals misjudged."""
+"""Busa-Fekete et al., figure 8 (section 6.7): corrupted estimates on a semi-synthetic set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.bing import BingLike
 from crawl_envs.types import FloatArray, Instance
-from scripts.experiments.ncis.setup.misjudging import corrupted
+from scripts.experiments.ncis.setup.corruption import corrupted
 from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
@@ -40,10 +40,10 @@ CLAIMS = (
         PAPER,
         (Trend("GREEDY-CIS+", "about", "GREEDY-NCIS", ("p=0",), "margin ours", margin=0.005),),
         "Close is not defined in the text; here as everywhere, .005 of accuracy. OPTIMUM, which "
-        "is not bound to crawl once a day, is farther away.",
+        "may crawl at any time of day, is farther away.",
     ),
     Claim(
-        "That is less robust to corrupted estimates than GREEDY-NCIS",
+        "They are less robust to corrupted estimates than GREEDY-NCIS",
         PAPER,
         (Trend("GREEDY-CIS+", "above", "GREEDY-NCIS", CORRUPTED, PAPER, metric="lost"),),
         "lost is the accuracy with correct estimates minus that with corrupted ones",
@@ -61,14 +61,14 @@ EXPECTED = (Trend("GREEDY-CIS+", "above", "GREEDY", EVERYWHERE, "not said in the
 
 
 def drawn(seed: int, num_pages: int, per_step: int) -> Instance:
-    """The instance of a seed; a step is a day."""
+    """Return the instance of a seed; a step is a day."""
     return BingLike(num_pages, float(per_step))(np.random.default_rng([seed, 8]))
 
 
 def crawled(
     seed: int, *, policy: str, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
-    """Crawl the top pages of each step, with misjudged signals."""
+    """Crawl the top pages of each step, with corrupted estimates of signals."""
     instance = drawn(seed, num_pages, per_step)
     env = gymnasium.make(
         "CrawlNCIS-v0",
@@ -92,13 +92,13 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
-    """The optimum of the continuous class, with or without signals."""
+    """Return the optimum of the continuous class, with or without signals."""
     value = (optimum if signals else baseline)(drawn(seed, num_pages, per_step))
     return {"accuracy": value, "freshness": value}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Three policies and two bounds at every corruption."""
+    """Return the measurements: three policies and two bounds at every corruption."""
     size = {"steps": STEPS, "num_pages": NUM_PAGES, "per_step": PER_STEP}
     if quick:
         size = {"steps": 20, "num_pages": NUM_PAGES // 50, "per_step": PER_STEP // 50}
@@ -116,7 +116,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What corruption loses, by policy and seed: the accuracy without it, minus that with it."""
+    """Return the accuracy lost to corruption, by policy and seed: without it minus with it."""
     base = {(row.policy, row.seed): row.value for row in rows if _is(row, EVERYWHERE[0])}
     return [
         row._replace(metric="lost", value=base[row.policy, row.seed] - row.value)
@@ -130,7 +130,7 @@ def _is(row: Row, setting: str) -> bool:
 
 
 def _means(rows: Sequence[Row], label: str) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard error of a label's accuracy, at each corruption."""
+    """Return mean and standard error of a label's accuracy, at each corruption."""
     samples = [
         np.array([row.value for row in rows if row.policy == label and _is(row, setting)])
         for setting in EVERYWHERE

@@ -68,33 +68,33 @@ EXPECTED = tuple(
 
 
 def measure(seed: int, *, terms: int, end: float, **shape: float) -> dict[str, float]:
-    """Return a value over the effective elapsed time, in units of mu/Delta; no seed matters."""
+    """Return a value over the effective elapsed time, in units of mu/Delta; no random numbers."""
     page = {"importance": shape["change_rate"], **shape}
     times = np.linspace(0.0, end, POINTS)
     exact = values.greedy_ncis(times, **page)
-    told, limit = exact, values.greedy_ncis(np.inf, **page)
+    curve, limit = exact, values.greedy_ncis(np.inf, **page)
     if terms:
-        told = values.greedy_ncis_approx(times, terms=terms, **page)
+        curve = values.greedy_ncis_approx(times, terms=terms, **page)
         limit = values.greedy_ncis_approx(np.inf, terms=terms, **page)
-    found = {METRIC: float(limit), **indexed("value", told)}
+    metrics = {METRIC: float(limit), **indexed("value", curve)}
     if terms:
-        off = np.abs(told - exact)
+        off = np.abs(curve - exact)
         early = times < terms * beta(**shape)
-        found |= {
+        metrics |= {
             ERROR: max(float(off.max()), 1.0 - float(limit)),
             EARLY: float(off[early].max()),
         }
-    return found
+    return metrics
 
 
 def beta(change_rate: float, recall: float, false_signal_rate: float) -> float:
-    """The time that one signal is worth: ln(gamma / nu) / alpha (section 3)."""
+    """Return beta = ln(gamma / nu) / alpha, the effective elapsed time per signal (section 3)."""
     signal_rate = recall * change_rate + false_signal_rate
     return float(np.log(signal_rate / false_signal_rate) / ((1.0 - recall) * change_rate))
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Both pages; there is nothing to cut short."""
+    """Return the measurements of both pages, the same if quick."""
     return [
         Measurement(
             name,
@@ -112,10 +112,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for name, page in PAGES.items():
         shape = {key: value for key, value in page.items() if key != "end"}
         spacing = beta(**shape)
-        told = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
+        parameters = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
         drawn[name] = {
             "end": page["end"],
-            "title": f"{told}\nbeta = {spacing:.2f}",
+            "title": f"{parameters}\nbeta = {spacing:.2f}",
             "beta": spacing,
         }
     panels.values_over_time(rows, path, title=TITLE, panels=drawn)

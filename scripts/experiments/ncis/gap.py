@@ -1,4 +1,4 @@
-"""How far policies are from the optimum with signals (Theorem 1) in the long run."""
+"""Long-run distance of policies to the optimum with signals (Theorem 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scripts.reporting.verdicts import Claim, Range, Trend
 
 TITLE = "Long-run distance to the optimum with noisy signals"
 CLAIM = (
-    "The discrete policy constantly achieves a performance close to the optimal continuous one. "
-    "Here without the start, which is all fresh: freshness from time 1000 to 3000."
+    "The discrete policy is always close to the optimal continuous one. Measured: freshness from "
+    "time 1000 to 3000, which leaves out the start with all pages fresh."
 )
 METRIC = "freshness"
 REFERENCE = OPTIMUM
@@ -57,14 +57,14 @@ EXPECTED = (
 
 
 def drawn(seed: int, num_pages: int) -> Any:
-    """The instance of a seed: that of figure 6."""
+    """Return the instance of a seed: that of figure 6."""
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
-    """Freshness, accuracy and crawls between two times: an episode less a shorter one."""
+    """Return freshness, accuracy and crawl rate between two times, as a difference of episodes."""
     acting: Any = crawl_policies.make(
         policy, **({} if policy == "ThresholdNCIS" else {"features": COLUMNS}), **arguments
     )
@@ -80,13 +80,13 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """The optimum of the continuous class, with or without signals."""
+    """Return the optimum of the continuous class, with or without signals."""
     value = (optimum if signals else baseline)(drawn(seed, num_pages))
     return {"freshness": value, "accuracy": value, "crawl_rate": BANDWIDTH}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Policies and bounds at each number of pages."""
+    """Return the measurements: policies and bounds at each number of pages."""
     start, end = (QUICK_START, QUICK_END) if quick else (START, END)
     measures = {
         OPTIMUM: partial(bounded, signals=True),
@@ -108,18 +108,18 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw what policies lack of the optimum, against the number of pages."""
+    """Draw optimum minus freshness against the number of pages."""
     import numpy as np
     from matplotlib.figure import Figure
 
     from scripts.reporting.charts import COLOURS, MARKERS, bare, save
 
-    found = {(item.setting, item.policy): item for item in summarize(rows, METRIC, REFERENCE)}
-    sizes = [size for size in NUM_PAGES if (f"m={size}", REFERENCE) in found]
+    summaries = {(item.setting, item.policy): item for item in summarize(rows, METRIC, REFERENCE)}
+    sizes = [size for size in NUM_PAGES if (f"m={size}", REFERENCE) in summaries]
     figure = Figure(figsize=(8.0, 4.8), layout="constrained")
     axes = figure.subplots()
     for position, label in enumerate(LABELS):
-        items = [found[f"m={size}", label] for size in sizes]
+        items = [summaries[f"m={size}", label] for size in sizes]
         axes.errorbar(
             np.array(sizes) * 1.012 ** (position - len(LABELS) / 2),
             [-item.difference for item in items],
@@ -137,7 +137,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     axes.minorticks_off()
     axes.set_xlabel("pages m (logarithmic scale), bandwidth 100 crawls per unit of time")
     axes.set_ylabel("OPTIMUM minus freshness\n(linear below .001, logarithmic above)")
-    count = max(item.seeds for item in found.values())
+    count = max(item.seeds for item in summaries.values())
     axes.set_title(f"{TITLE}\nbars: 95% intervals over {count} repetitions", fontsize=11)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     bare(axes)

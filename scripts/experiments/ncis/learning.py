@@ -1,4 +1,4 @@
-"""Learning while crawling: how soon GREEDY-NCIS that knows only importance is as good as told."""
+"""Learning while crawling: GREEDY-NCIS given importance alone, beside GREEDY-NCIS."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from scripts.reporting.verdicts import Range, Trend
 
 TITLE = "Learning while crawling"
 CLAIM = (
-    "A policy that is told nothing but importance comes within 1% of GREEDY-NCIS that is told the "
-    "truth; where habits change it forgets, and where they do not it pays nearly nothing for that."
+    "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
+    "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
 )
 METRIC = "area"
 REFERENCE = "GREEDY-NCIS"
@@ -39,10 +39,10 @@ STRETCH = 2.0
 """Length of the stretches of time over which freshness is averaged."""
 
 WINDOW = 10.0
-"""Length of the windows of which it is said from which on they are within 1%."""
+"""Length of the windows whose mean gap is compared with 1%."""
 
 STEADY, SHIFTING = "steady", "shifting"
-LEARNING = "LEARNING"
+LEARNING, FIRST_HALF = "LEARNING", "first half's parameters"
 VARIANTS: dict[str, dict[str, Any]] = {
     LEARNING: {},
     "never forgetting": {"memory": math.inf},
@@ -54,7 +54,7 @@ LATE = f"freshness from {0.4 * HORIZON:g} on"
 AFTER = "freshness after the shift"
 SOURCE = "not in the paper"
 
-CLAIMS = ()  # no sentence of the paper stands behind what is expected
+CLAIMS = ()  # nothing that is expected is claimed in the paper
 EXPECTED = (
     Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
     Trend(LEARNING, "above", "ROUND ROBIN", (STEADY, SHIFTING), SOURCE, metric="freshness"),
@@ -64,20 +64,20 @@ EXPECTED = (
 )
 
 
-class Told:
-    """Acts by the first of its policies up to half time, and by the last from then on."""
+class SwitchingPolicy:
+    """A policy that acts by the first of its policies up to half time, then by the last."""
 
     def __init__(self, env: CrawlEnv, half: float, *acting: Policy) -> None:
         self.env, self.half, self.acting = env, half, acting
 
     def predict(self, observation: Any, *state: Any, **options: Any) -> tuple[Any, Any]:
-        """The action of the policy whose half it is."""
+        """Return the action of the policy of the current half."""
         late = self.env.tracker().time > self.half
         return self.acting[-1 if late else 0].predict(observation, *state, **options)
 
 
 def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Instance]:
-    """An instance, and one with the habits of its pages permuted; importance stays."""
+    """Return an instance, and one with its parameters permuted over pages, except importance."""
     rng = np.random.default_rng([seed, 20])
     first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     other = rng.permutation(num_pages)
@@ -92,13 +92,13 @@ def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Insta
 
 
 def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float) -> Any:
-    """Times and pages of Poisson events of these rates, one per page."""
+    """Return times and pages of Poisson events; ``rates`` has one rate per page."""
     counts = rng.poisson(rates * (end - start))
     return rng.uniform(start, end, counts.sum()), np.repeat(np.arange(rates.size), counts)
 
 
 def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) -> Tape:
-    """Events of the first instance up to half time, and of the second from then on."""
+    """Return events of the first instance up to half time, and of the second from then on."""
     rng = np.random.default_rng([seed, 21])
     lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
     for half, instance in enumerate((first, second)):
@@ -114,14 +114,14 @@ def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) 
     return Tape.of_events(first.num_pages, **joined)  # type: ignore[arg-type]
 
 
-class Given:
-    """Gives a lane the same instance at every reset."""
+class FixedInstance:
+    """A generator that returns the same instance at every reset."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.num_pages = instance, instance.num_pages
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """The instance."""
+        """Return the instance."""
         return self.instance
 
 
@@ -131,7 +131,7 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
     def env(instance: Instance, reveal: Any) -> CrawlEnv:
         form = action_form("page", num_pages, 1)
         tape = shifting_tape(seed, first, second, horizon)
-        lanes = Lanes(1, Given(instance), form, horizon=horizon, reveal=reveal, tape=tape)
+        lanes = Lanes(1, FixedInstance(instance), form, horizon=horizon, reveal=reveal, tape=tape)
         return CrawlEnv(lanes, Objective("freshness"))
 
     if label in VARIANTS:
@@ -139,16 +139,16 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
         return played, crawl_policies.LearningGreedyNCIS(played, **VARIANTS[label])
     played = env(first, "parameters")
     if label == "ROUND ROBIN":
-        return played, Told(played, horizon, crawl_policies.RoundRobin(played))
+        return played, SwitchingPolicy(played, horizon, crawl_policies.RoundRobin(played))
 
-    def told(instance: Instance) -> Policy:
+    def informed(instance: Instance) -> Policy:
         return crawl_policies.GreedyNCIS(
             played, believed=lambda problem: instance.problem("parameters")
         )
 
-    if label == "told the first half":
-        return played, Told(played, horizon, told(first))
-    return played, Told(played, 0.5 * horizon, told(first), told(second))
+    if label == FIRST_HALF:
+        return played, SwitchingPolicy(played, horizon, informed(first))
+    return played, SwitchingPolicy(played, 0.5 * horizon, informed(first), informed(second))
 
 
 def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any, Policy]:
@@ -170,7 +170,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
 def crawled(
     seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """Freshness of an episode, stretch by stretch, and over parts of it."""
+    """Return freshness of an episode, stretch by stretch, and over parts of it."""
     build = _shifting if shifting else _steady
     env, policy = build(seed, label, num_pages, horizon)
     every = round(STRETCH * BANDWIDTH)
@@ -181,23 +181,23 @@ def crawled(
     def over(part: Any) -> float:
         return float(fresh[part].sum() / alive[part].sum())
 
-    found = {
+    metrics = {
         "freshness": over(end > 0.0),
         "accuracy": float(played.hits[-1] / played.requests[-1]),
         LATE: over(end > 0.4 + 1e-9),
         **indexed("freshness", fresh / alive),
     }
     if shifting:
-        found[AFTER] = over(end > 0.5 + 1e-9)
-    return found
+        metrics[AFTER] = over(end > 0.5 + 1e-9)
+    return metrics
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """The steady set, and one whose pages swap their habits at half time."""
+    """Return the steady set, and one whose pages swap their parameters at half time."""
     size = {"num_pages": 20, "horizon": 10.0} if quick else {}
     size = {"num_pages": NUM_PAGES, "horizon": HORIZON, **size}
     labels = {STEADY: (REFERENCE, "ROUND ROBIN"), SHIFTING: (REFERENCE, "ROUND ROBIN")}
-    labels[SHIFTING] += ("told the first half",)
+    labels[SHIFTING] += (FIRST_HALF,)
     return [
         Measurement(
             name,
@@ -210,34 +210,34 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
-    """What is missing to the reference, by seed and stretch, (seeds, stretches)."""
-    found = gathered((row for row in rows if row.setting == setting), "freshness")
-    seeds = sorted(seed for _, policy, seed in found if policy == label)
+    """Return freshness of the reference minus that of the label, (seeds, stretches)."""
+    curves = gathered((row for row in rows if row.setting == setting), "freshness")
+    seeds = sorted(seed for _, policy, seed in curves if policy == label)
     return np.array(
         [
-            found[setting, REFERENCE, seed] - found[setting, label, seed]
+            curves[setting, REFERENCE, seed] - curves[setting, label, seed]
             for seed in seeds
-            if (setting, REFERENCE, seed) in found
+            if (setting, REFERENCE, seed) in curves
         ]
     )
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """The area between the curves of the reference and of each label, in units of time."""
+    """Return the area between the curves of the reference and of each label, in units of time."""
 
     def areas() -> Iterator[Row]:
-        found = gathered(rows, "freshness")
-        for (setting, label, seed), fresh in found.items():
-            told = found.get((setting, REFERENCE, seed))
-            if told is not None and label != REFERENCE:
-                area = STRETCH * float(np.nansum(told - fresh))
+        curves = gathered(rows, "freshness")
+        for (setting, label, seed), fresh in curves.items():
+            reference = curves.get((setting, REFERENCE, seed))
+            if reference is not None and label != REFERENCE:
+                area = STRETCH * float(np.nansum(reference - fresh))
                 yield Row("CrawlNCIS-v0", setting, label, seed, METRIC, area)
 
     return list(areas())
 
 
 def time_within(gap: FloatArray) -> float:
-    """The start of the first window of time WINDOW from which on the mean gap is within 1%."""
+    """Return the start of the first window from which on all mean gaps are within 1%."""
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)
@@ -245,13 +245,13 @@ def time_within(gap: FloatArray) -> float:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw what is missing to the told policy over time, with 95% intervals over seeds."""
+    """Draw the gap to the reference over time, with 95% intervals over seeds."""
     from matplotlib.figure import Figure
 
     from scripts.reporting.charts import COLOURS, bare, save
 
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
-    shown = (*VARIANTS, "told the first half")
+    shown = (*VARIANTS, FIRST_HALF)
     for axes, setting in zip(figure.subplots(1, 2, sharey=True), (STEADY, SHIFTING), strict=True):
         for place, label in enumerate(shown):
             gap = gaps(rows, setting, label)
@@ -271,13 +271,13 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         axes.axhline(0.0, color="#555555", linewidth=0.8)
         axes.axhline(WITHIN, color="#555555", linewidth=0.8, linestyle=":")
         axes.set_xlabel("time (crawls per page, on average)")
-        title = {STEADY: "habits stay", SHIFTING: "habits swapped at half time"}[setting]
+        title = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}[setting]
         learned = gaps(rows, setting, LEARNING)
         if setting == STEADY and learned.size:
             title += f": {WINDOW:g}-unit means within .01 from time {time_within(learned):g} on"
         axes.set_title(title, fontsize=10)
         bare(axes)
-    figure.axes[0].set_ylabel("freshness missing to\nGREEDY-NCIS told the truth")
+    figure.axes[0].set_ylabel("freshness below that of GREEDY-NCIS\nwith true parameters")
     handles, names = figure.axes[1].get_legend_handles_labels()
     figure.legend(
         handles,

@@ -1,4 +1,4 @@
-"""How far GREEDY is from the best policy of its class, on worlds so small that it can be computed.
+"""GREEDY beside the best policy of its class, on worlds small enough to compute that.
 
 In no paper: Busa-Fekete et al., section 3, call the optimum of the discrete class a hard
 combinatorial problem, and compare GREEDY with the continuous optimum only.
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
 CLAIM = (
-    "On worlds of two or three pages the best policy with one crawl per slot can be computed: "
-    "GREEDY-NCIS, which without signals is GREEDY, loses little to it, the less the more crawls. "
-    "What both lose to the continuous optimum is the price of slots."
+    "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
+    "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
+    "The loss of both to the continuous optimum is the cost of slots."
 )
 CLAIMS = ()
 METRIC = "freshness"
@@ -42,7 +42,7 @@ PER_PAGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 MOST_STATES = {2: 40_000, 3: 200}
 LOSS, LARGEST, OPEN = "loss", "largest loss", "open"
 KINDS = ("", ", no signals")
-"""What follows a label: the same without signals."""
+"""Suffixes of labels: with signals, without signals."""
 SETTINGS = {
     f"m={num_pages} R={rate:g}m": {"num_pages": num_pages, "per_page": rate}
     for num_pages in MOST_STATES
@@ -62,42 +62,42 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance:
-    """A tiny instance: mu from U(0.1, 1), Delta U(0.2, 1), recall U(0.2, 0.9), nu U(0.1, 0.6)."""
+    """Draw mu from U(0.1, 1), Delta from U(0.2, 1), recall U(0.2, 0.9), nu U(0.1, 0.6)."""
     rng = np.random.default_rng(seed)
     importance, change_rate = rng.uniform(0.1, 1, num_pages), rng.uniform(0.2, 1, num_pages)
     recall, false_rate = rng.uniform(0.2, 0.9, num_pages), rng.uniform(0.1, 0.6, num_pages)
-    told = (recall, false_rate) if signals else (0.0, 0.0)
-    return Instance(importance, change_rate, *told, bandwidth=per_page * num_pages)
+    signal_rates = (recall, false_rate) if signals else (0.0, 0.0)
+    return Instance(importance, change_rate, *signal_rates, bandwidth=per_page * num_pages)
 
 
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Freshness of the best policy, and what truncation leaves open of it."""
+    """Return freshness of the best policy, and the width of its bracket due to truncation."""
     instance = world(seed, **arguments)
-    found = solvers.discrete(instance, max_states=MOST_STATES[instance.num_pages])
-    return {METRIC: found.freshness, OPEN: found.high - found.low}
+    result = solvers.discrete(instance, max_states=MOST_STATES[instance.num_pages])
+    return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 
 def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """The same of GREEDY-NCIS."""
+    """Return the same for GREEDY-NCIS."""
     instance = world(seed, **arguments)
     table = greedy_ncis_table(
         instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
     )
-    found = solvers.discrete(
+    result = solvers.discrete(
         instance,
         index=CompiledIndex(greedy_ncis_value, table),
         max_states=MOST_STATES[instance.num_pages],
     )
-    return {METRIC: found.freshness, OPEN: found.high - found.low}
+    return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Freshness of the continuous optimum (Theorem 1)."""
+    """Return freshness of the continuous optimum (Theorem 1)."""
     return {METRIC: optimum(world(seed, **arguments))}
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """All settings; ``quick`` takes those of two pages."""
+    """Return measurements in all settings; if quick, in those of two pages."""
     measures = {
         label + kind: partial(measure, signals=kind == KINDS[0])
         for kind in KINDS
@@ -111,17 +111,17 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """What GREEDY-NCIS loses to the best policy, and what that loses to the continuous one."""
-    found = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    """Return losses of GREEDY-NCIS to the best policy, and of that to the continuous one."""
+    fresh = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
     better = {
         worse + kind: label + kind
         for kind in KINDS
         for worse, label in ((GREEDY, DISCRETE), (DISCRETE, OPTIMUM))
     }
     losses = [
-        Row("", setting, label, seed, LOSS, found[setting, better[label], seed] - value)
-        for (setting, label, seed), value in found.items()
-        if (setting, better.get(label, ""), seed) in found
+        Row("", setting, label, seed, LOSS, fresh[setting, better[label], seed] - value)
+        for (setting, label, seed), value in fresh.items()
+        if (setting, better.get(label, ""), seed) in fresh
     ]
     largest: dict[tuple[str, str], float] = {}
     for row in losses:
@@ -166,7 +166,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def _panel(axes: Axes, lost: Mapping[tuple[str, str], Sequence[float]], label: str) -> None:
-    """Draw what a policy loses, by the number of pages."""
+    """Draw the losses of a policy, by the number of pages."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     from scripts.reporting.charts import COLOURS, MARKERS, bare

@@ -14,9 +14,9 @@ from scripts.reporting.verdicts import Expected, Trend
 
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 CLAIM = (
-    "GREEDY-CIS takes signals for noiseless, and the paper does not say what it then believes of "
-    "their rate: I1 that there are no false ones, I2 the true rate, I3 the true rate with the "
-    "limit that agrees with it. On many pages each of them is worse than to use no signals at all."
+    "GREEDY-CIS takes signals for noiseless, and the paper does not define the signal rate that it "
+    "then assumes: I1 no false signals, I2 the true rate, I3 the true rate with the limit that "
+    "agrees with it. On many pages each of them is worse than using no signals at all."
 )
 ID = ncis_sweep.ID
 SETTINGS = {
@@ -38,7 +38,7 @@ EXPECTED: tuple[Expected, ...] = tuple(
 
 
 def policies() -> Mapping[str, PolicyFactory]:
-    """GREEDY-CIS under each reading."""
+    """Return GREEDY-CIS under each reading."""
     return {
         f"GREEDY-CIS {reading}": partial(crawl_policies.make, "GreedyCIS", reading=reading)
         for reading in READINGS
@@ -46,7 +46,7 @@ def policies() -> Mapping[str, PolicyFactory]:
 
 
 def bounds() -> Mapping[str, Bound]:
-    """The optimal continuous policies: with signals, and without, which those who use them beat."""
+    """Return the optima of the continuous class, with signals and without."""
     return {OPTIMUM: optimum, BASELINE: baseline}
 
 

@@ -32,7 +32,7 @@ SIZES, GRID_SIZES = (100, 300, 1000), (100, 300)
 """Pages at bandwidth 100: crawls per change are 2, 2/3 and 1/5 on average."""
 HORIZON, BANDWIDTH = 200.0, 100.0
 CLOSE = 1e-3
-"""The bandwidth is found to this share of GREEDY's, or better."""
+"""Tolerance of the bandwidth, as a share of GREEDY's."""
 GRID, DRAWN = "precision {:g}, recall {:g}", "Beta(1/4, 1/4), U(0.1, 0.6)"
 SOURCE = "appendix F"
 EVERYWHERE = tuple(f"m={size}" for size in SIZES)
@@ -66,9 +66,9 @@ CLAIMS = (
             Range(DRAWN, 0.1, 0.2, EVERYWHERE, SOURCE),
         ),
         note="The paper's pages and their bandwidth are not public, so that its numbers need not "
-        "come out. Of the signals it found that precision is below 0.2 and recall below 0.5 on "
-        "pages declared to have perfect ones (section 2). The picture frames the precision and "
-        "recall at which 10 to 20% are saved.",
+        "be reproduced. It reports precision below 0.2 and recall below 0.5 on pages declared to "
+        "have perfect signals (section 2). The picture frames the precision and recall at which "
+        "10 to 20% are saved.",
     ),
 )
 
@@ -91,10 +91,10 @@ def pages(seed: int, num_pages: int, precision: float | None, recall: float | No
 def measure(
     seed: int, *, precision: float | None, recall: float | None, num_pages: int, horizon: float
 ) -> dict[str, float]:
-    """Return which share of GREEDY's bandwidth GREEDY-NCIS does not need for its freshness.
+    """Return the share of GREEDY's bandwidth that GREEDY-NCIS saves at the same freshness.
 
-    Both meet the same events. The bandwidth is found by a root search; freshness is that of the
-    whole episode.
+    Both are simulated on the same events. The bandwidth comes from a root search; freshness is
+    that of the whole episode.
     """
     from scipy.optimize import brentq
 
@@ -114,7 +114,7 @@ def measure(
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """The pages of figure 6 in all sizes, and a grid of precision and recall in the smaller."""
+    """Return pages of figure 6 in all sizes, a grid of precision and recall in smaller ones."""
     cells: dict[str, Measure] = {
         GRID.format(precision, recall): partial(measure, precision=precision, recall=recall)
         for precision in PRECISIONS

@@ -1,4 +1,4 @@
-"""A contextual bandit over offers, beside LambdaCrawl and KAB5: what the paper leaves for later."""
+"""A contextual bandit over offers, beside LambdaCrawl and KAB5: the paper's future work."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from crawl_envs.evaluation import Row, summarize
 from policies import ContextualBandit
-from scripts.experiments.offers.setup import runs as offer_runs
-from scripts.experiments.offers.setup.runs import (
+from scripts.experiments.offers.setup import strategies
+from scripts.experiments.offers.setup.strategies import (
     FIRST_DAY,
     KAB5,
     KAB5_GAIN,
@@ -33,10 +33,10 @@ from scripts.reporting.verdicts import Trend
 
 TITLE = "A contextual bandit over offers"
 CLAIM = (
-    "The paper proposes, for later, a contextual bandit that goes from what is known of an offer "
-    "to the worth of a crawl, with no strategies between. Ours learns from its own crawls alone, "
-    "and picks the best offers, knowing how long ago it crawled each; the strategies, LambdaCrawl "
-    "by true rates among them, crawl at random by rates, and so without memory."
+    "The paper proposes, as future work, a contextual bandit from the features of an offer "
+    "to the value of a crawl, without strategies. Ours learns from its own crawls alone, and "
+    "crawls the offers of highest value, given the time since each was crawled. The strategies, "
+    "LambdaCrawl with true rates among them, crawl at random by rates, and so without memory."
 )
 CLAIMS = ()
 CLICK, OFFER = "click_freshness", "offer_freshness"
@@ -56,11 +56,11 @@ LOGGED = (LAMBDA_TRUE, LAMBDA_ML, KAB5, KAB5_GAIN, UNIFORM)
 BUDGETS: Mapping[str, float] = {"10%": 0.1, "50%": 0.5}
 NUM_OFFERS = 5_000
 SECTION = "proposed in section 6.2; not tested there"
-KNOWS = "it knows the rates of the day, though not how long ago it crawled"
+KNOWS = "it knows the rates of the day, but not the time since each crawl"
 EXPECTED = (
     *(Trend(LAMBDA_TRUE, "above", label, tuple(BUDGETS), KNOWS) for label in AIMS),
     *(Trend(label, "above", UNIFORM, tuple(BUDGETS), SECTION) for label in AIMS),
-    Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains look no further than the next crawls"),
+    Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains end with the next crawls"),
     *(
         Trend(label, "above", LAMBDA_ML, tuple(BUDGETS), SECTION)
         for label in (FRESHNESS, PREDICTED)
@@ -72,14 +72,14 @@ EXPECTED = (
 def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Mean freshness of a strategy or choice that is played on the log of the run."""
+    """Return the mean freshness of a strategy or bandit on the log of the run."""
     return _means(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
 def stepped(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Mean freshness of a contextual bandit in the environment, which meets the same events."""
+    """Return the mean freshness of a contextual bandit in the environment, on the same events."""
     run = Run(seed, num_offers, *days)
     env = gymnasium.make(
         ID,
@@ -89,7 +89,7 @@ def stepped(
         first_day=FIRST_DAY,
     )
     rows, _ = env.reset(seed=seed)
-    weights = offer_runs.predictors() if label == PREDICTED else None
+    weights = strategies.predictors() if label == PREDICTED else None
     policy = ContextualBandit(env, weights=weights, **AIMS[label])
     over = False
     while not over:
@@ -100,12 +100,12 @@ def stepped(
     return _means(counted(run, list(core.days())))
 
 
-def _means(found: Freshness) -> dict[str, float]:
-    return {CLICK: float(np.nanmean(found.click)), OFFER: float(found.offer.mean())}
+def _means(freshness: Freshness) -> dict[str, float]:
+    return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All labels at both budgets."""
+    """Return all labels at both budgets."""
     given = {"num_offers": QUICK_OFFERS if quick else NUM_OFFERS}
     days = [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [Run(0).warm_up, Run(0).evaluated]
     measures: dict[str, Callable[..., Mapping[str, float]]] = {
@@ -130,9 +130,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     height = -np.arange(len(labels))
     for line, metric in zip(grid, (CLICK, OFFER), strict=True):
         for axes, setting in zip(line, BUDGETS, strict=True):
-            told = {item.policy: item for item in summarize(rows, metric) if item[0] == setting}
-            mean = [told[label].mean if label in told else np.nan for label in labels]
-            half = [told[label].half_width if label in told else np.nan for label in labels]
+            items = {item.policy: item for item in summarize(rows, metric) if item[0] == setting}
+            mean = [items[label].mean if label in items else np.nan for label in labels]
+            half = [items[label].half_width if label in items else np.nan for label in labels]
             axes.errorbar(
                 mean,
                 height,

@@ -1,4 +1,4 @@
-"""Whether KAB5 does better than LambdaCrawl where rates are stale or misjudged, and by learning."""
+"""KAB5 and LambdaCrawl with stale or misestimated rates, and the effect of learning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawl_envs.worlds.offers.log import DailyRates, play_arms, play_rates
 from crawl_envs.worlds.offers.world import OfferWorld
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import HistoryRates
-from scripts.experiments.offers.setup.runs import (
+from scripts.experiments.offers.setup.strategies import (
     GAMMA,
     HISTORY,
     NUM_OFFERS,
@@ -32,21 +32,21 @@ from scripts.experiments.offers.setup.runs import (
     counted,
     crawl_rates,
     log_of,
-    of_features,
+    rates_of,
 )
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
 
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
 CLAIM = (
-    "The paper's reason for a bandit over strategies: LambdaCrawl is the best there is if rates "
-    "are known and stay, and they neither are nor do. So KAB5 should gain on it where rates are "
-    "wrong and not where they are true, and by learning: more than arms drawn at random."
+    "The paper's reason for a bandit over strategies: LambdaCrawl is optimal if rates are known "
+    "and constant, which they are not. So KAB5 should gain on it where rates are wrong and not "
+    "where they are true, and by learning: more than arms drawn at random."
 )
 CLICK, OFFER = "click_freshness", "offer_freshness"
 METRIC = CLICK
 GAINS = {CLICK: "click_gain", OFFER: "offer_gain"}
-"""Freshness over LambdaCrawl's by the same rates on the same run, minus 1."""
+"""Freshness over LambdaCrawl's with the same rates on the same run, minus 1."""
 REPETITIONS, QUICK_REPETITIONS = 30, 2
 
 STALE_TRUTH, STALE_PREDICTED = "truth of day 0", "predicted on day 0"
@@ -58,7 +58,7 @@ SOURCES: Mapping[str, str] = {
     HISTORY: HISTORY,
     OWN: OWN,
 }
-"""Where rates come from, and of what they are made; OWN counts price changes that crawls found."""
+"""Sources of rates here, and in the module of strategies; OWN counts changes at own crawls."""
 STALE = (STALE_TRUTH, STALE_PREDICTED)
 BUDGETS: Mapping[str, float] = {"1%": 0.01, "10%": 0.1, "50%": 0.5}
 UNIFORM, LAMBDA = "uniform", "lambda"
@@ -66,7 +66,7 @@ FIVE = (UNIFORM, "change", "click", "impression", LAMBDA)
 
 
 class Choice(NamedTuple):
-    """Kinds of strategy, and how one of them is drawn: EXP3's gamma, and its reward."""
+    """Kinds of strategy, and EXP3's gamma and reward to choose among them."""
 
     kinds: tuple[str, ...]
     gamma: float = 1.0
@@ -80,18 +80,18 @@ CHOICES: Mapping[str, Choice] = {
     MIXTURE: Choice(FIVE),
     MOSTLY: Choice((UNIFORM, LAMBDA, LAMBDA, LAMBDA, LAMBDA)),
 }
-"""With a gamma of 1 EXP3 draws all arms with the same probability for ever, and learns nothing."""
+"""With a gamma of 1 EXP3 always draws all arms with the same probability: it does not learn."""
 REFERENCE = LAMBDA
 FURTHER_REFERENCES = (MIXTURE,)
 
 
 def setting_name(source: str, budget: str) -> str:
-    """Name of a setting."""
+    """Return the name of a setting."""
     return f"{source}, {budget}"
 
 
 def settings_of(*sources: str) -> tuple[str, ...]:
-    """Names of all settings of some sources."""
+    """Return the names of all settings of some sources."""
     return tuple(setting_name(source, budget) for source in sources for budget in BUDGETS)
 
 
@@ -114,8 +114,8 @@ CLAIMS = (
             for label in (KAB5, KAB5_GAIN)
             for control in (MIXTURE, MOSTLY)
         ),
-        note="The even mixture draws the five strategies at random, the other one LambdaCrawl in "
-        "four steps of five and uniform crawls in the fifth; neither learns anything.",
+        note="The even mixture draws the five strategies at random; the other control draws "
+        "LambdaCrawl with probability 4/5 and uniform crawling with 1/5. Neither learns.",
     ),
 )
 EXPECTED = tuple(
@@ -125,21 +125,21 @@ EXPECTED = tuple(
 
 
 def day_of(source: str, day: int) -> int:
-    """The day whose rates are gone by on a day: itself, or for ever the first."""
+    """Return the day of the rates in use on a day: the same, or always the first."""
     return 0 if source in STALE else day
 
 
 @lru_cache(maxsize=1)
 def plans(run: Run, source: str, budget: float) -> dict[str, FloatArray]:
-    """Crawl rates by kind, (days, m), of a source other than OWN; one row where it is stale."""
+    """Return crawl rates by kind, (days, m), of a source other than OWN; one row if stale."""
     days = range(1 if source in STALE else run.num_days)
     bandwidth = budget * run.num_offers
-    found = {kind: np.empty((len(days), run.num_offers)) for kind in FIVE}
+    result = {kind: np.empty((len(days), run.num_offers)) for kind in FIVE}
     for day in days:
         rates = believed(run, SOURCES[source], day)
-        for kind, rows in found.items():
+        for kind, rows in result.items():
             rows[day] = crawl_rates(kind, rates, bandwidth)
-    return found
+    return result
 
 
 def daily(run: Run, source: str, kind: str, budget: float) -> DailyRates:
@@ -150,14 +150,14 @@ def daily(run: Run, source: str, kind: str, budget: float) -> DailyRates:
     log, history = log_of(run), HistoryRates()
 
     def from_own_crawls(day: int, world: OfferWorld) -> FloatArray:
-        told = of_features(history, log.book(day, world.tracking))
-        return crawl_rates(kind, told, budget * run.num_offers)
+        rates = rates_of(history, log.features(day, world.tracking))
+        return crawl_rates(kind, rates, budget * run.num_offers)
 
     return from_own_crawls
 
 
 def weights_of(run: Run, source: str) -> FloatArray:
-    """The clicks by which crawls are paid, (days, m); price changes have no part in them."""
+    """Return the clicks that weight rewards, (days, m); they do not depend on price changes."""
     clicks = beliefs(run, HISTORY if source == OWN else SOURCES[source]).click
     return np.broadcast_to(clicks[0], clicks.shape) if source in STALE else clicks
 
@@ -165,7 +165,7 @@ def weights_of(run: Run, source: str) -> FloatArray:
 def played(
     seed: int, *, label: str, source: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Mean freshness of the days that count, by clicks and by offers."""
+    """Return the mean freshness of the evaluated days, by clicks and by offers."""
     run = Run(seed, num_offers, *days)
     log = log_of(run)
     if label == LAMBDA:
@@ -179,12 +179,12 @@ def played(
         )
         chooser = BanditChooser(bandit, weights_of(run, source), rng, reward)
         accounts = list(play_arms(log, arms, chooser, seed))
-    found = counted(run, accounts)
-    return {CLICK: float(np.nanmean(found.click)), OFFER: float(found.offer.mean())}
+    freshness = counted(run, accounts)
+    return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """LambdaCrawl, the bandits and the controls, by source and budget."""
+    """Return LambdaCrawl, the bandits and the controls, by source and budget."""
     given = {"num_offers": QUICK_OFFERS} if quick else {"num_offers": NUM_OFFERS}
     days = [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [Run(0).warm_up, Run(0).evaluated]
     labels: Sequence[str] = (LAMBDA, *CHOICES)
@@ -203,7 +203,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Freshness over LambdaCrawl's by the same rates."""
+    """Return GAINS: freshness relative to LambdaCrawl's with the same rates."""
     return list(_gains(rows))
 
 
@@ -226,12 +226,12 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     grid = figure.subplots(len(GAINS), len(BUDGETS), sharey=True, squeeze=False)
     height = -np.arange(len(SOURCES), dtype=float)
     for line, (measure, metric) in zip(grid, GAINS.items(), strict=True):
-        found = {item[:2]: item for item in summarize(rows, metric)}
+        summaries = {item[:2]: item for item in summarize(rows, metric)}
         for axes, budget in zip(line, BUDGETS, strict=True):
             for position, label in enumerate(CHOICES):
-                told = [found.get((setting_name(source, budget), label)) for source in SOURCES]
-                mean = np.array([np.nan if one is None else one.mean for one in told])
-                half = np.array([np.nan if one is None else one.half_width for one in told])
+                items = [summaries.get((setting_name(source, budget), label)) for source in SOURCES]
+                mean = np.array([np.nan if one is None else one.mean for one in items])
+                half = np.array([np.nan if one is None else one.half_width for one in items])
                 axes.errorbar(
                     100.0 * mean,
                     height - 0.17 * (position - 1.5),

@@ -1,4 +1,4 @@
-"""Figure 5: with which probability KAB5 draws each of its strategies, step by step."""
+"""Figure 5: probabilities of KAB5's strategies, step by step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from crawl_envs.evaluation import Row, mean_and_half_width
 from crawl_envs.types import FloatArray
 from policies.bandits.rewards import OFFER_GAIN_BOUND
-from scripts.experiments.offers.setup.runs import (
+from scripts.experiments.offers.setup.strategies import (
     FIVE,
     KAB5,
     KAB5_GAIN,
@@ -30,26 +30,26 @@ from scripts.reporting.verdicts import Claim, Range
 
 TITLE = "Which strategy KAB5 draws, step by step"
 CLAIM = (
-    "Of its five strategies KAB5 comes to draw the click-weighted one and LambdaCrawl, both "
-    "predicted, more often than at first, and the former more often than the latter; with the "
-    "larger budget the probabilities differ less."
+    "Among its five strategies KAB5 learns to prefer the click-weighted one and LambdaCrawl, both "
+    "with predicted rates, and the former more than the latter; with the larger budget the "
+    "probabilities differ less."
 )
 SPREAD = "largest_minus_least"
-"""Of the late probabilities of the arms."""
+"""Largest minus least of the late probabilities of the arms."""
 METRIC = SPREAD
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 BUDGETS: Mapping[str, float] = {"1%": 0.01, "10%": 0.1}
 LABELS = (KAB5, KAB5_GAIN)
 CHANCE = "chance"
-"""Of an arm, at STEPS."""
+"""Probability of an arm at STEPS, indexed."""
 LAST, EVERY = 1_000, 10
 STEPS = (1, *range(EVERY, LAST + 1, EVERY))
 LATE = "late"
-"""Mean chance of an arm over the second half of the steps."""
+"""Mean probability of an arm over the second half of the steps."""
 CLICKS_OVER_LAMBDA = "mu_ml_minus_lambda_ml"
 NARROWED = "spread_falls_to_10%"
-"""By how much that is less at the larger budget."""
+"""SPREAD at the smaller budget minus that at the larger."""
 CLICKS = "mu_ml"
 START = 1.0 / len(FIVE)
 
@@ -62,7 +62,7 @@ CLAIMS = (
             Range(KAB5, START, 1.0, tuple(BUDGETS), SECTION, metric=f"{LATE}_{arm}")
             for arm in (LAMBDA_ML, CLICKS)
         ),
-        note="Here of the second half of 1,000 steps, and with the reward as eq. 2 has it.",
+        note="Here over the second half of 1,000 steps, with the reward of eq. 2.",
     ),
     Claim(
         "mu_ml is more preferable than lambda_ml.",
@@ -73,7 +73,7 @@ CLAIMS = (
         "With more resources the probabilities become less imbalanced.",
         SECTION,
         (Range(KAB5, 0.0, np.inf, ("1%",), SECTION, metric=NARROWED),),
-        note="Largest less least probability, at 1% less at 10%.",
+        note="Largest minus least probability at 1%, minus that at 10%.",
     ),
 )
 NO_PAPER = "not in the paper"
@@ -82,27 +82,27 @@ EXPECTED = (
         Range(KAB5_GAIN, START, 1.0, tuple(BUDGETS), NO_PAPER, metric=f"{LATE}_{arm}")
         for arm in (LAMBDA_ML, CLICKS)
     ),
-    Range(KAB5, START, 1.0, tuple(BUDGETS), "eq. 2 pays rates of success", f"{LATE}_Delta_ml"),
+    Range(KAB5, START, 1.0, tuple(BUDGETS), "eq. 2 rewards rates of success", f"{LATE}_Delta_ml"),
 )
 
 
 def chances(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Probabilities of all arms at STEPS, as far as the run goes."""
+    """Return the probabilities of all arms at STEPS, up to the end of the run."""
     run = Run(seed, num_offers, *days)
     _, chooser = play(run, label, budget)
     assert isinstance(chooser, BanditChooser)
     course = np.array(chooser.chances)
     steps = [step for step in STEPS if step <= len(course)]
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for arm, column in zip(FIVE, course.T, strict=True):
-        found |= indexed(f"{CHANCE}_{arm}", column[np.array(steps) - 1])
-    return found
+        result |= indexed(f"{CHANCE}_{arm}", column[np.array(steps) - 1])
+    return result
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Both rewards at both budgets."""
+    """Return both rewards at both budgets."""
     given = {
         "num_offers": QUICK_OFFERS if quick else NUM_OFFERS,
         "days": [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [LAST // 12, 1],
@@ -114,26 +114,26 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def courses(rows: Sequence[Row]) -> dict[tuple[str, str, int], FloatArray]:
-    """Probabilities by setting, label and seed, (steps, K)."""
+    """Return probabilities by setting, label and seed, (steps, K)."""
     by_arm = [gathered(rows, f"{CHANCE}_{arm}") for arm in FIVE]
-    return {key: np.stack([found[key] for found in by_arm], axis=1) for key in by_arm[0]}
+    return {key: np.stack([values[key] for values in by_arm], axis=1) for key in by_arm[0]}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Mean probabilities of the second half, and how they differ."""
+    """Return mean probabilities over the second half, and their differences."""
     return list(_derived(courses(rows)))
 
 
-def _derived(found: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
+def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
     spreads: dict[tuple[str, str, int], float] = {}
-    for key, course in found.items():
+    for key, course in by_run.items():
         late = course[len(course) // 2 :].mean(axis=0)
         by_arm = dict(zip(FIVE, late.tolist(), strict=True))
         spreads[key] = max(by_arm.values()) - min(by_arm.values())
-        told = {f"{LATE}_{arm}": value for arm, value in by_arm.items()}
-        told[CLICKS_OVER_LAMBDA] = by_arm[CLICKS] - by_arm[LAMBDA_ML]
-        told[SPREAD] = spreads[key]
-        for metric, value in told.items():
+        measures = {f"{LATE}_{arm}": value for arm, value in by_arm.items()}
+        measures[CLICKS_OVER_LAMBDA] = by_arm[CLICKS] - by_arm[LAMBDA_ML]
+        measures[SPREAD] = spreads[key]
+        for metric, value in measures.items():
             yield Row("", *key, metric, value)
     tight, wide = BUDGETS
     for (setting, label, seed), spread in spreads.items():
@@ -148,20 +148,20 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
-    found = courses(rows)
+    by_run = courses(rows)
     figure = Figure(figsize=(9.5, 7.2), layout="constrained")
     grid = figure.subplots(len(LABELS), len(BUDGETS), sharex=True, sharey=True, squeeze=False)
-    gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks pays 1"
+    gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"
     rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: gain}
     for line, label in zip(grid, LABELS, strict=True):
         for axes, setting in zip(line, BUDGETS, strict=True):
-            runs = np.array([found[key] for key in found if key[:2] == (setting, label)])
+            runs = np.array([by_run[key] for key in by_run if key[:2] == (setting, label)])
             if not len(runs):
                 continue
             steps = STEPS[: runs.shape[1]]
             for position, arm in enumerate(FIVE):
-                told = [mean_and_half_width(column) for column in runs[:, :, position].T]
-                mean, half = np.nan_to_num(np.array(told).T)
+                intervals = [mean_and_half_width(column) for column in runs[:, :, position].T]
+                mean, half = np.nan_to_num(np.array(intervals).T)
                 colour = COLOURS[position]
                 axes.plot(
                     steps,
@@ -185,7 +185,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         axes.set_xlabel("step of two hours")
     for axes in grid[:, 0]:
         axes.set_ylabel("probability of being drawn")
-    count = len({key[2] for key in found})
+    count = len({key[2] for key in by_run})
     figure.suptitle(f"{TITLE}\nmean over {count} runs; bands: 95% intervals", fontsize=11)
     handles, names = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)

@@ -1,4 +1,4 @@
-"""How the regret of EXP3, EXP3-IX and EXP3++ grows with the rounds, on arms that never change."""
+"""Growth of the regret of EXP3, EXP3-IX and EXP3++ with the rounds, on fixed arms."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ CLAIMS = (
         "EXP3 provides a nearly optimal regret bound.",
         "section 3.2.3",
         (Range(ANYTIME, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT),),
-        note="True of an exploration that is tuned to the rounds, or falls with them.",
+        note="True if exploration is tuned to the rounds, or falls with them.",
     ),
     Claim(
         "So does Algorithm 1, which runs it with gamma = .1 throughout.",
         "sections 3.2.3 and 3.2, Algorithm 1",
         (Range(FIXED_GAMMA, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT),),
-        note="It plays at random in a tenth of all rounds for ever, and so loses a tenth of the "
-        "mean gap per round. That it does no worse where the gap shrinks with the horizon says "
-        "nothing: there even arms drawn at random lose in proportion to sqrt(T).",
+        note="It always plays a tenth of all rounds at random, and so loses a tenth of the "
+        "mean gap per round. Where the gap shrinks with the horizon it does no worse, but there "
+        "even arms drawn at random have a regret proportional to sqrt(T).",
     ),
 )
 EXPECTED = (
@@ -81,24 +81,24 @@ EXPECTED = (
 
 
 def even(gap: float) -> tuple[float, ...]:
-    """Means of one good arm and others that are worse by the gap."""
+    """Return the means of one good arm and others that are worse by the gap."""
     return (BEST, *(NUM_ARMS - 1) * (BEST - gap,))
 
 
 def shrinking_gap(horizon: int) -> float:
-    """The gap at which arms are hardest to tell apart within a horizon, 2 sqrt(K/T)."""
+    """Return the gap that is hardest to detect within a horizon, 2 sqrt(K/T)."""
     return float(2.0 * np.sqrt(NUM_ARMS / horizon))
 
 
 def fixed(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Regret of a run at all horizons, on arms of fixed gaps."""
-    found = bernoulli_regret(BANDITS[label], np.array(FIXED_MEANS), horizons, runs=1, seed=seed)
-    return indexed(REGRET, found)
+    """Return the regret of a run at all horizons, on arms of fixed gaps."""
+    regret = bernoulli_regret(BANDITS[label], np.array(FIXED_MEANS), horizons, runs=1, seed=seed)
+    return indexed(REGRET, regret)
 
 
 def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Regret of a run for each horizon, whose arms have the gap that belongs to it."""
-    found = [
+    """Return the regret of a run per horizon, on arms with the horizon's gap."""
+    regret = [
         bernoulli_regret(
             BANDITS[label],
             np.array(even(shrinking_gap(horizon))),
@@ -108,21 +108,21 @@ def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str,
         )
         for place, horizon in enumerate(horizons)
     ]
-    return indexed(REGRET, found)
+    return indexed(REGRET, regret)
 
 
 def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Regret of a run for each of GAPS, at all horizons."""
-    found: dict[str, float] = {}
+    """Return the regret of a run for each of GAPS, at all horizons."""
+    result: dict[str, float] = {}
     for place, gap in enumerate(GAPS):
         means, own = np.array(even(gap)), seed * len(GAPS) + place
         course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=own)
-        found |= indexed(f"{REGRET}_{gap:g}", course)
-    return found
+        result |= indexed(f"{REGRET}_{gap:g}", course)
+    return result
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Each bandit on the three kinds of arms."""
+    """Return each bandit on the three kinds of arms."""
     given = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
     kinds: dict[str, Callable[..., Mapping[str, float]]] = {
         FIXED: fixed,
@@ -136,22 +136,22 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], FloatArray]:
-    """Seeds, and regret by seed, gap (one but in WORST) and horizon."""
+    """Return seeds, and regret by seed, gap (one except in WORST) and horizon."""
     names = [f"{REGRET}_{gap:g}" for gap in GAPS] if setting == WORST else [REGRET]
     own = [row for row in rows if row[1:3] == (setting, label)]
-    found = [gathered(own, name) for name in names]
-    seeds = sorted(key[2] for key in found[0])
-    courses = [[by[setting, label, seed] for by in found] for seed in seeds]
+    by_gap = [gathered(own, name) for name in names]
+    seeds = sorted(key[2] for key in by_gap[0])
+    courses = [[by[setting, label, seed] for by in by_gap] for seed in seeds]
     return seeds, np.array(courses)
 
 
 def mean_regret(courses: FloatArray) -> FloatArray:
-    """Mean over seeds, at each horizon of the gap at which it is largest; (H,)."""
+    """Return the mean over seeds, for the worst gap at each horizon; (H,)."""
     return np.asarray(courses.mean(axis=0).max(axis=0))
 
 
 def jackknifed(courses: FloatArray, first: int) -> FloatArray:
-    """Pseudo-values of the exponent of growth over the horizons from ``first`` on, a seed each."""
+    """Return jackknife pseudo-values of the growth exponent from horizon ``first`` on, by seed."""
     horizons = HORIZONS[first : courses.shape[2]]
     count = len(courses)
     whole = growth(horizons, mean_regret(courses)[first:])
@@ -163,7 +163,7 @@ def jackknifed(courses: FloatArray, first: int) -> FloatArray:
 
 
 def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
-    """Mean regret of arms that are drawn at random, (H,)."""
+    """Return the mean regret of arms drawn at random, (H,)."""
     rounds = np.array(horizons, float)
     if setting == FIXED:
         return rounds * (max(FIXED_MEANS) - np.mean(FIXED_MEANS))
@@ -174,7 +174,7 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """How regret grows, from the first horizon and from LATE_FROM on, and how large it is."""
+    """Return growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
     return list(_derived(rows))
 
 
@@ -194,7 +194,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean regret over the rounds, both on logarithmic scales, a panel per kind of arms."""
+    """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
     from matplotlib.figure import Figure
 
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
@@ -234,7 +234,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     panels[0].set_ylabel("regret (logarithmic scale)")
     count = len({row.seed for row in rows})
     figure.suptitle(
-        f"{TITLE}: {NUM_ARMS} arms, the best pays with probability {BEST:g}\n"
+        f"{TITLE}: {NUM_ARMS} arms, the best succeeds with probability {BEST:g}\n"
         f"mean and 95% interval over {count} runs",
         fontsize=11,
     )

@@ -25,7 +25,7 @@ from scripts.experiments.offers.setup.measures import (
     name_of,
 )
 from scripts.experiments.offers.setup.paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6, Table
-from scripts.experiments.offers.setup.runs import (
+from scripts.experiments.offers.setup.strategies import (
     CHOICES,
     KAB5,
     KAB5_DAY,
@@ -54,9 +54,9 @@ REPETITIONS, QUICK_REPETITIONS = 100, 2
 
 LABELS = (*STRATEGIES, *CHOICES)
 DAILY = (LAMBDA_ML, KAB5)
-"""Whose days are kept, for intervals and tests over days as in the paper."""
+"""Labels with stored days, for intervals and tests over days as in the paper."""
 TIGHT_LABELS = (LAMBDA_ML, KAB5, KAB5_GAIN, MIXTURE)
-"""Who plays with the budgets below 10%: those of Figure 4."""
+"""Labels at budgets below 10%: those of Figure 4."""
 TIGHT_NAMES = tuple(name_of(budget) for budget in TIGHT)
 ALL_NAMES = (*TIGHT_NAMES, *NAMES)
 GAINS = (CLICK_GAIN, OFFER_GAIN)
@@ -120,8 +120,8 @@ CLAIMS = (
             *(_above(label, "Delta_own")[0] for label in (UNIFORM, "mu_h", "nu_h", "lambda_own")),
             *(_above(label, "Delta_ml")[0] for label in (UNIFORM, "mu_ml", "nu_ml", LAMBDA_ML)),
         ),
-        "The paper does not say whether price changes are counted in the full log or among those "
-        "that a strategy's own crawls found; both are played.",
+        "The paper does not say whether price changes are counted in the full log or only where a "
+        "strategy's own crawls reveal them; both are played.",
     ),
     Claim(
         "By clicks or impressions of the past (mu_h, nu_h) more clicks see the right price than "
@@ -166,7 +166,7 @@ CLAIMS = (
             )
         ),
         "In the paper's own Table 5 this does not hold for nu at 10% to 30%. `rest`: LambdaCrawl "
-        "that spreads what it leaves unspent over all offers.",
+        "with its unspent budget spread over all offers.",
     ),
     Claim(
         "lambda_h is better for clicks than mu_h and Delta_h, which it combines.",
@@ -189,11 +189,11 @@ CLAIMS = (
         SECTION_541,
         tuple(_gains(KAB5, gain) for gain in GAINS),
         "With the reward of the paper's eq. 2, and LambdaCrawl solved for the steps in which it "
-        "acts. A run is a market of its own here; in the paper it is coins on one set of offers. A "
-        "day has a few hundred clicks, so that its gain has a resolution of some .2%.",
+        "acts. Here each run has its own market; in the paper runs are random numbers on one set "
+        "of offers. A day has a few hundred clicks, so the resolution of its gain is some .2%.",
     ),
     Claim(
-        "So it is with LambdaCrawl solved for steps of a day, as arm and as rival.",
+        "The same holds with LambdaCrawl solved for steps of a day, as arm and as baseline.",
         SECTION_541,
         (
             *_above(KAB5_DAY, LAMBDA_DAY),
@@ -235,8 +235,8 @@ CLAIMS = (
             _gains(KAB3, CLICK_GAIN),
             *_above(LAMBDA_ML, KAB3, metric=OFFER),
         ),
-        "How far above is not tested, as the paper has no number. In offers KAB3 is still slightly "
-        "below lambda_ml there.",
+        "The size of the lead is not tested, as the paper has no number. In offers KAB3 is still "
+        "slightly below lambda_ml there.",
     ),
     Claim(
         "nu_ml as a fourth, KAB4, lifts offers further and leaves clicks as they are.",
@@ -279,7 +279,7 @@ EXPECTED = (
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """All strategies at nine budgets, and four at eighteen tighter ones; or fewer budgets."""
+    """Return all strategies at nine budgets, and four at eighteen tighter ones; or fewer."""
     budgets, tight = (QUICK_BUDGETS, QUICK_TIGHT) if quick else (BUDGETS, TIGHT)
     return [
         *budgets_measured(quick, tight, TIGHT_LABELS),
@@ -288,12 +288,12 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def _tabled(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the budgets that the paper's tables have."""
+    """Return the rows of the budgets of the paper's tables."""
     return [row for row in rows if row.setting in NAMES]
 
 
 class PaperTable(NamedTuple):
-    """A table of the paper: its title here, what it is of, and the paper's numbers and gains."""
+    """A table of the paper: its title here, its measure, and the paper's numbers and gains."""
 
     title: str
     measure: Measure
@@ -316,7 +316,7 @@ OFFER_TABLE = PaperTable(
 
 
 def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
-    """Draw freshness by budget, and write it as a table."""
+    """Draw freshness by budget, and write the table."""
     from scripts.experiments.offers.setup.charts import freshness_by_budget
 
     write_tables(
@@ -339,7 +339,7 @@ def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
 
 
 def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
-    """Draw KAB5 over lambda_ml down to the tightest budgets, and write it as a table."""
+    """Draw KAB5 over lambda_ml down to the tightest budgets, and write the table."""
     from scripts.experiments.offers.setup.charts import gains_by_budget
 
     write_gains(rows, path.with_suffix(".csv"), metrics=GAINS, labels=TIGHT_LABELS[1:])
@@ -355,7 +355,7 @@ def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_figure_6(rows: Sequence[Row], path: Path) -> None:
-    """Draw the bandits of Figure 6 over lambda_ml."""
+    """Draw the bandits of Figure 6, relative to lambda_ml."""
     from scripts.experiments.offers.setup.charts import gains_by_budget
 
     gains_by_budget(

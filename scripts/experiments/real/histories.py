@@ -1,4 +1,4 @@
-"""Recorded histories of real sites: what formulas and learners are worth on them."""
+"""Recorded histories of real sites: freshness of formulas and learners."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from scripts.reporting.verdicts import Trend
 
 TITLE = "Recorded histories of real sites"
 CLAIM = (
-    "Told importance alone, and learning while it crawls from nothing, a policy is fresher than "
-    "round robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with "
-    "parameters fitted to all earlier days."
+    "A policy that is given importance alone and learns while crawling is fresher than round "
+    "robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with parameters "
+    "fitted to all earlier days."
 )
-METRIC = "freshness"
+METRIC, SCORE = "freshness", "normalised score"
 REFERENCE = "round robin"
 REPETITIONS, QUICK_REPETITIONS = histories.QUARTERS, 2
 
@@ -46,11 +46,11 @@ SITES = (
     "scoop-main",
     "tldr-pages",
 )
-"""Those of the committed rows; the first is shipped, others can be made of public repositories."""
+"""Sites of the committed rows; the first is shipped, others come from public repositories."""
 
 
 def name_of(site: str, days: int, importance: str) -> str:
-    """The name of a setting."""
+    """Return the name of a setting."""
     return f"{site}, {days} days, {importance}"
 
 
@@ -67,7 +67,7 @@ def crawled(
     grouped: bool = False,
     **arguments: Any,
 ) -> Mapping[str, float]:
-    """Freshness of a policy on one quarter of the second half of a record."""
+    """Return freshness of a policy on one quarter of the second half of a record."""
     trace = histories.record(site)
     env = histories.replayed(
         trace,
@@ -86,7 +86,7 @@ def crawled(
 
 
 def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Freshness of the clairvoyant."""
+    """Return freshness of the clairvoyant."""
     trace = histories.record(site)
     env = histories.replayed(
         trace,
@@ -105,7 +105,7 @@ def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str
 
 
 def recorded(seed: int, *, site: str) -> Mapping[str, float]:
-    """How far a quarter of a record is from what formulas assume."""
+    """Return how far a quarter of a record is from the assumptions of the formulas."""
     trace = histories.record(site)
     return assumptions(trace, histories.quarter(trace.days, seed))
 
@@ -129,11 +129,11 @@ MEASURES: dict[str, Any] = {
         crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance", grouped=True
     ),
 }
-"""What is played. Threshold policies are left out: on what is not Poisson they overspend."""
+"""Measures by label. Threshold policies are left out: without Poisson events they overspend."""
 
 
 def _expected() -> tuple[Trend, ...]:
-    """What is asked of all sites together, and of each."""
+    """Return the expectations on all sites together, and on each."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
     each = tuple(name_of(site, *cell) for cell in cells for site in SITES)
@@ -153,7 +153,7 @@ EXPECTED = _expected()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Every site at hand, at every budget and importance."""
+    """Return measurements of every available site, at every budget and importance."""
     sites = tuple(histories.sites()) if not quick else traces.shipped()
     records = [
         Measurement(
@@ -180,20 +180,20 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Shares of the way from round robin to the clairvoyant, and all sites together.
+    """Return normalised scores, round robin 0 and the clairvoyant 1, and all sites together.
 
-    A share is of the means over the quarters (seed 0). Together, each quarter of a site is a seed.
+    A score is of the means over the quarters (seed 0). Together, each quarter of a site is a seed.
     """
     kept = [row for row in rows if row.metric == METRIC]
     means: dict[str, dict[str, list[float]]] = {}
     for row in kept:
         means.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
-    shares = []
-    for setting, found in means.items():
-        mean = {label: float(np.mean(values)) for label, values in found.items()}
+    scores = []
+    for setting, by_label in means.items():
+        mean = {label: float(np.mean(values)) for label, values in by_label.items()}
         low, high = mean.get(REFERENCE, np.nan), mean.get(CLAIRVOYANT, np.nan)
-        shares += [
-            Row("CrawlTrace-v0", setting, label, 0, "share", (value - low) / (high - low))
+        scores += [
+            Row("CrawlTrace-v0", setting, label, 0, SCORE, (value - low) / (high - low))
             for label, value in mean.items()
             if high > low and label not in (REFERENCE, CLAIRVOYANT)
         ]
@@ -205,22 +205,22 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         )
         for row in kept
     ]
-    return shares + together
+    return scores + together
 
 
 def _site(row: Row) -> str:
     return row.setting.partition(",")[0]
 
 
-def _shares(rows: Sequence[Row], path: Path) -> None:
-    """Draw the shares of all policies."""
-    from scripts.experiments.real.setup.charts import shares
+def _scores(rows: Sequence[Row], path: Path) -> None:
+    """Draw the normalised scores of all policies."""
+    from scripts.experiments.real.setup.charts import scores
 
-    shares(rows, path, title=TITLE, labels=tuple(MEASURES))
+    scores(rows, path, title=TITLE, labels=tuple(MEASURES))
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw what some policies have over round robin, under uniform importance."""
+    """Draw freshness minus that of round robin, of some policies under uniform importance."""
     from scripts.experiments.real.setup.charts import differences
 
     kept = [row for row in rows if row.setting.endswith(IMPORTANCES[0]) and _site(row) != TOGETHER]
@@ -230,10 +230,10 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
 
 
 def _assumptions(rows: Sequence[Row], path: Path) -> None:
-    """Draw how far sites are from what formulas assume."""
+    """Draw how far sites are from the assumptions of the formulas."""
     from scripts.experiments.real.setup.charts import distances
 
     distances([row for row in rows if row.policy == RECORD], path)
 
 
-PICTURES = {"shares": _shares, "differences": _differences, "assumptions": _assumptions}
+PICTURES = {"scores": _scores, "differences": _differences, "assumptions": _assumptions}

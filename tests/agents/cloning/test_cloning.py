@@ -55,8 +55,8 @@ def agreement(agent, teacher: str, arguments: TrainArguments) -> float:
 
 def test_a_clone_is_nearly_its_teacher(tmp_path):
     arguments = arguments_of(lanes=32, width=16)
-    told = CloneArguments(teacher="GreedyNCIS", rounds=4, updates=400, every=1)
-    agent = clone(arguments, told, tmp_path)
+    cloning = CloneArguments(teacher="GreedyNCIS", rounds=4, updates=400, every=1)
+    agent = clone(arguments, cloning, tmp_path)
     assert agreement(agent, "GreedyNCIS", arguments) > 0.75
     mine = mean_rewards(lambda env: agent, arguments)
     teachers = mean_rewards(lambda env: policies.make("GreedyNCIS", env), arguments)
@@ -90,8 +90,8 @@ def test_the_critic_learns_what_follows(tmp_path):
     decaying = {"num_pages": 30, "bandwidth": 10.0, "horizon": 4.0, "instance": "noisy"}
     arguments, wrong = arguments_of(env_args=decaying, lanes=32, gamma=0.5, width=16), {}
     for critic in (True, False):
-        told = CloneArguments(rounds=3, updates=300, every=1, critic=critic)
-        agent = clone(arguments, told, tmp_path / str(critic))
+        cloning = CloneArguments(rounds=3, updates=300, every=1, critic=critic)
+        agent = clone(arguments, cloning, tmp_path / str(critic))
         env = make_lanes(arguments, 64, training=False)
         env.seed(10_000)
         observations, values, rewards = env.reset(), [], []
@@ -109,8 +109,8 @@ def test_the_critic_learns_what_follows(tmp_path):
 
 @pytest.mark.parametrize("own_states", [True, False])
 def test_a_run_that_was_stopped_comes_to_the_same_weights(own_states, tmp_path, monkeypatch):
-    told = CloneArguments(**BRIEF, own_states=own_states)
-    whole = clone(arguments_of(), told, tmp_path / "whole")
+    cloning = CloneArguments(**BRIEF, own_states=own_states)
+    whole = clone(arguments_of(), cloning, tmp_path / "whole")
     play = _Cloning._play
 
     def stopped(self, number):
@@ -120,10 +120,10 @@ def test_a_run_that_was_stopped_comes_to_the_same_weights(own_states, tmp_path, 
 
     monkeypatch.setattr(_Cloning, "_play", stopped)
     with pytest.raises(KeyboardInterrupt):
-        clone(arguments_of(), told, tmp_path / "parts")
+        clone(arguments_of(), cloning, tmp_path / "parts")
     assert (tmp_path / "parts" / "examples.npz").exists()
     monkeypatch.setattr(_Cloning, "_play", play)
-    resumed = clone(arguments_of(), told, tmp_path / "parts", resume=True)
+    resumed = clone(arguments_of(), cloning, tmp_path / "parts", resume=True)
     assert equal(weights(resumed), weights(whole))
     names = {path.name for path in (tmp_path / "parts").iterdir()}
     assert names == {"model.zip", "config.json", "clone.json", "rounds.csv"}
@@ -133,15 +133,15 @@ def test_a_run_that_was_stopped_comes_to_the_same_weights(own_states, tmp_path, 
         strict=True,
     ):
         assert one._replace(seconds=0.0) == two._replace(seconds=0.0)
-    again = clone(arguments_of(), told, tmp_path / "whole", resume=True)
+    again = clone(arguments_of(), cloning, tmp_path / "whole", resume=True)
     assert equal(weights(again), weights(whole))
 
 
 def test_a_seed_gives_the_same_clone_every_time(tmp_path):
-    told = CloneArguments(**BRIEF)
-    one = clone(arguments_of(), told, tmp_path / "1")
-    two = clone(arguments_of(), told, tmp_path / "2")
-    other = clone(arguments_of(seed=1), told, tmp_path / "3")
+    cloning = CloneArguments(**BRIEF)
+    one = clone(arguments_of(), cloning, tmp_path / "1")
+    two = clone(arguments_of(), cloning, tmp_path / "2")
+    other = clone(arguments_of(seed=1), cloning, tmp_path / "3")
     assert equal(weights(one), weights(two))
     assert not equal(weights(one), weights(other))
 
@@ -159,9 +159,9 @@ def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
 
 
 def test_a_teacher_can_be_built(tmp_path):
-    told = CloneArguments(**BRIEF)
+    cloning = CloneArguments(**BRIEF)
     built = clone(
-        arguments_of(), told, tmp_path / "1", build=lambda env: policies.make("RoundRobin", env)
+        arguments_of(), cloning, tmp_path / "1", build=lambda env: policies.make("RoundRobin", env)
     )
     named = clone(arguments_of(), CloneArguments(**BRIEF, teacher="RoundRobin"), tmp_path / "2")
     assert equal(weights(built), weights(named))
@@ -186,9 +186,9 @@ def test_examples_are_drawn_alike_from_all_that_was_added(tmp_path):
         examples.add(numbers[:, None, None] * np.ones((1, 4, 2)), numbers.astype(np.int64), numbers)
     assert len(examples) == 10
     rng = np.random.default_rng(0)
-    observations, actions, worth = examples.draw(rng, 20_000)
-    np.testing.assert_array_equal(observations[:, 0, 0].numpy(), worth.numpy())
-    np.testing.assert_array_equal(actions.numpy(), worth.numpy())
+    observations, actions, returned = examples.draw(rng, 20_000)
+    np.testing.assert_array_equal(observations[:, 0, 0].numpy(), returned.numpy())
+    np.testing.assert_array_equal(actions.numpy(), returned.numpy())
     counts = np.bincount(actions.numpy(), minlength=10)
     assert np.all(abs(counts - 2000) < 4.5 * np.sqrt(2000 * 0.9))
     examples.save(tmp_path / "examples.npz")
@@ -221,22 +221,22 @@ def test_bad_arguments_are_named(changes, message):
 
 
 def test_runs_that_do_not_fit_are_refused(tmp_path):
-    told = CloneArguments(**BRIEF)
+    cloning = CloneArguments(**BRIEF)
     with pytest.raises(ValueError, match="algorithm must be one of a2c, maskableppo, ppo to clone"):
-        clone(arguments_of(algorithm="dqn"), told, tmp_path)
+        clone(arguments_of(algorithm="dqn"), cloning, tmp_path)
     with pytest.raises(ValueError, match="reveal='parameters'"):
-        clone(arguments_of(env_args={**FEW, "reveal": "importance"}), told, tmp_path)
+        clone(arguments_of(env_args={**FEW, "reveal": "importance"}), cloning, tmp_path)
     rates = {"num_pages": 4, "action": "rates"}
     with pytest.raises(ValueError, match="got 'rates'"):
-        clone(arguments_of(env_id="CrawlHarmonic-v0", env_args=rates), told, tmp_path)
+        clone(arguments_of(env_id="CrawlHarmonic-v0", env_args=rates), cloning, tmp_path)
     assert not (tmp_path / "model.zip").exists()
     clone(arguments_of(), CloneArguments(**{**BRIEF, "rounds": 1}), tmp_path)
     with pytest.raises(ValueError, match="holds an agent already"):
-        clone(arguments_of(), told, tmp_path)
-    with pytest.raises(ValueError, match=r"told must be .*rounds=1.* as in the run to resume"):
-        clone(arguments_of(), told, tmp_path, resume=True)
+        clone(arguments_of(), cloning, tmp_path)
+    with pytest.raises(ValueError, match=r"clone_arguments must be .*rounds=1.* as in the run"):
+        clone(arguments_of(), cloning, tmp_path, resume=True)
     with pytest.raises(ValueError, match="seed must be 0 as in the run to resume, got 1"):
         clone(arguments_of(seed=1), CloneArguments(**BRIEF), tmp_path, resume=True)
     (tmp_path / "clone.json").unlink()
     with pytest.raises(ValueError, match="holds an agent that is no clone"):
-        clone(arguments_of(), told, tmp_path, resume=True)
+        clone(arguments_of(), cloning, tmp_path, resume=True)

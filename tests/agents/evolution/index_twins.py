@@ -41,7 +41,7 @@ def naive_score(free, problem, cycle: float, page: int, elapsed: float, signals:
     change, recall = problem.change_rate[page], problem.recall[page]
     false = problem.false_signal_rate[page]
     signal_rate = recall * change + false
-    standing = [
+    static = [
         math.log(FLOOR + importance),
         math.log(FLOOR + change * cycle),
         math.log(FLOOR + (1.0 - recall) * change * cycle),
@@ -50,16 +50,16 @@ def naive_score(free, problem, cycle: float, page: int, elapsed: float, signals:
         recall,
         recall * change / signal_rate if signal_rate > 0.0 else 1.0,
     ]
-    pace, heard = (
-        math.exp(min(10.0, max(-10.0, float(np.dot(row[:-1], standing)) + row[-1])))
+    time_scale, signal_scale = (
+        math.exp(min(10.0, max(-10.0, float(np.dot(row[:-1], static)) + row[-1])))
         for row in np.reshape(free[:16], (2, 8))
     )
     age = elapsed / cycle
-    moving = [
+    dynamic = [
         math.log(FLOOR + age),
-        pace * age / (1.0 + pace * age),
-        math.log(1.0 + heard * signals),
-        heard * signals / (1.0 + heard * signals),
+        time_scale * age / (1.0 + time_scale * age),
+        math.log(1.0 + signal_scale * signals),
+        signal_scale * signals / (1.0 + signal_scale * signals),
     ]
     rising = [False] * 7 + [True] * 4
-    return naive_network(free[16:], rising, [*standing, *moving])
+    return naive_network(free[16:], rising, [*static, *dynamic])

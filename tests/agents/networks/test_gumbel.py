@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.distributions import Categorical
 
-from agents.networks import GumbelTop
 from agents.networks.actor_critic import PageCategorical
 from agents.networks.encoder import NEVER
+from agents.networks.gumbel import GumbelTop
 from crawl_envs.spaces.actions import top_pages
 
 
@@ -143,8 +143,8 @@ def test_one_page_is_drawn_as_by_torch():
         torch.testing.assert_close(mine.entropy(), theirs.entropy())
         torch.testing.assert_close(mine.mode(), theirs.mode)
         for function in ("log_prob", "entropy"):
-            told = () if function == "entropy" else (pages,)
-            one, two = (getattr(d, function)(*told).sum() for d in (mine, theirs))
+            arguments = () if function == "entropy" else (pages,)
+            one, two = (getattr(d, function)(*arguments).sum() for d in (mine, theirs))
             (first,) = torch.autograd.grad(one, logits, retain_graph=True)
             (second,) = torch.autograd.grad(two, logits, retain_graph=True)
             torch.testing.assert_close(first, second)

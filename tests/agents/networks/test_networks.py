@@ -10,16 +10,12 @@ from gymnasium.spaces import Box, Discrete, MultiBinary
 from stable_baselines3 import DQN, SAC
 
 import policies
-from agents.networks import (
-    GumbelTop,
-    PageActorCritic,
-    PageDQN,
-    PageEncoder,
-    PageHeads,
-    PageSAC,
-    PageScaling,
-)
-from agents.networks.encoder import NEVER
+from agents.networks.actor_critic import PageActorCritic
+from agents.networks.dqn import PageDQN
+from agents.networks.encoder import NEVER, PageEncoder, PageHeads
+from agents.networks.gumbel import GumbelTop
+from agents.networks.sac import PageSAC
+from agents.networks.scaling import PageScaling
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.training import train
@@ -289,7 +285,7 @@ def test_a_cycle_is_positive(cycle):
 
 
 def test_ppo_learns_through_the_top_pages(tmp_path):
-    """Two of six pages are worth every crawl; those are the two that it learns to name."""
+    """Two of six pages deserve every crawl; the agent learns to choose these two."""
     importance = [1.0, 18.0, 1.0, 1.0, 18.0, 1.0]
     arguments = TrainArguments(
         env_args={"num_pages": 6, "bandwidth": 6.0, "horizon": 10.0}

@@ -21,7 +21,7 @@ class MadeLabels(NamedTuple):
 
 @dataclass(frozen=True)
 class MadeLog:
-    """Counts per day, (D, m): a book looks at the rows before its day, labels at the row itself."""
+    """Counts per day, (D, m): features use the rows before their day, labels the row itself."""
 
     metadata: OfferMetadata
     changes: np.ndarray
@@ -36,7 +36,7 @@ class MadeLog:
     def num_pages(self) -> int:
         return self.changes.shape[1]
 
-    def book(self, day: int) -> OfferFeatures:
+    def features(self, day: int) -> OfferFeatures:
         def mean(counts: np.ndarray, days: int) -> np.ndarray:
             return (counts[max(0, day - days) : day].sum(axis=0) / days).astype(np.float32)
 
@@ -57,7 +57,7 @@ class MadeLog:
         return MadeLabels(*(c[day] > 0 for c in (self.changes, self.clicks, self.impressions)))
 
     def with_future_shuffled(self, day: int, seed: int) -> MadeLog:
-        """The same log with all that happens from a day on dealt out anew among offers and days."""
+        """Return the log with all events from a day on shuffled among offers and days."""
         rng = np.random.default_rng(seed)
 
         def shuffled(counts: np.ndarray) -> np.ndarray:

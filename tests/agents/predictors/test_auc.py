@@ -71,9 +71,9 @@ def test_subsets_have_a_mean_and_a_deviation():
     scores = rng.normal(labels, 1.0)
     parts = np.array_split(np.random.default_rng(5).permutation(2000), 20)
     areas = [roc_auc_score(labels[part], scores[part]) for part in parts]
-    found = over_subsets(labels, scores, seed=5)
-    assert found.mean == pytest.approx(np.mean(areas), abs=1e-12)
-    assert found.deviation == pytest.approx(np.std(areas, ddof=1), abs=1e-12)
+    result = over_subsets(labels, scores, seed=5)
+    assert result.mean == pytest.approx(np.mean(areas), abs=1e-12)
+    assert result.deviation == pytest.approx(np.std(areas, ddof=1), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_no_other_slope_and_shift_are_likelier(moved, scale):
     true_odds = rng.normal(-3.0, 1.5, 4000)
     labels = rng.random(4000) < expit(true_odds)
     odds = scale * (true_odds - moved)
-    found = calibrate(odds, labels)
-    assert found(odds).mean() == pytest.approx(labels.mean(), rel=1e-6)
+    result = calibrate(odds, labels)
+    assert result(odds).mean() == pytest.approx(labels.mean(), rel=1e-6)
     best = minimize(
         lambda x: naive_loss(x[0], x[1], true_odds, labels), (1.0, 0.0), options={"gtol": 1e-8}
     ).x
-    assert found.slope * scale == pytest.approx(best[0], abs=1e-4)
-    assert found.shift - found.slope * scale * moved == pytest.approx(best[1], abs=3e-4)
+    assert result.slope * scale == pytest.approx(best[0], abs=1e-4)
+    assert result.shift - result.slope * scale * moved == pytest.approx(best[1], abs=3e-4)
 
 
 def test_calibration_undoes_sampling_by_label():
@@ -126,9 +126,9 @@ def test_calibration_undoes_sampling_by_label():
     kept = happened | (rng.random(200_000) < 1.0 / 8.0)
     learned = true_odds + np.log(8.0)  # what a perfect model of the kept examples says
     assert expit(learned[kept]).mean() == pytest.approx(happened[kept].mean(), abs=0.01)
-    found = calibrate(learned, happened)
-    assert found.slope == pytest.approx(1.0, abs=0.02)
-    assert found.shift == pytest.approx(-np.log(8.0), abs=0.03)
+    result = calibrate(learned, happened)
+    assert result.slope == pytest.approx(1.0, abs=0.02)
+    assert result.shift == pytest.approx(-np.log(8.0), abs=0.03)
 
 
 def test_calibration_leaves_sampling_by_the_past_alone():
@@ -138,9 +138,9 @@ def test_calibration_leaves_sampling_by_the_past_alone():
     happened = rng.random(200_000) < expit(true_odds)
     kept = rng.random(200_000) < expit(true_odds)
     assert happened[kept].mean() > 2.0 * happened.mean()
-    found = calibrate(true_odds, happened)
-    assert found.slope == pytest.approx(1.0, abs=0.02)
-    assert found.shift == pytest.approx(0.0, abs=0.03)
+    result = calibrate(true_odds, happened)
+    assert result.slope == pytest.approx(1.0, abs=0.02)
+    assert result.shift == pytest.approx(0.0, abs=0.03)
 
 
 def test_odds_that_say_nothing_or_all_or_the_contrary():

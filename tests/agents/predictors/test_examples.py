@@ -27,7 +27,7 @@ def log():
 
 def test_columns_are_counts_of_their_days(log):
     day, page = 40, 17
-    table = columns_of(log.book(day))
+    table = columns_of(log.features(day))
     seen = log.changes[day - 30 : day, page]
     expected = [seen.sum(), 30 - np.flatnonzero(seen).max() if seen.any() else 31.0]
     for counts in (log.clicks, log.impressions):
@@ -44,9 +44,9 @@ def test_a_table_holds_what_day_and_page_say(log):
     assert len(table) == 60
     for row in (0, 29, 30, 59):
         day, page = int(table.day[row]), int(table.page[row])
-        book = columns_of(log.book(day))
-        np.testing.assert_array_equal(table.columns.history[row], book.history[page])
-        np.testing.assert_array_equal(table.columns.metadata[row], book.metadata[page])
+        offers = columns_of(log.features(day))
+        np.testing.assert_array_equal(table.columns.history[row], offers.history[page])
+        np.testing.assert_array_equal(table.columns.metadata[row], offers.metadata[page])
         for task, counts in zip(
             ("price", "click", "impression"),
             (log.changes, log.clicks, log.impressions),
@@ -58,7 +58,7 @@ def test_a_table_holds_what_day_and_page_say(log):
 
 @pytest.mark.parametrize("sample", [None, UniformSample(50), ClickWeightedSample(50)])
 def test_the_future_cannot_change_a_feature(log, sample):
-    """What happens from day 45 on is dealt out anew: examples up to day 45 look the same."""
+    """Events from day 45 on are shuffled: examples up to day 45 are the same."""
     days = range(30, 46)
     before = examples(log, days, sample=sample)
     after = examples(log.with_future_shuffled(45, seed=1), days, sample=sample)

@@ -1,4 +1,4 @@
-"""What networks and trees are made of, each against something slow and obvious."""
+"""Parts of networks and trees, each against a slow reference."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ SMALL_NETWORK = {"hidden": (16, 8), "dimension": 4, "batch": 128, "threads": 1}
 )
 def test_models_learn_from_ids_and_history(kind, settings):
     train, validation, test = (separable(4000, seed) for seed in range(3))
-    told = []
-    model = kind.fit(settings, train, validation, 0, lambda done, text: told.append(done))
+    progress = []
+    model = kind.fit(settings, train, validation, 0, lambda done, text: progress.append(done))
     best = auc(test[1], 2.0 * test[0].history[:, 0] + 3.0 * (test[0].metadata[:, 0] % 3 == 0))
     history_alone = auc(test[1], test[0].history[:, 0])
     score = auc(test[1], model.log_odds(test[0]))
     assert best - score < 0.2 * (best - history_alone)
-    assert told[-1] == 1.0
-    assert told == sorted(told)
+    assert progress[-1] == 1.0
+    assert progress == sorted(progress)
     again = kind.fit(settings, train, validation, 0)
     np.testing.assert_array_equal(again.log_odds(test[0]), model.log_odds(test[0]))
     loaded = kind.from_arrays(settings, model.arrays())

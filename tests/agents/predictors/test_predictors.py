@@ -101,7 +101,7 @@ def test_a_book_is_predicted_as_its_examples_are(log, tables, three):
     day = int(test.day[0])
     rows = test.day == day
     for predictor in three.values():
-        of_features = predictor.predict(log.book(day))
+        of_features = predictor.predict(log.features(day))
         assert of_features.shape == (1500,)
         assert of_features.dtype == np.float64
         np.testing.assert_allclose(of_features, predictor.probabilities(test)[rows], rtol=1e-5)
@@ -116,8 +116,8 @@ def test_a_loaded_predictor_is_the_one_saved(log, tables, tmp_path, model, featu
     loaded = Predictor.load(tmp_path / "click.npz")
     for name in ("task", "features", "model", "seed", "settings", "calibration", "validation_auc"):
         assert getattr(loaded, name) == getattr(predictor, name)
-    book = log.book(90)
-    np.testing.assert_array_equal(loaded.predict(book), predictor.predict(book))
+    offers = log.features(90)
+    np.testing.assert_array_equal(loaded.predict(offers), predictor.predict(offers))
     assert [path.name for path in tmp_path.iterdir()] == ["click.npz"]
 
 
@@ -136,9 +136,9 @@ def test_folders_are_saved_and_loaded(log, three, tmp_path, monkeypatch):
     saving.save(tmp_path / "mine", three, {"seed": 0, "days": [1, 2]})
     loaded = predictors.load(tmp_path / "mine")
     assert list(loaded) == list(predictors.TASKS)
-    book = log.book(95)
+    offers = log.features(95)
     for task, predictor in three.items():
-        np.testing.assert_array_equal(loaded[task].predict(book), predictor.predict(book))
+        np.testing.assert_array_equal(loaded[task].predict(offers), predictor.predict(offers))
     assert saving.made(tmp_path / "mine") == {"seed": 0, "days": [1, 2]}
     monkeypatch.setattr(predictors, "SHIPPED", tmp_path)
     monkeypatch.setattr(saving, "SHIPPED", tmp_path)
@@ -158,11 +158,11 @@ def test_shipped_predictors_load_and_say_how_they_were_made(name):
 
 
 def test_rates_are_the_predictions_of_the_day(log, three):
-    source, book = PredictedRates(three), log.book(70)
-    rates = source(SimpleNamespace(offers=book))
-    np.testing.assert_array_equal(rates.click, three["click"].predict(book))
-    np.testing.assert_array_equal(rates.impression, three["impression"].predict(book))
-    np.testing.assert_array_equal(rates.change, three["price"].predict(book))
+    source, offers = PredictedRates(three), log.features(70)
+    rates = source(SimpleNamespace(offers=offers))
+    np.testing.assert_array_equal(rates.click, three["click"].predict(offers))
+    np.testing.assert_array_equal(rates.impression, three["impression"].predict(offers))
+    np.testing.assert_array_equal(rates.change, three["price"].predict(offers))
     assert not any(array.flags.writeable for array in rates)
 
 
@@ -170,26 +170,26 @@ def test_rates_are_computed_once_per_book(log, three, monkeypatch):
     calls = []
     predict = Predictor.predict
 
-    def counted(self, book):
+    def counted(self, offers):
         calls.append(self.task)
-        return predict(self, book)
+        return predict(self, offers)
 
     monkeypatch.setattr(Predictor, "predict", counted)
     source = PredictedRates(three)
-    lanes = [log.book(70), log.book(70)]
+    lanes = [log.features(70), log.features(70)]
     for _ in range(3):
-        responses = [source(SimpleNamespace(offers=book)) for book in lanes]
+        rates = [source(SimpleNamespace(offers=offers)) for offers in lanes]
     assert len(calls) == 6
-    assert responses[0] is not responses[1]
-    assert responses[0] is source(SimpleNamespace(offers=lanes[0]))
-    tomorrow = source(SimpleNamespace(offers=log.book(71)))
+    assert rates[0] is not rates[1]
+    assert rates[0] is source(SimpleNamespace(offers=lanes[0]))
+    tomorrow = source(SimpleNamespace(offers=log.features(71)))
     assert len(calls) == 9
-    assert (tomorrow.click != responses[0].click).any()
+    assert (tomorrow.click != rates[0].click).any()
     assert len(source._kept) == 1
 
 
 def test_bad_rates_are_named(three):
-    with pytest.raises(ValueError, match=r"tracker\.offers must be the book of a day"):
+    with pytest.raises(ValueError, match=r"tracker\.offers must be the features of a day"):
         PredictedRates(three)(SimpleNamespace(offers=None))
     with pytest.raises(ValueError, match="predictors must be one each of price, click, impression"):
         PredictedRates({"price": three["price"]})
@@ -226,7 +226,7 @@ def test_bad_tables_are_named(log, tables):
     with pytest.raises(ValueError, match="columns must hold the metadata features"):
         Predictor("price").fit(examples(log, [40], "history"), validation)
     with pytest.raises(ValueError, match="'price' must be fitted or loaded first"):
-        Predictor("price").predict(log.book(40))
+        Predictor("price").predict(log.features(40))
     with pytest.raises(ValueError, match="'price' must be fitted before it is saved"):
         Predictor("price").save("price.npz")
 
@@ -249,7 +249,7 @@ def test_bad_files_are_named(three, tmp_path):
     np.savez(path, header=np.array(json.dumps({"format": 99})))
     with pytest.raises(ValueError, match="must have format 1, got 99"):
         Predictor.load(path)
-    with pytest.raises(ValueError, match=r"there is no made\.json in nowhere"):
+    with pytest.raises(ValueError, match=r"there is no provenance\.json in nowhere"):
         predictors.load("nowhere")
     with pytest.raises(ValueError, match="made must hold plain values"):
         saving.save(tmp_path, three, {"what": {1}})

@@ -31,14 +31,14 @@ def log():
 def files(log, tmp_path_factory):
     """Header and arrays of a good file of each model."""
     tables, folder = [examples(log, days) for days in (range(31, 45), [46])], tmp_path_factory
-    found = {}
+    files = {}
     for model, settings in SETTINGS.items():
         path = folder.mktemp(model) / "price.npz"
         Predictor("price", "both", model, **settings).fit(*tables).save(path)
         with np.load(path) as read:
             arrays = dict(read)
-        found[model] = json.loads(str(arrays.pop("header"))), arrays
-    return found
+        files[model] = json.loads(str(arrays.pop("header"))), arrays
+    return files
 
 
 def load_changed(files, path, model, header=None, arrays=None, drop=()):
@@ -58,9 +58,9 @@ def spoilt(array, value, place=0):
 
 
 @pytest.mark.parametrize("model", predictors.MODELS)
-def test_a_file_written_anew_loads(files, log, tmp_path, model):
+def test_a_rewritten_file_loads(files, log, tmp_path, model):
     predictor = load_changed(files, tmp_path / "a.npz", model)
-    assert np.isfinite(predictor.predict(log.book(50))).all()
+    assert np.isfinite(predictor.predict(log.features(50))).all()
 
 
 @pytest.mark.parametrize("model", predictors.MODELS)
@@ -201,7 +201,9 @@ def test_folders_that_do_not_fit_are_named(files, tmp_path):
     for task in predictors.TASKS:
         load_changed(files, tmp_path / f"{task}.npz", "trees", header={"task": task})
     (tmp_path / "provenance.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"made\.json is damaged: it must hold values by name"):
+    with pytest.raises(
+        ValueError, match=r"provenance\.json is damaged: it must hold values by name"
+    ):
         saving.made(tmp_path)
     assert list(predictors.load(tmp_path)) == list(predictors.TASKS)
     load_changed(files, tmp_path / "click.npz", "trees")
@@ -212,12 +214,12 @@ def test_folders_that_do_not_fit_are_named(files, tmp_path):
 @pytest.mark.parametrize("model", predictors.MODELS)
 @pytest.mark.parametrize("name", ["brand", "category", "condition", "country", "merchant"])
 def test_unknown_and_negative_ids_are_all_alike(files, log, tmp_path, model, name):
-    predictor, book = load_changed(files, tmp_path / "a.npz", model), log.book(50)
+    predictor, offers = load_changed(files, tmp_path / "a.npz", model), log.features(50)
 
     def predicted(number):
-        ids = np.full(book.change_frequency.size, number, np.int32)
-        metadata = book.metadata._replace(**{name: ids})
-        return predictor.predict(book._replace(metadata=metadata))
+        ids = np.full(offers.change_frequency.size, number, np.int32)
+        metadata = offers.metadata._replace(**{name: ids})
+        return predictor.predict(offers._replace(metadata=metadata))
 
     unknown = predicted(-1)
     assert np.isfinite(unknown).all()

@@ -15,8 +15,8 @@ WORLD = {"num_pages": 6, "bandwidth": 5.0, "horizon": 4.0, "instance": "noisy"}
 
 
 def wrapped(lanes=3, **arguments):
-    told = {**WORLD, "reveal": "importance", **arguments}
-    vector = gym.make_vec("CrawlNCIS-v0", num_envs=lanes, autoreset_mode="SameStep", **told)
+    settings = {**WORLD, "reveal": "importance", **arguments}
+    vector = gym.make_vec("CrawlNCIS-v0", num_envs=lanes, autoreset_mode="SameStep", **settings)
     return BeliefColumns(VecMonitor(CrawlVecEnv(vector)))
 
 
@@ -30,10 +30,10 @@ def test_columns_are_what_the_policy_believes():
         assert observations.shape == (3, 6, len(env.features))
         assert env.observation_space.contains(observations[0])
         for lane in range(3):
-            found = policy.beliefs(lane)
+            beliefs = policy.beliefs(lane)
             row = observations[lane, :, -3:]
-            np.testing.assert_allclose(row[:, 0], found["evidence"], rtol=1e-6)
-            np.testing.assert_allclose(row[:, 2], found["change_rate"] * 6 / 5.0, rtol=1e-6)
+            np.testing.assert_allclose(row[:, 0], beliefs["evidence"], rtol=1e-6)
+            np.testing.assert_allclose(row[:, 2], beliefs["change_rate"] * 6 / 5.0, rtol=1e-6)
         assert np.all(observations[:, :, -3] >= observations[:, :, -2] - 1e-6)  # x >= B
         actions, _ = policy.predict(observations)
         observations, _, dones, infos = env.step(actions)
@@ -44,8 +44,8 @@ def test_columns_are_what_the_policy_believes():
 
 def test_a_model_trains_on_them():
     env = wrapped(lanes=4)
-    told = network_arguments("ppo", "pages", env.features, 6 / 5.0, 8)
-    model = PPO(env=env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu", **told)
+    policy = network_arguments("ppo", "pages", env.features, 6 / 5.0, 8)
+    model = PPO(env=env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu", **policy)
     model.learn(256)
     page, _ = model.predict(env.reset(), deterministic=True)
     assert page.shape == (4,)

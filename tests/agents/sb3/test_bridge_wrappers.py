@@ -39,7 +39,7 @@ def bridge(env_id: str = "CrawlNCIS-v0", **arguments) -> CrawlVecEnv:
 
 
 def dummy(env_id: str = "CrawlNCIS-v0", **arguments):
-    """What users have without the bridge: DummyVecEnv of environments in Monitor."""
+    """The alternative without the bridge: DummyVecEnv of environments in Monitor."""
     return make_vec_env("crawl_envs:" + env_id, n_envs=LANES, env_kwargs=arguments or SMALL)
 
 
@@ -124,11 +124,11 @@ def test_vec_frame_stack_and_check_nan_on_the_bridge():
 
 def test_evaluate_policy_gives_the_rewards_of_single_environments():
     learner = model(bridge())
-    found = []
+    scores = []
     for env in (VecMonitor(bridge()), dummy()):
         env.seed(21)
-        found.append(evaluate_policy(learner, env, n_eval_episodes=6, return_episode_rewards=True))
-    (ours, our_lengths), (theirs, their_lengths) = found
+        scores.append(evaluate_policy(learner, env, n_eval_episodes=6, return_episode_rewards=True))
+    (ours, our_lengths), (theirs, their_lengths) = scores
     assert our_lengths == their_lengths == [STEPS] * 6
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
@@ -200,8 +200,8 @@ def test_masked_training_and_evaluation_on_traces(tmp_path):
         learners.append(MaskablePPO("MlpPolicy", env, **settings).learn(96, callback=evaluation))
         assert len(np.load(tmp_path / "evaluations.npz")["timesteps"]) == 2
         env.seed(3)
-        found = evaluate_masked(learners[-1], env, 3, return_episode_rewards=True)
-        rewards.append(found[0])
+        scores = evaluate_masked(learners[-1], env, 3, return_episode_rewards=True)
+        rewards.append(scores[0])
     ours, theirs = (learner.policy.state_dict() for learner in learners)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     np.testing.assert_allclose(rewards[0], rewards[1], atol=1e-5)

@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import agents
 import crawl_envs
-from agents.sb3 import hyperparameters
+from agents.sb3 import hyperparameters, zoo
 from agents.sb3.algorithms import CONTRIB, algorithm_class, network_arguments, schedule_arguments
 from agents.sb3.arguments import TrainArguments
 
@@ -36,7 +36,7 @@ def _one_thread():
 
 @pytest.mark.parametrize(("algorithm", "env_id"), CELLS)
 def test_a_zoo_can_build_the_model(algorithm, env_id):
-    """What RL-Zoo does with an entry, on two environments for a moment."""
+    """Train as RL-Zoo does with an entry, briefly, on two environments."""
     if algorithm in CONTRIB:
         pytest.importorskip("sb3_contrib")
     entry = yaml.safe_load((hyperparameters.FOLDER / f"{algorithm}.yml").read_text())[env_id]
@@ -65,10 +65,10 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
     for env_id in crawl_envs.FAMILIES:
         entry = hyperparameters.settings(algorithm, env_id)
         assert set(entry) - {"n_envs", "n_timesteps"} <= taken
-        told = set(hyperparameters.model_arguments(algorithm, env_id))
+        rest = set(hyperparameters.model_arguments(algorithm, env_id))
         kept = {"policy", "policy_kwargs"} | set(hyperparameters.WORDS) & set(entry)
-        assert told | kept == set(entry)
-        assert not told & kept
+        assert rest | kept == set(entry)
+        assert not rest & kept
         arguments = TrainArguments.recommended(algorithm, env_id, steps=5, width=7)
         assert (arguments.algorithm, arguments.env_id) == (algorithm, env_id)
         assert (arguments.steps, arguments.width) == (5, 7)
@@ -82,22 +82,22 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
 def test_a_run_of_the_recommended_size_has_the_recommended_schedule(algorithm):
     entry = hyperparameters.settings(algorithm)
     size = {"lanes": entry["n_envs"], "steps": entry["n_timesteps"]}
-    found = schedule_arguments(
+    result = schedule_arguments(
         algorithm, "CrawlNCIS-v0", **size, rollout=entry.get("n_steps", 64), observation_bytes=40
     )
     for name, value in hyperparameters.model_arguments(algorithm).items():
-        assert found[name] == value, name
+        assert result[name] == value, name
 
 
 def test_small_runs_keep_minibatches_whole():
-    told = {"rollout": 64, "observation_bytes": 40}
-    found = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=8, steps=2000, **told)
-    assert found["n_steps"] == 64
-    assert (8 * 64) % found["batch_size"] == 0
-    found = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=3, steps=20, **told)
-    assert (found["n_steps"] * 3) % found["batch_size"] == 0
+    sizes = {"rollout": 64, "observation_bytes": 40}
+    result = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=8, steps=2000, **sizes)
+    assert result["n_steps"] == 64
+    assert (8 * 64) % result["batch_size"] == 0
+    result = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=3, steps=20, **sizes)
+    assert (result["n_steps"] * 3) % result["batch_size"] == 0
     assert (
-        schedule_arguments("dqn", "CrawlNCIS-v0", lanes=8, steps=500, **told)["buffer_size"] == 500
+        schedule_arguments("dqn", "CrawlNCIS-v0", lanes=8, steps=500, **sizes)["buffer_size"] == 500
     )
 
 
@@ -109,7 +109,7 @@ def test_unknown_algorithms_are_named_and_unknown_ids_have_the_settings_of_ncis(
 
 
 def test_policy_arguments_are_those_of_the_environment():
-    kwargs = hyperparameters.policy_kwargs("ppo", num_pages=7, bandwidth=2.0, width=16)
+    kwargs = zoo.policy_kwargs("ppo", num_pages=7, bandwidth=2.0, width=16)
     features = ("elapsed", "signals", "changed", "importance", "change_rate", "recall")
     expected = network_arguments("ppo", "pages", (*features, "false_signal_rate"), 3.5, 16)
     assert kwargs == expected["policy_kwargs"]

@@ -79,20 +79,20 @@ def optimum() -> float:
 
 
 def test_the_gap_that_learning_is_to_close():
-    others = [lambda elapsed, found: elapsed.argmax(1)]
-    others += [lambda elapsed, found, page=page: np.full(len(elapsed), page) for page in range(3)]
+    others = [lambda elapsed, changed: elapsed.argmax(1)]
+    others += [lambda elapsed, changed, page=page: np.full(len(elapsed), page) for page in range(3)]
     reached = [expected_mean(PAGES, choose, SLOTS) for choose in others]
     assert max(expected_mean_of_random(PAGES, 12), *reached) < 0.9 * optimum()
 
 
 def choices(agent):
-    """The agent's best pages, as a function of elapsed slots and of what crawls found."""
+    """Return the agent's best pages as a function of elapsed slots and of results of crawls."""
 
-    def choose(elapsed, found):
+    def choose(elapsed, changed):
         observations = np.zeros((*elapsed.shape, len(agent.features)), np.float32)
         known = {
             "elapsed": elapsed / PAGES.bandwidth,
-            "changed": found,
+            "changed": changed,
             "importance": PAGES.importance,
             "change_rate": PAGES.change_rate,
         }

@@ -174,9 +174,9 @@ def test_an_agent_acts_on_any_number_of_pages(form, tmp_path):
         observation, _ = single.reset(seed=1)
         action, _ = agents.load(folder, single).predict(observation, deterministic=True)
         assert single.action_space.contains(action)
-        told = agents.load(folder, cycle=0.5).predict(observation, deterministic=True)[0]
+        by_cycle = agents.load(folder, cycle=0.5).predict(observation, deterministic=True)[0]
         if form != "scores":
-            np.testing.assert_array_equal(told, action)
+            np.testing.assert_array_equal(by_cycle, action)
         env.close()
         single.close()
 
@@ -422,7 +422,7 @@ def test_shipped_agents_are_loaded_by_name(tmp_path, monkeypatch):
     shutil.copytree(shipped / "light", shipped / "both")
     saved(agent, shipped / "both")
     (shipped / "empty").mkdir()
-    monkeypatch.setattr(agents, "SHIPPED", shipped)
+    monkeypatch.setattr("agents.catalog.SHIPPED", shipped)
     monkeypatch.setattr("agents.sb3.loading.SHIPPED", shipped)
     assert agents.names() == ("both", "light", "small")
     assert agents.load("small").name == "ppo"

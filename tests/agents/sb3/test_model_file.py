@@ -105,7 +105,7 @@ def test_a_model_knows_the_spaces_of_its_environment(env_id, env_args, tmp_path)
 
 def test_a_file_holds_a_description_and_arrays_only(tmp_path):
     train(short(), tmp_path)
-    files = [tmp_path / "model.zip", *agents.SHIPPED.glob("*/model.zip")]
+    files = [tmp_path / "model.zip", *agents.catalog.SHIPPED.glob("*/model.zip")]
     for path in files:
         with zipfile.ZipFile(path) as archive:
             first, *others = archive.namelist()

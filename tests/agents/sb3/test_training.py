@@ -32,7 +32,7 @@ HEAVY = {
     "env_args": {"num_pages": 3, "bandwidth": 3.0, "horizon": 20.0},
     "instance": {"importance": [1.0, 18.0, 1.0], "change_rate": [2.0, 2.0, 2.0], "bandwidth": 3.0},
 }
-"""One page has most of the importance, and changes so fast that it is worth every crawl."""
+"""One page has most of the importance, and changes so fast that every crawl should go to it."""
 
 
 @pytest.fixture(autouse=True)
@@ -205,10 +205,10 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
 
 
 def test_further_arguments_reach_the_algorithm(tmp_path):
-    told = {"n_epochs": 3, "batch_size": 16, "ent_coef": 0.25}
-    model = train(short(steps=64, model_args=told), tmp_path).model
+    given = {"n_epochs": 3, "batch_size": 16, "ent_coef": 0.25}
+    model = train(short(steps=64, model_args=given), tmp_path).model
     assert (model.n_epochs, model.batch_size, model.ent_coef) == (3, 16, 0.25)
-    assert agents.load(tmp_path).arguments.model_args == told
+    assert agents.load(tmp_path).arguments.model_args == given
 
 
 def test_a_run_starts_from_the_weights_of_another(tmp_path):
@@ -222,7 +222,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
     assert not all(torch.allclose(first[name], third[name], atol=1e-6) for name in first)
 
 
-def test_the_progress_bar_shows_what_it_is_told(tmp_path, capsys):
+def test_the_progress_bar_shows_the_given_text(tmp_path, capsys):
     train(short(steps=64), tmp_path, progress=True, beside="best analytic [GreedyNCIS] 0.8")
     shown = " ".join(capsys.readouterr().err.split())
     assert "training" in shown
@@ -295,8 +295,8 @@ def test_something_is_expected_of_all_model_arguments_and_their_defaults_fit(alg
     }
     assert [name for name in defaults if expected_of(algorithm, name) is None] == []
     form = {"action": "scores"} if algorithm == "sac" else {}
-    told = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
-    assert told.model_args == defaults
+    arguments = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
+    assert arguments.model_args == defaults
     for env_id in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlTrace-v0"):
         check_model_values(algorithm, hyperparameters.model_arguments(algorithm, env_id))
 

@@ -194,7 +194,7 @@ def test_history_is_the_mean_freshness_between_renderings():
     assert history.freshness @ widths / widths.sum() == pytest.approx(ledger.freshness)
 
 
-def test_history_starts_anew_with_an_episode_and_when_time_goes_back():
+def test_history_restarts_with_an_episode_and_when_time_goes_back():
     history, ledger = History(), scene_of([True]).ledger
     history.record(1, ledger)
     history.record(1, ledger)

@@ -39,8 +39,8 @@ EXTRAS = ("num_envs", "autoreset_mode", "copy", "render_mode", "max_episode_step
 def classes(name):
     """The single and the vector class of an id."""
     module, single = crawl_envs.FAMILIES[name].split(":")
-    found = importlib.import_module(module)
-    return getattr(found, single), getattr(found, single + "Vector")
+    imported = importlib.import_module(module)
+    return getattr(imported, single), getattr(imported, single + "Vector")
 
 
 def documented(single):

@@ -176,9 +176,9 @@ def test_what_is_not_revealed_is_not_shown():
     hidden = (problem.change_rate, problem.recall, problem.false_signal_rate, problem.delay)
     assert hidden == (None, None, None, None)
     assert np.array_equal(problem.importance, env.instance.importance)
-    told = bare()
-    told.reset(seed=0)
-    assert np.array_equal(told.problem.change_rate, told.instance.change_rate)
+    revealed = bare()
+    revealed.reset(seed=0)
+    assert np.array_equal(revealed.problem.change_rate, revealed.instance.change_rate)
 
 
 def test_the_reward_counts_requests_or_freshness_and_the_cost_of_crawls():
@@ -189,12 +189,12 @@ def test_the_reward_counts_requests_or_freshness_and_the_cost_of_crawls():
     for _ in range(12):
         bits = np.array([1, 0, 0, 1, 1, 0], np.int8)
         _, reward, *_, info = fresh.step(bits)
-        _, other, *_, told = served.step(bits)
+        _, other, *_, other_info = served.step(bits)
         assert list(info["reward_terms"]) == ["freshness", "crawl_cost"]
         assert info["reward_terms"]["crawl_cost"] == -0.75
         assert reward == info["reward_terms"]["freshness"] - 0.75
-        assert told["reward_terms"] == {"requests": told["hits"], "crawl_cost": -0.75}
-        assert other == told["hits"] - 0.75
-        assert info["hits"] == told["hits"]
+        assert other_info["reward_terms"] == {"requests": other_info["hits"], "crawl_cost": -0.75}
+        assert other == other_info["hits"] - 0.75
+        assert info["hits"] == other_info["hits"]
     assert served.ledger().hits > 0
     assert served.ledger() == fresh.ledger()

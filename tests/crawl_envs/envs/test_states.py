@@ -91,7 +91,7 @@ def test_a_state_is_gone_back_to(start):
     play(env, actions_of(env, 4))
     env.reset(seed=99)
     env.set_state(state)
-    # The problem is made anew, and the number of the episode says that it must be read anew.
+    # The problem is a new object, and the new episode number makes policies read it again.
     aside = {"problem": 0, "episode": 0}
     assert_same(env.tracker()._asdict() | aside, before.tracker()._asdict() | aside)
     assert_same_future(env, before, count=12)
@@ -101,7 +101,7 @@ def test_a_state_is_gone_back_to(start):
     assert_same_future(env, start(), count=12)
 
 
-def test_policies_read_the_problem_anew_after_a_state_is_taken():
+def test_policies_reread_the_problem_after_a_state_is_restored():
     """Numbers of episodes that were used for another instance do not come back."""
     env = bare(horizon=20.0)
     policy = policies.make("GreedyNCIS", env)
@@ -150,7 +150,7 @@ def test_a_state_moves_to_an_environment_that_was_never_reset():
 
 @EVERY_MODE
 def test_a_vector_state_is_gone_back_to(mode):
-    """In mid-episode of lanes of which one has ended."""
+    """In mid-episode, with one lane that has ended."""
     env = batch(2, autoreset_mode=mode, delay=DELAYED)
     instances = [Instance(np.ones(6), 0.5, 0.5, 3.0, bandwidth=rate) for rate in (6.0, 3.0)]
     env.reset(seed=0, options={"instance": instances})

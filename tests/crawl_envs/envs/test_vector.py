@@ -33,11 +33,11 @@ class Singles:
 
     def step(self, actions):
         """A list of (observation, reward, truncated, info, final) per lane."""
-        found = []
+        results = []
         for lane, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
             if self.over[lane]:
                 observation, info = env.reset()
-                found.append((observation, 0.0, False, info, None))
+                results.append((observation, 0.0, False, info, None))
                 self.over[lane] = False
                 continue
             observation, reward, _, truncated, info = env.step(action)
@@ -47,8 +47,8 @@ class Singles:
                 observation, info = env.reset()
             elif truncated:
                 self.over[lane] = True
-            found.append((observation, reward, truncated, info, final))
-        return found
+            results.append((observation, reward, truncated, info, final))
+        return results
 
 
 @EVERY_MODE
@@ -122,7 +122,7 @@ def slower(instance, share):
 
 
 def assert_held(batched, lane, info):
-    """What a single environment's info holds is in the batch's, under its masks."""
+    """The infos of single environments are in the info of the batch, under its masks."""
     for key, value in info.items():
         assert batched["_" + key][lane]
         if isinstance(value, dict):

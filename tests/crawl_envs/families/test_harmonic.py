@@ -22,23 +22,23 @@ def test_rewards_are_what_changes_cost():
     env = bare(HARMONIC, instance="mixed", bandwidth=3.0, horizon=10.0, num_pages=2)
     instance = Instance([1.0, 3.0], [1.0, 2.0], 1.0, bandwidth=3.0)
     env.reset(seed=0, options={"instance": instance})
-    unfound, total = [0, 0], 0.0
+    undetected, total = [0, 0], 0.0
     for epoch in range(10):
         _, reward, *_ = env.step(np.array([0.5, 0.3]))
         log = env.last_log()
         crawled = set(zip(log.page.tolist(), log.time.tolist(), strict=True))
-        before, paid = float(epoch), 0.0
+        before, cost = float(epoch), 0.0
 
-        def owed(unfound=unfound):
-            return 1.0 * harmonic(unfound[0]) + 3.0 * harmonic(unfound[1])
+        def owed(undetected=undetected):
+            return 1.0 * harmonic(undetected[0]) + 3.0 * harmonic(undetected[1])
 
         for page, time in zip(log.signal_page.tolist(), log.signal_time.tolist(), strict=True):
-            paid += (time - before) * owed()
+            cost += (time - before) * owed()
             before = time
-            unfound[page] = 0 if (page, time) in crawled else unfound[page] + 1
-        paid += (epoch + 1.0 - before) * owed()
-        assert reward == pytest.approx(-paid / 4.0, rel=1e-12)
-        total += paid
+            undetected[page] = 0 if (page, time) in crawled else undetected[page] + 1
+        cost += (epoch + 1.0 - before) * owed()
+        assert reward == pytest.approx(-cost / 4.0, rel=1e-12)
+        total += cost
     assert env.ledger().cost == pytest.approx(total / 10.0, rel=1e-12)
     assert total > 0.0
 
@@ -59,7 +59,7 @@ def test_infos(form):
         assert reward == terms["penalty"] + terms["crawl_cost"]
 
 
-def test_freshness_can_be_paid():
+def test_freshness_can_be_the_reward():
     env = bare(HARMONIC, reward="freshness")
     env.reset(seed=0)
     _, reward, _, _, info = env.step(np.full(6, 0.5))
@@ -125,7 +125,7 @@ def test_a_picture_is_drawn():
     assert "page" in text.render()
 
 
-def test_the_families_meet_the_same_changes_without_requests():
+def test_the_families_have_the_same_changes_without_requests():
     """Those of NCIS are drawn with the requests, in one stream: they differ, and must."""
     harmonic_env, ncis = (
         bare(name, action="page", instance="noisy", **RATED) for name in (HARMONIC, NCIS)

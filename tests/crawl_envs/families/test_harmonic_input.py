@@ -1,4 +1,4 @@
-"""What bad input ``CrawlHarmonic-v0`` refuses: every argument, actions, resets."""
+"""Errors of ``CrawlHarmonic-v0`` for bad input: every argument, actions, resets."""
 
 from __future__ import annotations
 

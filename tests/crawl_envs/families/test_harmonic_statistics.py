@@ -1,4 +1,4 @@
-"""What crawls at random cost in the long run: the formulas of Kolobov et al. (2019).
+"""Long-run costs of random crawls: the formulas of Kolobov et al. (2019).
 
 Lanes are independent, so that each gives a sample; means lie within three standard errors. Seeds
 are fixed: these tests either always pass or always fail.
@@ -227,11 +227,11 @@ def test_signals_are_answered_with_their_probability():
     env = rated_vector_of(pages(1.0), 40, horizon=50.0, requests=False)
     env.reset(seed=3)
     crawls, signals = counts_of(env, 50, np.broadcast_to(p, (40, 5)))
-    answered, heard = crawls.sum((0, 1)), signals.sum((0, 1))
-    assert np.all(heard > 300)
-    assert answered[4] == heard[4]
-    error = np.sqrt(heard * p * (1.0 - p))[:4]
-    assert np.all(np.abs(answered - heard * p)[:4] < ERRORS * error)
+    answered, signalled = crawls.sum((0, 1)), signals.sum((0, 1))
+    assert np.all(signalled > 300)
+    assert answered[4] == signalled[4]
+    error = np.sqrt(signalled * p * (1.0 - p))[:4]
+    assert np.all(np.abs(answered - signalled * p)[:4] < ERRORS * error)
     # The variance over lanes, given the signals.
     spread = (crawls.sum(0) - signals.sum(0) * p)[:, :4]
     scores = spread**2 / (signals.sum(0) * p * (1.0 - p))[:, :4]

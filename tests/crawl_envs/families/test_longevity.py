@@ -12,12 +12,12 @@ import policies
 from crawl_envs import evaluation, instances
 from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
 from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.sketches import divergence as sketched
+from crawl_envs.types.sketches import sketch_of
 from crawl_envs.worlds.fragments.regions import draw
 from crawl_envs.worlds.fragments.shingling import fragments_of
-from crawl_envs.worlds.fragments.sketches import divergence as sketched
-from crawl_envs.worlds.fragments.sketches import sketch_of
 from crawl_envs.worlds.fragments.world import FragmentWorld
 from tests.naive.fragments import NaiveCopies, distance, histories, version_at, versions_of
 
@@ -142,8 +142,8 @@ def test_sharing_nothing_and_coming_back():
     )
     assert contents.earlier.tolist() == [-1, -1, 1, 2, -1]
     page = versions_of(contents)[0]
-    found = [distance(version_at(page, 0.5), version_at(page, t)) for t in (1.5, 2.5, 3.5, 4.5)]
-    assert found == [0.5, 0.0, 0.5, 0.0]
+    distances = [distance(version_at(page, 0.5), version_at(page, t)) for t in (1.5, 2.5, 3.5, 4.5)]
+    assert distances == [0.5, 0.0, 0.5, 0.0]
 
 
 def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
@@ -189,8 +189,8 @@ def test_signals_are_of_updates_and_of_none():
     instance = generator_(np.random.default_rng(1))
     assert np.array_equal(quiet(np.random.default_rng(1)).regions.rate, instance.regions.rate)
     tape, _ = instance.draw(np.random.default_rng(2), 30.0)
-    told = tape.time[(tape.code & 63) == 2]
-    true = np.isin(told, tape.time[(tape.code & 63) == 1])
+    signal_times = tape.time[(tape.code & 63) == 2]
+    true = np.isin(signal_times, tape.time[(tape.code & 63) == 1])
     expected = (instance.recall * instance.change_rate).sum() * 30.0
     assert true.sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
     lies = instance.false_signal_rate.sum() * 30.0
@@ -267,13 +267,13 @@ def test_evaluation_reports_divergence_of_every_policy():
             horizon=10.0,
         )
     )
-    found = {row.policy: row.value for row in rows if row.metric == "divergence"}
-    assert set(found) == {"RoundRobin", "Greedy"}
-    assert all(0.0 < value < 1.0 for value in found.values())
+    divergences = {row.policy: row.value for row in rows if row.metric == "divergence"}
+    assert set(divergences) == {"RoundRobin", "Greedy"}
+    assert all(0.0 < value < 1.0 for value in divergences.values())
 
 
 def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
-    """Crawls at the very time of a birth or a death are before it, and the loss is told right."""
+    """Crawls at the very time of a birth or a death are before it, and the loss is right."""
     contents = Contents.of_spells(
         1, page=[0, 0, 0, 0], birth=[-np.inf, -np.inf, 1.0, 2.0], death=[np.inf, 1.0, 2.0, np.inf]
     )
@@ -287,8 +287,8 @@ def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
     for now, then in ((1.0, 2.0), (2.0, 3.0)):
         before, made = made, now
         world.step(*everything, np.array([then]))
-        found = world.true_divergence(0).divergence[0]
-        assert found == distance(version_at(versions, then), version_at(versions, now))
+        divergence = world.true_divergence(0).divergence[0]
+        assert divergence == distance(version_at(versions, then), version_at(versions, now))
         expected = distance(version_at(versions, now), version_at(versions, before))
         assert world.copies(0).divergence[0, 0] == expected
         hashes = world.sketches(0, np.zeros(1, np.int64), np.array([now])).row(0)

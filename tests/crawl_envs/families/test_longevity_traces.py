@@ -100,18 +100,18 @@ def test_divergence_of_recorded_pages_is_that_of_sets(importance):
 
 
 def test_a_crawl_of_a_recorded_page_tells_what_changed():
-    """A change of content that fragments show is found by changed and by divergence."""
+    """A change of fragments shows in changed and in divergence."""
     env = gym.make(NAME, instance=TRACE, bandwidth=0.5, action="refresh").unwrapped
     env.reset(seed=0)
     everything = np.ones(env.lanes.num_pages, np.int8)
-    found = 0
+    changes = 0
     for _ in range(40):
         env.step(everything)
         log = env.last_log()
         moved = log.divergence[:, 0] > 0.0
         assert not np.any(moved & ~log.changed)
-        found += int(moved.sum())
-    assert found > 50
+        changes += int(moved.sum())
+    assert changes > 50
 
 
 def test_only_pages_with_fragments_and_their_events():
@@ -170,10 +170,10 @@ def test_divergence_on_further_sites(site, tmp_path):
         now = 30.0 * (step + 1)
         world.step(chosen[None], np.array([chosen.size]), np.zeros(1, np.bool_), np.array([now]))
         made[chosen] = 10.0 if step == 0 else 30.0 * step
-        found = world.true_divergence(0).divergence
+        divergence = world.true_divergence(0).divergence
         for page in lasting:
             held = version_at(versions[page], made[page])
-            assert found[page] == distance(version_at(versions[page], now), held)
+            assert divergence[page] == distance(version_at(versions[page], now), held)
 
 
 def first_pages(contents, count):

@@ -1,4 +1,4 @@
-"""What is drawn has the rates that were asked for: within four standard errors of the mean.
+"""Drawn events have the rates of the instance, within four standard errors of the mean.
 
 Seeds are fixed, so that these tests either always pass or always fail.
 """
@@ -59,11 +59,11 @@ def test_events_have_their_rates(drawn, kind):
 
 
 def test_recall_and_precision_are_recovered(drawn):
-    told, changes = drawn[:, 3], drawn[:, 1] + drawn[:, 3]
+    signalled, changes = drawn[:, 3], drawn[:, 1] + drawn[:, 3]
     signals = drawn[:, 2] + drawn[:, 3]
     for share, total, expected in (
-        (told, changes, INSTANCE.recall),
-        (told, signals, INSTANCE.precision),
+        (signalled, changes, INSTANCE.recall),
+        (signalled, signals, INSTANCE.precision),
     ):
         some = total > 0
         error = np.sqrt(expected[some] * (1.0 - expected[some]) / total[some])
@@ -107,11 +107,11 @@ def test_events_of_every_source_have_their_rates():
     counts = np.zeros((3, 8))
     for _, page, kind in tape_of(one, 3, until=time, block=10_000):
         counts[page, kind] += 1
-    told = one.recall * one.change_rate
+    signal_rate = one.recall * one.change_rate
     silent = (1.0 - one.recall.sum(0)) * one.change_rate
     rates = [one.importance, silent]
     for source in range(3):
-        rates += [one.false_signal_rate[source], told[source]]
+        rates += [one.false_signal_rate[source], signal_rate[source]]
     expected = np.stack(rates, axis=1) * time
     assert np.all(np.abs(counts - expected) <= ERRORS * np.sqrt(expected))
     assert np.all((counts > 0) == (expected > 0))
@@ -149,7 +149,7 @@ def test_a_page_is_fresh_with_the_probability_that_its_signals_say():
 
 
 def test_one_source_of_all_signals_is_what_is_pooled():
-    """The pooled instance has the same rates: of silent changes, false signals and told changes."""
+    """The pooled instance has the same rates of silent and signalled changes and false signals."""
     pooled = THREE_SOURCES.pooled()
     assert pooled.num_sources == 1
     assert np.allclose(pooled.unsignalled_rate, THREE_SOURCES.unsignalled_rate, atol=1e-15)

@@ -1,4 +1,4 @@
-"""CrawlOffers-v0: its measures from logs alone, its budgets, its books, and its rollouts."""
+"""CrawlOffers-v0: its measures from logs alone, its budgets, its features, and its rollouts."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Bookkeeper:
             was = self.true[int(offer)] == self.held[int(offer)]
             self.true[int(offer)] = int(price)
             self.returned += not was and self.true[int(offer)] == self.held[int(offer)]
-        found = [self.true[offer] != self.held[offer] for offer in crawled]
+        changed = [self.true[offer] != self.held[offer] for offer in crawled]
         for offer in crawled:
             self.held[offer] = self.true[offer]
         first, last = events.click_start[step], events.click_start[step + 1]
         for offer in events.click_offer[first:last].tolist():
             self.clicks += 1
             self.hits += self.true[offer] == self.held[offer]
-        return found
+        return changed
 
 
 @pytest.mark.parametrize("objective", ["clicks", "offers"])
@@ -93,8 +93,8 @@ def test_rewards_and_both_measures_follow_from_logs(action, objective):
         _, reward, _, truncated, info = env.step(choice)
         log = env.last_log()
         assert np.all(log.time == number / STEPS)
-        found = plain.step(events, step, log.page.tolist())
-        assert log.changed.tolist() == found
+        changed = plain.step(events, step, log.page.tolist())
+        assert log.changed.tolist() == changed
         assert log.price.tolist() == [plain.true[offer] for offer in log.page.tolist()]
         assert env.held_prices().tolist() == list(plain.held.values())
         assert (info["hits"], info["requests"]) == (plain.hits - hits, plain.clicks - clicks)
@@ -122,7 +122,7 @@ def test_rewards_and_both_measures_follow_from_logs(action, objective):
     assert 0 < plain.hits < plain.clicks
 
 
-def test_requests_pay_the_clicks_that_were_served_right():
+def test_requests_reward_clicks_with_the_true_price():
     env = started(reward="requests", crawl_cost=0.25)
     rng = np.random.default_rng(1)
     for _ in range(STEPS):
@@ -153,7 +153,7 @@ def test_rates_above_the_budget_are_scaled_or_an_error():
     with pytest.raises(ValueError, match="bandwidth 20 crawls"):
         strict.step(np.full(80, 5.0))
     assert_same(
-        strict.get_state()["world"]["rooms"][0]["world"], before["world"]["rooms"][0]["world"]
+        strict.get_state()["world"]["lanes"][0]["world"], before["world"]["lanes"][0]["world"]
     )
     strict.step(np.full(80, 20.0 / 80))
 
@@ -186,16 +186,19 @@ def test_books_are_of_the_day_and_of_the_past():
     env, log = started(seed=3), record(lively(seed=3), 4, 3)
     rng = np.random.default_rng(0)
     for number in range(4 * STEPS):
-        book = env.tracker().offers
-        expected = log.book(number // STEPS)
-        assert (book.day, book.day_of_week) == (number // STEPS, (9 + number // STEPS) % 7)
+        offer_features = env.tracker().offers
+        expected = log.features(number // STEPS)
+        assert (offer_features.day, offer_features.day_of_week) == (
+            number // STEPS,
+            (9 + number // STEPS) % 7,
+        )
         for name in HISTORY_FEATURES:
-            assert np.array_equal(getattr(book, name), getattr(expected, name))
-        assert env.tracker().offers is book
+            assert np.array_equal(getattr(offer_features, name), getattr(expected, name))
+        assert env.tracker().offers is offer_features
         env.step(random_rates(env, rng))
 
 
-def test_a_tracker_may_know_of_the_changes_alone_that_it_found():
+def test_price_history_may_be_only_the_observed_changes():
     env = started(seed=4, price_history="crawled", horizon=40.0)
     finds = {offer: [] for offer in range(80)}
     rng = np.random.default_rng(0)
@@ -204,21 +207,24 @@ def test_a_tracker_may_know_of_the_changes_alone_that_it_found():
         log = env.last_log()
         for offer in log.page[log.changed].tolist():
             finds[offer].append(number / STEPS)
-    book = env.tracker().offers  # of day 38: the days before the start are 30 days ago and more
+    # of day 38: the days before the start are 30 days ago and more
+    offer_features = env.tracker().offers
     for offer, times in finds.items():
         late = [time for time in times if time >= 8.0]
-        assert book.change_frequency[offer] == np.float32(len(late)) / np.float32(30)
+        assert offer_features.change_frequency[offer] == np.float32(len(late)) / np.float32(30)
         since = 38.0 - max(times, default=-np.inf)
         since = since if since <= 30.0 else 31.0
-        assert book.days_since_change[offer] == pytest.approx(since, abs=1e-5)  # float32 times
+        assert offer_features.days_since_change[offer] == pytest.approx(
+            since, abs=1e-5
+        )  # float32 times
     assert any(finds.values())
 
 
 def test_what_is_revealed():
     truth = lively()
-    told = started(reveal="parameters").problem
-    assert np.array_equal(told.importance, truth.importance)
-    assert np.array_equal(told.change_rate, truth.change_rate)
+    revealed = started(reveal="parameters").problem
+    assert np.array_equal(revealed.importance, truth.importance)
+    assert np.array_equal(revealed.change_rate, truth.change_rate)
     assert started(reveal="importance").problem.change_rate is None
     env = started(reveal="history")
     first = env.tracker().offers.clicks_30
@@ -273,7 +279,7 @@ def test_the_big_picture_is_in_evaluate():
     makers = {"uniform": lambda env: policies.make("UniformCrawl", env)}
     rows = list(evaluate(OFFERS, makers, [0], num_pages=50, horizon=2.0))
     values = {row.metric: row.value for row in rows}
-    assert {"accuracy", "freshness", "offer_freshness", "found"} <= set(values)
+    assert {"accuracy", "freshness", "offer_freshness", "changed_share"} <= set(values)
     assert 0.5 < values["offer_freshness"] <= 1.0
 
 
@@ -313,7 +319,7 @@ def test_lanes_that_are_not_there(lane):
 def test_foreign_states():
     env, other = started(), started(num_pages=81)
     state = env.get_state()
-    for broken in ({}, {**state["world"], "rooms": []}, other.get_state()["world"], None):
+    for broken in ({}, {**state["world"], "lanes": []}, other.get_state()["world"], None):
         with pytest.raises(ValueError, match="state must be of"):
             env.set_state({**state, "world": broken})
     env.set_state(state)

@@ -58,7 +58,7 @@ class DiceLanes(Episodes):
             "changed": np.full(shape, -1, np.int8),
             "totals": np.zeros((num_lanes, 4)),
             "page": np.zeros((num_lanes, CRAWLED), np.int64),
-            "found": np.zeros((num_lanes, CRAWLED), np.bool_),
+            "detected": np.zeros((num_lanes, CRAWLED), np.bool_),
         }
         self._outcomes = np.zeros((NUM_OUTCOMES, num_lanes))
 
@@ -74,7 +74,7 @@ class DiceLanes(Episodes):
     def _episode(self, lane: int) -> int:
         return int(self._world["number"][lane])
 
-    def _go_on(self, chosen) -> None:
+    def _count_episodes(self, chosen) -> None:
         self._world["number"][chosen] += 1
 
     def _set_streams(self, lane, lane_roots, episode) -> None:
@@ -89,7 +89,7 @@ class DiceLanes(Episodes):
         self._world["last_crawl"][chosen] = 0.0
         self._world["page"][chosen] = -1
 
-    def _rest_ended(self) -> None:
+    def _idle_ended(self) -> None:
         pass
 
     def _get_world(self):
@@ -111,7 +111,7 @@ class DiceLanes(Episodes):
         changes = np.random.default_rng(key).random(self.num_pages) < instance.change_rate
         stale = world["stale"][lane]
         stale |= changes
-        world["page"][lane], world["found"][lane] = chosen, stale[chosen]
+        world["page"][lane], world["detected"][lane] = chosen, stale[chosen]
         world["changed"][lane][chosen] = stale[chosen]
         world["slot"][lane] += 1
         world["last_crawl"][lane][chosen] = world["slot"][lane] * self._step(lane)
@@ -123,7 +123,7 @@ class DiceLanes(Episodes):
             fresh * weight.sum() * self._step(lane),
             weight.sum() * self._step(lane),
             changes.sum(),
-            world["found"][lane].sum(),
+            world["detected"][lane].sum(),
         )
 
     def observations(self, copy: bool = True):
@@ -131,10 +131,10 @@ class DiceLanes(Episodes):
 
     def observation(self, lane: int):
         tracker = self.tracker(lane)
-        book = tracker.offers
+        offer_features = tracker.offers
         ours = (tracker.elapsed, tracker.changed, tracker.problem.importance)
-        day = np.full(self.num_pages, book.day_of_week)
-        columns = (*ours, book.clicks_1, book.metadata.brand, day)
+        day = np.full(self.num_pages, offer_features.day_of_week)
+        columns = (*ours, offer_features.clicks_1, offer_features.metadata.brand, day)
         return np.stack(columns, axis=1).astype(np.float32)
 
     def action_masks(self):
@@ -168,7 +168,7 @@ class DiceLanes(Episodes):
             time=np.full(page.size, self.tracker(lane).time),
             elapsed=np.full(page.size, self._step(lane)),
             signals=np.zeros(page.size, np.int64),
-            changed=self._world["found"][lane][: page.size],
+            changed=self._world["detected"][lane][: page.size],
             signal_page=none,
             signal_time=np.zeros(0),
             signal_source=none,
@@ -180,7 +180,7 @@ class DiceLanes(Episodes):
 
     def ledger(self, lane: int) -> Ledger:
         slot = int(self._world["slot"][lane])
-        fresh, alive, changes, found = self._world["totals"][lane]
+        fresh, alive, changes, detected = self._world["totals"][lane]
         return Ledger(
             time=slot * self._step(lane),
             fresh_time=float(fresh),
@@ -190,7 +190,7 @@ class DiceLanes(Episodes):
             crawls=slot * CRAWLED,
             wasted=0,
             changes=int(changes),
-            changes_found=int(found),
+            changes_found=int(detected),
             signals=0,
         )
 
@@ -312,5 +312,5 @@ def test_columns_of_offers_are_checked(monkeypatch, column):
 
 def test_columns_that_no_tracker_knows_are_named(monkeypatch):
     monkeypatch.setattr(DiceLanes, "features", (*FEATURES[:-1], "mystery_3"))
-    with pytest.raises(AssertionError, match="column mystery_3 must be something"):
+    with pytest.raises(AssertionError, match="column mystery_3 must be in the tracker"):
         check_tracker(single)

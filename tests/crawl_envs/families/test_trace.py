@@ -87,7 +87,7 @@ def test_crawling_a_page_that_does_not_exist_is_wasted():
     assert after.changes_found == before.changes_found
 
 
-def test_seeds_meet_the_same_events_and_draw_only_zipf_importance():
+def test_seeds_have_the_same_events_and_draw_only_zipf_importance():
     env = gymnasium.make("CrawlTrace-v0", trace=TRACE, importance="zipf")
     weights = []
     ledgers = []

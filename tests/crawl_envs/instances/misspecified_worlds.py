@@ -1,6 +1,6 @@
-"""What tests of the laws of stressed worlds share: draws, counts and bounds.
+"""Helpers for tests of misspecified instances: draws, counts and bounds.
 
-Every bound is four standard errors, or a chance of 1e-4, of draws that a seed decides.
+Bounds are four standard errors, or a probability of 1e-4; seeds fix the draws.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ def drawn(name, num_pages=30, seed=0, **more):
 
 
 def counts(instance, horizon, tapes, kinds, seed=0, until=None):
-    """Events of some kinds by tape and page, (tapes, m), before a time."""
+    """Count events of some kinds before a time, (tapes, m)."""
     rng = np.random.default_rng(seed)
-    found = np.zeros((tapes, instance.num_pages))
-    for row in found:
+    result = np.zeros((tapes, instance.num_pages))
+    for row in result:
         tape = instance.draw_tape(rng, horizon)
         chosen = np.isin(tape.code & 63, kinds) & (tape.time <= (until or horizon))
         row += np.bincount(tape.code[chosen] // 64, minlength=instance.num_pages)
-    return found
+    return result
 
 
 def assert_means(samples, expected):
-    """Samples (n, k) of independent columns have the expected means, (k,)."""
+    """Assert that samples (n, k) of independent columns have the expected means, (k,)."""
     error = samples.std(0, ddof=1) / math.sqrt(len(samples))
     z = (samples.mean(0) - expected) / error
     assert np.abs(z).max() < 4.0

@@ -66,10 +66,10 @@ def test_histograms(word, drawn):
     values = getattr(drawn, word.lower())
     for mask, low, high in ((declared, 0.95, 1.0), (~declared, 0.0, 0.95)):
         expected = np.diff(np.clip(np.cumsum([0.0, *shares]), low, high)) / (high - low)
-        found = np.histogram(values[mask], np.append(edges[0], edges[1:] + 1e-9))[0]
+        result = np.histogram(values[mask], np.append(edges[0], edges[1:] + 1e-9))[0]
         kept = expected > 0.0
-        assert found[~kept].sum() == 0
-        assert stats.chisquare(found[kept], expected[kept] * mask.sum()).pvalue > 1e-4
+        assert result[~kept].sum() == 0
+        assert stats.chisquare(result[kept], expected[kept] * mask.sum()).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("pages", "bandwidth"), [(0, 1.0), (10, 0.0), (10, float("nan"))])

@@ -8,7 +8,7 @@ from crawl_envs import Instance
 from crawl_envs.instances import traces
 
 
-def test_a_tracker_is_told_groups_whatever_is_revealed():
+def test_groups_are_always_revealed():
     instance = Instance([1.0, 2.0, 3.0], 1.0, bandwidth=1.0, group=[0, 1, 0])
     for reveal in ("parameters", "importance"):
         np.testing.assert_array_equal(instance.problem(reveal).group, [0, 1, 0])

@@ -93,8 +93,8 @@ def test_rates_are_what_the_law_says_and_gone_offers_have_none():
     assert np.allclose(drawn.change_rate[~gone], (law.change_scale * law.change_level)[~gone])
     assert not drawn.importance[gone].any()
     assert not drawn.change_rate[gone].any()
-    found = stats.binomtest(int(gone.sum()), gone.size, SHAPE.obsolete)
-    assert found.pvalue > 1e-3
+    result = stats.binomtest(int(gone.sum()), gone.size, SHAPE.obsolete)
+    assert result.pvalue > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Stressed worlds as instances, tapes and environments: told, drawn, the same twice, refused."""
+"""Misspecified instances: parameters, tapes, environments, repeatability and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from crawl_envs import Instance, instances
 from crawl_envs.checks import check_crawl_env, check_policy
 from crawl_envs.evaluation import simulate
 from crawl_envs.families.ncis import CrawlNCIS
-from crawl_envs.instances.misspecified import bursts, rhythms
+from crawl_envs.instances.misspecified import bursty as bursts
+from crawl_envs.instances.misspecified import periodic as rhythms
 from crawl_envs.instances.misspecified.corrupted import Corrupted
 from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.settings import STRESS, WORLDS, Stress
@@ -94,13 +95,13 @@ def test_a_tape_is_decided_by_instance_and_generator(name):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_requests_are_poisson_at_the_rate_of_importance(name):
-    told, count = drawn(name, 30), 400
+    revealed, count = drawn(name, 30), 400
     rng = np.random.default_rng(3)
     seen = np.zeros(30)
     for _ in range(count):
-        code = told.draw_tape(rng, 10.0).code
+        code = revealed.draw_tape(rng, 10.0).code
         seen += np.bincount(code[code & 63 == 0] // 64, minlength=30)
-    expected = told.importance * 10.0 * count
+    expected = revealed.importance * 10.0 * count
     z = (seen - expected) / np.sqrt(expected)
     assert np.abs(z).max() < 4.0
     assert 0.6 < z.std() < 1.4
@@ -108,25 +109,25 @@ def test_requests_are_poisson_at_the_rate_of_importance(name):
 
 @pytest.mark.parametrize("name", [name for name in WORLDS if name not in ("deploys", "cold")])
 def test_pages_are_those_of_noisy(name):
-    noisy, told = drawn("noisy"), drawn(name)
-    assert np.array_equal(told.importance, noisy.importance)
+    noisy, revealed = drawn("noisy"), drawn(name)
+    assert np.array_equal(revealed.importance, noisy.importance)
     if name != "shifting":
-        assert np.array_equal(told.change_rate, noisy.change_rate)
-    truth = told.law if name == "corrupted" else told
+        assert np.array_equal(revealed.change_rate, noisy.change_rate)
+    truth = revealed.law if name == "corrupted" else revealed
     assert np.array_equal(truth.recall, noisy.recall)
     assert np.array_equal(truth.false_signal_rate, noisy.false_signal_rate)
-    assert told.delay.kind == "none"
+    assert revealed.delay.kind == "none"
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_what_is_told_says_nothing_of_the_law(name):
-    told = drawn(name, 40)
-    assert isinstance(told, CustomEvents)
-    assert not hasattr(told.problem(), "law")
+def test_the_revealed_problem_hides_the_law(name):
+    revealed = drawn(name, 40)
+    assert isinstance(revealed, CustomEvents)
+    assert not hasattr(revealed.problem(), "law")
     hosted = name in ("deploys", "shifting")
-    assert (told.problem("importance").group is not None) == hosted
+    assert (revealed.problem("importance").group is not None) == hosted
     if hosted:
-        assert np.array_equal(np.bincount(told.group), [10, 10, 10, 10])
+        assert np.array_equal(np.bincount(revealed.group), [10, 10, 10, 10])
 
 
 def test_a_cold_start_is_an_ordinary_instance():
@@ -220,17 +221,17 @@ def test_a_pinned_instance_keeps_its_law():
 
 
 def test_a_rollout_plays_the_law():
-    """Of two instances that are told alike, the bursty one is fresher: it is quiet mostly."""
-    told = instances.make("bursty", seed=0)
+    """A bursty instance is fresher than a Poisson one of the same revealed rates."""
+    pages = instances.make("bursty", seed=0)
     plain = Instance(
-        told.importance, told.change_rate, told.recall, told.false_signal_rate, bandwidth=100.0
+        pages.importance, pages.change_rate, pages.recall, pages.false_signal_rate, bandwidth=100.0
     )
     env = gym.make("CrawlNCIS-v0", instance="noisy")
     env.reset(seed=0)
     policy = policies.make("RoundRobin", env)
     bursty, poisson = (
         np.mean([simulate(each, policy, 20.0, seed).freshness for seed in range(5)])
-        for each in (told, plain)
+        for each in (pages, plain)
     )
     assert bursty > poisson + 0.05
 
@@ -279,10 +280,10 @@ def test_bad_horizons(horizon):
         tape_of(drawn("bursty"), horizon=horizon)
 
 
-def test_bad_parts_of_a_stressed_instance():
+def test_bad_parts_of_a_misspecified_instance():
     two = instances.make("sources", num_pages=3)
-    with pytest.raises(ValueError, match="told must have 1 source of signals, got 2"):
+    with pytest.raises(ValueError, match="revealed must have 1 source of signals, got 2"):
         Misspecified(two, bursts.Bursty())
-    told = instances.make("noisy", num_pages=3)
+    pages = instances.make("noisy", num_pages=3)
     with pytest.raises(ValueError, match="recall"):
-        Misspecified(told, Corrupted(told.recall, told.false_signal_rate), recall=[0.1, 0.2])
+        Misspecified(pages, Corrupted(pages.recall, pages.false_signal_rate), recall=[0.1, 0.2])

@@ -1,4 +1,4 @@
-"""The laws of changes of stressed worlds against closed forms, and what is told against them."""
+"""Change processes and revealed parameters of misspecified instances against closed forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 from scipy import stats
 
 from crawl_envs import Instance, instances
-from crawl_envs.instances.misspecified import bursts, deploys, rhythms, shifts
+from crawl_envs.instances.misspecified import bursty as bursts
+from crawl_envs.instances.misspecified import deploys
+from crawl_envs.instances.misspecified import periodic as rhythms
+from crawl_envs.instances.misspecified import shifting as shifts
 from crawl_envs.instances.misspecified.instance import Misspecified
 from tests.crawl_envs.instances.misspecified_worlds import (
     BOTH,
@@ -22,30 +25,31 @@ from tests.crawl_envs.instances.misspecified_worlds import (
     drawn,
 )
 
-# What is told against the long run
+# Revealed parameters against long-run means
 
 
 @pytest.mark.parametrize("name", ["late", "bursty", "periodic", "deploys", "corrupted"])
 @pytest.mark.parametrize("until", [1.0, 8.0])
-def test_change_rates_that_are_told_are_true_from_the_start(name, until):
-    told = drawn(name)
-    changes = counts(told, 8.0, 1500, (CHANGE, BOTH), until=until)
+def test_revealed_change_rates_are_true_from_the_start(name, until):
+    revealed = drawn(name)
+    changes = counts(revealed, 8.0, 1500, (CHANGE, BOTH), until=until)
     if name == "deploys":  # pages of a host are not independent
         for host in range(3):
-            mine = told.group == host
-            assert_means(changes[:, mine].mean(1)[:, None], told.change_rate[mine].mean() * until)
-        z = (changes.mean(0) - told.change_rate * until) / (changes.std(0) / math.sqrt(1500))
+            mine = revealed.group == host
+            rate = revealed.change_rate[mine].mean()
+            assert_means(changes[:, mine].mean(1)[:, None], rate * until)
+        z = (changes.mean(0) - revealed.change_rate * until) / (changes.std(0) / math.sqrt(1500))
         assert np.abs(z).max() < 4.0
     else:
-        assert_means(changes, told.change_rate * until)
+        assert_means(changes, revealed.change_rate * until)
 
 
 @pytest.mark.parametrize("name", ["bursty", "periodic", "deploys"])
-def test_signals_are_of_the_quality_that_is_told(name):
-    told = drawn(name)
-    rates = {BOTH: told.recall * told.change_rate, SIGNAL: told.false_signal_rate}
+def test_signals_have_the_revealed_quality(name):
+    revealed = drawn(name)
+    rates = {BOTH: revealed.recall * revealed.change_rate, SIGNAL: revealed.false_signal_rate}
     for kind, rate in rates.items():
-        seen = counts(told, 8.0, 1500, (kind,))[:, rate > 0.01]
+        seen = counts(revealed, 8.0, 1500, (kind,))[:, rate > 0.01]
         error = seen.std(0, ddof=1) / math.sqrt(1500)
         assert np.abs((seen.mean(0) - 8.0 * rate[rate > 0.01]) / error).max() < 4.0
         assert seen.shape[1] > 15
@@ -90,8 +94,8 @@ def test_spells_cover_the_time_and_are_exponential(spells, wanted):
 
 def test_counts_of_bursty_changes_are_spread_as_derived():
     horizon, rate = 6.0, 0.7
-    told = Instance(0.0, np.full(20_000, rate), bandwidth=1.0)
-    seen = counts(Misspecified(told, bursts.Bursty()), horizon, 1, (CHANGE,))[0]
+    revealed = Instance(0.0, np.full(20_000, rate), bandwidth=1.0)
+    seen = counts(Misspecified(revealed, bursts.Bursty()), horizon, 1, (CHANGE,))[0]
     variance = 0.1 * 0.9 * ((9.1 - 0.1) * rate) ** 2
     forget = 1.0 / (1.0 * 0.9)
     expected = rate * horizon + 2.0 * variance * (
@@ -133,21 +137,21 @@ def test_renewals_of_irregular_gaps_start_in_their_steady_state():
 
 
 def test_half_of_the_pages_have_hours_and_keep_them():
-    told = drawn("periodic", 101)
-    law = told.law
+    revealed = drawn("periodic", 101)
+    law = revealed.law
     hourly = law.shape == 0.0
     assert hourly.sum() == 50
     assert np.all((law.shape[~hourly] >= 20.0) & (law.shape[~hourly] <= 50.0))
     rng = np.random.default_rng(0)
     hours = []
     for _ in range(100):
-        tape = told.draw_tape(rng, 9.5)
+        tape = revealed.draw_tape(rng, 9.5)
         changed = (tape.code & 1 == 1) & hourly[tape.code // 64]
         hours.append(np.mod(tape.time[changed] - law.opening[tape.code[changed] // 64], 1.0))
-    found = np.concatenate(hours)
-    found[found > 1.0 - 1e-9] = 0.0
-    assert found.max() <= 0.2 + 1e-9
-    assert_law(found / 0.2, "uniform")
+    hours_of_day = np.concatenate(hours)
+    hours_of_day[hours_of_day > 1.0 - 1e-9] = 0.0
+    assert hours_of_day.max() <= 0.2 + 1e-9
+    assert_law(hours_of_day / 0.2, "uniform")
 
 
 def test_shapes_and_hours_are_uniform():
@@ -174,11 +178,11 @@ def test_counts_in_windows_are_poisson():
 @pytest.fixture(scope="module")
 def deployed():
     """Signals of many tapes of one host of ten pages: by deploy and page, whether it changed."""
-    told = instances.make("deploys", num_pages=10, bandwidth=10.0, seed=3)
+    revealed = instances.make("deploys", num_pages=10, bandwidth=10.0, seed=3)
     rng = np.random.default_rng(0)
     times, changed, unsignalled = [], [], 0
     for _ in range(200):
-        tape = told.draw_tape(rng, 100.0)
+        tape = revealed.draw_tape(rng, 100.0)
         kind, page = tape.code & 63, tape.code // 64
         signal = kind >= SIGNAL
         when, deploy = np.unique(tape.time[signal], return_inverse=True)
@@ -187,16 +191,16 @@ def deployed():
         times.append(when)
         changed.append(table)
         unsignalled += (kind == CHANGE).sum()
-    return told, times, np.concatenate(changed), unsignalled
+    return revealed, times, np.concatenate(changed), unsignalled
 
 
 def test_a_deploy_signals_every_page_of_its_host_once(deployed):
-    told, times, changed, unsignalled = deployed
+    revealed, times, changed, unsignalled = deployed
     assert changed.min() >= 0
-    rate = told.law.deploy_rate[0]
+    rate = revealed.law.deploy_rate[0]
     assert_means(np.array([[each.size] for each in times]), rate * 100.0)
     assert_law(np.concatenate([np.diff(each[:11]) for each in times]) * rate, "expon")
-    expected = told.law.own_rate.sum() * 100.0 * 200
+    expected = revealed.law.own_rate.sum() * 100.0 * 200
     assert abs(unsignalled - expected) < 4.0 * math.sqrt(expected)
 
 
@@ -216,24 +220,24 @@ def test_no_page_of_a_host_is_special(deployed):
 
 
 def test_hosts_deploy_apart():
-    told = drawn("deploys", 40)
-    tape = told.draw_tape(np.random.default_rng(0), 50.0)
+    revealed = drawn("deploys", 40)
+    tape = revealed.draw_tape(np.random.default_rng(0), 50.0)
     signal = tape.code & 63 >= SIGNAL
     when, deploy = np.unique(tape.time[signal], return_inverse=True)
-    host = told.group[tape.code[signal] // 64]
+    host = revealed.group[tape.code[signal] // 64]
     for number in range(when.size):
         assert len(set(host[deploy == number])) == 1
 
 
-def test_what_is_told_of_deploys_is_the_page_alone():
-    told = drawn("deploys", 100)
+def test_revealed_deploys_describe_single_pages():
+    revealed = drawn("deploys", 100)
     noisy = drawn("noisy", 100)
-    often = told.law.deploy_rate[told.group]
-    np.testing.assert_allclose(told.change_rate, 0.5 * noisy.change_rate + 0.25 * often)
-    np.testing.assert_allclose(told.precision, 0.25)
-    np.testing.assert_allclose(told.unsignalled_rate, 0.5 * noisy.change_rate)
-    np.testing.assert_allclose(told.signal_rate, often)
-    assert np.all((told.law.deploy_rate >= 0.4) & (told.law.deploy_rate <= 1.6))
+    often = revealed.law.deploy_rate[revealed.group]
+    np.testing.assert_allclose(revealed.change_rate, 0.5 * noisy.change_rate + 0.25 * often)
+    np.testing.assert_allclose(revealed.precision, 0.25)
+    np.testing.assert_allclose(revealed.unsignalled_rate, 0.5 * noisy.change_rate)
+    np.testing.assert_allclose(revealed.signal_rate, often)
+    assert np.all((revealed.law.deploy_rate >= 0.4) & (revealed.law.deploy_rate <= 1.6))
 
 
 # shifting
@@ -241,13 +245,13 @@ def test_what_is_told_of_deploys_is_the_page_alone():
 
 @pytest.mark.parametrize("until", [0.7, 4.0, 20.0])
 def test_rates_are_true_at_first_and_forgotten(until):
-    told = drawn("shifting")
-    _, first, alike = np.unique(told.law.habit, return_index=True, return_inverse=True)
+    revealed = drawn("shifting")
+    _, first, alike = np.unique(revealed.law.habit, return_index=True, return_inverse=True)
     kept = 1.0 - math.exp(-0.2 * until)
-    expected = told.change_rate * kept / 0.2 + 0.5 * (until - kept / 0.2)
-    seen = counts(told, 20.0, 1500, (CHANGE, BOTH), until=until)
+    expected = revealed.change_rate * kept / 0.2 + 0.5 * (until - kept / 0.2)
+    seen = counts(revealed, 20.0, 1500, (CHANGE, BOTH), until=until)
     assert_means(seen[:, first], expected[first])
-    assert np.array_equal(told.change_rate, told.change_rate[first][alike])
+    assert np.array_equal(revealed.change_rate, revealed.change_rate[first][alike])
 
 
 def test_habits_shift_at_poisson_times_to_uniform_rates():
@@ -267,19 +271,19 @@ def test_habits_shift_at_poisson_times_to_uniform_rates():
 
 
 def test_half_of_the_hosts_share_a_habit():
-    told = drawn("shifting", 100)
-    habits = [set(told.law.habit[told.group == host]) for host in range(10)]
+    revealed = drawn("shifting", 100)
+    habits = [set(revealed.law.habit[revealed.group == host]) for host in range(10)]
     assert sorted(map(len, habits)) == [1] * 5 + [10] * 5
     assert len(set.union(*habits)) == 55
-    rates = [set(told.change_rate[told.group == host]) for host in range(10)]
+    rates = [set(revealed.change_rate[revealed.group == host]) for host in range(10)]
     assert [len(each) for each in rates] == [len(each) for each in habits]
 
 
 def test_pages_of_one_habit_change_together_and_others_do_not():
-    told = drawn("shifting", 20)
-    seen = counts(told, 20.0, 1500, (CHANGE, BOTH))
+    revealed = drawn("shifting", 20)
+    seen = counts(revealed, 20.0, 1500, (CHANGE, BOTH))
     correlation = np.corrcoef(seen.T)
-    alike = told.law.habit[:, None] == told.law.habit
+    alike = revealed.law.habit[:, None] == revealed.law.habit
     off = ~np.eye(20, dtype=bool)
     assert correlation[alike & off].min() > 0.15
     assert np.abs(correlation[~alike]).max() < 4.0 / math.sqrt(1500)

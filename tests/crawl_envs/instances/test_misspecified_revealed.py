@@ -1,4 +1,4 @@
-"""Stressed worlds of Poisson changes, where what is told is wrong: delays, signals, rates."""
+"""Instances of Poisson changes whose revealed delays or signal qualities are wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.instances.misspecified import cold, late
-from crawl_envs.instances.misspecified.corrupted import misjudged
+from crawl_envs.instances.misspecified.corrupted import corrupted_quality
 from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.occurrences import travel_times
 from crawl_envs.types.delay import Delay
@@ -35,14 +35,14 @@ def test_signals_travel_exponential_times(mean):
     kind, page = tape.code & 63, tape.code // 64
     changes, signals = (np.bincount(page[kind == k], minlength=20_000) for k in (CHANGE, SIGNAL))
     assert BOTH not in kind
-    sent, met = np.zeros(20_000), np.zeros(20_000)
-    sent[page[kind == CHANGE]], met[page[kind == SIGNAL]] = (
+    sent, arrived = np.zeros(20_000), np.zeros(20_000)
+    sent[page[kind == CHANGE]], arrived[page[kind == SIGNAL]] = (
         tape.time[kind == k] for k in (CHANGE, SIGNAL)
     )
     once = (changes == 1) & (sent < 20.0)
     assert once.sum() > 4000
     assert np.array_equal(signals[once], changes[once])
-    assert_law((met - sent)[once] / mean, "expon")
+    assert_law((arrived - sent)[once] / mean, "expon")
 
 
 def test_false_signals_travel_too():
@@ -71,42 +71,42 @@ def test_mean_delays_are_spread_widely_and_hidden():
         (Delay("poisson", 0.02, 0.01), 0.01 * np.arange(8), stats.poisson.pmf(np.arange(8), 2.0)),
     ],
 )
-def test_told_delays_are_drawn_as_they_are_told(delay, values, chances):
-    found = travel_times(np.random.default_rng(0), delay, 5000)
+def test_revealed_delays_are_drawn_as_revealed(delay, values, chances):
+    result = travel_times(np.random.default_rng(0), delay, 5000)
     for value, chance in zip(values, chances, strict=True):
-        share = np.isclose(found, value, rtol=1e-12, atol=0.0).mean()
+        share = np.isclose(result, value, rtol=1e-12, atol=0.0).mean()
         assert abs(share - chance) <= 4.0 * math.sqrt(chance * (1.0 - chance) / 5000)
 
 
 # corrupted
 
 
-def test_what_is_told_of_signals_is_half_noise():
-    truth, told = drawn("noisy", 2000), drawn("corrupted", 2000)
+def test_revealed_signal_quality_is_half_noise():
+    truth, revealed = drawn("noisy", 2000), drawn("corrupted", 2000)
     whole = drawn("corrupted", 2000, corruption=1.0)
     for name in ("precision", "recall"):
-        right, wrong, noise = (getattr(each, name) for each in (truth, told, whole))
+        right, wrong, noise = (getattr(each, name) for each in (truth, revealed, whole))
         np.testing.assert_allclose(wrong, 0.5 * right + 0.5 * noise, rtol=1e-9)
         assert_law(noise, "uniform")
-    assert np.array_equal(told.change_rate, truth.change_rate)
+    assert np.array_equal(revealed.change_rate, truth.change_rate)
 
 
-def test_signals_are_those_of_the_truth_and_not_of_what_is_told():
-    truth, told = drawn("noisy"), drawn("corrupted")
+def test_signals_follow_the_true_quality():
+    truth, revealed = drawn("noisy"), drawn("corrupted")
     for kind, rate in (
         (BOTH, lambda each: each.recall * each.change_rate),
         (SIGNAL, lambda each: each.false_signal_rate),
     ):
-        seen = counts(told, 10.0, 1000, (kind,)).sum(0)
+        seen = counts(revealed, 10.0, 1000, (kind,)).sum(0)
         error = np.sqrt(np.maximum(rate(truth) * 10_000.0, 1.0))
         assert np.abs((seen - rate(truth) * 10_000.0) / error).max() < 4.0
-        assert np.abs((seen - rate(told) * 10_000.0) / error).max() > 40.0
+        assert np.abs((seen - rate(revealed) * 10_000.0) / error).max() > 40.0
 
 
 def test_no_corruption_tells_the_truth():
-    truth, told = drawn("noisy"), drawn("corrupted", corruption=0.0)
-    np.testing.assert_allclose(told.recall, truth.recall, rtol=1e-12)
-    np.testing.assert_allclose(told.false_signal_rate, truth.false_signal_rate, rtol=1e-6)
+    truth, revealed = drawn("noisy"), drawn("corrupted", corruption=0.0)
+    np.testing.assert_allclose(revealed.recall, truth.recall, rtol=1e-12)
+    np.testing.assert_allclose(revealed.false_signal_rate, truth.false_signal_rate, rtol=1e-6)
 
 
 def test_the_noise_is_the_same_for_every_corruption():
@@ -116,7 +116,7 @@ def test_the_noise_is_the_same_for_every_corruption():
 
 
 def test_pages_without_signals_and_no_share_stay():
-    recall, false = misjudged(
+    recall, false = corrupted_quality(
         np.array([1.0, 1.0]), np.zeros(2), np.array([0.0, 0.3]), 0.0, np.full((2, 2), 0.5)
     )
     assert recall.tolist() == [0.0, 0.0]

@@ -14,7 +14,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces.fragments import window_contents, window_tape
 from crawl_envs.instances.traces.windows import RecordedFragments
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from tests.crawl_envs.instances.recorded import META, tiny_tables, write
 from tests.crawl_envs.instances.test_traces import SHARED, SITES, Event, events, naive_events
 
@@ -40,13 +40,13 @@ def with_fragments(folder: Path, **columns: Any) -> Path:
 
 def versions(contents: Contents, time: float) -> list[set[int]]:
     """The keys that every page has at a time."""
-    found: list[set[int]] = []
+    matches: list[set[int]] = []
     for page in range(contents.num_pages):
         rows = range(int(contents.start[page]), int(contents.start[page + 1]))
         there = [row for row in rows if contents.birth[row] < time <= contents.death[row]]
-        found.append({int(contents.key[row]) for row in there})
-        assert len(found[-1]) == len(there)
-    return found
+        matches.append({int(contents.key[row]) for row in there})
+        assert len(matches[-1]) == len(there)
+    return matches
 
 
 def recorded_spells(folder: Path) -> dict[int, list[Spell]]:
@@ -60,7 +60,7 @@ def recorded_spells(folder: Path) -> dict[int, list[Spell]]:
 
 
 def naive_version(spells: list[Spell], start: float, time: float) -> set[int]:
-    """What a page has ``time`` after ``start``, row by row; time 0 is after what happens then."""
+    """Return the fragments of a page at ``start + time``; events at ``start`` are included."""
     if time == 0.0:
         return {fragment for fragment, birth, death in spells if birth <= start < death}
     return {fragment for fragment, birth, death in spells if birth - start < time <= death - start}
@@ -237,8 +237,8 @@ def check_window(trace: traces.Trace, start: float, end: float, dice: random.Ran
     assert set(kind.tolist()) <= {BIRTH, CHANGE, DEATH}
     for times in (contents.birth, contents.death):
         inside = np.isfinite(times)
-        found = zip(contents.page[inside].tolist(), times[inside].tolist(), strict=True)
-        assert set(found) <= moments, "fragments come and go with changes of their page"
+        moments_of = zip(contents.page[inside].tolist(), times[inside].tolist(), strict=True)
+        assert set(moments_of) <= moments, "fragments come and go with changes of their page"
 
 
 @pytest.mark.parametrize(("start", "end"), [(0.0, 200.0), (100.0, 200.0), (33.3, 151.7)])
@@ -274,7 +274,7 @@ def test_the_recorded_sites_agree_with_sets_built_row_by_row(site: str) -> None:
     check_window(trace, trace.days / 2.0, trace.days, random.Random(2))
 
 
-def test_fragments_of_some_pages_are_numbered_anew() -> None:
+def test_fragments_of_some_pages_are_renumbered() -> None:
     whole = RecordedFragments(
         np.array([0, 1, 1, 3]),
         np.array([7, 8, 9, 7], np.uint32),

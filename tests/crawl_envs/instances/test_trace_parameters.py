@@ -35,9 +35,9 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
     path = traces.parameters_path(tmp_path, "mentions")
     assert path == tmp_path / "parameters-mentions.parquet"
     traces.save_parameters(path, some_parameters(), trace)
-    found = traces.load_parameters(path, trace)
+    loaded = traces.load_parameters(path, trace)
     for name, value in vars(some_parameters()).items():
-        assert np.array_equal(getattr(found, name), value), name
+        assert np.array_equal(getattr(loaded, name), value), name
     assert sorted(file.name for file in tmp_path.glob("parameters*")) == [path.name]
 
 
@@ -59,10 +59,10 @@ def test_parameters_of_two_sources_come_back_as_they_were(tmp_path: Path) -> Non
     trace = tiny_trace(tmp_path)
     path = traces.parameters_path(tmp_path, "both")
     traces.save_parameters(path, of_both(), trace)
-    found = traces.load_parameters(path, trace)
-    assert found.num_sources == 2
+    loaded = traces.load_parameters(path, trace)
+    assert loaded.num_sources == 2
     for name, value in vars(of_both()).items():
-        assert np.array_equal(getattr(found, name), value), name
+        assert np.array_equal(getattr(loaded, name), value), name
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def events(window: traces.TraceWindow) -> list[Event]:
 
 def naive_events(trace: traces.Trace, start: float, end: float, signals: str) -> list[Event]:
     """The window's events page by page, one rule after another."""
-    found: list[Event] = []
+    result: list[Event] = []
     for page in range(trace.num_pages):
         changes = zip(trace.change_page, trace.change_time, strict=True)
         born, died = trace.created[page], trace.deleted[page]
@@ -58,12 +58,12 @@ def naive_events(trace: traces.Trace, start: float, end: float, signals: str) ->
                 if p == page and born < t < died:
                     moments.append((t, MENTION if signals == "both" else SIGNAL))
         moments += [(born, BIRTH), (died, DEATH)]
-        found += [(float(t - start), kind, page) for t, kind in moments if start < t <= end]
-    return sorted(found, key=lambda event: (event[0], RANK[event[1]], event[2]))
+        result += [(float(t - start), kind, page) for t, kind in moments if start < t <= end]
+    return sorted(result, key=lambda event: (event[0], RANK[event[1]], event[2]))
 
 
-def in_page_order(found: list[Event]) -> list[Event]:
-    return sorted(found, key=lambda event: (event[0], RANK[event[1]], event[2]))
+def in_page_order(result: list[Event]) -> list[Event]:
+    return sorted(result, key=lambda event: (event[0], RANK[event[1]], event[2]))
 
 
 def test_a_window_of_the_tiny_trace(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_windows_agree_with_the_naive_twin(
 ) -> None:
     end = min(start + length, 8)
     window = trace.window(float(start), float(end), signals)
-    found = events(window)
-    assert in_page_order(found) == naive_events(trace, start, end, signals)
-    order = [(t, RANK[kind]) for t, kind, _ in found]
+    result = events(window)
+    assert in_page_order(result) == naive_events(trace, start, end, signals)
+    order = [(t, RANK[kind]) for t, kind, _ in result]
     assert order == sorted(order)
     assert np.array_equal(window.alive, (trace.created <= start) & (trace.deleted > start))
 
@@ -365,16 +365,16 @@ def test_the_recorded_sites_are_read_and_cut_into_windows(site: str) -> None:
     assert np.count_nonzero(kind == DEATH) == kinds.count("deletion")
     assert window.alive.sum() == trace.num_pages - kinds.count("creation")
     assert np.all(np.diff(window.time) >= 0.0)
-    heard = trace.window(0.0, trace.days, "directory")
-    at = heard.code % CODE_STRIDE
-    pages = heard.code // CODE_STRIDE
+    by_directory = trace.window(0.0, trace.days, "directory")
+    at = by_directory.code % CODE_STRIDE
+    pages = by_directory.code // CODE_STRIDE
     signalled = set(
-        zip(pages[at == SIGNAL].tolist(), heard.time[at == SIGNAL].tolist(), strict=True)
+        zip(pages[at == SIGNAL].tolist(), by_directory.time[at == SIGNAL].tolist(), strict=True)
     )
     changed = zip(page[kind == CHANGE].tolist(), window.time[kind == CHANGE].tolist(), strict=True)
     assert all(event in signalled for event in changed), "directory recall is 1 by construction"
 
 
-def test_reading_parquet_is_not_paid_for_at_import() -> None:
+def test_importing_traces_does_not_import_pyarrow() -> None:
     code = "import sys, crawl_envs.instances.traces; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -39,8 +39,8 @@ def test_published_means_by_quadrature(name):
 def test_published_means_in_a_sample(drawn, name):
     target, function = PUBLISHED[name]
     weight = None if name == "mean" else drawn.importance
-    found = np.average(function(drawn.change_rate), weights=weight)
-    assert found == pytest.approx(target, rel=0.01)
+    mean = np.average(function(drawn.change_rate), weights=weight)
+    assert mean == pytest.approx(target, rel=0.01)
 
 
 @pytest.mark.parametrize(("weighted", "target"), [(False, 0.04), (True, 0.264)])

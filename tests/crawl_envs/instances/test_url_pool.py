@@ -47,9 +47,9 @@ def test_whole_numbers_are_numbers(columns, tmp_path, kind):
     whole = pa.array(np.arange(40), kind if kind != pa.float32() else pa.int64()).cast(kind)
     pq.write_table(pa.table({**columns, "importance": whole, "change_rate": whole}), path)
     pool = url_pool(path)
-    for found in (pool.importance, pool.change_rate):
-        assert found.dtype == np.float64
-        assert np.array_equal(found, np.arange(40.0))
+    for values in (pool.importance, pool.change_rate):
+        assert values.dtype == np.float64
+        assert np.array_equal(values, np.arange(40.0))
     assert pool.instance().num_pages == 40
 
 
@@ -112,7 +112,7 @@ def test_a_missing_file_and_a_name_that_is_none(tmp_path):
         ("importance", pa.array(["1"] * 40), "'importance' holds type string"),
         ("importance", pa.array([3, -2] * 20), "'importance' holds -2.0, expected values from 0"),
         ("importance", pa.array([3, None] * 20), "'importance' holds null in row 1"),
-        ("recall", pa.array([0.5] * 40), "nothing of signals but 'complete', found 'recall'"),
+        ("recall", pa.array([0.5] * 40), "no signals but 'complete', got column 'recall'"),
         ("complete", pa.array([1] * 40), "'complete' holds type int64, expected True or False"),
         ("complete", pa.array([True, None] * 20), "'complete' holds null in row 1"),
         ("change_rate", pa.array([-1.0] * 40), "'change_rate' holds -1.0"),

@@ -44,7 +44,7 @@ def test_no_window_holds_more_crawls_than_a_bucket_and_its_refill(bucket, bandwi
     columns, ledger = played(env, rates, seed)
     times = columns["time"]
     attempts = attempts_of(instance, rates, seed)
-    # Denied or not, a crawl takes the same coins, so that its times are those without a bucket.
+    # Denied crawls use the same random numbers, so that times are those without a bucket.
     assert ledger.crawls + ledger.denied == attempts.size
     assert ledger.crawls == times.size
     np.testing.assert_array_equal(times, let_through(attempts, bucket, bandwidth))

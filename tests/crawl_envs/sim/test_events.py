@@ -32,7 +32,7 @@ ANY_RATE = st.one_of(st.just(0.0), st.floats(1e-9, 1e9))
 
 
 class Drawing:
-    """A stream with the draws as methods, each of which moves it on."""
+    """A stream with its draws as methods."""
 
     def __init__(self, root):
         self.state = tuple(np.uint64(w) for w in first_state(np.uint64(root), np.uint64(0)))

@@ -1,4 +1,4 @@
-"""Instances that draw their own events: who plays them, and that they meet the same ones."""
+"""Instances that draw their own events: the same events in environments and rollouts."""
 
 from functools import partial
 
@@ -38,24 +38,24 @@ def env_of(**arguments):
     return gym.make("CrawlNCIS-v0", num_pages=3, bandwidth=2.0, horizon=8.0, **arguments)
 
 
-def heard(env, seed, choose):
+def signals_of(env, seed, choose):
     env.reset(seed=seed, options={"instance": clockwork()})
-    core, found = env.unwrapped, []
+    core, signals = env.unwrapped, []
     for slot in range(core.num_slots()):
         log = core.last_log()
-        found += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
+        signals += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
         env.step(choose(slot))
-    return found, core.ledger()
+    return signals, core.ledger()
 
 
 def test_no_action_alters_what_happens():
-    one, first = heard(env_of(), 3, lambda slot: slot % 3)
-    other, second = heard(env_of(), 3, lambda slot: 0)
+    one, first = signals_of(env_of(), 3, lambda slot: slot % 3)
+    other, second = signals_of(env_of(), 3, lambda slot: 0)
     assert one == other
     assert first.changes == second.changes == 21
     assert first.requests == second.requests == 21
     assert first.fresh_time != second.fresh_time
-    assert one != heard(env_of(), 4, lambda slot: 0)[0]
+    assert one != signals_of(env_of(), 4, lambda slot: 0)[0]
 
 
 def test_episodes_of_a_seed_differ_and_come_again():
@@ -70,7 +70,7 @@ def test_episodes_of_a_seed_differ_and_come_again():
     assert runs[0] == runs[2] != runs[1]
 
 
-def test_rollouts_meet_the_same_events():
+def test_rollouts_have_the_same_events():
     env = env_of()
     env.reset(seed=7, options={"instance": clockwork()})
     policy = policies.make("GreedyNCIS", env)
@@ -129,14 +129,14 @@ def test_requests_are_left_out_where_none_are_played():
 
 
 @pytest.mark.parametrize(
-    ("tape", "told"),
+    ("tape", "message"),
     [
         (Tape.of_events(2), "of 3 pages and 1 sources"),
         (Tape.of_events(3, num_sources=2), "of 3 pages and 1 sources"),
         (Tape.of_events(3, deaths=([1.0], [0])), "no births and deaths"),
     ],
 )
-def test_tapes_that_do_not_fit(tape, told):
+def test_tapes_that_do_not_fit(tape, message):
     world = World(1, 3, horizon=8.0)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         world.set_tape(0, tape)

@@ -13,7 +13,7 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
 from crawl_envs.sim.heap import empty_heap
 from crawl_envs.sim.rollouts.rates import play_rates, rewind_rng, set_rates
-from crawl_envs.sim.rollouts.thresholds import play_thresholds, rng_of, start_cycles
+from crawl_envs.sim.rollouts.thresholds import play_thresholds, start_cycles, stream_words
 from crawl_envs.sim.state import REQUESTS
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule
@@ -87,7 +87,7 @@ def test_thresholds_a_few_at_a_time(at_once):
     made = []
     for most in (AT_ONCE, at_once):
         one, heap, target = world(), empty_heap(3), np.zeros(3)
-        rng = rng_of(np.uint64(4))
+        rng = stream_words(np.uint64(4))
         start_cycles(one.state, 0, rule, target, heap, rng)
         status, calls = PAUSED, 0
         while status == PAUSED:
@@ -102,7 +102,7 @@ def test_thresholds_a_few_at_a_time(at_once):
 
 
 MANY = AT_ONCE // 3
-"""Pages of which a few searches, or scores of all, are as much as is played at once."""
+"""So many pages that a few searches, or scores of all, reach AT_ONCE."""
 
 
 @pytest.mark.parametrize("name", ["GreedyNCIS", "BeliefNCIS"])

@@ -1,4 +1,4 @@
-"""Penalties of changes that no crawl has found: the kernel against its twin, and against sums."""
+"""Penalties of undetected changes: the kernel against its twin, and against sums."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def assert_same_play(instances, penalty, *, exact=True, **form):
             num_pages = env.lanes.num_pages
             actions, crawls = draw_actions(rng, action, num_pages, len(instances), batch)
             observations, _, _, truncated, _ = env.step(actions)
-            paid = objective.total(objective.terms(env.lanes._world.outcomes))
+            rewards = objective.total(objective.terms(env.lanes._world.outcomes))
             for lane, twin in enumerate(twins):
                 twin.play_slot(crawls[lane])
                 alive = twin.slot.alive_time
                 owed = twin.slot.penalty_time / alive if alive > 0.0 else 0.0
                 if exact:
                     assert_same_world(env, lane, observations[lane], twin)
-                    assert paid[lane] == -owed
+                    assert rewards[lane] == -owed
                 else:
                     ledger = asdict(env.ledger(lane))
                     assert ledger.pop("penalty_time") == pytest.approx(
@@ -88,7 +88,7 @@ def assert_same_play(instances, penalty, *, exact=True, **form):
                     )
                     assert ledger == twin.ledger
                     twin.ledger["penalty_time"] = env.ledger(lane).penalty_time
-                    assert paid[lane] == pytest.approx(-owed, rel=1e-12)
+                    assert rewards[lane] == pytest.approx(-owed, rel=1e-12)
     return env
 
 
@@ -101,7 +101,7 @@ def test_worlds_are_the_twins(kind, penalty):
 
 @pytest.mark.parametrize("penalty", EXACT)
 @pytest.mark.parametrize("form", ACTIONS)
-def test_action_forms_pay_what_the_twin_pays(form, penalty):
+def test_rewards_of_action_forms_are_those_of_the_twin(form, penalty):
     instances = instances_of("noisy", delay=Delay("exponential", 0.5))
     assert_same_play(instances, EXACT[penalty], **ACTIONS[form])
 
@@ -195,7 +195,7 @@ def test_a_cost_before_any_time_is_not_a_number():
 
 @pytest.mark.parametrize("penalty", ["harmonic", "binary", (0.0, 0.1, 0.15)])
 def test_no_reward_is_above_zero(penalty):
-    """Where every page is fresh nothing is paid, but for the rounding of sums of weights."""
+    """If every page is fresh the penalty is 0, but for the rounding of sums of weights."""
     rng, below = np.random.default_rng(0), 0
     for _ in range(50):
         changes = (1.0 + rng.random(15) / 2.0, rng.integers(5, size=15))

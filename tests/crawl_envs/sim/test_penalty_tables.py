@@ -127,5 +127,5 @@ def test_a_table_is_copied():
         ((0.0, 1.0), None, ((0.0, 1.0), "penalty")),
     ],
 )
-def test_what_is_counted_and_paid(objective, reward, expected):
+def test_counts_and_rewards(objective, reward, expected):
     assert penalty_and_reward(objective, reward) == expected

@@ -33,9 +33,9 @@ pytestmark = pytest.mark.skipif(not WORLDS, reason=f"there is no {PATH}")
 def lists_of(world, delayed):
     """The world's events as lists of (times, pages); signals at their arrival."""
     events = world["events"]
-    told = [bool(told) for told in events["change_signalled"]]
-    times = [time for time, signalled in zip(events["change_t"], told, strict=True) if signalled]
-    pages = [page for page, signalled in zip(events["change_page"], told, strict=True) if signalled]
+    signalled = [bool(flag) for flag in events["change_signalled"]]
+    times = [time for time, flag in zip(events["change_t"], signalled, strict=True) if flag]
+    pages = [page for page, flag in zip(events["change_page"], signalled, strict=True) if flag]
     times, pages = times + events["false_t"], pages + events["false_page"]
     if delayed:
         times = [time + delay for time, delay in zip(times, events["delays"], strict=True)]

@@ -11,7 +11,7 @@ PLACES = [(0, 0), (1, 0), (1, 1), (2**64 - 1, 7), (12345678901234567890, 2**40)]
 
 
 class Drawing:
-    """A stream with the draws as methods, each of which moves it on."""
+    """A stream with its draws as methods."""
 
     def __init__(self, *words):
         self.words = words

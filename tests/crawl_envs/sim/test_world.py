@@ -114,7 +114,7 @@ def assert_same_tracker(tracker, twin):
         twin.time - page.since if page.alive else 0.0 for page in twin.pages
     ]
     assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
-    assert tracker.changed.tolist() == [page.found for page in twin.pages]
+    assert tracker.changed.tolist() == [page.changed for page in twin.pages]
 
 
 def assert_same_observation(observation, twin, features, horizon):
@@ -303,7 +303,7 @@ def test_freshness_of_a_change_in_mid_slot():
 
 
 def test_an_event_at_the_time_of_a_crawl_comes_after_it():
-    """What happens before t_j is seen at t_j; what happens at t_j meets the crawled page."""
+    """Events before t_j are seen at t_j; events at t_j come after the crawl."""
     lists = {
         "changes": ([1.0, 2.0], [0, 0]),
         "signals": ([1.0, 2.0], [0, 0]),
@@ -314,7 +314,7 @@ def test_an_event_at_the_time_of_a_crawl_comes_after_it():
     assert env.ledger().hits == 0  # at time 1 the change comes before the request
 
 
-def test_changes_repeated_before_a_crawl_count_each_but_are_found_once():
+def test_changes_repeated_before_a_crawl_count_each_but_are_detected_once():
     lists = {"changes": ([1.25, 1.5, 1.75], [1, 1, 1]), "signals": ([1.5, 1.75], [1, 1])}
     env, rewards = assert_same_tape_play(TWO, lists, [0, 1, 1])
     ledger = env.ledger()
@@ -492,7 +492,7 @@ def test_slots_until_the_horizon():
 
 @pytest.mark.parametrize("num_sources", [1, 3])
 def test_the_table_of_a_state_leads_to_its_arrays(num_sources):
-    """What a kernel makes of the addresses is what Python put there: every array, every field."""
+    """A kernel reads the arrays that Python wrote, from their addresses: every array and field."""
     world = World(3, 4, num_sources=num_sources, num_features=2, crawls_per_slot=2, block=8)
     quality = (np.full((num_sources, 4), 0.25), 0.5)
     for lane in range(3):
@@ -505,9 +505,9 @@ def test_the_table_of_a_state_leads_to_its_arrays(num_sources):
     rng = np.random.default_rng(0)
     for array in world.state:
         array.view(np.uint8)[...] = rng.integers(0, 2, array.view(np.uint8).shape, np.uint8)
-    found = state_at(world.table)
-    assert found._fields == world.state._fields
-    for name, mine, theirs in zip(State._fields, world.state, found, strict=True):
+    restored = state_at(world.table)
+    assert restored._fields == world.state._fields
+    for name, mine, theirs in zip(State._fields, world.state, restored, strict=True):
         assert mine.dtype == theirs.dtype, name
         assert mine.shape == theirs.shape, name
         assert mine.ctypes.data == theirs.ctypes.data, name

@@ -53,7 +53,7 @@ def test_the_instance_of_a_seed_is_the_one_that_make_draws():
         assert np.array_equal(getattr(env.instance, name), getattr(expected, name))
 
 
-def test_later_episodes_keep_the_instance_and_meet_new_events():
+def test_later_episodes_keep_the_instance_and_have_new_events():
     env = bare()
     env.reset(seed=0)
     drawn = env.instance
@@ -95,7 +95,7 @@ def test_resample_draws_an_instance_at_every_reset():
     assert len({tuple(row) for row in seen}) == 4
 
 
-def test_resample_draws_anew_at_every_autoreset():
+def test_resample_draws_again_at_every_autoreset():
     env = batch(2, resample=True, autoreset_mode="SameStep")
     env.reset(seed=0)
     seen = [env.unwrapped.instances[0].importance]

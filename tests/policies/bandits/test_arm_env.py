@@ -11,7 +11,7 @@ import policies
 from policies.bandits.arm_env import ArmEnv
 from policies.bandits.default_arms import default_arms
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gain_reward, literal_reward, sure_bound
-from tests.policies.places import EVERY_PLACE, OFFERS, place, places
+from tests.policies.small_environments import EVERY_PLACE, OFFERS, place, places
 
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
 
@@ -34,13 +34,13 @@ def test_it_passes_gymnasium_s_own_check(name, form, reward):
 
 def play_alone(env, policy, seed):
     rows, _ = env.reset(seed=seed)
-    learn, over, paid = getattr(policy, "observe", lambda log: None), False, []
+    learn, over, step_rewards = getattr(policy, "observe", lambda log: None), False, []
     learn(env.unwrapped.last_log())
     while not over:
         rows, reward, _, over, _ = env.step(policy.predict(rows)[0])
         learn(env.unwrapped.last_log())
-        paid.append(reward)
-    return env.unwrapped.ledger(), paid
+        step_rewards.append(reward)
+    return env.unwrapped.ledger(), step_rewards
 
 
 @EVERY_PLACE
@@ -53,13 +53,13 @@ def test_one_arm_throughout_is_its_policy(name, form):
     for number, make in enumerate(arms.values()):
         alone, rewards = play_alone(env, make(env), 4)
         wrapped.reset(seed=4)
-        over, paid = False, []
+        over, step_rewards = False, []
         while not over:
             _, reward, _, over, info = wrapped.step(number)
             assert info["arm"] == number
-            paid.append(reward)
+            step_rewards.append(reward)
         assert env.unwrapped.ledger() == alone
-        assert paid == rewards
+        assert step_rewards == rewards
 
 
 @pytest.mark.parametrize("reward", ["gain", "literal"])
@@ -77,9 +77,9 @@ def test_rewards_are_those_of_the_bandits(name, form, sizes, crawls, reward):
     rng = np.random.default_rng(1)
     wrapped.reset(seed=2)
     importance = env.unwrapped.tracker().problem.importance
-    paid = []
+    step_rewards = []
     for _ in range(30):
-        _, found, *_ = wrapped.step(rng.integers(wrapped.action_space.n))
+        _, result, *_ = wrapped.step(rng.integers(wrapped.action_space.n))
         log = env.unwrapped.last_log()
         assert log.page.size <= crawls
         wanted = literal_reward(log, importance)
@@ -87,47 +87,47 @@ def test_rewards_are_those_of_the_bandits(name, form, sizes, crawls, reward):
             bound = sure_bound(importance, crawls)
             bound = min(bound, OFFER_GAIN_BOUND) if name == OFFERS else bound
             wanted = gain_reward(log, importance, bound)
-        assert found == pytest.approx(wanted, rel=1e-12)
-        paid.append(found)
-    assert 0.0 < max(paid) <= 1.0
+        assert result == pytest.approx(wanted, rel=1e-12)
+        step_rewards.append(result)
+    assert 0.0 < max(step_rewards) <= 1.0
 
 
 def test_a_bound_of_one_s_own():
     env = place("CrawlNCIS-v0", "page", num_pages=20, bandwidth=20.0, horizon=8.0)
-    found = []
+    result = []
     for bound in (1.0, 0.08):
         wrapped = ArmEnv(env, {"turn": policies.RoundRobin}, "gain", gain_bound=bound)
         wrapped.reset(seed=2)
-        found.append(np.array([wrapped.step(0)[1] for _ in range(40)]))
-    assert found[1] == pytest.approx(np.minimum(found[0] / 0.08, 1.0), rel=1e-12)
-    assert np.any(found[1] == 1.0)
-    assert np.any((found[1] > 0.0) & (found[1] < 1.0))
+        result.append(np.array([wrapped.step(0)[1] for _ in range(40)]))
+    assert result[1] == pytest.approx(np.minimum(result[0] / 0.08, 1.0), rel=1e-12)
+    assert np.any(result[1] == 1.0)
+    assert np.any((result[1] > 0.0) & (result[1] < 1.0))
 
 
 @pytest.mark.parametrize("reward", ["gain", "literal"])
-def test_a_state_that_is_set_is_paid_by_its_own_importance(reward):
-    def paid(log, weights):
+def test_rewards_use_the_importance_of_a_restored_state(reward):
+    def expected_reward(log, weights):
         if reward == "literal":
             return literal_reward(log, weights)
         return gain_reward(log, weights, min(sure_bound(weights, 50), OFFER_GAIN_BOUND))
 
     env = place(OFFERS, "rates", num_pages=2000, bandwidth=600.0, reveal="importance")
     wrapped = ArmEnv(env, {"even": policies.UniformCrawl}, reward)
-    core, told, states = env.unwrapped, [], []
+    core, revealed, states = env.unwrapped, [], []
     for seed in (9, 2):
         wrapped.reset(seed=seed)
-        told.append(core.tracker().problem.importance)
+        revealed.append(core.tracker().problem.importance)
         states.append(core.get_state())
     core.set_state(states[0])
-    found = np.empty((6, 3))
+    result = np.empty((6, 3))
     for step in range(6):
-        found[step, 0] = wrapped.step(0)[1]
-        found[step, 1:] = [paid(core.last_log(), weights) for weights in told]
-    np.testing.assert_allclose(found[:, 0], found[:, 1], rtol=1e-12)
-    assert not np.allclose(found[:, 0], found[:, 2], rtol=1e-2)
+        result[step, 0] = wrapped.step(0)[1]
+        result[step, 1:] = [expected_reward(core.last_log(), weights) for weights in revealed]
+    np.testing.assert_allclose(result[:, 0], result[:, 1], rtol=1e-12)
+    assert not np.allclose(result[:, 0], result[:, 2], rtol=1e-2)
 
 
-class Says:
+class FixedAction:
     """It says the same, whatever it is asked."""
 
     def __init__(self, said):
@@ -153,7 +153,7 @@ UNFIT = {
 def test_an_arm_that_says_what_is_unfit_is_named(case, form):
     said, message = UNFIT[case]
     env = place(OFFERS, form)
-    arms = {"even": Says((np.zeros(30), None)), "mine": Says(said)}
+    arms = {"even": FixedAction((np.zeros(30), None)), "mine": FixedAction(said)}
     wrapped = ArmEnv(env, arms)
     wrapped.reset(seed=0)
     wrapped.step(0)
@@ -167,26 +167,26 @@ def test_an_arm_that_says_what_is_unfit_is_named(case, form):
 
 def test_an_arm_that_names_several_pages_where_one_is_crawled_is_named():
     env = small()
-    wrapped = ArmEnv(env, {**PAIR, "mine": Says((np.zeros(5, np.int64), None))})
+    wrapped = ArmEnv(env, {**PAIR, "mine": FixedAction((np.zeros(5, np.int64), None))})
     wrapped.reset(seed=0)
     with pytest.raises(ValueError, match=r"^arm 'mine': action must have shape \(\), got \(5,\)"):
         wrapped.step(2)
 
 
 class Notes:
-    """It crawls page 0, and notes what it is told."""
+    """A policy that crawls page 0 and records the logs it observes."""
 
     def __init__(self, env):
-        self.told = []
+        self.observed = []
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):
         return 0, state
 
     def observe(self, log):
-        self.told.append(log.page.tolist())
+        self.observed.append(log.page.tolist())
 
 
-def test_every_arm_is_told_of_every_step():
+def test_every_arm_observes_every_step():
     env = place("CrawlNCIS-v0", "page")
     notes = Notes(env)
     wrapped = ArmEnv(env, {**PAIR, "notes": notes})
@@ -195,7 +195,7 @@ def test_every_arm_is_told_of_every_step():
     for action in (0, 1, 2, 0, 1):
         wrapped.step(action)
         crawled.append(env.unwrapped.last_log().page.tolist())
-    assert notes.told == [[], *crawled]
+    assert notes.observed == [[], *crawled]
 
 
 def test_a_mask_of_pages_is_not_one_of_arms():
@@ -212,7 +212,7 @@ def test_a_mask_of_pages_is_not_one_of_arms():
 
 
 def test_a_policy_can_be_bound_to_the_environment_of_arms():
-    """What reads the core still finds it, so that arms can be bound before or after."""
+    """The core is still accessible, so that arms can be bound before or after."""
     wrapped = ArmEnv(place("CrawlNCIS-v0", "page"), PAIR)
     assert policies.Greedy(wrapped).core is wrapped.unwrapped
 

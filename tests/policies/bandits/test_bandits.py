@@ -119,7 +119,7 @@ def test_compiled_play_is_what_calls_make(make):
 
 
 @EVERY_BANDIT
-def test_nothing_overflows_and_the_best_arm_is_found(make):
+def test_no_overflow_and_the_best_arm_wins(make):
     bandit = make(3)
     rng = np.random.default_rng(1)
     means = np.array([0.1, 0.9, 0.1])

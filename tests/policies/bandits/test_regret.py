@@ -27,14 +27,14 @@ LEARNERS = {
 
 def hardest_regret(make):
     """Mean regret where the gap fits the horizon, so that nobody can tell the arms any sooner."""
-    found = []
+    regrets = []
     for horizon in HORIZONS:
         means = np.full(NUM_ARMS, 0.5 - 2.0 * np.sqrt(NUM_ARMS / horizon))
         means[0] = 0.5
         runs = 4 if horizon == HORIZONS[-1] else 20
         regret = bernoulli_regret(lambda h=horizon: make(h), means, [horizon], runs=runs)
-        found.append(regret.mean())
-    return np.array(found)
+        regrets.append(regret.mean())
+    return np.array(regrets)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -53,14 +53,14 @@ def test_regret_on_fixed_arms_grows_no_faster(name):
 
 
 @pytest.mark.parametrize("name", ["exp3 falling", "exp3-ix", "exp3++"])
-def test_regret_on_arms_that_can_be_told_from_the_start_grows_no_faster(name):
-    """With gaps of .2 arms can be told after K / gap^2 = 125 rounds."""
+def test_regret_on_arms_with_a_large_gap_grows_no_faster(name):
+    """With gaps of .2 arms are distinguishable after K / gap^2 = 125 rounds."""
     means = np.array([0.7, 0.5, 0.5, 0.5, 0.5])
     regret = bernoulli_regret(lambda: LEARNERS[name](0), means, HORIZONS, runs=4).mean(axis=0)
     assert growth(HORIZONS, regret) <= 0.55
 
 
-def test_exp3_ix_on_fixed_arms_once_they_can_be_told():
+def test_exp3_ix_on_fixed_arms_after_learning():
     """Before T = K / gap^2 = 2,000 nobody can: regret grows in proportion to time."""
     regret = bernoulli_regret(lambda: Exp3IXBandit(NUM_ARMS), MEANS, HORIZONS[1:], runs=8)
     assert growth(HORIZONS[1:], regret.mean(axis=0)) <= 0.55

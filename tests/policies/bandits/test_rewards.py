@@ -1,4 +1,4 @@
-"""What steps are worth: by hand, as sums over pages, from arrays as from logs, within bounds."""
+"""Rewards of steps: by hand, as sums over pages, from arrays as from logs, within bounds."""
 
 from itertools import combinations
 
@@ -74,10 +74,10 @@ def test_rewards_are_sums_over_pages(seed):
     stale, crawled = rng.random(12) < 0.4, rng.random(12) < 0.5
     pages = np.flatnonzero(crawled)
     log = log_of(pages, stale[pages])
-    found = sum(weights[i] * crawled[i] * stale[i] for i in range(12))
+    gained = sum(weights[i] * crawled[i] * stale[i] for i in range(12))
     spent = sum(weights[i] * crawled[i] for i in range(12))
-    assert literal_reward(log, weights) == pytest.approx(found / spent, rel=1e-12)
-    assert gained_share(log, weights) == pytest.approx(found / sum(weights), rel=1e-12)
+    assert literal_reward(log, weights) == pytest.approx(gained / spent, rel=1e-12)
+    assert gained_share(log, weights) == pytest.approx(gained / sum(weights), rel=1e-12)
     # It is what the crawls add to freshness.
     before, after = weights @ ~stale, weights @ ~(stale & ~crawled)
     assert gained_share(log, weights) == pytest.approx((after - before) / weights.sum(), rel=1e-9)

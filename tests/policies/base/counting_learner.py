@@ -1,4 +1,4 @@
-"""A learner that remembers all it is told, in compiled code and, slow and obvious, in Python."""
+"""A learner that depends on all of its inputs, in compiled code and in plain Python."""
 
 import numpy as np
 
@@ -6,20 +6,20 @@ from crawl_envs.types.compiled_policies import CompiledLearner, Memory
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 from policies.base.compiled_learner import CompiledLearnerPolicy
 
-FOUND, HEARD, BORN, DIED, LAST = range(5)
+CHANGES, SIGNALS, BORN, DIED, LAST = range(5)
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
 def on_birth_or_death(pages, groups, events, shared, group, page, time, alive):
     pages[BORN if alive else DIED, page] += 1.0 + 0.01 * time
-    pages[FOUND, page] = 0.0
+    pages[CHANGES, page] = 0.0
     groups[group[page], 0] += 1.0
 
 
 @compiled(LEARN.signature)
 def learn(pages, groups, events, shared, group, page, time, elapsed, signals, changed):
-    pages[FOUND, page] += 1.0 if changed else -0.5
-    pages[HEARD, page] = 0.1 * signals.sum() + 0.01 * elapsed
+    pages[CHANGES, page] += 1.0 if changed else -0.5
+    pages[SIGNALS, page] = 0.1 * signals.sum() + 0.01 * elapsed
     shared[0] += time
     groups[group[page], 1] += changed
 
@@ -27,7 +27,7 @@ def learn(pages, groups, events, shared, group, page, time, elapsed, signals, ch
 @compiled(ON_SIGNAL.signature)
 def on_signal(pages, groups, events, shared, group, page, time, source):
     for k in range(page.size):
-        pages[HEARD, page[k]] += 1.0 + source[k]
+        pages[SIGNALS, page[k]] += 1.0 + source[k]
         pages[LAST, page[k]] = time[k]
         events[0, int(shared[1]) % events.shape[1]] = time[k]
         shared[1] += 1.0
@@ -37,7 +37,7 @@ def on_signal(pages, groups, events, shared, group, page, time, source):
 def score(pages, groups, events, shared, group, now, elapsed, alive, scores):
     for page in range(elapsed.size):
         rate = 1.0 + groups[group[page], 1] / (1.0 + groups[group[page], 0])
-        own = np.exp(0.3 * np.tanh(pages[FOUND, page])) + 0.2 * pages[HEARD, page]
+        own = np.exp(0.3 * np.tanh(pages[CHANGES, page])) + 0.2 * pages[SIGNALS, page]
         scores[page] = elapsed[page] * rate * own + 0.001 * (now - pages[LAST, page])
 
 

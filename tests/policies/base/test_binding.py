@@ -1,4 +1,4 @@
-"""What policies are bound to, the forms of their actions, and what bad input gets."""
+"""Binding of policies to environments, the forms of their actions, and bad input."""
 
 from __future__ import annotations
 

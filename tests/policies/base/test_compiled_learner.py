@@ -1,4 +1,4 @@
-"""Learners in compiled code: rollouts crawl as steps do, and are told the same."""
+"""Learners in compiled code: rollouts and steps make the same crawls, from the same events."""
 
 import gymnasium as gym
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 import crawl_envs
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.sim.rollouts.play import Episode, play_form
-from policies.base.compiled_learner import tells_all
+from policies.base.compiled_learner import is_complete
 from tests.policies.base.counting_learner import CountingLearner
 
 SETTINGS = {
@@ -37,7 +37,7 @@ def test_rollouts_crawl_as_steps_do(name):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_both_are_told_the_same(name):
+def test_both_get_the_same_events(name):
     env = made(name)
     observation, _ = env.reset(seed=6)
     core = env.unwrapped
@@ -46,15 +46,15 @@ def test_both_are_told_the_same(name):
     over, crawls = False, 0
     while not over:
         action, _ = policy.predict(observation)
-        policy.observe(core.last_log())  # there is nothing left to learn
+        policy.observe(core.last_log())  # predict has read it already
         observation, _, _, over, _ = env.step(action)
         crawls += 1
     lanes = core.lanes
     play_form(Episode(core.instance, lanes.horizon, 6, lanes.tape), form, crawls)
-    told = policy._lane_states[0].learner.memory
-    for own, other in zip(told, form.memory, strict=True):
+    memory = policy._lane_states[0].learner.memory
+    for own, other in zip(memory, form.memory, strict=True):
         np.testing.assert_array_equal(own, other)
-    assert told.pages[:3].any()
+    assert memory.pages[:3].any()
 
 
 def test_simulate_plays_it():
@@ -64,30 +64,30 @@ def test_simulate_plays_it():
     assert rollout.crawl_counts.sum() == 80
 
 
-def test_one_that_joins_late_hears_what_is_known():
+def test_one_that_joins_late_reads_the_known_signals():
     env = gym.make("CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0)
     env.reset(seed=2)
     for _ in range(30):
         observation, *_ = env.step(0)
     policy = CountingLearner(env)
     policy.predict(observation)
-    heard = policy._lane_states[0].learner.memory.pages[1]
-    np.testing.assert_array_equal(heard, env.unwrapped.tracker().signals)
-    assert heard[1:].any()
+    signals = policy._lane_states[0].learner.memory.pages[1]
+    np.testing.assert_array_equal(signals, env.unwrapped.tracker().signals)
+    assert signals[1:].any()
 
 
-STATES = SETTINGS | {"found at the start": SETTINGS["noisy"]}
+STATES = SETTINGS | {"state at the start": SETTINGS["noisy"]}
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_a_lane_that_takes_on_a_state_begins_anew(name):
+def test_a_lane_with_a_new_state_starts_again(name):
     family, arguments = STATES[name]
     env = gym.make(family, **arguments)
     observation, _ = env.reset(seed=7)
     core, policy = env.unwrapped, CountingLearner(env)
     state = core.get_state()
     for k in range(60):
-        if k == 25 and name != "found at the start":
+        if k == 25 and name != "state at the start":
             state = core.get_state()
         observation, *_ = env.step(policy.predict(observation)[0])
     core.set_state(state)
@@ -100,12 +100,12 @@ def test_a_lane_that_takes_on_a_state_begins_anew(name):
         own, others = (each._lane_states[0].learner.memory for each in (policy, other))
         for one, another in zip(own, others, strict=True):
             np.testing.assert_array_equal(one, another)
-        if k in (0, 10):  # nothing is taken in twice
+        if k in (0, 10):  # no log is read twice
             policy.observe(core.last_log())
         observation, *_ = env.step(action)
 
 
-def test_one_that_joins_at_a_state_hears_what_is_known_there():
+def test_one_that_joins_at_a_state_reads_the_known_signals():
     env = made("noisy")
     observation, _ = env.reset(seed=3)
     core, policy = env.unwrapped, CountingLearner(env)
@@ -127,7 +127,7 @@ def known(core):
     return core.tracker().signals, core.tracker().elapsed
 
 
-def test_one_that_joins_after_a_slot_without_crawls_hears_what_is_known():
+def test_one_that_joins_after_a_slot_without_crawls_reads_the_known_signals():
     env = gym.make(
         "CrawlNCIS-v0", instance="noisy", num_pages=5, bandwidth=4.0, horizon=20.0, action="refresh"
     )
@@ -147,14 +147,14 @@ def test_one_that_joins_after_a_slot_without_crawls_hears_what_is_known():
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_only_the_first_log_tells_all(name):
+def test_only_the_first_log_is_complete(name):
     env = made(name)
     for seed in range(5):
         env.reset(seed=seed)
         core = env.unwrapped
-        assert tells_all(core.last_log(), core.tracker())
+        assert is_complete(core.last_log(), core.tracker())
         env.step(core.tracker().alive.argmax())
-        assert not tells_all(core.last_log(), core.tracker())
+        assert not is_complete(core.last_log(), core.tracker())
 
 
 def test_it_cannot_work_from_columns_alone():

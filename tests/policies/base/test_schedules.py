@@ -1,4 +1,4 @@
-"""Schedules: their twins in exact arithmetic, their bounds, published accuracies, bad input."""
+"""Schedules: twins in exact arithmetic, discrepancy bounds, published accuracies, bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that are answered: the queue against exact sums of shares, and shares from rates."""
+"""Signal responses: the queue against exact sums of shares, and shares from rates."""
 
 from __future__ import annotations
 

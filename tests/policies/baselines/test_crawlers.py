@@ -1,4 +1,4 @@
-"""What crawlers ship: their rules step by step, which page is due, and proportional crawling."""
+"""Public crawlers: their rules step by step, which page is due, and proportional crawling."""
 
 from __future__ import annotations
 

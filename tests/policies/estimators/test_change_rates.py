@@ -68,9 +68,9 @@ def test_root_in_fifty_digits(seed, smoothing):
     intervals = rng.exponential(10.0 ** rng.uniform(-3, 3), n)
     changed = changes(rng, 10.0 ** rng.uniform(-1, 0.7) / intervals.mean(), intervals)
     changed[:2] = True, False
-    found = fit_change_rates(intervals, changed, smoothing=smoothing)
-    check_root(found.change_rate[0], intervals, changed, smoothing=smoothing)
-    assert found.converged.all()
+    result = fit_change_rates(intervals, changed, smoothing=smoothing)
+    check_root(result.change_rate[0], intervals, changed, smoothing=smoothing)
+    assert result.converged.all()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -81,9 +81,9 @@ def test_root_where_intervals_differ_wildly(seed):
     intervals = 10.0 ** rng.uniform(-12, 12, n)
     changed = rng.random(n) < rng.random()
     changed[:2] = True, False
-    found = fit_change_rates(intervals, changed)
-    assert found.converged.all()
-    check_root(found.change_rate[0], intervals, changed)
+    result = fit_change_rates(intervals, changed)
+    assert result.converged.all()
+    check_root(result.change_rate[0], intervals, changed)
 
 
 @pytest.mark.parametrize("powers", [(-100, 100), (-100, -90), (90, 100)])
@@ -94,19 +94,19 @@ def test_any_unit_of_time_will_do(powers, smoothing):
     intervals = np.clip(10.0 ** rng.uniform(*powers, (2000, 7)), 1e-100, 1e100)
     changed = rng.random((2000, 7)) < rng.random((2000, 1))
     changed[:, :2] = True, False
-    found = fit_change_rates(intervals, changed, smoothing=smoothing)
-    assert found.converged.all()
-    assert found.iterations.max() < 30
-    assert np.isfinite(found.stderr).all()
+    result = fit_change_rates(intervals, changed, smoothing=smoothing)
+    assert result.converged.all()
+    assert result.iterations.max() < 30
+    assert np.isfinite(result.stderr).all()
     for i in range(0, 2000, 50):
-        check_root(found.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
+        check_root(result.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
 
 
 @pytest.mark.parametrize("count", range(15, 30))
 def test_short_intervals_beside_long_imaginary_ones(count):
     intervals, changed = np.full(count, 1e-9), np.ones(count, bool)
-    found = fit_change_rates(intervals, changed, smoothing=0.5)
-    check_root(found.change_rate[0], intervals, changed, smoothing=0.5)
+    result = fit_change_rates(intervals, changed, smoothing=0.5)
+    check_root(result.change_rate[0], intervals, changed, smoothing=0.5)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1e-12, 0.5, 1e12])
@@ -115,15 +115,15 @@ def test_many_extreme_pages_converge(smoothing):
     m, k = 4000, 7
     intervals = 10.0 ** rng.uniform(-12, 12, (m, k))
     changed = rng.random((m, k)) < rng.random((m, 1))
-    found = fit_change_rates(intervals, changed, smoothing=smoothing)
-    assert found.converged.all()
-    assert found.iterations.max() < 60
+    result = fit_change_rates(intervals, changed, smoothing=smoothing)
+    assert result.converged.all()
+    assert result.iterations.max() < 60
     inside = changed.any(axis=1) & (~changed).any(axis=1) if smoothing == 0.0 else np.ones(m, bool)
-    assert np.isfinite(found.change_rate[inside]).all()
-    assert (found.change_rate[inside] > 0.0).all()
-    assert np.isfinite(found.stderr[inside]).all()
+    assert np.isfinite(result.change_rate[inside]).all()
+    assert (result.change_rate[inside] > 0.0).all()
+    assert np.isfinite(result.stderr[inside]).all()
     for i in np.flatnonzero(inside)[:20]:
-        check_root(found.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
+        check_root(result.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
@@ -134,7 +134,7 @@ def test_agrees_with_brent(smoothing):
     intervals = rng.exponential(1.0, (m, k))
     changed = changes(rng, rate[:, None], intervals)
     changed[:, 0], changed[:, 1] = True, False
-    found = fit_change_rates(intervals, changed, smoothing=smoothing)
+    result = fit_change_rates(intervals, changed, smoothing=smoothing)
     for i in range(m):
         hits, rest = intervals[i][changed[i]], intervals[i][~changed[i]].sum()
         if smoothing:
@@ -144,8 +144,8 @@ def test_agrees_with_brent(smoothing):
             return (hits / np.expm1(np.minimum(x * hits, LARGEST))).sum() - rest
 
         expected = brentq(score, 1e-9, 1e3, xtol=1e-300, rtol=1e-14)
-        assert found.change_rate[i] == pytest.approx(expected, rel=1e-11)
-    assert found.iterations.mean() < 1.4  # what the terms of higher order are for
+        assert result.change_rate[i] == pytest.approx(expected, rel=1e-11)
+    assert result.iterations.mean() < 1.4  # what the terms of higher order are for
 
 
 @settings(max_examples=150, deadline=None)
@@ -157,12 +157,12 @@ def test_agrees_with_brent(smoothing):
 )
 def test_agrees_with_the_twin(crawls, smoothing):
     intervals, changed = [a for a, _ in crawls], [hit for _, hit in crawls]
-    found = fit_change_rates(intervals, np.array(changed, bool), smoothing=smoothing)
+    result = fit_change_rates(intervals, np.array(changed, bool), smoothing=smoothing)
     twin = slow_rate(intervals, changed, smoothing)
-    assert found.change_rate[0] == pytest.approx(twin, rel=1e-9, nan_ok=True)
+    assert result.change_rate[0] == pytest.approx(twin, rel=1e-9, nan_ok=True)
     if smoothing:
-        assert 0.0 < found.change_rate[0] < math.inf
-        assert 0.0 < found.stderr[0] < math.inf
+        assert 0.0 < result.change_rate[0] < math.inf
+        assert 0.0 < result.stderr[0] < math.inf
 
 
 def test_agrees_with_the_general_fit():
@@ -188,8 +188,8 @@ def test_prior_in_fifty_digits():
     for _ in range(20):
         intervals = rng.exponential(10.0 ** rng.uniform(-2, 2), 6)
         changed, (shape, rate) = rng.random(6) < 0.5, 10.0 ** rng.uniform(-3, 2, 2)
-        found = fit_change_rates(intervals, changed, prior=GammaPrior(shape, rate))
-        check_root(found.change_rate[0], intervals, changed, shape=shape, prior_rate=rate)
+        result = fit_change_rates(intervals, changed, prior=GammaPrior(shape, rate))
+        check_root(result.change_rate[0], intervals, changed, shape=shape, prior_rate=rate)
     lone = fit_change_rates([], np.zeros(0, bool), prior=GammaPrior(3.0, 2.0))
     assert lone.change_rate[0] == pytest.approx(1.5, rel=1e-14)
     assert lone.stderr[0] == pytest.approx(1.5 / math.sqrt(3.0), rel=1e-14)
@@ -200,30 +200,30 @@ def test_stderr_is_the_observed_information():
     intervals = rng.exponential(1.0, (50, 40))
     changed = changes(rng, np.geomspace(0.05, 4.0, 50)[:, None], intervals)
     changed[:, 0], changed[:, 1] = True, False
-    found = fit_change_rates(intervals, changed)
-    x = found.change_rate[:, None] * intervals
+    result = fit_change_rates(intervals, changed)
+    x = result.change_rate[:, None] * intervals
     information = np.where(changed, intervals**2 * np.exp(x) / np.expm1(x) ** 2, 0.0).sum(axis=1)
-    np.testing.assert_allclose(found.stderr, 1.0 / np.sqrt(information), rtol=1e-9)
+    np.testing.assert_allclose(result.stderr, 1.0 / np.sqrt(information), rtol=1e-9)
 
 
 def test_equal_intervals_have_a_closed_form():
     changed = np.arange(20)[None] < np.arange(21)[:, None]
-    found = fit_change_rates(np.full((21, 20), 0.25), changed)
+    result = fit_change_rates(np.full((21, 20), 0.25), changed)
     with np.errstate(divide="ignore"):
         expected = -np.log1p(-np.arange(21) / 20) / 0.25
-    np.testing.assert_allclose(found.change_rate, expected, rtol=1e-14)
+    np.testing.assert_allclose(result.change_rate, expected, rtol=1e-14)
     share = np.arange(1, 20) / 20
     np.testing.assert_allclose(
-        found.stderr[1:-1], np.sqrt(share / (1.0 - share) / 20) / 0.25, rtol=1e-12
+        result.stderr[1:-1], np.sqrt(share / (1.0 - share) / 20) / 0.25, rtol=1e-12
     )
-    assert np.isnan(found.stderr[[0, -1]]).all()
-    assert found.iterations.max() <= 1
+    assert np.isnan(result.stderr[[0, -1]]).all()
+    assert result.iterations.max() <= 1
 
 
 def test_smoothing_of_a_page_without_crawls():
     """ln(2) / smoothing: 1.386 a day for half a day."""
-    found = fit_change_rates([], np.zeros(0, bool), np.zeros(4, int), smoothing=0.5)
-    np.testing.assert_allclose(found.change_rate, math.log(2.0) / 0.5, rtol=1e-15)
+    result = fit_change_rates([], np.zeros(0, bool), np.zeros(4, int), smoothing=0.5)
+    np.testing.assert_allclose(result.change_rate, math.log(2.0) / 0.5, rtol=1e-15)
     none = fit_change_rates([], np.zeros(0, bool), [0, 0])
     assert np.isnan(none.change_rate).all()
     assert np.isnan(none.stderr).all()
@@ -261,17 +261,17 @@ def test_neither_start_nor_order_nor_unit_matters():
     intervals = 10.0 ** rng.uniform(-2, 2, (200, 15))
     changed = rng.random((200, 15)) < 0.4
     changed[:, 0], changed[:, 1] = True, False
-    found = fit_change_rates(intervals, changed).change_rate
-    for start in (found, 1e-12 * found, 1e12 * found, np.full(200, np.nan), -found):
+    result = fit_change_rates(intervals, changed).change_rate
+    for start in (result, 1e-12 * result, 1e12 * result, np.full(200, np.nan), -result):
         other = fit_change_rates(intervals, changed, start=start)
-        np.testing.assert_allclose(other.change_rate, found, rtol=1e-13)
-    warm = fit_change_rates(intervals, changed, start=found)
+        np.testing.assert_allclose(other.change_rate, result, rtol=1e-13)
+    warm = fit_change_rates(intervals, changed, start=result)
     assert warm.iterations.max() == 1
     order = rng.permutation(15)
     mixed = fit_change_rates(intervals[:, order], changed[:, order])
-    np.testing.assert_allclose(mixed.change_rate, found, rtol=1e-13)
+    np.testing.assert_allclose(mixed.change_rate, result, rtol=1e-13)
     days = fit_change_rates(intervals / 86400.0, changed)
-    np.testing.assert_allclose(days.change_rate / 86400.0, found, rtol=1e-13)
+    np.testing.assert_allclose(days.change_rate / 86400.0, result, rtol=1e-13)
 
 
 def test_standard_errors_cover():
@@ -283,13 +283,13 @@ def test_standard_errors_cover():
     rng = np.random.default_rng(10)
     intervals = rng.exponential(1.0, (6000, 200))
     rate = rng.uniform(0.2, 2.0, 6000)
-    found = fit_change_rates(intervals, changes(rng, rate[:, None], intervals))
+    result = fit_change_rates(intervals, changes(rng, rate[:, None], intervals))
     known = 1.0 / np.sqrt((intervals**2 / np.expm1(rate[:, None] * intervals)).sum(axis=1))
-    score = (found.change_rate - rate) / known
+    score = (result.change_rate - rate) / known
     assert abs(score.mean()) < 0.1
     assert score.std() == pytest.approx(1.0, abs=0.04)
-    np.testing.assert_allclose(np.mean(found.stderr / known), 1.0, atol=0.02)
-    covered = np.abs(found.change_rate - rate) < 1.96 * found.stderr
+    np.testing.assert_allclose(np.mean(result.stderr / known), 1.0, atol=0.02)
+    covered = np.abs(result.change_rate - rate) < 1.96 * result.stderr
     assert covered.mean() == pytest.approx(0.95, abs=0.012)
 
 
@@ -304,13 +304,13 @@ def test_exponential_and_its_sums():
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 4.0])
 def test_sums_are_derivatives_of_the_score(rate):
     """In 50 digits: Delta^(k + 1) (-d/dDelta)^k a / (exp(a Delta) - 1)."""
-    found = np.array([0.1, 1.0, 2.5, 9.0, np.inf])  # the last does not count
-    sums = score_sums(found, 4, rate)
+    result = np.array([0.1, 1.0, 2.5, 9.0, np.inf])  # the last does not count
+    sums = score_sums(result, 4, rate)
     with mpmath.workdps(50):
         for order, value in enumerate(sums):
             exact = sum(
                 mpmath.diff(lambda x, a=a: a / mpmath.expm1(a * x), rate, order)
-                for a in map(mpmath.mpf, found[:4].tolist())
+                for a in map(mpmath.mpf, result[:4].tolist())
             )
             exact *= (-1) ** order * mpmath.mpf(rate) ** (order + 1)
             assert value == pytest.approx(float(exact), rel=1e-12)

@@ -18,7 +18,7 @@ from tests.policies.crawl_histories import crawled
 
 
 def cost(theta, design, changed, weight, shape=None, rate=None):
-    """What is minimised, as it is written down."""
+    """The objective, as written down."""
     with np.errstate(divide="ignore"):
         exponent = design @ theta
         value = weight[~changed] @ exponent[~changed]
@@ -29,7 +29,7 @@ def cost(theta, design, changed, weight, shape=None, rate=None):
 
 
 def slow_fit(design, changed, weight, shape, rate):
-    """The slow twin: a general optimiser, told the gradient, from several starts."""
+    """The slow twin: a general optimiser with the gradient, from several starts."""
 
     def value_and_slope(theta):
         theta = np.maximum(theta, 1e-12)
@@ -38,7 +38,7 @@ def slow_fit(design, changed, weight, shape, rate):
         slope = (weight * ~changed) @ design - odds @ design + rate - shape / theta
         return cost(theta, design, changed, weight, shape, rate), slope
 
-    found = [
+    results = [
         minimize(
             value_and_slope,
             np.full(design.shape[1], start),
@@ -49,7 +49,7 @@ def slow_fit(design, changed, weight, shape, rate):
         )
         for start in (0.1, 0.5)
     ]
-    return min(found, key=lambda result: result.fun)
+    return min(results, key=lambda result: result.fun)
 
 
 @pytest.mark.parametrize("sources", [1, 2, 3])
@@ -62,15 +62,15 @@ def test_agrees_with_a_general_optimiser(sources, with_prior):
     page, elapsed, signals, changed = crawled(rng, alpha, b, gamma, rng.exponential(1.0, (m, k)))
     weight = rng.uniform(0.1, 2.0, len(page))
     prior = GammaPrior(rng.uniform(0.3, 3.0, (m, d)), rng.uniform(0.3, 3.0, (m, d)))
-    found = estimators.signal_quality_mle(
+    result = estimators.signal_quality_mle(
         elapsed, signals, changed, page=page, weights=weight, prior=prior if with_prior else None
     )
-    assert found.converged.all()
-    theta = np.vstack([found.unsignalled_rate, found.evidence]).T
+    assert result.converged.all()
+    theta = np.vstack([result.unsignalled_rate, result.evidence]).T
     design = np.vstack([elapsed, signals]).T
     compared = 0
     for i in range(m):
-        if (found.state[i] > ZERO).any():
+        if (result.state[i] > ZERO).any():
             assert not with_prior
             continue
         own = page == i
@@ -93,23 +93,23 @@ def test_optimality_in_fifty_digits(seed):
     signals, changed = rng.poisson(1.0, n), rng.random(n) < 0.5
     if not (signals[~changed] > 0).any():
         signals[~changed] += 1
-    found = estimators.signal_quality_mle(elapsed, signals, changed)
+    result = estimators.signal_quality_mle(elapsed, signals, changed)
     with mpmath.workdps(50):
-        theta = [mpmath.mpf(float(x[0])) for x in (found.unsignalled_rate, found.evidence)]
+        theta = [mpmath.mpf(float(x[0])) for x in (result.unsignalled_rate, result.evidence)]
         for j, column in enumerate((elapsed, signals)):
             slope = size = mpmath.mpf(0)
             for tau, count, hit, x in zip(elapsed, signals, changed, column, strict=True):
                 u = theta[0] * mpmath.mpf(tau) + theta[1] * int(count)
                 part = -mpmath.mpf(float(x)) / mpmath.expm1(u) if hit else mpmath.mpf(float(x))
                 slope, size = slope + part, size + abs(part)
-            if found.state[0, j] == INTERIOR:
+            if result.state[0, j] == INTERIOR:
                 assert abs(slope) < 1e-12 * size
             else:
-                assert found.state[0, j] == ZERO
+                assert result.state[0, j] == ZERO
                 assert slope > 0
-    assert found.log_likelihood[0] == pytest.approx(
+    assert result.log_likelihood[0] == pytest.approx(
         -cost(
-            np.array([found.unsignalled_rate[0], found.evidence[0]]),
+            np.array([result.unsignalled_rate[0], result.evidence[0]]),
             np.vstack([elapsed, signals]).T,
             changed,
             np.ones(n),
@@ -130,8 +130,8 @@ def test_nothing_on_a_line_is_above_its_ends(seed, share):
     values = [cost(end, design, changed, np.ones(n)) for end in ends]
     between = cost(share * ends[0] + (1 - share) * ends[1], design, changed, np.ones(n))
     assert between <= share * values[0] + (1 - share) * values[1] + 1e-9
-    found = estimators.signal_quality_mle(design[:, 0], design[:, 1], changed)
-    assert -found.log_likelihood[0] <= min(values) + 1e-9
+    result = estimators.signal_quality_mle(design[:, 0], design[:, 1], changed)
+    assert -result.log_likelihood[0] <= min(values) + 1e-9
 
 
 @settings(max_examples=100, deadline=None)
@@ -226,13 +226,13 @@ CORNERS = {
 @pytest.mark.parametrize("name", CORNERS)
 def test_corners(name):
     elapsed, signals, changed, theta, state = CORNERS[name]
-    found = estimators.signal_quality_mle(elapsed, signals, np.array(changed, bool))
-    assert tuple(found.state[0]) == state
-    assert found.unsignalled_rate[0] == pytest.approx(theta[0], rel=1e-12, nan_ok=True)
-    assert found.evidence[0] == pytest.approx(theta[1], rel=1e-12, nan_ok=True)
-    assert found.converged.all()
+    result = estimators.signal_quality_mle(elapsed, signals, np.array(changed, bool))
+    assert tuple(result.state[0]) == state
+    assert result.unsignalled_rate[0] == pytest.approx(theta[0], rel=1e-12, nan_ok=True)
+    assert result.evidence[0] == pytest.approx(theta[1], rel=1e-12, nan_ok=True)
+    assert result.converged.all()
     on_bound = np.array(state) != INTERIOR
-    stderr = np.array([found.unsignalled_rate_stderr[0], found.evidence_stderr[0]])
+    stderr = np.array([result.unsignalled_rate_stderr[0], result.evidence_stderr[0]])
     assert np.isnan(stderr[on_bound]).all()
     if not on_bound.all():
         assert (stderr[~on_bound] > 0.0).all()
@@ -240,10 +240,10 @@ def test_corners(name):
 
 def test_crawls_all_alike_have_no_variance():
     """Two parameters, one number: any point of a line is as good, and none has an error."""
-    found = estimators.signal_quality_mle([1.0] * 4, [1] * 4, [True, True, False, False])
-    assert found.unsignalled_rate + found.evidence == pytest.approx(LOG_2, rel=1e-9)
-    assert np.isnan(found.covariance).all()
-    assert found.converged.all()
+    result = estimators.signal_quality_mle([1.0] * 4, [1] * 4, [True, True, False, False])
+    assert result.unsignalled_rate + result.evidence == pytest.approx(LOG_2, rel=1e-9)
+    assert np.isnan(result.covariance).all()
+    assert result.converged.all()
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
@@ -257,12 +257,12 @@ def test_optimality_where_scales_differ_wildly(with_prior):
     given = {"page": np.repeat(np.arange(m), k), "weights": weights}
     if with_prior:
         given["prior"] = prior
-    found = estimators.signal_quality_mle(elapsed, signals, changed, **given)
-    assert found.converged.all()
+    result = estimators.signal_quality_mle(elapsed, signals, changed, **given)
+    assert result.converged.all()
     design = np.stack([elapsed, signals], axis=1).reshape(m, k, 2)
-    theta = np.stack([found.unsignalled_rate, found.evidence], axis=1)
+    theta = np.stack([result.unsignalled_rate, result.evidence], axis=1)
     finite = np.where(np.isfinite(theta), theta, 0.0)
-    explained = ((found.state == INFINITE)[:, None] & (design > 0)).any(axis=2)
+    explained = ((result.state == INFINITE)[:, None] & (design > 0)).any(axis=2)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         odds = np.where(explained, 0.0, 1.0 / np.expm1((design * finite[:, None]).sum(axis=2)))
         share = np.where(changed.reshape(m, k), -odds, 1.0) * weights.reshape(m, k)
@@ -271,7 +271,7 @@ def test_optimality_where_scales_differ_wildly(with_prior):
         if with_prior:
             slope += prior.rate - prior.shape / theta
             size += prior.rate + prior.shape / theta
-    interior, zero = found.state == INTERIOR, found.state == ZERO
+    interior, zero = result.state == INTERIOR, result.state == ZERO
     assert (np.abs(slope)[interior] < 1e-4 * size[interior]).all()
     assert np.quantile(np.abs(slope[interior]) / size[interior], 0.99) < 1e-6
     assert (slope[zero] >= -1e-6 * size[zero]).all()
@@ -282,14 +282,14 @@ def test_change_rate_is_a_root_of_the_score():
     rng = np.random.default_rng(1)
     intervals, page = rng.exponential(1.0, 400), np.repeat(np.arange(20), 20)
     changed = rng.random(400) < -np.expm1(-0.7 * intervals)
-    found = estimators.change_rate_mle(intervals, changed, page=page)
+    result = estimators.change_rate_mle(intervals, changed, page=page)
     for i in range(20):
         hit, missed = intervals[(page == i) & changed], intervals[(page == i) & ~changed]
 
         def score(rate, hit=hit, missed=missed):
             return (hit / np.expm1(rate * hit)).sum() - missed.sum()
 
-        assert found.change_rate[i] == pytest.approx(
+        assert result.change_rate[i] == pytest.approx(
             brentq(score, 1e-9, 50.0, xtol=1e-14), rel=1e-9
         )
     even = estimators.change_rate_mle(np.full(10, 0.5), np.arange(10) < 3)
@@ -304,12 +304,12 @@ def test_change_rate_is_a_root_of_the_score():
 
 def test_a_prior_stands_where_no_crawl_speaks():
     prior = GammaPrior([2.0, 3.0], [4.0, 2.0])
-    found = estimators.signal_quality_mle(
+    result = estimators.signal_quality_mle(
         [], [], [], num_pages=2, page=np.zeros(0, int), prior=prior
     )
-    np.testing.assert_allclose(found.unsignalled_rate, 0.5, rtol=1e-12)
-    np.testing.assert_allclose(found.evidence, 1.5, rtol=1e-12)
-    np.testing.assert_allclose(found.evidence_stderr, 1.5 / math.sqrt(3.0), rtol=1e-9)
+    np.testing.assert_allclose(result.unsignalled_rate, 0.5, rtol=1e-12)
+    np.testing.assert_allclose(result.evidence, 1.5, rtol=1e-12)
+    np.testing.assert_allclose(result.evidence_stderr, 1.5 / math.sqrt(3.0), rtol=1e-9)
     np.testing.assert_allclose(prior.mean, [0.5, 1.5])
 
 
@@ -337,16 +337,16 @@ def test_standard_errors_cover(sources):
         rng.exponential(0.8, (m, k)),
     )
     given_signals = signals[0] if sources == 1 else signals
-    found = estimators.signal_quality_mle(elapsed, given_signals, changed, page=page)
-    quality = found.quality()
+    result = estimators.signal_quality_mle(elapsed, given_signals, changed, page=page)
+    quality = result.quality()
     checked = {
-        "alpha": (found.unsignalled_rate, found.unsignalled_rate_stderr, alpha),
+        "alpha": (result.unsignalled_rate, result.unsignalled_rate_stderr, alpha),
         "change rate": (quality.change_rate, quality.change_rate_stderr, delta),
     }
     for s in range(sources):
         rows = {
-            "b": (found.evidence, found.evidence_stderr, b[s]),
-            "gamma": (found.signal_rate, found.signal_rate_stderr, gamma[s]),
+            "b": (result.evidence, result.evidence_stderr, b[s]),
+            "gamma": (result.signal_rate, result.signal_rate_stderr, gamma[s]),
             "recall": (quality.recall, quality.recall_stderr, recall[s]),
             "precision": (quality.precision, quality.precision_stderr, precision[s]),
             "nu": (quality.false_signal_rate, quality.false_signal_rate_stderr, nu[s]),
@@ -363,12 +363,12 @@ def test_standard_errors_cover(sources):
 def test_quality_of_known_parameters():
     alpha, delta, recall, precision = 0.3, np.array([1.0, 2.0]), np.array([0.7, 0.85]), 0.4
     gamma = recall * delta / precision
-    found = estimators.signal_quality([0.3, 0.3], np.full(2, -math.log(0.6)), gamma)
-    np.testing.assert_allclose(found.change_rate, delta, rtol=1e-12)
-    np.testing.assert_allclose(found.recall, recall, rtol=1e-12)
-    np.testing.assert_allclose(found.precision, precision, rtol=1e-12)
-    np.testing.assert_allclose(found.false_signal_rate, gamma * 0.6, rtol=1e-12)
-    assert np.isnan(found.change_rate_stderr).all()
+    result = estimators.signal_quality([0.3, 0.3], np.full(2, -math.log(0.6)), gamma)
+    np.testing.assert_allclose(result.change_rate, delta, rtol=1e-12)
+    np.testing.assert_allclose(result.recall, recall, rtol=1e-12)
+    np.testing.assert_allclose(result.precision, precision, rtol=1e-12)
+    np.testing.assert_allclose(result.false_signal_rate, gamma * 0.6, rtol=1e-12)
+    assert np.isnan(result.change_rate_stderr).all()
     corners = estimators.signal_quality(
         [alpha, alpha, 0.0, 0.0], [np.nan, np.inf, 0.5, np.nan], [0.0, 2.0, 1.0, 0.0]
     )
@@ -387,24 +387,24 @@ def test_delta_method_against_differences():
     gamma_error = np.array([0.05, 0.08])
 
     def at(values):
-        found = estimators.signal_quality(values[:1], values[1:3, None], values[3:, None])
-        rows = (found.recall, found.precision, found.false_signal_rate)
-        return np.concatenate([found.change_rate, *(row[:, 0] for row in rows)])
+        result = estimators.signal_quality(values[:1], values[1:3, None], values[3:, None])
+        rows = (result.recall, result.precision, result.false_signal_rate)
+        return np.concatenate([result.change_rate, *(row[:, 0] for row in rows)])
 
     spread = np.zeros((5, 5))
     spread[:3, :3], spread[3, 3], spread[4, 4] = covariance, *(gamma_error**2)
     steps = 1e-6 * np.eye(5)
     slopes = np.array([(at(point + step) - at(point - step)) / 2e-6 for step in steps]).T
     expected = np.sqrt(np.diagonal(slopes @ spread @ slopes.T))
-    found = estimators.signal_quality(
+    result = estimators.signal_quality(
         point[:1],
         point[1:3, None],
         point[3:, None],
         covariance=covariance[None],
         signal_rate_stderr=gamma_error[:, None],
     )
-    errors = (found.recall_stderr, found.precision_stderr, found.false_signal_rate_stderr)
-    mine = np.concatenate([found.change_rate_stderr, *(row[:, 0] for row in errors)])
+    errors = (result.recall_stderr, result.precision_stderr, result.false_signal_rate_stderr)
+    mine = np.concatenate([result.change_rate_stderr, *(row[:, 0] for row in errors)])
     np.testing.assert_allclose(mine, expected, rtol=1e-7)
 
 
@@ -422,7 +422,7 @@ def test_errors_are_unknown_on_a_bound():
 
 
 def naive_limits(delta, recall, precision, interval):
-    """What the interval counts tend to, for crawls at even intervals.
+    """Limits of the interval counts, for crawls at even intervals.
 
     With changes at Delta and false signals at nu, an interval tau has neither change nor signal
     with probability exp(-(Delta + nu) tau).
@@ -450,11 +450,11 @@ def test_naive_counts_tend_to_their_limits(recall, precision, interval):
         np.full((1, 1), gamma),
         np.full((1, n), interval),
     )
-    found = estimators.naive_signal_quality(signals[0], changed)
+    result = estimators.naive_signal_quality(signals[0], changed)
     limits = naive_limits(delta, recall, precision, interval)
     for value, limit, truth, trials in (
-        (found.precision[0], limits[0], precision, (signals > 0).sum()),
-        (found.recall[0], limits[1], recall, changed.sum()),
+        (result.precision[0], limits[0], precision, (signals > 0).sum()),
+        (result.recall[0], limits[1], recall, changed.sum()),
     ):
         assert abs(value - limit) < 4.5 * math.sqrt(limit * (1.0 - limit) / trials) + 1e-12
         assert limit > truth
@@ -464,9 +464,9 @@ def test_naive_counts_tend_to_their_limits(recall, precision, interval):
 def test_naive_counts_by_hand():
     signals = np.array([[0, 2, 1, 0, 0], [1, 0, 0, 0, 0]])
     changed = [True, True, False, True, False]
-    found = estimators.naive_signal_quality(signals, changed, page=[0, 0, 0, 0, 1], num_pages=3)
-    np.testing.assert_array_equal(found.precision, [[0.5, np.nan, np.nan], [1.0, np.nan, np.nan]])
-    np.testing.assert_allclose(found.recall, [[1 / 3, np.nan, np.nan], [1 / 3, np.nan, np.nan]])
+    result = estimators.naive_signal_quality(signals, changed, page=[0, 0, 0, 0, 1], num_pages=3)
+    np.testing.assert_array_equal(result.precision, [[0.5, np.nan, np.nan], [1.0, np.nan, np.nan]])
+    np.testing.assert_allclose(result.recall, [[1 / 3, np.nan, np.nan], [1 / 3, np.nan, np.nan]])
     single = estimators.naive_signal_quality(signals[0], changed)
     assert (single.precision[0], single.recall[0]) == (0.5, pytest.approx(1 / 3))
 
@@ -483,8 +483,8 @@ def test_estimates_tend_to_the_truth():
             page, elapsed, signals, changed = crawled(
                 rng, alpha, b, gamma, rng.exponential(1.0, (m, k))
             )
-            found = estimators.signal_quality_mle(elapsed, signals, changed, page=page)
-            gaps = np.vstack([found.unsignalled_rate - alpha, found.evidence - b])
+            result = estimators.signal_quality_mle(elapsed, signals, changed, page=page)
+            gaps = np.vstack([result.unsignalled_rate - alpha, result.evidence - b])
             errors.append(math.sqrt((gaps**2).mean()))
         assert 2.5 < errors[0] / errors[1] < 6.5  # 4 expected
 

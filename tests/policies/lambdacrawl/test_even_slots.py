@@ -87,16 +87,16 @@ def test_signals_come_first_and_in_order():
 def test_the_share_of_signals_answered_is_the_probability():
     rng = np.random.default_rng(1)
     chances = np.array([0.1, 0.35, 0.8, 1.0])
-    slots, heard, made = EvenSlots(4), np.zeros(4), np.zeros(4)
+    slots, counts, made = EvenSlots(4), np.zeros(4), np.zeros(4)
     slots.plan(np.zeros(4), chances)
     slots._shares = np.zeros(4)
     for _ in range(3000):
         page = int(rng.integers(4))
         slots.on_signal(np.array([page]))
-        heard[page] += 1
+        counts[page] += 1
         while slots.responses:
             made[slots.take(ALL[:4])] += 1
-    assert np.all(np.abs(made - heard * chances) <= 1.0 + 1e-6)
+    assert np.all(np.abs(made - counts * chances) <= 1.0 + 1e-6)
 
 
 def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():

@@ -34,15 +34,15 @@ def test_it_explores_estimates_and_commits(form, objective):
     world = world_of(form=form)
     policy = ExploreThenCommit(world, objective=objective)
     signals = form == "rates" or objective == "harmonic"
-    told = world.problem.complete if signals else np.zeros(20, np.bool_)
-    found, heard = [[] for _ in range(20)], np.zeros(20)
+    complete = world.problem.complete if signals else np.zeros(20, np.bool_)
+    crawls, counts = [[] for _ in range(20)], np.zeros(20)
     plans = []
     while world.time < world.horizon:
         log = world.last_log()
         if world.time <= 6.0 * (1.0 + 1e-9):
             for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
-                found[page].append((float(elapsed), bool(changed)))
-            np.add.at(heard, log.signal_page, 1)
+                crawls[page].append((float(elapsed), bool(changed)))
+            np.add.at(counts, log.signal_page, 1)
         action, _ = policy.predict(world.observation)
         if world.time < 6.0 * (1.0 - 1e-9):
             assert policy.allocation().rates.tolist() == [0.5] * 20
@@ -50,18 +50,18 @@ def test_it_explores_estimates_and_commits(form, objective):
             plans.append((policy.allocation(), policy.estimate(), action))
         world.step(action)
     plan, estimate, _ = plans[0]
-    slow = np.array([slow_moments(rows) for rows in found])
-    counted = (heard + 0.5) / 6.5
-    assert estimate == pytest.approx(np.where(told, counted, slow), rel=1e-8)
+    slow = np.array([slow_moments(rows) for rows in crawls])
+    counted = (counts + 0.5) / 6.5
+    assert estimate == pytest.approx(np.where(complete, counted, slow), rel=1e-8)
     importance = world.problem.importance
     if objective == "harmonic":
-        right = solvers.harmonic(importance, estimate, world.bandwidth, complete=told)
+        right = solvers.harmonic(importance, estimate, world.bandwidth, complete=complete)
     else:
         right = solvers.binary_poisson(importance, estimate, world.bandwidth)
     assert plan.rates == pytest.approx(right.rates, rel=1e-12)
-    for later, believed, action in plans[1:]:
+    for later, estimates, action in plans[1:]:
         assert np.array_equal(later.rates, plan.rates)
-        assert np.array_equal(believed, estimate)
+        assert np.array_equal(estimates, estimate)
         if form == "rates":
             assert np.array_equal(action, plans[0][2])
 

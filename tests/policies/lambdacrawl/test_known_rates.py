@@ -1,4 +1,4 @@
-"""LambdaCrawl and its kin: published figures, budgets, answers to signals, and what they cost."""
+"""LambdaCrawl and similar policies: published figures, budgets, signal responses, and costs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_actions_spend_the_budget(name):
 
 
 @EVERY_ONE
-def test_without_an_environment_only_lambdacrawl_heeds_signals(name):
+def test_without_an_environment_only_lambdacrawl_responds_to_signals(name):
     instance = mixed()
     policy = policies.make(name, action_form="rates")
     (rule,) = policy.compile(instance.problem(), 0, rng()).rules
@@ -117,15 +117,15 @@ def test_every_epoch_has_its_mean_bandwidth(epoch):
         bandwidths = np.array([8.0, 16.0, 3.0, 8.0])
         bandwidth = bandwidths[np.searchsorted([2.2, 2.4, 7.0], times, side="right")].mean()
         (action,), _ = policy.predict(observation)
-        found = solvers.harmonic(
+        allocation = solvers.harmonic(
             instance.importance, instance.change_rate, bandwidth, complete=instance.complete
         )
-        expected = np.where(instance.complete, found.probabilities, found.rates)
+        expected = np.where(instance.complete, allocation.probabilities, allocation.rates)
         np.testing.assert_allclose(action, expected, rtol=2e-3)
         observation = core.step([action])
 
 
-def test_regimes_of_epochs_are_exact():
+def test_bandwidths_of_epochs_are_exact():
     problem = Instance(1.0, 1.0, bandwidth=1.0, bandwidth_steps=[(2.0, 3.0), (2.5, 5.0)]).problem()
     assert epoch_bandwidths(problem, None) == [(0.0, 1.0), (2.0, 3.0), (2.5, 5.0)]
     assert epoch_bandwidths(problem, 1.0) == [(0.0, 1.0), (2.0, 4.0), (3.0, 5.0)]
@@ -148,7 +148,7 @@ def test_hidden_change_rates_are_missed_only_where_shares_need_them():
 
 @pytest.mark.parametrize("recall", [0.0, 1.0])
 @EVERY_ONE
-def test_pages_of_no_worth(name, recall):
+def test_pages_without_importance_or_changes(name, recall):
     for importance, change_rate in ((0.0, 1.0), (1.0, 0.0)):
         instance = Instance([importance] * 3, change_rate, recall, bandwidth=3.0)
         core = ReplayCore(ReplayLane(instance), action_form="rates")
@@ -173,11 +173,11 @@ def test_without_signals_counts_stay_within_one_of_their_share(name, schedule):
     assert naive_schedules.discrepancy(rates, compiled.pages) < 1.0
 
 
-def heard_by_page(lane, until):
-    heard = np.zeros(lane.instance.num_pages)
+def signals_by_page(lane, until):
+    counts = np.zeros(lane.instance.num_pages)
     for time, kind, page in lane.events:
-        heard[page] += kind == CHANGE and time < until
-    return heard
+        counts[page] += kind == CHANGE and time < until
+    return counts
 
 
 @pytest.mark.parametrize("complete", [20, 40, 60])
@@ -187,21 +187,21 @@ def test_share_of_answered_signals(complete):
     policy = policies.LambdaCrawl(core)
     form = policy.compile(lane.instance.problem(), 2000, rng())
     assert isinstance(form, CompiledSequence)
-    share, told = form.answered, lane.instance.complete
-    assert np.all((share > 0.0) == told)
-    assert 0.0 < share[told].min() < 1.0
+    share, complete = form.answered, lane.instance.complete
+    assert np.all((share > 0.0) == complete)
+    assert 0.0 < share[complete].min() < 1.0
     crawled = np.array(run(policy, core, 1950)[0])
     made = np.bincount(crawled, minlength=100)
-    due = share * heard_by_page(lane, 1950 / 20.0)
-    assert np.all((made - due)[told] < 1.0)
-    seldom = told & (share < 0.4)  # their second answer is not due before the first is given
+    due = share * signals_by_page(lane, 1950 / 20.0)
+    assert np.all((made - due)[complete] < 1.0)
+    seldom = complete & (share < 0.4)  # the second response is not due before the first is made
     assert seldom.sum() > 2
     assert np.abs(made - due)[seldom].max() < 2.0
-    assert made[told].sum() > 0.95 * due[told].sum()
-    # the others have what is left of the slots, spread by their rates
+    assert made[complete].sum() > 0.95 * due[complete].sum()
+    # the others get the remaining slots, spread by their rates
     rates = policy.rates(lane.instance.problem(), 20.0)
-    rest = crawled[~told[crawled]]
-    assert naive_schedules.discrepancy(np.where(told, 0.0, rates), rest) < 1.0
+    rest = crawled[~complete[crawled]]
+    assert naive_schedules.discrepancy(np.where(complete, 0.0, rates), rest) < 1.0
 
 
 def test_where_slots_are_short_a_crawl_answers_for_several_signals():
@@ -224,8 +224,8 @@ def test_where_slots_are_short_a_crawl_answers_for_several_signals():
 def test_signals_are_answered_first_come_first_served(form):
     change_rate = [0.5, 0.5, 0.5, 0.01, 0.01]
     instance = Instance(np.ones(5), change_rate, [1.0, 1.0, 1.0, 0.0, 0.0], bandwidth=1.0)
-    told = [(0.1, 2), (0.2, 1), (0.3, 2), (1.5, 0), (1.6, 1), (1.7, 0), (1.8, 2), (1.9, 2)]
-    events = [(time, kind, page) for time, page in told for kind in (0, 1)]
+    signals = [(0.1, 2), (0.2, 1), (0.3, 2), (1.5, 0), (1.6, 1), (1.7, 0), (1.8, 2), (1.9, 2)]
+    events = [(time, kind, page) for time, page in signals for kind in (0, 1)]
     batch = 2 if form == "scores" else 1
     core = ReplayCore(ReplayLane(instance, events, 20.0), action_form=form, batch=batch)
     policy = policies.LambdaCrawl(core)
@@ -236,7 +236,7 @@ def test_signals_are_answered_first_come_first_served(form):
     twin = NaiveResponses(*compiled)
     expected = []
     for before, now in pairwise([0.0, *(1.0 + batch * np.arange(5))]):
-        for time, page in told:
+        for time, page in signals:
             if before <= time < now:
                 twin.on_signal(page)
         expected += [twin.crawl() for _ in range(batch)]
@@ -294,10 +294,12 @@ def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
     for part, bandwidth in ((pages[:50], 0.5), (pages[50:850], 8.0), (pages[850:], 0.5)):
         rates = policy.rates(plain.problem(), bandwidth)
         np.testing.assert_array_equal(part, schedules.low_discrepancy(rates, len(part)))
-    told = Instance([1.0] * 3, [0.1, 1.0, 4.0], [0, 1, 1], bandwidth=0.5, bandwidth_steps=steps)
-    form = policy.compile(told.problem(), 900, rng())
-    found = solvers.harmonic([1.0] * 3, [0.1, 1.0, 4.0], 3.0, complete=told.complete)
-    np.testing.assert_allclose(form.answered, found.probabilities, rtol=1e-9)
+    signalled = Instance(
+        [1.0] * 3, [0.1, 1.0, 4.0], [0, 1, 1], bandwidth=0.5, bandwidth_steps=steps
+    )
+    form = policy.compile(signalled.problem(), 900, rng())
+    allocation = solvers.harmonic([1.0] * 3, [0.1, 1.0, 4.0], 3.0, complete=signalled.complete)
+    np.testing.assert_allclose(form.answered, allocation.probabilities, rtol=1e-9)
 
 
 # Politeness
@@ -310,13 +312,13 @@ def test_hosts_are_crawled_within_their_bandwidth(name):
     caps = np.array([0.5, np.inf, 1.0, 20.0])
     core = ReplayCore(ReplayLane(instance), action_form="rates")
     free = policies.make(name, core).rates(instance.problem(), 8.0)
-    host_capped = policies.make(name, core, host=host, host_bandwidth=caps)
-    rates = host_capped.rates(instance.problem(), 8.0)
+    capped = policies.make(name, core, host=host, host_bandwidth=caps)
+    rates = capped.rates(instance.problem(), 8.0)
     spent = np.bincount(host, rates)
     np.testing.assert_allclose(spent[[0, 2]], caps[[0, 2]], rtol=1e-9)
     assert rates.sum() == pytest.approx(8.0, rel=1e-9)
     assert np.all(np.bincount(host, free)[[0, 2]] > caps[[0, 2]])
-    (action,), _ = host_capped.predict(core.reset())
+    (action,), _ = capped.predict(core.reset())
     if name == "LambdaCrawl":
         spent = np.where(instance.complete, action * instance.change_rate, action)
         np.testing.assert_allclose(spent, rates, rtol=1e-9)
@@ -389,10 +391,10 @@ def test_random_crawls_cost_what_the_formulas_say():
     for name in ("LambdaCrawl", "BinaryLambdaCrawl"):
         policy = policies.make(name, action_form="rates", **({"floor": 0.4} if "B" in name else {}))
         (rule,) = policy.compile(instance.problem(), 0, rng()).rules
-        told, rates = rule.chances > 0.0, rule.rates
+        complete, rates = rule.chances > 0.0, rule.rates
         expected = -np.sum(
             instance.importance
-            * np.log(np.where(told, rule.chances, rates / (rates + instance.change_rate)))
+            * np.log(np.where(complete, rule.chances, rates / (rates + instance.change_rate)))
         )
         costs = [
             simulate(instance, policy, 400.0, s, penalty="harmonic", requests=False).ledger.cost
@@ -423,7 +425,7 @@ def test_ledger_costs_what_its_crawls_cost(name):
     env.close()
 
 
-# What derandomising, and looking at each page's state, are worth
+# The gains by derandomising, and by using each page's state
 
 
 def test_greedy_beats_schedules_and_schedules_beat_chance():

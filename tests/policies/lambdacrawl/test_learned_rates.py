@@ -53,22 +53,22 @@ def test_estimates_and_rates_are_those_of_the_algorithm(form):
     world = world_of(form=form)
     policy = LambdaLearnAndCrawl(world)
     complete, m = world.problem.complete, world.last.size
-    found, heard = [[] for _ in range(m)], np.zeros(m)
+    crawls, counts = [[] for _ in range(m)], np.zeros(m)
     plans = 0
     while world.time < world.horizon:
         log = world.last_log()
         for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
             if not complete[page]:
-                found[page].append((float(elapsed), bool(changed)))
-        np.add.at(heard, log.signal_page, 1)
+                crawls[page].append((float(elapsed), bool(changed)))
+        np.add.at(counts, log.signal_page, 1)
         action, _ = policy.predict(world.observation)
         if form == "rates" or world.time >= plans * (1.0 - 1e-9):
             estimate = policy.estimate()
-            expected = (heard + 0.5) / (world.time + 0.5)
-            if any(found):
-                slow = np.array([slow_estimate(rows) for rows in found])
+            expected = (counts + 0.5) / (world.time + 0.5)
+            if any(crawls):
+                slow = np.array([slow_estimate(rows) for rows in crawls])
                 expected = np.where(complete, expected, slow)
-            expected = np.where(complete | any(found), expected, 1.0)
+            expected = np.where(complete | any(crawls), expected, 1.0)
             assert estimate == pytest.approx(expected, rel=1e-9)
             right = solvers.harmonic(
                 world.problem.importance, estimate, world.bandwidth, complete=complete
@@ -83,10 +83,10 @@ def test_estimates_and_rates_are_those_of_the_algorithm(form):
             plans += 1
         world.step(action)
     assert plans in (12, 13)  # the last slot may fall on the horizon
-    assert sum(map(len, found)) > 30
+    assert sum(map(len, crawls)) > 30
 
 
-def test_the_first_epoch_believes_the_first_guess():
+def test_the_first_epoch_uses_the_initial_estimate():
     for initial in (1.0, 0.3):
         world = world_of()
         policy = LambdaLearnAndCrawl(world, initial=initial)
@@ -95,7 +95,7 @@ def test_the_first_epoch_believes_the_first_guess():
 
 
 def distances(seed, epochs, num_pages=20):
-    """How far the rates of the n-th epoch are from the optimal ones, relative to the bandwidth."""
+    """Distance of the rates of the n-th epoch from the optimal ones, relative to the bandwidth."""
     world = world_of(seed, num_pages=num_pages, horizon=max(epochs) + 1.0)
     policy = LambdaLearnAndCrawl(world)
     right = solvers.harmonic(
@@ -104,14 +104,14 @@ def distances(seed, epochs, num_pages=20):
         world.bandwidth,
         complete=world.problem.complete,
     )
-    found = []
+    gaps = []
     for epoch in range(max(epochs) + 1):
         action, _ = policy.predict(world.observation)
         if epoch in epochs:
             gap = np.abs(policy.allocation().rates - right.rates).sum()
-            found.append(gap / world.bandwidth)
+            gaps.append(gap / world.bandwidth)
         world.step(action)
-    return found
+    return gaps
 
 
 def test_rates_converge_to_the_optimal_ones():
@@ -123,7 +123,7 @@ def test_rates_converge_to_the_optimal_ones():
 
 
 def true_costs(policy_class, seed, epochs):
-    """What the policy of each epoch would cost for good under the true change rates."""
+    """Long-run cost of the policy of each epoch under the true change rates."""
     rng = np.random.default_rng([seed, 5])
     importance = rng.lognormal(0.0, 1.0, 150)
     world = SmallWorld(
@@ -285,7 +285,7 @@ def test_signals_before_learning_began_do_not_count():
         probe=np.zeros(0, np.bool_),
     )
     learned = LearnedRates(np.ones(1, np.bool_), ChangeRateMLE(1), since=2.0)
-    learned.take_in(log, 3.0)
+    learned.add(log, 3.0)
     assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
 
 
@@ -305,19 +305,19 @@ def test_every_prediction_declares_and_observing_does_not(policy_class):
 
 
 def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
-    """Signals are counted over the time in which they were heard."""
+    """Signals are counted over the time in which they were observed."""
     for form, step in (("rates", 1.0), ("page", 1.0 / 9.0)):
         world = world_of(5, form=form, share=1.0)
         play(world, LambdaLearnAndCrawl(world), round(6.0 / step))
-        joined, heard, begun = LambdaLearnAndCrawl(world), np.zeros(30), world.time - step
+        joined, counts, begin = LambdaLearnAndCrawl(world), np.zeros(30), world.time - step
         planned = []
         while world.time < 10.5:
-            np.add.at(heard, world.last_log().signal_page, 1)
+            np.add.at(counts, world.last_log().signal_page, 1)
             action, _ = joined.predict(world.observation)
             epoch = int(world.time * (1.0 + 1e-9))
             if epoch not in planned:
                 planned.append(epoch)
-                expected = (heard + 0.5) / (world.time - begun + 0.5)
+                expected = (counts + 0.5) / (world.time - begin + 0.5)
             assert joined.estimate() == pytest.approx(expected, rel=1e-12)
             world.step(action)
         assert planned == [6, 7, 8, 9, 10]
@@ -356,7 +356,9 @@ def test_bad_arguments(arguments, message):
 def test_bad_input_elsewhere():
     with pytest.raises(ValueError, match=r"floor must lie in \[0, 1\], got 1.5"):
         LambdaLearnAndCrawlBinary(world_of(), floor=1.5)
-    with pytest.raises(ValueError, match="LambdaLearnAndCrawl plans ahead, so env must be an env"):
+    with pytest.raises(
+        ValueError, match="LambdaLearnAndCrawl learns from logs, so env must be an env"
+    ):
         LambdaLearnAndCrawl(None)
     for ask in (LambdaLearnAndCrawl.estimate, LambdaLearnAndCrawl.allocation):
         with pytest.raises(ValueError, match="lane must be one that predict was called for, got 2"):
@@ -381,7 +383,7 @@ def test_probes_tell_nothing():
         probe=np.array([True, True, False]),
     )
     learned = LearnedRates(np.zeros(1, np.bool_), ChangeRateMLE(1))
-    learned.take_in(log, 3.0)
+    learned.add(log, 3.0)
     expected = ChangeRateMLE(1)
     expected.update([0], [3.0], [True])
     assert learned.estimate()[0] == expected.estimate_[0]

@@ -135,7 +135,7 @@ def test_the_last_declaration_before_a_step_counts():
     assert env.step(action)[-1]["declared"] == pytest.approx(5.0, rel=1e-9)
 
 
-def test_the_learner_ends_near_the_policy_that_is_told():
+def test_the_learner_ends_near_the_policy_with_known_rates():
     instance = make_instance("mixed", num_pages=20, bandwidth=5.0, seed=3)
     env = harmonic(action="rates", horizon=200.0)
     policy = LambdaLearnAndCrawl(env)

@@ -29,7 +29,7 @@ def slope(rates, change_rate):
 
 
 def by_slsqp(rates, gradient, step_size, slowest, fastest, total):
-    found = minimize(
+    result = minimize(
         lambda r: step_size * gradient @ r + np.sum(r / rates - 1.0 - np.log(r / rates)),
         np.full(rates.size, min(total / rates.size, fastest)),
         jac=lambda r: step_size * gradient + 1.0 / rates - 1.0 / r,
@@ -42,7 +42,7 @@ def by_slsqp(rates, gradient, step_size, slowest, fastest, total):
         },
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    return found.x
+    return result.x
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -60,16 +60,16 @@ def test_mirror_step_satisfies_the_conditions_of_optimality(seed):
     rates = rng.uniform(0.03, 2.9, 200)
     gradient = rng.normal(-1.0, 30.0, 200)
     total = float(rates.sum()) * rng.uniform(0.3, 1.0)
-    found = mirror_step(rates, gradient, 1.0, 0.025, 3.0, total)
-    assert found.sum() == pytest.approx(total, rel=1e-12)
-    pull = gradient + 1.0 / rates - 1.0 / found  # minus the multiplier of the total
-    inside = (found > 0.025 * (1 + 1e-12)) & (found < 3.0 * (1 - 1e-12))
+    result = mirror_step(rates, gradient, 1.0, 0.025, 3.0, total)
+    assert result.sum() == pytest.approx(total, rel=1e-12)
+    pull = gradient + 1.0 / rates - 1.0 / result  # minus the multiplier of the total
+    inside = (result > 0.025 * (1 + 1e-12)) & (result < 3.0 * (1 - 1e-12))
     assert inside.any()
     multiplier = -pull[inside].mean()
     assert multiplier >= 0.0
     assert pull[inside] == pytest.approx(-multiplier, rel=1e-7, abs=1e-7)
-    assert np.all(pull[found >= 3.0] <= -multiplier + 1e-7)
-    assert np.all(pull[found <= 0.025] >= -multiplier - 1e-7)
+    assert np.all(pull[result >= 3.0] <= -multiplier + 1e-7)
+    assert np.all(pull[result <= 0.025] >= -multiplier - 1e-7)
 
 
 def test_mirror_step_in_its_corners():
@@ -81,17 +81,17 @@ def test_mirror_step_in_its_corners():
     assert mirror_step(rates, none, 1.0, 0.1, 2.0, 0.3).tolist() == pytest.approx([0.1] * 3)
     alone = mirror_step(np.array([0.4]), np.array([-3.0]), 1.0, 0.1, 2.0, 0.4)
     assert alone == pytest.approx([0.4], rel=1e-13)
-    with pytest.raises(ValueError, match=r"slowest must leave room in the total, got 0.1 for each"):
+    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0.1 for each"):
         mirror_step(rates, none, 1.0, 0.1, 2.0, 0.29)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_projected_step_is_what_slsqp_finds(seed):
+def test_projected_step_is_that_of_slsqp(seed):
     rng = np.random.default_rng(seed)
     rates, gradient = rng.uniform(0.1, 1.0, 12), rng.normal(0.0, 1.0, 12)
     total = float(rates.sum()) * rng.uniform(0.7, 1.3)
     aim = rates - 0.3 * gradient
-    found = minimize(
+    result = minimize(
         lambda r: np.sum((r - aim) ** 2),
         np.full(12, min(total / 12, 1.2)),
         jac=lambda r: 2.0 * (r - aim),
@@ -101,8 +101,8 @@ def test_projected_step_is_what_slsqp_finds(seed):
         options={"ftol": 1e-14, "maxiter": 1000},
     ).x
     step = projected_step(rates, gradient, 0.3, 0.05, 1.2, total)
-    assert step == pytest.approx(found, abs=2e-6)
-    with pytest.raises(ValueError, match=r"slowest must leave room in the total, got 0\.5 for"):
+    assert step == pytest.approx(result, abs=2e-6)
+    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0\.5 for"):
         projected_step(rates, gradient, 0.3, 0.5, 1.2, 5.9)
 
 
@@ -276,7 +276,7 @@ def test_nothing_but_what_crawls_and_probes_find_is_used():
         ({"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
         ({"probing": 1.0}, r"probing must be a probability in \(0, 1\), got 1.0"),
         ({"probing": -0.1}, "probing must be finite and > 0, got -0.1"),
-        ({"slowest": 0.99}, "slowest must leave room for probes"),
+        ({"slowest": 0.99}, r"slowest must be at most 1 / \(1 \+ probing\)"),
         ({"fastest": 0.5}, "fastest must be finite and >= 1, got 0.5"),
         ({"penalty": "linear"}, "penalty must be one of .* got 'linear'"),
     ],
@@ -303,5 +303,7 @@ def test_bad_input_elsewhere():
     plain.action_form = "rates"
     with pytest.raises(ValueError, match="action_form must be 'page' for MirrorSync, got 'rates'"):
         MirrorSync(plain)
-    with pytest.raises(ValueError, match="MirrorSync plans ahead, so env must be an environment"):
+    with pytest.raises(
+        ValueError, match="MirrorSync learns from logs, so env must be an environment"
+    ):
         MirrorSync(None)

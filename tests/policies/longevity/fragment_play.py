@@ -32,9 +32,9 @@ def play(env, policy, seed=0, each=None):
 
 def crawls(env, policy, seed=0):
     """The crawls of an episode, (page, time) pairs."""
-    found = []
-    play(env, policy, seed, lambda log, _: found.extend(zip(log.page, log.time, strict=True)))
-    return [(int(page), float(time)) for page, time in found]
+    result = []
+    play(env, policy, seed, lambda log, _: result.extend(zip(log.page, log.time, strict=True)))
+    return [(int(page), float(time)) for page, time in result]
 
 
 def cost(ledger, m):

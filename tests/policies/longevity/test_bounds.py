@@ -48,17 +48,17 @@ def test_every_monotonic_curve_through_the_observations_lies_between():
 
 
 def naive_bound(profiles, x, upper):
-    found = []
+    profile_bounds = []
     for ages, values in profiles:
         if x > ages[-1]:
             continue
         k = int(np.searchsorted(ages, x))
         around = (values[k - 1] if k else 0.0, values[k])
-        found.append(max(around) if upper else min(around))
-    if not found:
+        profile_bounds.append(max(around) if upper else min(around))
+    if not profile_bounds:
         longest = max(profiles, key=lambda profile: profile[0][-1])
         return 1.0 if upper else longest[1][-1]
-    return float(np.mean(found))
+    return float(np.mean(profile_bounds))
 
 
 def test_averages_over_profiles_equal_sums_over_a_fine_grid():

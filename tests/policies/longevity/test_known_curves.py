@@ -1,4 +1,4 @@
-"""What policies of known curves are told: curves, regions, or nothing; and bad input."""
+"""Arguments of policies of known curves: curves, regions, or nothing; and bad input."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def test_current_divergence_refreshes_at_importance_times_divergence(dynamic):
     curves, count = RegionCurves(core.instance.regions), 0
     for _ in range(30):
         expected = curves.divergence(core.tracker().elapsed)
-        found = core.true_divergence().divergence if dynamic else expected
+        divergence = core.true_divergence().divergence if dynamic else expected
         action, _ = policy.predict(observation)
-        due = core.instance.importance * found >= 0.2 * (1.0 - 1e-9)
+        due = core.instance.importance * divergence >= 0.2 * (1.0 - 1e-9)
         assert action.tolist() == due.tolist()
         count += int(action.sum())
         observation, *_ = env.step(action)

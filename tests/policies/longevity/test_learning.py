@@ -44,19 +44,19 @@ def test_it_learns_which_pages_are_static():
 
 @pytest.mark.parametrize("reveal", ["parameters", "importance"])
 def test_signals_make_it_better(reveal):
-    """Those without false ones, whether their quality is told or learned."""
+    """Those without false ones, with given or learned quality."""
     given = {**SCORES, "reveal": reveal}
     without = mean_divergence(LearningLongevity, fragments("scores", **given), range(3))
-    told = fragments("scores", signals="partial", **given)
-    assert mean_divergence(LearningLongevity, told, range(3)) < 0.97 * without
+    revealed = fragments("scores", signals="partial", **given)
+    assert mean_divergence(LearningLongevity, revealed, range(3)) < 0.97 * without
 
 
 def test_a_higher_threshold_costs_less_and_is_staler():
-    found = []
+    result = []
     for threshold in (0.2, 1.0):
         env = fragments(m=80, horizon=60.0, **HIDDEN)
-        found.append(play(env, LearningLongevity(env, threshold=threshold)))
-    low, high = found
+        result.append(play(env, LearningLongevity(env, threshold=threshold)))
+    low, high = result
     assert cost(low, 80) > 1.5 * cost(high, 80)
     assert low.divergence < high.divergence
 
@@ -97,7 +97,7 @@ def test_any_number_of_base_versions_serves(versions):
 def test_observing_is_the_same_as_predicting():
     made = [fragments("scores", m=20, horizon=20.0, batch=2, **HIDDEN) for _ in range(2)]
     other = LearningLongevity(made[1])
-    found = crawls(made[0], LearningLongevity(made[0]))
+    result = crawls(made[0], LearningLongevity(made[0]))
     seen = []
 
     def each(log, _):
@@ -105,7 +105,7 @@ def test_observing_is_the_same_as_predicting():
         seen.extend(zip(log.page.tolist(), log.time.tolist(), strict=True))
 
     play(made[1], other, 0, each)
-    assert found == seen
+    assert result == seen
 
 
 def test_bad_input():

@@ -1,4 +1,4 @@
-"""Uniform refreshing, the policies that are told the curves, and those that are told the truth."""
+"""Uniform refreshing, policies with known curves, and oracles."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_uniform_takes_turns():
         assert when[page][0] == pytest.approx(np.ceil(moment / 0.5 - 1e-9) * 0.5)
 
 
-def test_uniform_knows_of_static_pages_what_it_is_told():
+def test_uniform_skips_known_static_pages():
     static = np.zeros(40, bool)
     static[5:] = True
     hidden = fragments(reveal="importance")
@@ -98,11 +98,11 @@ def test_known_curves_can_be_given():
         play(env, FragmentStatic(env, threshold=0.3))
     with pytest.raises(ValueError, match="curves must be of 40 pages"):
         play(env, FragmentStatic(env, threshold=0.3, curves=HolisticCurves([1.0, 2.0])))
-    told = fragments()
-    told.reset(seed=0)
-    curves = RegionCurves(told.unwrapped.instance.regions)
+    revealed = fragments()
+    revealed.reset(seed=0)
+    curves = RegionCurves(revealed.unwrapped.instance.regions)
     given = crawls(env, FragmentStatic(env, threshold=0.3, curves=curves))
-    assert given == crawls(told, FragmentStatic(told, threshold=0.3))
+    assert given == crawls(revealed, FragmentStatic(revealed, threshold=0.3))
 
 
 def test_dynamic_utilities_are_integrals_of_what_came_to_pass():
@@ -121,9 +121,9 @@ def test_dynamic_utilities_are_integrals_of_what_came_to_pass():
         last = truth, tracker.elapsed
         _, _, terminated, truncated, _ = env.step(np.zeros(40, np.int8))
         done = terminated or truncated
-    found = fragment._utility(*last)
-    assert np.ptp(found) > 0.5
-    assert found == pytest.approx(total, abs=0.006)
+    result = fragment._utility(*last)
+    assert np.ptp(result) > 0.5
+    assert result == pytest.approx(total, abs=0.006)
     assert holistic._utility(*last) == pytest.approx(first, abs=0.006)
     assert np.count_nonzero(first) > 5
 
@@ -159,15 +159,15 @@ def test_holistic_utility_is_the_time_to_the_first_change():
 def test_who_beats_whom_with_a_budget():
     """Section 2.3 and figure 6: the naive form loses to uniform, and to know more is better."""
     env = fragments("page", m=100, bandwidth=10.0, horizon=40.0)
-    found = {
+    result = {
         policy: mean_divergence(policy, env, range(3))
         for policy in (UniformRefresh, FragmentStatic, HolisticStatic, FragmentDynamic)
     }
     naive = mean_divergence(CurrentDivergence, env, range(3))
-    assert found[FragmentDynamic] < 0.95 * found[FragmentStatic]
-    assert found[FragmentStatic] < 0.95 * found[HolisticStatic]
-    assert found[FragmentStatic] < 0.9 * found[UniformRefresh]
-    assert naive > 1.05 * found[UniformRefresh]
+    assert result[FragmentDynamic] < 0.95 * result[FragmentStatic]
+    assert result[FragmentStatic] < 0.95 * result[HolisticStatic]
+    assert result[FragmentStatic] < 0.9 * result[UniformRefresh]
+    assert naive > 1.05 * result[UniformRefresh]
 
 
 def test_who_beats_whom_by_threshold():

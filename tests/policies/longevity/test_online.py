@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.types import Problem, Tracker
-from crawl_envs.worlds.fragments.sketches import Sketches, sketch_of
+from crawl_envs.types.sketches import Sketches, sketch_of
 from policies import values
 from policies.estimators import fit_change_rates, improved_rate
 from policies.estimators.divergence.curve_fit import fit_curve
@@ -43,8 +43,8 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
                 kinds[which] += 1
         policy.observe(log)
         for page in log.page:
-            ages, found = lane_state.profiles.combined(page)
-            fit = fit_curve(ages, found)
+            ages, divergences = lane_state.profiles.combined(page)
+            fit = fit_curve(ages, divergences)
             weight = tracker.problem.importance[page]
             waits = {
                 "learning": 3.0 * lane_state.crawls[page],
@@ -59,7 +59,7 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
     assert all(count > 3 for count in kinds.values()), kinds
 
 
-def test_the_worth_with_a_budget_is_the_utility_of_the_fitted_curve():
+def test_the_urgency_with_a_budget_is_the_utility_of_the_fitted_curve():
     env = fragments("page", horizon=40.0, **HIDDEN)
     policy = CurveFitting(env, learning=1e6)  # nothing is ever overdue
     play(env, policy)
@@ -69,31 +69,31 @@ def test_the_worth_with_a_budget_is_the_utility_of_the_fitted_curve():
     fitted = np.flatnonzero(lane_state.fitted)
     assert fitted.size > 5
     for page in fitted:
-        ages, found = lane_state.profiles.combined(page)
-        fit = fit_curve(ages, found) if len(ages) >= 4 else None
+        ages, divergences = lane_state.profiles.combined(page)
+        fit = fit_curve(ages, divergences) if len(ages) >= 4 else None
         curve = (lane_state.items[page], lane_state.share[page], lane_state.rate[page])
         if fit is not None:
             assert curve == fit[:3]
-        worth = tracker.problem.importance[page] * region_utility(*curve, tracker.elapsed[page])
-        assert urgency.worth[page] == pytest.approx(worth)
+        utility = tracker.problem.importance[page] * region_utility(*curve, tracker.elapsed[page])
+        assert urgency.utility[page] == pytest.approx(utility)
 
 
 def test_with_a_budget_pages_that_have_to_be_learned_come_first():
     env = fragments("page", horizon=10.0, **HIDDEN)
     policy = CurveFitting(env, learning=0.01)
-    found = crawls(env, policy)
-    assert sorted(page for page, _ in found[:40]) == list(range(40))
+    result = crawls(env, policy)
+    assert sorted(page for page, _ in result[:40]) == list(range(40))
 
 
 @pytest.mark.parametrize("policy", [CurveFitting, ChoGarciaMolina])
 def test_both_warm_up_on_the_same_schedule(policy):
     env = fragments(horizon=20.0, **HIDDEN)
     made = policy(env, threshold=1e-3, learning=2.0, warm_up=15.0, stagger=False)
-    found = crawls(env, made)
-    early = [(page, when) for page, when in found if when <= 15.0]
+    result = crawls(env, made)
+    early = [(page, when) for page, when in result if when <= 15.0]
     expected = [(page, when) for when in (2.0, 6.0, 12.0) for page in range(40)]
     assert early == expected
-    assert len(found) > len(early)
+    assert len(result) > len(early)
 
 
 def test_a_short_new_profile_does_not_replace_a_long_one():
@@ -182,39 +182,39 @@ def test_the_threshold_of_bounds_follows_the_budget():
 
 
 @pytest.mark.parametrize("estimator", ["improved", "mle"])
-def test_change_rates_are_those_of_what_was_found(estimator):
+def test_change_rates_are_those_of_the_changes_seen(estimator):
     env = fragments("page", horizon=30.0, **HIDDEN)
     policy = ChoGarciaMolina(env, warm_up=12.0, estimator=estimator)
-    told = {page: ([], []) for page in range(40)}
+    by_page = {page: ([], []) for page in range(40)}
 
     def each(log, _):
         policy.observe(log)
         for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
-            told[page][0].append(float(elapsed))
-            told[page][1].append(bool(changed))
+            by_page[page][0].append(float(elapsed))
+            by_page[page][1].append(bool(changed))
 
     play(env, policy, 0, each)
     rates = policy.change_rates()
-    several = [page for page, (waits, _) in told.items() if len(waits) > 2]
+    several = [page for page, (waits, _) in by_page.items() if len(waits) > 2]
     assert len(several) > 10
     assert np.unique(rates[several]).size > 5
     for page in several:
-        waits, changed = told[page]
+        waits, changed = by_page[page]
         if estimator == "improved":
             expected = improved_rate(sum(changed), len(changed), sum(waits))
         else:
             expected = fit_change_rates(waits, changed, smoothing=0.0).change_rate[0]
         assert rates[page] == pytest.approx(min(float(expected), 1e12), rel=1e-9)
     tracker = env.unwrapped.tracker(0)
-    worth = policy._urgency(policy._lane_states[0], tracker, 0).worth
+    utility = policy._urgency(policy._lane_states[0], tracker, 0).utility
     weights = tracker.problem.importance
     greedy = values.greedy(tracker.elapsed, importance=weights, change_rate=rates)
-    assert worth == pytest.approx(greedy, rel=1e-9)
+    assert utility == pytest.approx(greedy, rel=1e-9)
 
 
 def steady(env, policy, seeds, start):
     """Refresh cost and divergence after ``start``, averaged over seeds."""
-    found = []
+    result = []
     for seed in seeds:
         before = []
 
@@ -225,8 +225,8 @@ def steady(env, policy, seeds, start):
         after = play(env, policy, seed, each)
         spent = after.crawls - before[0].crawls
         amount = after.alive_time - before[0].alive_time
-        found.append((spent, after.divergence_time - before[0].divergence_time, amount))
-    spent, diverged, amount = np.sum(found, axis=0)
+        result.append((spent, after.divergence_time - before[0].divergence_time, amount))
+    spent, diverged, amount = np.sum(result, axis=0)
     return spent / amount, diverged / amount
 
 
@@ -236,8 +236,8 @@ def test_curve_fitting_beats_uniform_and_holistic_learning():
     warm = {"learning": 1.5, "warm_up": 30.0}
     fitting = steady(env, CurveFitting(env, threshold=0.25, **warm), range(3), 30.0)
     holistic = steady(env, ChoGarciaMolina(env, threshold=1.7, **warm), range(3), 30.0)
-    told = fragments(m=200, bandwidth=1.0, horizon=60.0)
-    uniform = steady(told, UniformRefresh(told, interval=9.0), range(3), 30.0)
+    revealed = fragments(m=200, bandwidth=1.0, horizon=60.0)
+    uniform = steady(revealed, UniformRefresh(revealed, interval=9.0), range(3), 30.0)
     assert fitting[0] < holistic[0]
     assert fitting[0] < uniform[0]
     assert fitting[1] < 0.95 * holistic[1]
@@ -322,11 +322,11 @@ def chosen(policy, m):
 def test_change_rates_count_by_importance():
     """Of two pages of one history the one of importance 2 is due at half the utility."""
     importance, rate, now = np.array([1.0, 2.0]), 0.7, 3.0
-    worth = (1 - (1 + rate * now) * np.exp(-rate * now)) / rate
+    utility = (1 - (1 + rate * now) * np.exp(-rate * now)) / rate
     due = {0.9: [0, 1], 1.1: [1], 1.9: [1], 2.1: []}
     for part, expected in due.items():
         core = ManyPages(2, "refresh", importance)
-        policy = ChoGarciaMolina(core, threshold=part * worth, learning=100.0)
+        policy = ChoGarciaMolina(core, threshold=part * utility, learning=100.0)
         assert chosen(policy, 2) == []
         policy._lane_states[0].counts.crawls[:], policy._lane_states[0].rate[:] = 5, rate
         core.now = now
@@ -407,7 +407,7 @@ def test_only_first_waits_are_cut_short(policy, action):
     """By (k + 1) / m, in all forms."""
     env = fragments(action, m=10, horizon=30.0, **HIDDEN)
     env.reset(seed=0)
-    found = []
+    result = []
     for stagger in (True, False):
         made = policy(env, threshold=4.0, stagger=stagger)
         made.predict(np.zeros(env.observation_space.shape, np.float32))
@@ -416,8 +416,8 @@ def test_only_first_waits_are_cut_short(policy, action):
         elapsed = np.where(np.arange(10) == 5, 0.5, 1.0) * tracker.time  # born later
         tracker = tracker._replace(changed=changed, elapsed=elapsed)
         urgency = made._urgency(made._lane_states[0], tracker, 0)
-        found.append(urgency.worth if urgency.overdue is None else urgency.overdue)
-    assert np.all(found[1] > 0.0)
+        result.append(urgency.utility if urgency.overdue is None else urgency.overdue)
+    assert np.all(result[1] > 0.0)
     expected = 10 / np.arange(1.0, 11.0)
     expected[[3, 5]] = 1.0
-    assert found[0] / found[1] == pytest.approx(expected, rel=1e-12)
+    assert result[0] / result[1] == pytest.approx(expected, rel=1e-12)

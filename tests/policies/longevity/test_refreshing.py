@@ -1,4 +1,4 @@
-"""What all refresh policies share: who is due, who comes first, and bad input."""
+"""Common behaviour of refresh policies: due pages, their order, and bad input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def made(policy, env):
 def naive_order(urgency, elapsed, alive):
     def rank(page):
         late = urgency.overdue is not None and urgency.overdue[page] >= 1.0
-        first = (0, -urgency.overdue[page]) if late else (1, -urgency.worth[page])
+        first = (0, -urgency.overdue[page]) if late else (1, -urgency.utility[page])
         return (*first, -elapsed[page], page)
 
     return sorted(np.flatnonzero(alive).tolist(), key=rank)
@@ -61,8 +61,8 @@ def test_most_urgent_first(late):
         alive = rng.random(m) < 0.8
         expected = naive_order(urgency, elapsed, alive)
         for count in (1, 3, 12):
-            found = most_urgent(urgency, elapsed, alive, count).tolist()
-            assert found == (expected[:count] or [0])
+            result = most_urgent(urgency, elapsed, alive, count).tolist()
+            assert result == (expected[:count] or [0])
 
 
 @EVERY_ONE
@@ -87,22 +87,22 @@ def test_an_episode_repeats(policy):
 def test_observing_changes_nothing_but_when_it_learns(policy):
     env = fragments(horizon=10.0)
     alone = crawls(env, made(policy, env), seed=1)
-    told = made(policy, env)
-    found = []
+    observing = made(policy, env)
+    result = []
 
     def each(log, tracker):
-        told.observe(log)
-        told.observe(log)
-        found.extend(zip(log.page.tolist(), log.time.tolist(), strict=True))
+        observing.observe(log)
+        observing.observe(log)
+        result.extend(zip(log.page.tolist(), log.time.tolist(), strict=True))
 
-    play(env, told, 1, each)
-    assert found == alone
+    play(env, observing, 1, each)
+    assert result == alone
 
 
 @LEARNERS
-def test_learners_are_told_of_importance_alone(policy):
-    told, untold = fragments(horizon=10.0), fragments(horizon=10.0, reveal="importance")
-    assert crawls(told, made(policy, told)) == crawls(untold, made(policy, untold))
+def test_learners_use_importance_alone(policy):
+    revealed, hidden = fragments(horizon=10.0), fragments(horizon=10.0, reveal="importance")
+    assert crawls(revealed, made(policy, revealed)) == crawls(hidden, made(policy, hidden))
 
 
 @pytest.mark.parametrize("policy", THRESHOLDS)
@@ -201,10 +201,10 @@ def test_pages_that_do_not_exist_are_not_chosen(policy, action):
     env = fragments(action, m=12, horizon=10.0)
     observation, _ = env.reset(seed=0)
     core, rng = env.unwrapped, np.random.default_rng(1)
-    told = core.tracker
+    original = core.tracker
     chosen = 0
     alive = np.ones(12, bool)
-    core.tracker = lambda lane=0: told(lane)._replace(alive=alive.copy())
+    core.tracker = lambda lane=0: original(lane)._replace(alive=alive.copy())
     made_one = made(policy, env)
     for _ in range(12):
         alive = rng.random(12) < 0.6
@@ -216,6 +216,6 @@ def test_pages_that_do_not_exist_are_not_chosen(policy, action):
         observation, *_ = env.step(picked)
     assert chosen > 2
     alive = np.zeros(12, bool)
-    core.tracker = lambda lane=0: told(lane)._replace(alive=alive, episode=99)
+    core.tracker = lambda lane=0: original(lane)._replace(alive=alive, episode=99)
     picked, _ = made(policy, env).predict(observation)
     assert np.count_nonzero(picked) == 0

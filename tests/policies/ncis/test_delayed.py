@@ -1,4 +1,4 @@
-"""GREEDY-NCIS under delays: evidence and value against simulated pages, and what it is good for."""
+"""GREEDY-NCIS under delays: evidence and value against simulated pages, and its freshness."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def signal_weight_of(page, delay, age):
 
 
 def signal_weight_each(table, ages):
-    """What signals of these ages count, shape (n,)."""
+    """Return the weights of signals of these ages, (n,)."""
     zeros = np.zeros(ages.size, np.int64)
     return ready(weighted_signals)(ready(delayed_ncis_weight), table, zeros, ages, zeros)
 
@@ -76,16 +76,16 @@ def naive_late(delay, age):
 
 def naive_evidence(page, delay, elapsed, ages):
     """The evidence y, in plain Python, with the time under way by quadrature."""
-    heard = page["recall"] * page["change_rate"]
-    rate = heard + page["false_signal_rate"]
+    signalled = page["recall"] * page["change_rate"]
+    rate = signalled + page["false_signal_rate"]
     steps = [*np.arange(0.0, elapsed, 0.25), elapsed]
     under_way = sum(
         integrate.quad(lambda x: naive_late(delay, x), start, stop, points=[0.7])[0]
         for start, stop in pairwise(steps)
     )
-    y = (page["change_rate"] - heard) * elapsed + heard * under_way
+    y = (page["change_rate"] - signalled) * elapsed + signalled * under_way
     for age in ages:
-        y += math.log(rate / (page["false_signal_rate"] + heard * naive_late(delay, age)))
+        y += math.log(rate / (page["false_signal_rate"] + signalled * naive_late(delay, age)))
     return y
 
 
@@ -94,10 +94,10 @@ def naive_length(page, delay, y):
     blind = page["change_rate"] * delay.mean
     if y <= blind:
         return y / page["change_rate"]
-    heard = page["recall"] * page["change_rate"]
-    rate = heard + page["false_signal_rate"]
+    signalled = page["recall"] * page["change_rate"]
+    rate = signalled + page["false_signal_rate"]
     if page["recall"] == 1.0:
-        each = math.log(rate / (rate - heard)) if rate > heard else math.inf
+        each = math.log(rate / (rate - signalled)) if rate > signalled else math.inf
         return (
             delay.mean + math.ceil((y - blind) / each) / rate
             if each < math.inf
@@ -117,12 +117,12 @@ def test_what_a_signal_counts(name, delay):
     page = PAGES[name]
     for age in (0.0, 0.2, 0.69, 0.7, 1.1, 2.5, 9.0):
         with mp.workdps(50):
-            heard = mp.mpf(page["recall"]) * page["change_rate"]
+            signalled = mp.mpf(page["recall"]) * page["change_rate"]
             false, late = mp.mpf(page["false_signal_rate"]), mp.mpf(naive_late(delay, age))
-            if heard + false == 0:
+            if signalled + false == 0:
                 continue
-            left = false + heard * late
-            expected = mp.log((heard + false) / left) if left > 0 else mp.inf
+            left = false + signalled * late
+            expected = mp.log((signalled + false) / left) if left > 0 else mp.inf
         assert signal_weight_of(page, delay, age) == pytest.approx(
             float(expected), rel=1e-9, abs=1e-300
         )
@@ -167,8 +167,8 @@ def test_a_delay_that_vanishes_leaves_greedy_ncis(name, signals):
         each = signal_weight_of(page, delay, 0.5)
         for elapsed in (0.01, 0.7, 3.0, 20.0):
             value = value_of(page, delay, elapsed, each * signals if signals else 0.0)
-            prompt = values.greedy_ncis_observed(elapsed, signals, **page)
-            assert value == pytest.approx(float(prompt), rel=1e-9)
+            undelayed = values.greedy_ncis_observed(elapsed, signals, **page)
+            assert value == pytest.approx(float(undelayed), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -212,7 +212,7 @@ def test_values_do_not_fall(change_rate, recall, false_rate, kind, mean, times, 
     )
 
 
-def test_pages_that_never_change_are_worth_nothing():
+def test_pages_that_never_change_have_no_value():
     for name in PAGES:
         page = {**PAGES[name], "change_rate": 0.0}
         assert value_of(page, DELAYS[0], 7.0, 0.0) == 0.0
@@ -234,13 +234,13 @@ def history(rng, page, delay, end):
     """Ages of the signals, and time of the first change, of a page crawled at time 0."""
     start = -12.0 * delay.mean - 5.0
     span = end - start
-    heard = page["recall"] * page["change_rate"]
-    changes = rng.uniform(start, end, rng.poisson(span * heard))
+    signalled = page["recall"] * page["change_rate"]
+    changes = rng.uniform(start, end, rng.poisson(span * signalled))
     arrivals = changes + drawn_delays(rng, delay, changes.size)
-    unheard = rng.uniform(0.0, end, rng.poisson(end * (page["change_rate"] - heard)))
+    unsignalled = rng.uniform(0.0, end, rng.poisson(end * (page["change_rate"] - signalled)))
     false = rng.uniform(0.0, end, rng.poisson(end * page["false_signal_rate"]))
     ages = np.sort(np.concatenate([arrivals, false]))
-    after = np.concatenate([changes[changes > 0.0], unheard, [math.inf]])
+    after = np.concatenate([changes[changes > 0.0], unsignalled, [math.inf]])
     return ages[(ages > 0.0) & (ages < end)], after.min()
 
 
@@ -266,15 +266,15 @@ def test_a_page_is_fresh_as_often_as_the_evidence_says(delay, elapsed):
 
 def cycle(rng, page, delay, table, threshold):
     """Length of a cycle that ends when the evidence reaches the threshold, and the fresh time."""
-    heard = page["recall"] * page["change_rate"]
-    unheard = page["change_rate"] - heard
+    signalled = page["recall"] * page["change_rate"]
+    unsignalled = page["change_rate"] - signalled
 
     def aged(x):
         if delay.kind == "constant":
-            return unheard * x + heard * min(x, delay.mean)
-        return unheard * x + heard * delay.mean * (1.0 - math.exp(-x / delay.mean))
+            return unsignalled * x + signalled * min(x, delay.mean)
+        return unsignalled * x + signalled * delay.mean * (1.0 - math.exp(-x / delay.mean))
 
-    end = threshold / unheard
+    end = threshold / unsignalled
     ages, change = history(rng, page, delay, end)
     evidence, until = 0.0, 0.0
     counts = [*signal_weight_each(table, ages), math.inf]
@@ -297,13 +297,13 @@ def test_value_of_a_threshold_is_what_its_cycles_give(delay, approximation, thre
     """V = mu (w - exp(-y) psi) with w and psi as measured; exact for a constant delay."""
     rng, table = np.random.default_rng(11), table_of(PAGE, delay)
     cycles = np.array([cycle(rng, PAGE, delay, table, threshold) for _ in range(8000)])
-    worth = PAGE["importance"] * (cycles[:, 1] - math.exp(-threshold) * cycles[:, 0])
-    error = worth.std(ddof=1) / math.sqrt(len(worth))
+    measured = PAGE["importance"] * (cycles[:, 1] - math.exp(-threshold) * cycles[:, 0])
+    error = measured.std(ddof=1) / math.sqrt(len(measured))
     value = value_of(PAGE, delay, 0.0, threshold)
-    assert abs(worth.mean() - value) <= Z * error + approximation * value
-    prompt = values.greedy_ncis(threshold / (0.3 * 0.6), **PAGE)
+    assert abs(measured.mean() - value) <= Z * error + approximation * value
+    undelayed = values.greedy_ncis(threshold / (0.3 * 0.6), **PAGE)
     if threshold < 1.0:  # later, the delay matters less than the noise here
-        assert abs(worth.mean() - float(prompt)) > Z * error
+        assert abs(measured.mean() - float(undelayed)) > Z * error
 
 
 # The policy
@@ -328,16 +328,16 @@ FEATURES = ("elapsed", "signals", "importance", "change_rate", "recall", "false_
 def test_without_delay_it_is_greedy_ncis(delay):
     instance = noisy(40, 3, delay)
     late = simulate(instance, GreedyNCISDelayed(features=FEATURES), 20.0, 7)
-    prompt = simulate(instance, policies.GreedyNCIS(features=FEATURES), 20.0, 7)
-    np.testing.assert_array_equal(late.crawls, prompt.crawls)
+    undelayed = simulate(instance, policies.GreedyNCIS(features=FEATURES), 20.0, 7)
+    np.testing.assert_array_equal(late.crawls, undelayed.crawls)
 
 
 def test_with_a_tiny_delay_it_is_nearly_greedy_ncis():
     instance = noisy(40, 3, Delay("constant", 1e-9))
     late = simulate(instance, GreedyNCISDelayed(features=FEATURES), 100.0, 7)
-    prompt = simulate(instance, policies.GreedyNCIS(features=FEATURES), 100.0, 7)
-    assert np.mean(late.crawls[:100] == prompt.crawls[:100]) > 0.9
-    assert late.freshness == pytest.approx(prompt.freshness, abs=2e-3)
+    undelayed = simulate(instance, policies.GreedyNCIS(features=FEATURES), 100.0, 7)
+    assert np.mean(late.crawls[:100] == undelayed.crawls[:100]) > 0.9
+    assert late.freshness == pytest.approx(undelayed.freshness, abs=2e-3)
 
 
 @pytest.mark.parametrize("delay", DELAYS, ids=lambda delay: delay.kind)
@@ -356,11 +356,11 @@ def test_steps_and_rollouts_crawl_alike(delay):
 
 def mean_difference(first, second, settings, seeds):
     """Mean over seeds of the difference in freshness, and its standard error."""
-    found = {"first": [], "second": []}
+    freshness = {"first": [], "second": []}
     for row in evaluate("CrawlNCIS-v0", {"first": first, "second": second}, seeds, **settings):
         if row.metric == "freshness":
-            found[row.policy].append(row.value)
-    difference = np.subtract(found["first"], found["second"])
+            freshness[row.policy].append(row.value)
+    difference = np.subtract(freshness["first"], freshness["second"])
     return difference.mean(), difference.std(ddof=1) / math.sqrt(difference.size)
 
 
@@ -434,8 +434,8 @@ def test_without_the_log_of_an_environment_ages_are_not_known():
     policy = GreedyNCISDelayed(features=FEATURES, delay=Delay("constant", 1.0))
     with pytest.raises(ValueError, match="needs an environment"):
         policy.predict(np.ones((3, len(FEATURES))))
-    prompt = GreedyNCISDelayed(features=FEATURES, delay=Delay())
-    page, _ = prompt.predict(np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3)
+    undelayed = GreedyNCISDelayed(features=FEATURES, delay=Delay())
+    page, _ = undelayed.predict(np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3)
     assert (
         page
         == policies.GreedyNCIS(features=FEATURES).predict(

@@ -6,8 +6,8 @@ from mpmath import log, mp, quad
 from scipy import integrate, stats
 
 from policies.estimators import empirical_bayes, signal_quality_mle
-from policies.ncis.learner import Learner, one_source
-from policies.ncis.priors import SURPRISE, Beliefs, take_in
+from policies.ncis.page_learner import Learner, one_source
+from policies.ncis.priors import LEAST_PROBABILITY, Beliefs, update_belief
 
 
 def quadrature(shape, rate, elapsed, signals, changed):
@@ -46,14 +46,16 @@ def quadrature(shape, rate, elapsed, signals, changed):
 def test_crawl_moves_moments_as_integration_does(shape, rate, elapsed, signals, changed):
     shape, rate = np.array([*shape, 1.0]), np.array([*rate, 1.0])
     counts, exposures = np.zeros(3), np.zeros(3)
-    told = take_in(counts, exposures, shape, rate, elapsed, np.array([signals]), changed, 1.0)
+    predicted = update_belief(
+        counts, exposures, shape, rate, elapsed, np.array([signals]), changed, 1.0
+    )
     mean, spread, probability = quadrature(shape[:2], rate[:2], elapsed, signals, changed)
     after, exposure = (shape + counts)[:2], (rate + exposures)[:2]
     np.testing.assert_allclose(after / exposure, mean, rtol=1e-7)
     exact = mean / spread >= rate[:2]  # elsewhere the exposure is zero, not negative
     np.testing.assert_allclose((after / exposure**2)[exact], spread[exact], rtol=1e-6)
     np.testing.assert_array_equal(exposures[:2][~exact], 0.0)
-    assert told == pytest.approx(math.log(max(probability, SURPRISE)), abs=1e-8)
+    assert predicted == pytest.approx(math.log(max(probability, LEAST_PROBABILITY)), abs=1e-8)
     assert counts[2] == signals
     assert exposures[2] == elapsed
 
@@ -61,11 +63,11 @@ def test_crawl_moves_moments_as_integration_does(shape, rate, elapsed, signals, 
 def test_crawl_adds_what_the_words_say_where_nothing_is_approximate():
     shape, rate = np.ones(3), np.ones(3)
     counts, exposures = np.full(3, 4.0), np.full(3, 6.0)
-    take_in(counts, exposures, shape, rate, 2.0, np.array([3.0]), False, 0.5)
+    update_belief(counts, exposures, shape, rate, 2.0, np.array([3.0]), False, 0.5)
     np.testing.assert_allclose(counts, [2.0, 2.0, 5.0])
     np.testing.assert_allclose(exposures, [5.0, 6.0, 5.0])
     counts, exposures = np.zeros(3), np.zeros(3)
-    take_in(counts, exposures, shape, rate, 1e-9, np.zeros(1), True, 1.0)
+    update_belief(counts, exposures, shape, rate, 1e-9, np.zeros(1), True, 1.0)
     np.testing.assert_allclose(counts, [1.0, 0.0, 0.0], atol=1e-6)  # a change, for certain
     np.testing.assert_allclose(exposures, [0.0, 0.0, 1e-9], atol=1e-6)
 
@@ -78,7 +80,9 @@ def test_beliefs_stay_finite_and_rise_with_a_change():
         before = (shape + counts) / (rate + exposures)
         changed = bool(rng.random() < 0.7)
         elapsed, signals = 10.0 ** rng.uniform(-12, 6), rng.poisson(10.0 ** rng.uniform(-2, 3))
-        take_in(counts, exposures, shape, rate, elapsed, np.array([float(signals)]), changed, 1.0)
+        update_belief(
+            counts, exposures, shape, rate, elapsed, np.array([float(signals)]), changed, 1.0
+        )
         assert np.all(np.isfinite(counts))
         assert np.all(counts >= 0.0)
         assert np.all(exposures >= 0.0)
@@ -90,7 +94,7 @@ def test_beliefs_stay_finite_and_rise_with_a_change():
 
 
 def history(rng, alpha, recall_rate, false_rate, crawls):
-    """Elapsed time, signals and findings of a page's crawls."""
+    """Elapsed times, signals and changes of a page's crawls."""
     elapsed = rng.exponential(1.0, crawls)
     true = rng.poisson(recall_rate * elapsed)
     silent = rng.poisson(alpha * elapsed)
@@ -100,17 +104,17 @@ def history(rng, alpha, recall_rate, false_rate, crawls):
 def taught(page_histories, **options):
     beliefs = Beliefs(np.zeros(len(page_histories), np.int64), 1, 1.0, **options)
     for page, (elapsed, signals, changed) in enumerate(page_histories):
-        for t, n, found in zip(elapsed, signals, changed, strict=True):
-            beliefs.learn(page, t, np.array([float(n)]), bool(found))
+        for t, n, change in zip(elapsed, signals, changed, strict=True):
+            beliefs.learn(page, t, np.array([float(n)]), bool(change))
     return beliefs
 
 
 def test_beliefs_tend_to_the_truth_as_the_maximum_of_the_likelihood_does():
     alpha, true, false = 0.3, 0.4, 0.2
-    found = history(np.random.default_rng(7), alpha, true, false, 10_000)
-    typical = taught([found]).typical(slice(None))[0]
+    crawls = history(np.random.default_rng(7), alpha, true, false, 10_000)
+    typical = taught([crawls]).typical(slice(None))[0]
     evidence = math.log((true + false) / false)
-    best = signal_quality_mle(*found)
+    best = signal_quality_mle(*crawls)
     np.testing.assert_allclose(typical, [alpha, evidence, true + false], rtol=0.05)
     assert typical[0] == pytest.approx(best.unsignalled_rate[0], rel=0.03)
     assert typical[1] == pytest.approx(best.evidence[0], rel=0.03)
@@ -158,10 +162,10 @@ def test_pages_share_the_distribution_that_they_were_drawn_from():
     assert beliefs.shape[0, 0] == pytest.approx(settled.shape[0, 0], rel=0.05)
     assert beliefs.shape[0, 0] / beliefs.rate[0, 0] == pytest.approx(settled.mean[0, 0], rel=0.01)
     assert settled.mean[0, 0] == pytest.approx(rates.mean(), rel=0.05)
-    heard = taught([history(rng, 0.2, 0.0, 0.5, 40) for _ in rates])
+    signalled = taught([history(rng, 0.2, 0.0, 0.5, 40) for _ in rates])
     for _ in range(30):
-        heard.pool(np.ones(400, bool))
-    assert heard.shape[0, 2] / heard.rate[0, 2] == pytest.approx(0.5, rel=0.05)
+        signalled.pool(np.ones(400, bool))
+    assert signalled.shape[0, 2] / signalled.rate[0, 2] == pytest.approx(0.5, rel=0.05)
     unpooled = taught([history(rng, 1.0, 0.0, 0.5, 40)], pooled=False)
     unpooled.pool(np.ones(1, bool))
     np.testing.assert_array_equal(unpooled.shape, 1.0)
@@ -172,8 +176,8 @@ def test_groups_have_distributions_of_their_own():
     group = np.repeat([0, 1], 100)
     beliefs = Beliefs(group, 1, 1.0)
     for page in range(200):
-        for t, n, found in zip(*history(rng, (0.1, 1.0)[group[page]], 0, 0.3, 30), strict=True):
-            beliefs.learn(page, t, np.array([float(n)]), bool(found))
+        for t, n, changed in zip(*history(rng, (0.1, 1.0)[group[page]], 0, 0.3, 30), strict=True):
+            beliefs.learn(page, t, np.array([float(n)]), bool(changed))
     for _ in range(20):
         beliefs.pool(np.ones(200, bool))
     slow, fast = beliefs.shape[:, 0] / beliefs.rate[:, 0]
@@ -184,8 +188,8 @@ def test_groups_have_distributions_of_their_own():
 def test_fading_beliefs_follow_a_habit_that_changes():
     rng = np.random.default_rng(17)
     parts = [history(rng, rate, 0.0, 0.0, 300) for rate in (2.0, 0.1)]
-    found = tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-    lasting, fading = (taught([found], memory=memory).typical(0)[0] for memory in (math.inf, 30.0))
+    crawls = tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    lasting, fading = (taught([crawls], memory=memory).typical(0)[0] for memory in (math.inf, 30.0))
     assert fading < 0.3 < lasting
 
 
@@ -220,12 +224,12 @@ def test_one_source_in_place_of_several():
     jump = np.log1p(seen / page.false_signal_rate)
     signal_rate = seen + page.false_signal_rate
     np.testing.assert_allclose(signal_rate * jump, (rate * evidence).sum(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(page.worth * jump, evidence, rtol=1e-9)
+    np.testing.assert_allclose(page.signal_weight * jump, evidence, rtol=1e-9)
 
 
 def test_a_single_source_stays_itself_and_weak_ones_are_finite():
     page = one_source(np.array([0.2]), np.array([[1.5]]), np.array([[0.8]]))
-    assert page.worth == 1.0
+    assert page.signal_weight == 1.0
     assert page.false_signal_rate == pytest.approx(0.8 * math.exp(-1.5))
     weak = one_source(np.array([0.2]), np.array([[1e-12], [1e-13]]), np.ones((2, 1)))
     assert all(np.all(np.isfinite(field)) for field in weak)

@@ -1,4 +1,4 @@
-"""Signals that count more or less: by their age, in steps and in rollouts, and what is believed."""
+"""Signals of different weights: by their age, in steps and rollouts; and the assumed problem."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stepped(env, policy, seed):
 
 @pytest.mark.parametrize("window", [0.0, 0.2])
 @pytest.mark.parametrize("instance", ["noisy", "delayed"])
-def test_steps_and_rollouts_heed_alike(instance, window):
+def test_steps_and_rollouts_weigh_signals_alike(instance, window):
     arguments = {"num_pages": 40, "bandwidth": 20.0, "instance": instance}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
     env.reset(seed=2)
@@ -71,7 +71,7 @@ def test_steps_and_rollouts_heed_alike(instance, window):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_steps_and_rollouts_heed_alike_where_pages_are_reborn(seed):
+def test_steps_and_rollouts_weigh_signals_alike_where_pages_are_reborn(seed):
     rng = np.random.default_rng(seed)
     lists = {
         name: (rng.uniform(0.0, 30.0, count), rng.integers(0, 6, count))
@@ -124,11 +124,12 @@ def test_policy_acts_on_what_it_believes():
     env = gymnasium.make("CrawlNCIS-v0", num_pages=30, bandwidth=10.0, instance="noisy")
     env.reset(seed=1)
 
-    def deaf(problem):
+    def without_recall(problem):
         return dataclasses.replace(problem, recall=0.0 * problem.recall)
 
-    told = simulate(drawn, policies.GreedyNCIS(env), 20.0, seed=1).crawls
-    believing = simulate(drawn, policies.GreedyNCIS(env, believed=deaf), 20.0, seed=1).crawls
+    informed = simulate(drawn, policies.GreedyNCIS(env), 20.0, seed=1).crawls
+    assuming_policy = policies.GreedyNCIS(env, believed=without_recall)
+    assuming = simulate(drawn, assuming_policy, 20.0, seed=1).crawls
     greedy = simulate(drawn, policies.Greedy(env), 20.0, seed=1).crawls
-    np.testing.assert_array_equal(believing, greedy)
-    assert not np.array_equal(told, greedy)
+    np.testing.assert_array_equal(assuming, greedy)
+    assert not np.array_equal(informed, greedy)

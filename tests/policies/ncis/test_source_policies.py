@@ -19,7 +19,7 @@ FEATURES = (
 
 
 class PooledNCIS(policies.GreedyNCIS):
-    """GREEDY-NCIS of one who takes all sources for one."""
+    """GREEDY-NCIS with all sources pooled into one."""
 
     def _signal_weight(self, problem: Problem) -> Any:
         return None
@@ -29,7 +29,7 @@ class PooledNCIS(policies.GreedyNCIS):
 
 
 def unlike(num_pages: int, seed: int) -> Instance:
-    """Pages with a source to trust and one that mostly cries wolf."""
+    """Pages with a precise source and one whose signals are mostly false."""
     rng = np.random.default_rng(seed)
     return Instance(
         rng.random(num_pages),
@@ -40,7 +40,7 @@ def unlike(num_pages: int, seed: int) -> Instance:
     )
 
 
-def test_telling_sources_apart_pays() -> None:
+def test_separate_sources_are_better_than_pooled_ones() -> None:
     gains = []
     for seed in range(5):
         instance = unlike(40, seed)
@@ -50,8 +50,8 @@ def test_telling_sources_apart_pays() -> None:
     assert np.mean(gains) > 5.0 * np.std(gains, ddof=1) / np.sqrt(len(gains)) > 0.0
 
 
-def test_sources_alike_are_worth_no_more_than_one() -> None:
-    """With the same b for both sources, telling them apart changes nothing."""
+def test_equal_sources_have_the_value_of_one() -> None:
+    """With the same b for both sources, separate sources and pooled ones give the same crawls."""
     rng = np.random.default_rng(4)
     delta, part = rng.random(30), np.array([[0.25], [0.5]])
     instance = Instance(

@@ -1,9 +1,9 @@
-"""ThresholdNCIS does in simulation what Theorem 1 says of it.
+"""ThresholdNCIS in simulation, against Theorem 1.
 
-Every page starts a cycle at time 0, so its cycles from there on are independent and alike: crawl
-rates are tested on the first cycles of each page, their number fixed beforehand. Freshness is that
-of a stretch of time after the fresh start has worn off, the difference of two rollouts on one seed,
-one of which ends where the stretch begins.
+Every page starts a cycle at time 0, so its cycles from there on are independent and identically
+distributed: crawl rates are tested on the first cycles of each page, their number fixed beforehand.
+Freshness is measured over an interval after the effect of the fresh start has decayed, as the
+difference of two rollouts on one seed, where the shorter one ends at the start of the interval.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WARM, END = 120.0, 620.0
 
 
 def drawn(num_pages, seed, **fixed):
-    """Pages that change often enough for a fresh start to wear off: by exp(-0.1 WARM) at least."""
+    """Pages that change often: the effect of a fresh start decays by exp(-0.1 WARM) at least."""
     rng = np.random.default_rng(seed)
     given = {
         "importance": rng.random(num_pages),
@@ -48,7 +48,7 @@ def drawn(num_pages, seed, **fixed):
 
 
 def split(num_pages, seed, total=None, **fixed):
-    """The same with two sources, of which the first is the more truthful."""
+    """The same with two sources; the first has the higher precision."""
     rng = np.random.default_rng(seed + 1000)
     total = rng.uniform(0.2, 0.9, num_pages) if total is None else np.full(num_pages, total)
     part = rng.uniform(0.3, 0.7, num_pages)
@@ -115,7 +115,7 @@ def test_crawl_rates_are_those_of_the_solver(name):
 def test_freshness_and_spending_are_those_of_the_solver(name):
     """Within 3 standard errors over seeds, on (WARM, END]."""
     instance = INSTANCES[name]
-    found = solvers.ncis(instance)
+    allocation = solvers.ncis(instance)
     fresh, spent = [], []
     for seed in SEEDS:
         first, second = (
@@ -125,9 +125,9 @@ def test_freshness_and_spending_are_those_of_the_solver(name):
         alive = second.alive_time - first.alive_time
         fresh.append((second.fresh_time - first.fresh_time) / alive)
         spent.append((second.crawls - first.crawls) / (END - WARM))
-    assert abs(np.mean(fresh) - found.objective) < 3.0 * stats.sem(fresh)
-    rounding = len(found.rates) / (END - WARM)  # crawls just inside or outside of the stretch
-    assert abs(np.mean(spent) - found.rates.sum()) < 3.0 * stats.sem(spent) + rounding
+    assert abs(np.mean(fresh) - allocation.objective) < 3.0 * stats.sem(fresh)
+    rounding = len(allocation.rates) / (END - WARM)  # crawls just inside or outside of the stretch
+    assert abs(np.mean(spent) - allocation.rates.sum()) < 3.0 * stats.sem(spent) + rounding
 
 
 @needs_reference
@@ -169,7 +169,7 @@ def test_a_rollout_to_an_earlier_time_is_the_beginning_of_a_longer_one():
 def test_the_state_at_every_crawl_is_the_threshold():
     """Effective elapsed time just reaches it, or a signal has just lifted it over."""
     instance = make("noisy", num_pages=30, bandwidth=20.0, seed=0)
-    found = solvers.ncis(instance)
+    allocation = solvers.ncis(instance)
     env = gymnasium.make("CrawlNCIS-v0", num_pages=30, bandwidth=20.0, horizon=40.0)
     env.reset(seed=0, options={"instance": instance})
     signals = [[] for _ in range(30)]
@@ -186,13 +186,13 @@ def test_the_state_at_every_crawl_is_the_threshold():
     last = np.zeros(30)
     exact = 0
     for page, time in zip(rollout.crawls, rollout.times, strict=True):
-        heard = np.array(signals[page])
-        heard = heard[(heard > last[page]) & (heard <= time)]
-        reached = time - last[page] + beta[page] * heard.size
-        if heard.size and heard[-1] == time:
-            assert reached >= found.thresholds[page] > reached - beta[page]
-        elif beta[page] * heard.size < 1e3:
-            assert reached == pytest.approx(found.thresholds[page], rel=1e-9)
+        times = np.array(signals[page])
+        times = times[(times > last[page]) & (times <= time)]
+        reached = time - last[page] + beta[page] * times.size
+        if times.size and times[-1] == time:
+            assert reached >= allocation.thresholds[page] > reached - beta[page]
+        elif beta[page] * times.size < 1e3:
+            assert reached == pytest.approx(allocation.thresholds[page], rel=1e-9)
             exact += 1
         last[page] = time
     assert exact > 200
@@ -230,12 +230,12 @@ def rule_of(bandwidth, floor=0.0, **model):
 def test_pages_crawled_by_signals_have_two_numbers_of_them(rate, number, share):
     """gamma = 1.5: a rate of 1.5 / n asks for n signals per crawl, 1.5 / 2.25 for 2, or 3."""
     rule = rule_of(rate)
-    told = np.log(1.5 / 0.5)
+    each = np.log(1.5 / 0.5)
     assert not rule.timed[0]
-    assert rule.signal_weight[0, 0] == pytest.approx(told, rel=1e-15)
+    assert rule.signal_weight[0, 0] == pytest.approx(each, rel=1e-15)
     assert rule.later_share[0] == pytest.approx(share, abs=1e-9) or share == 0.0
     mean = number + share
-    sooner, later = np.ceil(rule.threshold[0] / told), np.ceil(rule.later_threshold[0] / told)
+    sooner, later = np.ceil(rule.threshold[0] / each), np.ceil(rule.later_threshold[0] / each)
     assert sooner + rule.later_share[0] * (later - sooner) == pytest.approx(mean, rel=1e-9)
 
 

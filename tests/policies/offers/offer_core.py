@@ -9,7 +9,7 @@ from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures, Off
 
 
 def features_of(day, clicks, impressions=1.0, changes=0.1):
-    """A book whose averages over 30 days are the given ones, and all else 7."""
+    """Return offer features with the given averages over 30 days, and 7 elsewhere."""
     num_pages = len(clicks)
     columns = {name: np.full(num_pages, 7.0, np.float32) for name in HISTORY_FEATURES[1:]}
     given = {"clicks_30": clicks, "impressions_30": impressions, "change_frequency": changes}
@@ -28,8 +28,8 @@ class OfferLane:
 
     def tracker(self, bandwidth, steps):
         books = self.episodes[(self.episode - 1) % len(self.episodes)]
-        book = books[min(int(self.time + 1e-9), len(books) - 1)]
-        num_pages = len(book.clicks_30)
+        features = books[min(int(self.time + 1e-9), len(books) - 1)]
+        num_pages = len(features.clicks_30)
         problem = Problem(num_pages, bandwidth, np.full(num_pages, 2.0), bandwidth_steps=steps)
         return Tracker(
             problem=problem,
@@ -40,12 +40,12 @@ class OfferLane:
             changed=np.full(num_pages, -1, np.int8),
             alive=np.ones(num_pages, np.bool_),
             probed=np.full(num_pages, -1, np.int8),
-            offers=book,
+            offers=features,
         )
 
 
 class OfferCore:
-    """What policies read from an environment; actions have no consequences."""
+    """The part of an environment that policies read; actions have no effect."""
 
     features = ("elapsed",)
     action_form = "rates"

@@ -16,8 +16,8 @@ from policies.offers.change_model import BUCKETS, MOMENT, ChangeModel, hashed, p
 from policies.offers.contextual import ContextualBandit, implied_value, top_pages
 from policies.offers.rates import OfferRates, ShrunkClicks, shrunk
 from tests.environments import arguments, batch
-from tests.policies.offers.offer_stand_in import EPOCH, OfferStandIn, play
-from tests.policies.places import EVERY_PLACE, place
+from tests.policies.offers.fake_offer_env import EPOCH, OfferStandIn, play
+from tests.policies.small_environments import EVERY_PLACE, place
 
 
 class NaiveModel:
@@ -28,24 +28,24 @@ class NaiveModel:
         self.weights, self.squares = {"elapsed": 1.0}, {}
 
     def context(self, page, elapsed, changed, signals):
-        found = {
+        features = {
             "one": 1.0,
             "elapsed": math.log(0.01 + elapsed / self.gap),
             "changed": float(changed == 1),
             "unchanged": float(changed == 0),
             "signals": math.log(1 + signals),
         }
-        found |= {("known", j): value for j, value in enumerate(self.known[page])}
+        features |= {("known", j): value for j, value in enumerate(self.known[page])}
         for name in self.names[page]:
-            found[name] = found.get(name, 0.0) + 1.0
-        return found
+            features[name] = features.get(name, 0.0) + 1.0
+        return features
 
     def chance(self, *case):
         terms = (self.weights.get(name, 0.0) * x for name, x in self.context(*case).items())
         return 1.0 / (1.0 + math.exp(-sum(terms)))
 
-    def learn(self, page, elapsed, changed, signals, found):
-        error = self.chance(page, elapsed, changed, signals) - found
+    def learn(self, page, elapsed, changed, signals, outcome):
+        error = self.chance(page, elapsed, changed, signals) - outcome
         for name, value in self.context(page, elapsed, changed, signals).items():
             slope = error * value
             self.squares[name] = self.squares.get(name, 1.0) + slope**2
@@ -78,12 +78,12 @@ def test_the_model_equals_its_twin():
     for _ in range(30):
         pages = rng.integers(0, 40, 7)
         elapsed, signals = rng.exponential(3.0, 7), rng.poisson(1.0, 7)
-        found = rng.random(7) < 0.5
+        outcomes = rng.random(7) < 0.5
         now = changed.copy()
-        for page, wait, count, result in zip(pages, elapsed, signals, found, strict=True):
+        for page, wait, count, result in zip(pages, elapsed, signals, outcomes, strict=True):
             twin.learn(page, wait, now[page], count, result)
             now[page] = result
-        model.learn(pages, elapsed, signals, found, changed)
+        model.learn(pages, elapsed, signals, outcomes, changed)
         assert np.array_equal(changed, now)
         everywhere = rng.exponential(3.0, 40), changed, rng.poisson(1.0, 40)
         wanted = [
@@ -107,8 +107,8 @@ def test_what_is_known_of_offers_and_of_pages():
     model = ChangeModel.at_start(core.tracker(), 0.3)
     names = [*crawl_envs.types.offer_features.HISTORY_FEATURES]
     assert model.known.shape == (40, 1 + len(names))
-    column = 1 + names.index("clicks_30")
-    assert model.known[:, column] == pytest.approx(np.log1p(core.book.clicks_30), rel=1e-6)
+    known = model.known[:, 1 + names.index("clicks_30")]
+    assert known == pytest.approx(np.log1p(core.offer_features.clicks_30), rel=1e-6)
     assert model.known[:, 0] == pytest.approx(np.log1p(core.importance / core.importance.mean()))
     env = gym.make("CrawlNCIS-v0", num_pages=7).unwrapped
     env.reset(seed=0)
@@ -124,16 +124,16 @@ def test_what_is_known_of_offers_and_of_pages():
 def test_kinds_are_hashed_apart():
     values = np.arange(200)
     buckets = {field: hashed(field, values) for field in range(7)}
-    for found in buckets.values():
-        assert found.min() >= 0
-        assert found.max() < BUCKETS
-        assert len(np.unique(found)) > 195
+    for places in buckets.values():
+        assert places.min() >= 0
+        assert places.max() < BUCKETS
+        assert len(np.unique(places)) > 195
     assert np.mean(buckets[0] == buckets[1]) < 0.02
     core = world()
     kinds = page_kinds(core.tracker(), 10)
     assert np.array_equal(kinds[:, 0], 10 + np.arange(40))
     merchant = np.asarray(core.known["merchant"])
-    column = kinds[:, 1 + core.book.metadata._fields.index("merchant")]
+    column = kinds[:, 1 + core.offer_features.metadata._fields.index("merchant")]
     for one, other in np.ndindex(40, 40):
         assert (column[one] == column[other]) == (merchant[one] == merchant[other])
 
@@ -246,14 +246,14 @@ def test_lanes_learn_apart():
 
 def test_observing_is_what_the_next_predict_does_and_nothing_is_learned_twice():
     runs = []
-    for told in (False, True):
+    for observing in (False, True):
         core = world(form="scores", budget=1.2)
         policy = ContextualBandit(core)
         observation = core.reset()
         for _ in range(30):
             action, _ = policy.predict(observation)
             observation = core.step(action)
-            if told:
+            if observing:
                 policy.observe(core.last_log())
                 policy.observe(core.last_log())
         policy.observe(core.last_log())
@@ -279,7 +279,7 @@ def test_it_learns_which_merchants_change_their_prices(form):
     assert np.mean((policy.chances() - true) ** 2) < 0.02
     # The weight of a merchant's offers together tells the two kinds of merchants apart.
     model = policy._lane_states[0].model
-    place = model.kinds[:, 1 + core.book.metadata._fields.index("merchant")]
+    place = model.kinds[:, 1 + core.offer_features.metadata._fields.index("merchant")]
     weights = np.array([model.weights[place[merchant == k][0]] for k in range(20)])
     assert weights[1::2].min() > weights[::2].max()
     even = OfferStandIn(merchant, chance, importance, budget=0.3)
@@ -293,7 +293,7 @@ def test_a_new_offer_is_judged_by_its_merchant():
     core = OfferStandIn(merchant, [0.001, 0.2], importance, form="scores", budget=0.5)
     policy = ContextualBandit(core, exploration=0.0)
     play(core, policy, 240)
-    never = np.flatnonzero(core.found == -1)
+    never = np.flatnonzero(core.changed == -1)
     assert {*range(20)} <= {*never.tolist()}  # worthless offers were never crawled
     odds = policy.chances()
     odds = odds / (1.0 - odds)
@@ -323,7 +323,7 @@ def test_clicks_are_drawn_to_what_impressions_lead_to_expect():
     rng = np.random.default_rng(3)
     impression = np.append(rng.lognormal(0.0, 2.0, 400), 0.0)
     click = rng.poisson(30.0 * impression * 0.05) / 30.0
-    found = shrunk(click, impression, 2.0)
+    result = shrunk(click, impression, 2.0)
     # The mean over the law of an offer's clicks per impression, by summing over a fine grid of it.
     overall = click.sum() / impression.sum()
     grid = np.linspace(0.0, 40.0 * overall, 400_001)[1:]
@@ -332,9 +332,9 @@ def test_clicks_are_drawn_to_what_impressions_lead_to_expect():
         count = 30.0 * click[i]
         law = prior * grid**count * np.exp(-30.0 * impression[i] * grid)
         wanted = impression[i] * np.sum(grid * law) / np.sum(law)
-        assert found[i] == pytest.approx(wanted, rel=1e-5)
-    assert found[-1] == 0.0
-    assert found.sum() == pytest.approx(click.sum(), rel=0.2)
+        assert result[i] == pytest.approx(wanted, rel=1e-5)
+    assert result[-1] == 0.0
+    assert result.sum() == pytest.approx(click.sum(), rel=0.2)
     assert np.array_equal(shrunk(click, 0.0 * impression, 2.0), click)
     assert not shrunk(0.0 * click, impression, 2.0).any()
 
@@ -417,7 +417,7 @@ BAD = {
     "strength": (lambda: ShrunkClicks(0.0), "strength must be .* got 0.0"),
     "no offers": (
         lambda: ShrunkClicks()(SimpleNamespace(offers=None)),
-        "tracker.offers must be the book of a day",
+        "tracker.offers must be OfferFeatures",
     ),
     "rate": (lambda: ContextualBandit(world(), learning_rate=0.0), "learning_rate must .* got 0.0"),
     "weights": (lambda: ContextualBandit(world(), weights=3), "weights must be .* got 3"),

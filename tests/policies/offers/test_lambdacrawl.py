@@ -47,17 +47,17 @@ def test_steps_are_solved_for_steps(weight):
     core = OfferCore(OfferLane(offers()), bandwidth=3.0)
     rates = HistoryRates()(started(core).tracker())
     chance = 1.0 - (1.0 - rates.change) ** (1.0 / 12.0)
-    found = solvers.binary_discrete(getattr(rates, weight), chance, 3.0 / 12.0)
-    np.testing.assert_allclose(action_of(core, weight=weight), found.rates * 12.0, rtol=1e-9)
+    result = solvers.binary_discrete(getattr(rates, weight), chance, 3.0 / 12.0)
+    np.testing.assert_allclose(action_of(core, weight=weight), result.rates * 12.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("weight", ["click", "impression"])
 def test_days_are_solved_for_days(weight):
     core = OfferCore(OfferLane(offers()), bandwidth=3.0)
     rates = HistoryRates()(started(core).tracker())
-    found = solvers.binary_discrete(getattr(rates, weight), rates.change, 3.0)
+    result = solvers.binary_discrete(getattr(rates, weight), rates.change, 3.0)
     action = action_of(core, weight=weight, granularity="day")
-    np.testing.assert_allclose(action, found.rates, rtol=1e-12)
+    np.testing.assert_allclose(action, result.rates, rtol=1e-12)
     assert action.max() <= 1.0
 
 
@@ -109,7 +109,7 @@ def test_no_other_strategy_is_fresher_where_rates_are_true():
     click, change = rng.pareto(1.2, 300), rng.beta(0.3, 2.0, 300)
     core = OfferCore(OfferLane([features_of(0, np.ones(300))]), bandwidth=60.0)
     source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
-    found = {}
+    result = {}
     for name, arguments in {
         "step": (NAME, {"rates": source}),
         "day": (NAME, {"rates": source, "granularity": "day"}),
@@ -118,12 +118,12 @@ def test_no_other_strategy_is_fresher_where_rates_are_true():
         "uniform": ("UniformCrawl", {}),
     }.items():
         (action,), _ = policies.make(arguments[0], core, **arguments[1]).predict(core.reset())
-        found[name] = simulated(click, change, action, 1.0 / 12.0, 200.0, seed=5)
+        result[name] = simulated(click, change, action, 1.0 / 12.0, 200.0, seed=5)
     chance = 1.0 - (1.0 - change) ** (1.0 / 12.0)
     predicted = solvers.binary_discrete(click, chance, 5.0).objective
-    assert found["step"] == pytest.approx(predicted, abs=5e-3)
-    assert max(found, key=found.get) == "step"
-    assert found["step"] > found["click"] + 0.01 > found["uniform"]
+    assert result["step"] == pytest.approx(predicted, abs=5e-3)
+    assert max(result, key=result.get) == "step"
+    assert result["step"] > result["click"] + 0.01 > result["uniform"]
 
 
 @EITHER
@@ -199,8 +199,8 @@ def test_without_offers_the_revealed_rates_are_used():
     instance = Instance([1.0, 3.0, 2.0], [0.5, 0.1, 2.0], bandwidth=1.5)
     core = ReplayCore(ReplayLane(instance), action_form="rates", epoch=0.5)
     chance = 1.0 - np.exp(-instance.change_rate * 0.5)
-    found = solvers.binary_discrete(instance.importance, chance, 0.75)
-    np.testing.assert_allclose(action_of(core), found.rates / 0.5, rtol=1e-9)
+    result = solvers.binary_discrete(instance.importance, chance, 0.75)
+    np.testing.assert_allclose(action_of(core), result.rates / 0.5, rtol=1e-9)
 
 
 @EITHER

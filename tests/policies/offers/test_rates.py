@@ -17,8 +17,8 @@ from policies.offers.rates import (
     OfferRates,
     RevealedRates,
     StaleRates,
-    answer,
-    usual_source,
+    cached_rates,
+    default_source,
 )
 from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
@@ -47,12 +47,12 @@ def revealed_tracker(reveal="parameters"):
 
 
 def test_history_is_that_of_thirty_days():
-    book = features_of(0, [0.0, 1.0, 2.5], [3.0, 0.5, 0.0], [0.0, 0.25, 4.0])
-    found = HistoryRates()(started(OfferLane([book])).tracker())
-    np.testing.assert_array_equal(found.click, [0.0, 1.0, 2.5])
-    np.testing.assert_array_equal(found.impression, [3.0, 0.5, 0.0])
-    np.testing.assert_array_equal(found.change, [0.0, 0.25, 1.0])
-    assert all(array.dtype == np.float64 for array in found)
+    features = features_of(0, [0.0, 1.0, 2.5], [3.0, 0.5, 0.0], [0.0, 0.25, 4.0])
+    rates = HistoryRates()(started(OfferLane([features])).tracker())
+    np.testing.assert_array_equal(rates.click, [0.0, 1.0, 2.5])
+    np.testing.assert_array_equal(rates.impression, [3.0, 0.5, 0.0])
+    np.testing.assert_array_equal(rates.change, [0.0, 0.25, 1.0])
+    assert all(array.dtype == np.float64 for array in rates)
 
 
 def test_history_needs_offers():
@@ -61,19 +61,19 @@ def test_history_needs_offers():
 
 
 def test_revealed_is_what_the_problem_says():
-    found = RevealedRates()(revealed_tracker())
-    np.testing.assert_array_equal(found.click, [1.0, 3.0])
-    np.testing.assert_array_equal(found.impression, [1.0, 3.0])
-    np.testing.assert_allclose(found.change, [0.0, 1.0 - np.exp(-2.0)], rtol=1e-15)
+    rates = RevealedRates()(revealed_tracker())
+    np.testing.assert_array_equal(rates.click, [1.0, 3.0])
+    np.testing.assert_array_equal(rates.impression, [1.0, 3.0])
+    np.testing.assert_allclose(rates.change, [0.0, 1.0 - np.exp(-2.0)], rtol=1e-15)
     with pytest.raises(ValueError, match="change_rate must be revealed for RevealedRates"):
         RevealedRates()(revealed_tracker("importance"))
 
 
 def test_the_usual_source_depends_on_the_family():
     offers = started(OfferLane(days(1))).tracker()
-    assert isinstance(usual_source(offers), HistoryRates)
-    assert isinstance(usual_source(revealed_tracker()), RevealedRates)
-    assert usual_source(offers) is usual_source(offers)
+    assert isinstance(default_source(offers), HistoryRates)
+    assert isinstance(default_source(revealed_tracker()), RevealedRates)
+    assert default_source(offers) is default_source(offers)
 
 
 # How often they are asked
@@ -86,9 +86,9 @@ def test_a_source_is_asked_once_per_book():
         for _ in range(3):
             for lane in range(2):
                 tracker = core.tracker(lane)
-                assert answer(source, tracker) is answer(source, tracker)
+                assert cached_rates(source, tracker) is cached_rates(source, tracker)
                 own = HistoryRates()(tracker)
-                np.testing.assert_array_equal(answer(source, tracker).click, own.click)
+                np.testing.assert_array_equal(cached_rates(source, tracker).click, own.click)
         assert source.asked == 2 * (1 + step // 12)
         core.step()
 
@@ -97,16 +97,16 @@ def test_lanes_that_share_a_book_share_the_answer():
     books = days(1)
     core = started(OfferLane(books), OfferLane(books))
     source = CountedSource(HistoryRates())
-    assert answer(source, core.tracker(0)) is answer(source, core.tracker(1))
+    assert cached_rates(source, core.tracker(0)) is cached_rates(source, core.tracker(1))
     assert source.asked == 1
 
 
 def test_another_episode_has_another_answer_even_for_the_same_day():
     core = started(OfferLane(days(1), days(1, seed=1)))
     source = CountedSource(HistoryRates())
-    first = answer(source, core.tracker())
+    first = cached_rates(source, core.tracker())
     core.reset()
-    assert not np.array_equal(answer(source, core.tracker()).click, first.click)
+    assert not np.array_equal(cached_rates(source, core.tracker()).click, first.click)
     assert source.asked == 2
 
 
@@ -118,7 +118,7 @@ def test_lanes_on_different_days_are_served():
         ahead.time = time
         for lane in range(2):
             own = source(core.tracker(lane))
-            np.testing.assert_array_equal(answer(source, core.tracker(lane)).click, own.click)
+            np.testing.assert_array_equal(cached_rates(source, core.tracker(lane)).click, own.click)
 
 
 def test_policies_that_share_a_source_ask_it_once_a_day():
@@ -141,18 +141,18 @@ def test_policies_that_share_a_source_ask_it_once_a_day():
 def test_old_books_and_forgotten_sources_are_let_go():
     core = started(OfferLane(days(2)))
     source = CountedSource(HistoryRates())
-    rates = weakref.ref(answer(source, core.tracker()).click)
+    rates = weakref.ref(cached_rates(source, core.tracker()).click)
     gc.collect()
     assert rates() is not None
     core.lanes[0].time = 1.0
-    answer(source, core.tracker())
+    cached_rates(source, core.tracker())
     gc.collect()
     assert rates() is None
-    known, gone = len(offer_rates._SAID), weakref.ref(source)
+    known, gone = len(offer_rates._CACHE), weakref.ref(source)
     del source
     gc.collect()
     assert gone() is None
-    assert len(offer_rates._SAID) == known - 1
+    assert len(offer_rates._CACHE) == known - 1
 
 
 class Slotted:
@@ -172,7 +172,7 @@ def test_sources_that_cannot_be_remembered_are_asked_each_time():
     tracker = started(OfferLane(days(1))).tracker()
     source = Slotted()
     for count in (1, 2):
-        np.testing.assert_array_equal(answer(source, tracker).click, tracker.offers.clicks_30)
+        np.testing.assert_array_equal(cached_rates(source, tracker).click, tracker.offers.clicks_30)
         assert source.asked == count
 
 
@@ -183,7 +183,7 @@ def test_sources_without_a_hash_are_remembered():
         __hash__ = None
 
     source = Unhashable(HistoryRates())
-    assert answer(source, tracker) is answer(source, tracker)
+    assert cached_rates(source, tracker) is cached_rates(source, tracker)
     assert source.asked == 1
 
 
@@ -199,13 +199,13 @@ class Named:
         return rates._replace(click=self.factor * rates.click)
 
 
-def test_sources_that_are_equal_are_told_apart():
+def test_equal_sources_are_distinguished():
     tracker = started(OfferLane(days(1))).tracker()
     one, other = Named("mine", 1.0), Named("mine", 3.0)
     assert one == other
     for source in (one, other, one):
         clicks = source.factor * tracker.offers.clicks_30.astype(np.float64)
-        np.testing.assert_array_equal(answer(source, tracker).click, clicks)
+        np.testing.assert_array_equal(cached_rates(source, tracker).click, clicks)
 
 
 # Staleness
@@ -220,11 +220,11 @@ def test_stale_rates_are_those_of_an_earlier_day(kept, asked):
     source = StaleRates(HistoryRates(), kept)
     for day, since in enumerate(asked):
         core.lanes[0].time = float(day)
-        found = source(core.tracker())
-        np.testing.assert_array_equal(found.click, books[since].clicks_30)
+        rates = source(core.tracker())
+        np.testing.assert_array_equal(rates.click, books[since].clicks_30)
 
 
-def test_stale_rates_begin_anew_with_an_episode():
+def test_stale_rates_are_reset_in_an_episode():
     first, second = days(2), days(2, seed=1)
     core = started(OfferLane(first, second))
     source = StaleRates(HistoryRates())
@@ -254,7 +254,7 @@ def test_one_stale_source_serves_lanes_and_policies_apart():
 def test_stale_rates_of_stale_rates():
     books = days(7)
     core = started(OfferLane(books))
-    source = StaleRates(StaleRates(HistoryRates(), 2), 3).anew()
+    source = StaleRates(StaleRates(HistoryRates(), 2), 3).fresh()
     for day, since in enumerate([0, 0, 0, 3, 3, 3, 6]):
         core.lanes[0].time = float(day)
         np.testing.assert_array_equal(source(core.tracker()).click, books[since].clicks_30)
@@ -263,12 +263,12 @@ def test_stale_rates_of_stale_rates():
 class First:
     """One's own source that remembers: the clicks of the first book that it sees."""
 
-    def __init__(self, begun):
-        self.begun, self.kept = begun, None
+    def __init__(self, copies):
+        self.copies, self.kept = copies, None
 
-    def anew(self):
-        self.begun.append(First(self.begun))
-        return self.begun[-1]
+    def fresh(self):
+        self.copies.append(First(self.copies))
+        return self.copies[-1]
 
     def __call__(self, tracker):
         rates = HistoryRates()(tracker)
@@ -277,11 +277,11 @@ class First:
 
 
 @pytest.mark.parametrize("within", [lambda source: source, lambda source: StaleRates(source, 1)])
-def test_a_source_of_one_s_own_that_remembers_begins_anew(within):
+def test_a_custom_source_with_state_is_reset(within):
     books = [days(3, seed=seed) for seed in range(4)]
     core = OfferCore(OfferLane(books[0], books[2]), OfferLane(books[1], books[3]))
-    begun = []
-    policy = policies.ClickWeightedCrawl(core, rates=within(First(begun)))
+    copies = []
+    policy = policies.ClickWeightedCrawl(core, rates=within(First(copies)))
     for first in (0, 2):
         observation = core.reset()
         for _ in range(30):
@@ -289,7 +289,7 @@ def test_a_source_of_one_s_own_that_remembers_begins_anew(within):
                 clicks = books[first + lane][0].clicks_30.astype(np.float64)
                 np.testing.assert_allclose(action, 2.0 * clicks / clicks.sum(), rtol=1e-12)
             observation = core.step()
-    assert len(begun) == 4
+    assert len(copies) == 4
 
 
 @pytest.mark.parametrize("kept", [0, -1, 1.5, True, "a week"])
@@ -324,15 +324,15 @@ def test_what_is_no_source_is_refused_at_once(source, got):
             policies.make(name, core, weights=source)
 
 
-def test_what_begins_anew_must_be_a_source():
+def test_fresh_must_return_a_source():
     class Bad(HistoryRates):
-        def anew(self):
+        def fresh(self):
             return None
 
     core = OfferCore(OfferLane(days(1)))
     policy = policies.ClickWeightedCrawl(core, rates=Bad())
     with pytest.raises(
-        ValueError, match=r"Bad\.anew\(\) must be a function of a tracker, got None"
+        ValueError, match=r"Bad\.fresh\(\) must be a function of a tracker, got None"
     ):
         policy.predict(core.reset())
 
@@ -363,7 +363,7 @@ def test_an_answer_that_is_no_rates(said, got):
     unfit.said = said
     wanted = r"^unfit must return OfferRates\(click, impression, change\), arrays of shape \(4,\)"
     with pytest.raises(ValueError, match=f"{wanted}, got {got}"):
-        answer(unfit, tracker)
+        cached_rates(unfit, tracker)
 
 
 @pytest.mark.parametrize(
@@ -385,15 +385,15 @@ def test_bad_answers(field, value, message):
     tracker = started(OfferLane(days(1))).tracker()
     unfit.said = GOOD._replace(**{field: value})
     with pytest.raises(ValueError, match=f"^{field} of unfit must be {message}"):
-        answer(unfit, tracker)
+        cached_rates(unfit, tracker)
 
 
 def test_numbers_of_other_kinds_are_converted():
     tracker = started(OfferLane(days(1))).tracker()
     said = OfferRates([0, 1, 2, 3], np.arange(4, dtype=np.int8), np.full(4, 0.25, np.float32))
-    found = answer(lambda tracker: said, tracker)
-    assert all(array.dtype == np.float64 for array in found)
-    np.testing.assert_array_equal(found.click, [0.0, 1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(found.impression, [0.0, 1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(found.change, [0.25] * 4)
-    assert answer(lambda tracker: GOOD, tracker) is GOOD
+    rates = cached_rates(lambda tracker: said, tracker)
+    assert all(array.dtype == np.float64 for array in rates)
+    np.testing.assert_array_equal(rates.click, [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(rates.impression, [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(rates.change, [0.25] * 4)
+    assert cached_rates(lambda tracker: GOOD, tracker) is GOOD

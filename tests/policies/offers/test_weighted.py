@@ -51,20 +51,20 @@ def by_sorting(weights, bandwidth, highest):
 
 
 def test_shares_are_in_proportion():
-    found = proportional_rates([1.0, 3.0, 0.0, 4.0], 2.0, 12.0)
-    np.testing.assert_allclose(found, [0.25, 0.75, 0.0, 1.0], rtol=1e-15)
+    result = proportional_rates([1.0, 3.0, 0.0, 4.0], 2.0, 12.0)
+    np.testing.assert_allclose(result, [0.25, 0.75, 0.0, 1.0], rtol=1e-15)
 
 
 def test_what_is_above_the_highest_is_shared_in_proportion():
-    found = proportional_rates([1.0, 2.0, 10.0, 0.0], 7.0, 4.0)
-    np.testing.assert_allclose(found, [1.0, 2.0, 4.0, 0.0], rtol=1e-15)
-    found = proportional_rates([1.0, 2.0, 4.0, 100.0], 11.5, 4.0)  # held in two rounds
-    np.testing.assert_allclose(found, [3.5 / 3.0, 7.0 / 3.0, 4.0, 4.0], rtol=1e-15)
+    result = proportional_rates([1.0, 2.0, 10.0, 0.0], 7.0, 4.0)
+    np.testing.assert_allclose(result, [1.0, 2.0, 4.0, 0.0], rtol=1e-15)
+    result = proportional_rates([1.0, 2.0, 4.0, 100.0], 11.5, 4.0)  # held in two rounds
+    np.testing.assert_allclose(result, [3.5 / 3.0, 7.0 / 3.0, 4.0, 4.0], rtol=1e-15)
 
 
 def test_what_nobody_can_use_is_left():
-    found = proportional_rates([1.0, 2.0, 0.0], 100.0, 12.0)
-    np.testing.assert_array_equal(found, [12.0, 12.0, 0.0])
+    result = proportional_rates([1.0, 2.0, 0.0], 100.0, 12.0)
+    np.testing.assert_array_equal(result, [12.0, 12.0, 0.0])
 
 
 @pytest.mark.parametrize(("bandwidth", "rate"), [(1.0, 0.25), (100.0, 12.0)])
@@ -83,20 +83,20 @@ def test_without_weights_rates_are_equal(bandwidth, rate):
     highest=st.floats(1e-2, 1e2),
 )
 def test_twin_that_sorts(weights, bandwidth, highest):
-    found = proportional_rates(weights, bandwidth, highest)
+    result = proportional_rates(weights, bandwidth, highest)
     twin = by_sorting(weights, bandwidth, highest)
-    np.testing.assert_allclose(found, twin, rtol=1e-9, atol=1e-12 * bandwidth)
-    assert found.max() <= highest
-    room = highest * (np.count_nonzero(weights) or len(weights))
-    assert found.sum() == pytest.approx(min(bandwidth, room), rel=1e-9)
-    assert found.sum() <= bandwidth * (1.0 + 1e-12)
+    np.testing.assert_allclose(result, twin, rtol=1e-9, atol=1e-12 * bandwidth)
+    assert result.max() <= highest
+    capacity = highest * (np.count_nonzero(weights) or len(weights))
+    assert result.sum() == pytest.approx(min(bandwidth, capacity), rel=1e-9)
+    assert result.sum() <= bandwidth * (1.0 + 1e-12)
 
 
 def test_many_rounds():
     weights = 0.5 ** np.arange(200.0)
-    found = proportional_rates(weights, 100.0, 1.0)
-    np.testing.assert_allclose(found, by_sorting(weights, 100.0, 1.0), rtol=1e-9)
-    assert found.sum() == pytest.approx(100.0, rel=1e-12)
+    result = proportional_rates(weights, 100.0, 1.0)
+    np.testing.assert_allclose(result, by_sorting(weights, 100.0, 1.0), rtol=1e-9)
+    assert result.sum() == pytest.approx(100.0, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_actions_follow_the_book_of_the_day(name):
 
 @EVERY_ONE
 def test_no_offer_is_crawled_more_than_once_a_step(name):
-    book = features_of(0, *[[1.0, 1e-3, 0.0, 1e-3]] * 3)
-    core = OfferCore(OfferLane([book]), bandwidth=14.0)
+    features = features_of(0, *[[1.0, 1e-3, 0.0, 1e-3]] * 3)
+    core = OfferCore(OfferLane([features]), bandwidth=14.0)
     (action,), _ = policies.make(name, core).predict(core.reset())
     np.testing.assert_allclose(action, [12.0, 1.0, 0.0, 1.0], rtol=1e-12)
 
@@ -169,7 +169,7 @@ def test_an_action_is_not_changed_by_who_receives_it():
     np.testing.assert_array_equal(policy.predict(observation)[0], kept)
 
 
-def test_a_new_episode_is_planned_anew():
+def test_a_new_episode_is_planned_again():
     core = OfferCore(OfferLane(offers(), offers(seed=1)))
     policy = policies.ClickWeightedCrawl(core)
     first, _ = policy.predict(core.reset())

@@ -30,8 +30,8 @@ def tiny(seed, num_pages, bandwidth, signals=True):
     rng = np.random.default_rng(seed)
     importance, change_rate = rng.uniform(0.1, 1, num_pages), rng.uniform(0.2, 1, num_pages)
     recall, false_rate = rng.uniform(0.2, 0.9, num_pages), rng.uniform(0.1, 0.6, num_pages)
-    told = (recall, false_rate) if signals else (0.0, 0.0)
-    return Instance(importance, change_rate, *told, bandwidth=bandwidth)
+    quality = (recall, false_rate) if signals else (0.0, 0.0)
+    return Instance(importance, change_rate, *quality, bandwidth=bandwidth)
 
 
 def greedy(instance):
@@ -57,27 +57,27 @@ def periodic(instance, schedule):
 @pytest.mark.parametrize(("num_pages", "length"), [(2, 12), (3, 8)])
 def test_no_periodic_schedule_is_better(seed, bandwidth, num_pages, length):
     instance = tiny(seed, num_pages, bandwidth, signals=False)
-    found = solvers.discrete(instance)
-    assert found.converged
-    assert found.high - found.low < 1e-8
+    result = solvers.discrete(instance)
+    assert result.converged
+    assert result.high - result.low < 1e-8
     best = max(
         periodic(instance, schedule)
         for period in range(1, length + 1)
         for schedule in itertools.product(range(num_pages), repeat=period)
     )
-    assert best <= found.high
-    # its own policy ends in a cycle, of which it says exactly what it is worth
+    assert best <= result.high
+    # its own policy ends in a cycle, whose value it gives exactly
     slots, schedule = np.ones(num_pages, np.int64), []
     for _ in range(4000):
-        schedule.append(found.page(slots, np.zeros(num_pages, np.int64)))
+        schedule.append(result.page(slots, np.zeros(num_pages, np.int64)))
         slots += 1
         slots[schedule[-1]] = 1
     period = next(
         length for length in range(1, 1500) if schedule[-length:] == schedule[-2 * length : -length]
     )
-    assert periodic(instance, schedule[-period:]) == pytest.approx(found.freshness, abs=1e-8)
+    assert periodic(instance, schedule[-period:]) == pytest.approx(result.freshness, abs=1e-8)
     if period <= length:
-        assert best == pytest.approx(found.freshness, abs=1e-8)
+        assert best == pytest.approx(result.freshness, abs=1e-8)
 
 
 def play(instance, page, slots, seed):
@@ -102,13 +102,13 @@ def play(instance, page, slots, seed):
 
 
 @pytest.mark.parametrize(("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0)])
-def test_its_own_policy_is_worth_what_it_says(seed, num_pages, bandwidth):
+def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
     instance = tiny(seed, num_pages, bandwidth)
-    found = solvers.discrete(instance)
-    batches = play(instance, found.page, 30_000, seed)
+    result = solvers.discrete(instance)
+    batches = play(instance, result.page, 30_000, seed)
     error = batches.std(ddof=1) / math.sqrt(len(batches))
     assert error < 0.005
-    assert abs(batches.mean() - found.freshness) <= 4.0 * error
+    assert abs(batches.mean() - result.freshness) <= 4.0 * error
 
 
 @pytest.mark.parametrize("signals", [True, False])
@@ -117,23 +117,23 @@ def test_its_own_policy_is_worth_what_it_says(seed, num_pages, bandwidth):
 )
 def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, signals):
     instance = tiny(seed, num_pages, bandwidth, signals)
-    found = solvers.discrete(instance, index=greedy(instance))
-    assert found.converged
+    result = solvers.discrete(instance, index=greedy(instance))
+    assert result.converged
     policy = policies.GreedyNCIS(features=COLUMNS)
     runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
     error = np.std(runs, ddof=1) / math.sqrt(20)
-    start = 1.0 / 4000.0  # a fresh start is worth less than one unit of time
+    start = 1.0 / 4000.0  # a fresh start adds less than one unit of time
     assert error < 0.002
-    assert -4.0 * error <= np.mean(runs) - found.freshness <= 4.0 * error + start
+    assert -4.0 * error <= np.mean(runs) - result.freshness <= 4.0 * error + start
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("signals", [True, False])
 def test_between_greedy_and_the_continuous_optimum(seed, signals):
     instance = tiny(seed, 2, 1.0 + seed, signals)
-    found = solvers.discrete(instance)
-    assert solvers.discrete(instance, index=greedy(instance)).low <= found.high
-    assert found.low <= solvers.ncis(instance).objective
+    result = solvers.discrete(instance)
+    assert solvers.discrete(instance, index=greedy(instance)).low <= result.high
+    assert result.low <= solvers.ncis(instance).objective
 
 
 def test_fewer_states_give_wider_bounds_around_the_same_number():
@@ -153,11 +153,11 @@ def test_fewer_states_give_wider_bounds_around_the_same_number():
 def test_pages_of_every_kind():
     # observed, certain, static and noisy pages, without an exception: between its own bounds
     instance = Instance(1.0, [0.5, 0.8, 0.0], [1.0, 0.6, 0.5], [0.2, 0.0, 0.3], bandwidth=0.7)
-    found = solvers.discrete(instance)
-    assert found.converged
-    assert found.high - found.low < 1e-6
-    batches = play(instance, found.page, 20_000, 1)
-    assert abs(batches.mean() - found.freshness) <= 4.0 * batches.std(ddof=1) / math.sqrt(50)
+    result = solvers.discrete(instance)
+    assert result.converged
+    assert result.high - result.low < 1e-6
+    batches = play(instance, result.page, 20_000, 1)
+    assert abs(batches.mean() - result.freshness) <= 4.0 * batches.std(ddof=1) / math.sqrt(50)
 
 
 @pytest.mark.parametrize(

@@ -38,18 +38,18 @@ def test_holistic_curves_are_the_binary_problem(bandwidth):
     churn = RegionCurves(
         Regions(np.ones((50, 1), int), rng.integers(1, 99, (50, 1)), change_rate[:, None])
     )
-    for found in (solvers.fragments(each, importance, bandwidth) for each in (curves, churn)):
-        assert found.converged
-        np.testing.assert_allclose(found.rates, known.rates, rtol=1e-9, atol=1e-9)
-        assert found.multiplier == pytest.approx(known.multiplier, rel=1e-9)
-        assert found.objective == pytest.approx(known.objective, rel=1e-12)
-        assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+    for result in (solvers.fragments(each, importance, bandwidth) for each in (curves, churn)):
+        assert result.converged
+        np.testing.assert_allclose(result.rates, known.rates, rtol=1e-9, atol=1e-9)
+        assert result.multiplier == pytest.approx(known.multiplier, rel=1e-9)
+        assert result.objective == pytest.approx(known.objective, rel=1e-12)
+        assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
 
 
 def test_against_a_general_optimiser():
     rng = np.random.default_rng(3)
     curves, importance = mixed(rng, 6), rng.random(6)
-    found = solvers.fragments(curves, importance, 4.0)
+    result = solvers.fragments(curves, importance, 4.0)
     general = minimize(
         lambda rates: mean_divergence(curves, importance, rates),
         np.full(6, 4.0 / 6),
@@ -58,9 +58,9 @@ def test_against_a_general_optimiser():
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    assert found.objective >= 1.0 - general.fun - 1e-12
-    assert found.objective == pytest.approx(1.0 - general.fun, abs=1e-8)
-    np.testing.assert_allclose(found.rates, general.x, atol=2e-3)
+    assert result.objective >= 1.0 - general.fun - 1e-12
+    assert result.objective == pytest.approx(1.0 - general.fun, abs=1e-8)
+    np.testing.assert_allclose(result.rates, general.x, atol=2e-3)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -69,34 +69,34 @@ def test_optimality_conditions(seed):
     curves, importance = mixed(rng, 30), rng.pareto(1.0, 30)
     importance[seed] = 0.0
     bandwidth = 10.0 ** rng.uniform(-2.0, 3.0)
-    found = solvers.fragments(curves, importance, bandwidth)
+    result = solvers.fragments(curves, importance, bandwidth)
     shares = importance / importance.sum()
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
-    crawled = found.rates > 0.0
-    gains = shares * curves.utility(found.thresholds)
-    np.testing.assert_allclose(gains[crawled], found.multiplier, rtol=1e-8)
-    assert np.all((shares * curves.ceiling)[~crawled] <= found.multiplier * (1 + 1e-9))
-    assert np.isinf(found.thresholds[~crawled]).all()
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    crawled = result.rates > 0.0
+    gains = shares * curves.utility(result.thresholds)
+    np.testing.assert_allclose(gains[crawled], result.multiplier, rtol=1e-8)
+    assert np.all((shares * curves.ceiling)[~crawled] <= result.multiplier * (1 + 1e-9))
+    assert np.isinf(result.thresholds[~crawled]).all()
     mean = curves.divergence(np.inf)
-    periods = np.where(crawled, found.thresholds, 1.0)
+    periods = np.where(crawled, result.thresholds, 1.0)
     mean[crawled] = (curves.area(periods) / periods)[crawled]
-    assert found.objective == pytest.approx(1.0 - shares @ mean, abs=1e-12)
+    assert result.objective == pytest.approx(1.0 - shares @ mean, abs=1e-12)
 
 
 def test_periods_by_search():
     curves = mixed(np.random.default_rng(8), 8)
     importance = np.array([1.0, 2.0, 0.0, 0.5, 3.0, 1.0, 1.0, 4.0])
     grid = np.geomspace(1e-3, 1e4, 20_001)
-    worth = importance * np.array([curves.utility(t) for t in grid])
+    value = importance * np.array([curves.utility(t) for t in grid])
     for threshold in [1e-3, 0.03, 0.5]:
-        found = solvers.periods_at(curves, importance, threshold)
+        result = solvers.periods_at(curves, importance, threshold)
         for page in range(8):
-            reached = np.flatnonzero(worth[:, page] >= threshold)
+            reached = np.flatnonzero(value[:, page] >= threshold)
             if reached.size:
-                assert found[page] == pytest.approx(grid[reached[0]], rel=1e-3)
+                assert result[page] == pytest.approx(grid[reached[0]], rel=1e-3)
             else:
-                assert found[page] == np.inf
+                assert result[page] == np.inf
     at = solvers.fragments(curves, importance, 3.0)
     known = solvers.periods_at(curves, importance / importance.sum(), at.multiplier)
     np.testing.assert_allclose(at.thresholds, known, rtol=1e-8)
@@ -115,32 +115,32 @@ def test_stretches_of_equal_utility():
     curves = TabulatedCurves(ages, [[0.2, 0.4, 0.4, 0.5], [0.3, 0.3, 0.3, 0.6]])
     importance = np.array([2.0, 1.0])
     for bandwidth in [0.1, 0.4, 0.7, 1.2, 5.0]:
-        found = solvers.fragments(curves, importance, bandwidth)
-        assert found.converged
-        assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+        result = solvers.fragments(curves, importance, bandwidth)
+        assert result.converged
+        assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
         share = np.linspace(0.0, 1.0, 4001)[1:-1]
         split = bandwidth * np.stack([share, 1.0 - share], 1)
         every = [mean_divergence(curves, importance, rates) for rates in split]
-        assert 1.0 - found.objective <= min(every) + 1e-12
-        assert 1.0 - found.objective == pytest.approx(min(every), abs=1e-4)
+        assert 1.0 - result.objective <= min(every) + 1e-12
+        assert 1.0 - result.objective == pytest.approx(min(every), abs=1e-4)
 
 
 def test_bandwidth_beyond_use():
     curves = TabulatedCurves([1.0, 4.0], [[0.0, 0.5], [0.0, 0.2]])
-    found = solvers.fragments(curves, 1.0, 10.0)
-    assert found.converged
-    assert found.multiplier == 0.0
-    assert found.objective == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(found.rates, 1.0, rtol=1e-9)
+    result = solvers.fragments(curves, 1.0, 10.0)
+    assert result.converged
+    assert result.multiplier == 0.0
+    assert result.objective == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(result.rates, 1.0, rtol=1e-9)
 
 
 def test_nothing_to_crawl():
     curves = RegionCurves(Regions([[1], [1]], [[3], [4]], [[0.0], [2.0]]))
-    found = solvers.fragments(curves, [1.0, 0.0], 1.0)
-    assert found.converged
-    assert found.multiplier == 0.0
-    assert found.objective == 1.0
-    np.testing.assert_array_equal(found.rates, [0.0, 0.0])
+    result = solvers.fragments(curves, [1.0, 0.0], 1.0)
+    assert result.converged
+    assert result.multiplier == 0.0
+    assert result.objective == 1.0
+    np.testing.assert_array_equal(result.rates, [0.0, 0.0])
     one = solvers.fragments(curves, [0.0, 1.0], 1.0)
     np.testing.assert_allclose(one.rates, [0.0, 1.0], rtol=1e-12)
     assert one.objective == pytest.approx(1 - float(curves.area(1.0)[1]), rel=1e-12)
@@ -151,9 +151,9 @@ def test_units_do_not_matter(scale):
     rng = np.random.default_rng(5)
     change_rate, importance = rng.random(9), rng.random(9)
     known = solvers.fragments(HolisticCurves(change_rate), importance, 3.0)
-    found = solvers.fragments(HolisticCurves(change_rate * scale), importance * scale, 3.0 * scale)
-    np.testing.assert_allclose(found.rates, known.rates * scale, rtol=1e-9)
-    assert found.objective == pytest.approx(known.objective, rel=1e-12)
+    result = solvers.fragments(HolisticCurves(change_rate * scale), importance * scale, 3.0 * scale)
+    np.testing.assert_allclose(result.rates, known.rates * scale, rtol=1e-9)
+    assert result.objective == pytest.approx(known.objective, rel=1e-12)
 
 
 def test_bad_input():

@@ -34,17 +34,17 @@ def random_pages(seed, num_pages=40):
     return importance, change_rate, complete
 
 
-def conditions_gap(importance, change_rate, complete, found):
+def conditions_gap(importance, change_rate, complete, result):
     """How far, relative to the multiplier, marginal gains are from it where they must not be."""
     worst = 0.0
     with mpmath.workdps(40):
-        for mu, delta, told, rate in zip(
-            importance, change_rate, complete, found.rates, strict=True
+        for mu, delta, observed, rate in zip(
+            importance, change_rate, complete, result.rates, strict=True
         ):
             mu, delta, rate = mpmath.mpf(mu), mpmath.mpf(delta), mpmath.mpf(rate)
-            gain = mu / rate if told else mu * delta / (rate * (rate + delta))
-            off = gain / found.multiplier - 1
-            if told and rate >= delta:
+            gain = mu / rate if observed else mu * delta / (rate * (rate + delta))
+            off = gain / result.multiplier - 1
+            if observed and rate >= delta:
                 assert rate == delta
                 off = min(off, 0)
             worst = max(worst, abs(float(off)))
@@ -52,15 +52,15 @@ def conditions_gap(importance, change_rate, complete, found):
 
 
 def test_golden_values_without_observation():
-    found = solvers.harmonic(IMPORTANCE, CHANGE_RATE, 1.0)
-    np.testing.assert_allclose(found.rates, [0.087997, 0.227422, 0.524288, 0.160293], atol=5e-7)
-    assert found.multiplier == pytest.approx(6.044789, abs=5e-7)
-    assert found.objective / 4 == pytest.approx(3.210740, abs=5e-7)
-    assert solvers.binary_cost(IMPORTANCE, CHANGE_RATE, found.rates) / 4 == pytest.approx(
+    result = solvers.harmonic(IMPORTANCE, CHANGE_RATE, 1.0)
+    np.testing.assert_allclose(result.rates, [0.087997, 0.227422, 0.524288, 0.160293], atol=5e-7)
+    assert result.multiplier == pytest.approx(6.044789, abs=5e-7)
+    assert result.objective / 4 == pytest.approx(3.210740, abs=5e-7)
+    assert solvers.binary_cost(IMPORTANCE, CHANGE_RATE, result.rates) / 4 == pytest.approx(
         1.511197, abs=5e-7
     )
-    assert found.probabilities is None
-    assert found.converged
+    assert result.probabilities is None
+    assert result.converged
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_golden_values_without_observation():
     ],
 )
 def test_golden_values_with_complete_observation(bandwidth, expected):
-    found = solvers.harmonic(IMPORTANCE, CHANGE_RATE, bandwidth, True)
-    np.testing.assert_allclose(found.probabilities, expected, atol=5e-7)
-    np.testing.assert_allclose(found.rates, found.probabilities * CHANGE_RATE, rtol=1e-15)
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+    result = solvers.harmonic(IMPORTANCE, CHANGE_RATE, bandwidth, True)
+    np.testing.assert_allclose(result.probabilities, expected, atol=5e-7)
+    np.testing.assert_allclose(result.rates, result.probabilities * CHANGE_RATE, rtol=1e-15)
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
 
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
@@ -86,23 +86,23 @@ def test_reference(case):
     complete, bandwidth = np.array(known["complete"], bool), known["R"]
     half = known["policies"]["LC_CO_half"]["R"]
     part = importance[complete], change_rate[complete]
-    found = {
+    result = {
         "LC_IO_all": solvers.harmonic(importance, change_rate, bandwidth),
         "LC_CO_half": solvers.harmonic(*part, half, True),
         "LC_mixed": solvers.harmonic(importance, change_rate, bandwidth, complete),
         "LCA_mixed": solvers.harmonic_approx(importance, change_rate, bandwidth, complete),
         "LCA_all_incomplete": solvers.harmonic_approx(importance, change_rate, bandwidth),
     }
-    for name, allocation in found.items():
+    for name, allocation in result.items():
         expected = known["policies"][name]
         pages = part if name == "LC_CO_half" else (importance, change_rate)
         mask = {"LC_CO_half": np.ones(len(part[0]), bool), "LC_mixed": complete}.get(name)
         mask = complete if name == "LCA_mixed" else mask
-        told = np.zeros(len(pages[0]), bool) if mask is None else mask
+        full = np.zeros(len(pages[0]), bool) if mask is None else mask
         if "rho" in expected:
-            np.testing.assert_allclose(allocation.rates[~told], expected["rho"], rtol=1e-11)
+            np.testing.assert_allclose(allocation.rates[~full], expected["rho"], rtol=1e-11)
         if "p" in expected:
-            np.testing.assert_allclose(allocation.probabilities[told], expected["p"], rtol=1e-11)
+            np.testing.assert_allclose(allocation.probabilities[full], expected["p"], rtol=1e-11)
         assert allocation.objective == pytest.approx(expected["harm"], rel=1e-12)
         cost = solvers.binary_cost(*pages, allocation.rates, allocation.probabilities, mask)
         assert cost == pytest.approx(expected["bin"], rel=1e-11)
@@ -124,10 +124,10 @@ def test_costs_of_reference_rates(case, name):
 @pytest.mark.parametrize("seed", range(3))
 def test_twin_of_algorithm_1(seed):
     importance, change_rate, _ = random_pages(seed)
-    found = solvers.harmonic(importance, change_rate, 8.0)
+    result = solvers.harmonic(importance, change_rate, 8.0)
     twin = naive_solvers.incomplete(importance, change_rate, 8.0)
-    np.testing.assert_allclose(found.rates, twin, rtol=1e-10)
-    assert found.objective == pytest.approx(
+    np.testing.assert_allclose(result.rates, twin, rtol=1e-10)
+    assert result.objective == pytest.approx(
         naive_solvers.harmonic_cost(importance, change_rate, twin), rel=1e-12
     )
 
@@ -137,25 +137,25 @@ def test_twin_of_algorithm_1(seed):
 def test_twin_of_algorithm_2(seed, share):
     importance, change_rate, _ = random_pages(seed)
     bandwidth = share * change_rate.sum()
-    found = solvers.harmonic(importance, change_rate, bandwidth, True)
+    result = solvers.harmonic(importance, change_rate, bandwidth, True)
     twin = naive_solvers.complete(importance, change_rate, bandwidth)
-    np.testing.assert_allclose(found.probabilities, twin, rtol=1e-9)
+    np.testing.assert_allclose(result.probabilities, twin, rtol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx"])
 @pytest.mark.parametrize("bandwidth", [1.0, 8.0, 60.0])
 def test_twin_of_algorithm_3(solver, bandwidth):
     importance, change_rate, complete = random_pages(4, 12)
-    found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
+    result = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
     unobserved = naive_solvers.incomplete if solver == "harmonic" else naive_solvers.proportional
-    rates, rng, cost = naive_solvers.mixed(
+    rates, twin, cost = naive_solvers.mixed(
         importance, change_rate, bandwidth, complete, unobserved, steps=60
     )
-    assert found.objective <= cost * (1.0 + 1e-12)
-    assert found.objective == pytest.approx(cost, rel=1e-7)
+    assert result.objective <= cost * (1.0 + 1e-12)
+    assert result.objective == pytest.approx(cost, rel=1e-7)
     # golden sections tell their place to the root of rounding only
-    np.testing.assert_allclose(found.rates[~complete], rates, rtol=1e-5)
-    np.testing.assert_allclose(found.probabilities[complete], rng, rtol=1e-5)
+    np.testing.assert_allclose(result.rates[~complete], rates, rtol=1e-5)
+    np.testing.assert_allclose(result.probabilities[complete], twin, rtol=1e-5)
 
 
 def test_against_a_general_optimiser():
@@ -175,9 +175,9 @@ def test_against_a_general_optimiser():
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    found = solvers.harmonic(importance, change_rate, 2.0, complete)
-    assert found.objective <= general.fun * (1.0 + 1e-12)
-    assert found.objective == pytest.approx(general.fun, rel=1e-8)
+    result = solvers.harmonic(importance, change_rate, 2.0, complete)
+    assert result.objective <= general.fun * (1.0 + 1e-12)
+    assert result.objective == pytest.approx(general.fun, rel=1e-8)
 
 
 def test_equal_ratios_need_no_change_rates():
@@ -190,12 +190,12 @@ def test_equal_ratios_need_no_change_rates():
 
 def test_approximation_splits_at_equal_multipliers():
     importance, change_rate, complete = random_pages(8)
-    found = solvers.harmonic_approx(importance, change_rate, 5.0, complete)
+    result = solvers.harmonic_approx(importance, change_rate, 5.0, complete)
     step = 1e-6
     more = solvers.harmonic_approx(importance, change_rate, 5.0 + step, complete)
     less = solvers.harmonic_approx(importance, change_rate, 5.0 - step, complete)
     slope = (less.objective - more.objective) / (2.0 * step)
-    assert found.multiplier == pytest.approx(slope, rel=1e-7)
+    assert result.multiplier == pytest.approx(slope, rel=1e-7)
 
 
 logarithms = st.floats(-6.0, 6.0)
@@ -210,22 +210,22 @@ def test_optimality_conditions(pages, budget):
     importance, change_rate = (10.0 ** np.array([page[i] for page in pages]) for i in range(2))
     complete = np.array([page[2] for page in pages])
     bandwidth = 10.0**budget
-    found = solvers.harmonic(importance, change_rate, bandwidth, complete)
-    assert found.converged
-    np.testing.assert_array_equal(found.probabilities[~complete], 0.0)
+    result = solvers.harmonic(importance, change_rate, bandwidth, complete)
+    assert result.converged
+    np.testing.assert_array_equal(result.probabilities[~complete], 0.0)
     if complete.all() and change_rate.sum() <= bandwidth:
-        np.testing.assert_array_equal(found.probabilities, 1.0)
-        assert (found.multiplier, found.objective) == (0.0, 0.0)
+        np.testing.assert_array_equal(result.probabilities, 1.0)
+        assert (result.multiplier, result.objective) == (0.0, 0.0)
         return
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
-    assert np.all(found.probabilities <= 1.0)
-    assert conditions_gap(importance, change_rate, complete, found) < 1e-9
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
+    assert np.all(result.probabilities <= 1.0)
+    assert conditions_gap(importance, change_rate, complete, result) < 1e-9
     rough = solvers.harmonic_approx(importance, change_rate, bandwidth, complete)
     assert rough.converged
     assert rough.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
-    # either spends the bandwidth to 1e-12, which is worth the multiplier per crawl
-    unspent = 3e-12 * bandwidth * found.multiplier
-    assert rough.objective >= found.objective * (1.0 - 1e-12) - unspent
+    # either spends the bandwidth to 1e-12, at a cost of the multiplier per crawl
+    unspent = 3e-12 * bandwidth * result.multiplier
+    assert rough.objective >= result.objective * (1.0 - 1e-12) - unspent
 
 
 @pytest.mark.parametrize("complete", [False, True, None])
@@ -234,11 +234,11 @@ def test_ratios_of_a_million_millions(bandwidth, complete):
     rng = np.random.default_rng(7)
     change_rate, importance = 10.0 ** rng.uniform(-12, 12, (2, 60))
     mask = rng.random(60) < 0.5 if complete is None else np.full(60, complete)
-    found = solvers.harmonic(importance, change_rate, bandwidth, mask)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
-    assert conditions_gap(importance, change_rate, mask, found) < 1e-9
-    assert found.iterations < 40
+    result = solvers.harmonic(importance, change_rate, bandwidth, mask)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-11)
+    assert conditions_gap(importance, change_rate, mask, result) < 1e-9
+    assert result.iterations < 40
 
 
 @pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
@@ -266,13 +266,13 @@ def extremes(importance, change_rate, bandwidth, cost, complete):
             rates = [bandwidth * mu / total for mu in mus]
             return rates, total / bandwidth, None
         shares = [
-            0 if told else mpmath.sqrt(mu * delta)
-            for mu, delta, told in zip(mus, deltas, complete, strict=True)
+            0 if observed else mpmath.sqrt(mu * delta)
+            for mu, delta, observed in zip(mus, deltas, complete, strict=True)
         ]
         total = mpmath.fsum(shares)
         rates = [
-            delta if told else bandwidth * share / total
-            for share, delta, told in zip(shares, deltas, complete, strict=True)
+            delta if observed else bandwidth * share / total
+            for share, delta, observed in zip(shares, deltas, complete, strict=True)
         ]
         return rates, cost * total**2 / mpmath.mpf(bandwidth) ** 2, cost * total**2 / bandwidth
 
@@ -296,51 +296,51 @@ def test_extremes(solver, cost, mixed, weights, changes, bandwidth):
     importance, change_rate, complete = random_pages(3, 10)
     importance, change_rate = weights * importance, changes * change_rate
     complete &= mixed
-    found = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
+    result = getattr(solvers, solver)(importance, change_rate, bandwidth, complete)
     rates, multiplier, objective = extremes(importance, change_rate, bandwidth, cost, complete)
-    assert found.converged
-    np.testing.assert_allclose(found.rates, np.array(rates, float), rtol=1e-11)
-    assert found.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=1e-320)
+    assert result.converged
+    np.testing.assert_allclose(result.rates, np.array(rates, float), rtol=1e-11)
+    assert result.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=1e-320)
     if objective is None:
         objective = getattr(solvers, f"{solver}_cost")(
-            *(importance / weights, change_rate, found.rates, *(None,) * (cost == 1.0), complete)
+            *(importance / weights, change_rate, result.rates, *(None,) * (cost == 1.0), complete)
         )
         objective *= weights
-    assert found.objective == pytest.approx(float(objective), rel=1e-11)
-    for column in (found.probabilities, found.signals, found.thresholds):
+    assert result.objective == pytest.approx(float(objective), rel=1e-11)
+    for column in (result.probabilities, result.signals, result.thresholds):
         assert column is None or not np.isnan(column).any()
 
 
 @pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx", "harmonic_periodic"])
 def test_rarest_crawls_of_the_fastest_pages(solver):
-    found = getattr(solvers, solver)([1.0, 2.0], 1e12, 1e-12, [True, False])
-    np.testing.assert_allclose(found.rates, [1e-12 / 3, 2e-12 / 3], rtol=1e-11)
-    assert found.multiplier == pytest.approx(3e12, rel=1e-11)
-    assert math.isfinite(found.objective)
+    result = getattr(solvers, solver)([1.0, 2.0], 1e12, 1e-12, [True, False])
+    np.testing.assert_allclose(result.rates, [1e-12 / 3, 2e-12 / 3], rtol=1e-11)
+    assert result.multiplier == pytest.approx(3e12, rel=1e-11)
+    assert math.isfinite(result.objective)
 
 
 @pytest.mark.parametrize("solver", ["harmonic", "harmonic_periodic"])
 def test_most_crawls_of_the_slowest_pages(solver):
-    found = getattr(solvers, solver)([1.0, 2.0], 1e-12, 1e12)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(1e12, rel=1e-11)
-    assert found.multiplier > 0.0
+    result = getattr(solvers, solver)([1.0, 2.0], 1e-12, 1e12)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(1e12, rel=1e-11)
+    assert result.multiplier > 0.0
 
 
 def test_static_and_unimportant_pages_get_no_crawls():
     importance, change_rate = [1.0, 2.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0, 2.0, 0.0]
     complete = np.array([False, False, False, True, True, True])
     for solver in (solvers.harmonic, solvers.harmonic_periodic):
-        found = solver(importance, change_rate, 0.9, complete)
-        assert np.all(found.rates[[0, 2, 4, 5]] == 0.0)
+        result = solver(importance, change_rate, 0.9, complete)
+        assert np.all(result.rates[[0, 2, 4, 5]] == 0.0)
         alone = solver([2.0, 1.0], [1.0, 1.0], 0.9, [False, True])
-        np.testing.assert_allclose(found.rates[[1, 3]], alone.rates, rtol=1e-9)
-        assert found.objective == pytest.approx(alone.objective, rel=1e-9)
+        np.testing.assert_allclose(result.rates[[1, 3]], alone.rates, rtol=1e-9)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-9)
 
 
 def test_unobserved_pages_take_what_signals_leave():
-    found = solvers.harmonic([1.0, 1.0], [1.0, 1.0], 1e9, [True, False])
-    np.testing.assert_allclose(found.rates, [1.0, 1e9 - 1.0], rtol=1e-12)
+    result = solvers.harmonic([1.0, 1.0], [1.0, 1.0], 1e9, [True, False])
+    np.testing.assert_allclose(result.rates, [1.0, 1e9 - 1.0], rtol=1e-12)
     blind = solvers.harmonic_approx([1.0, 1.0, 3.0], [1.0, 0.0, 0.0], 9.0, [True, False, False])
     np.testing.assert_allclose(blind.rates, [1.0, 2.0, 6.0], rtol=1e-12)
     assert (blind.multiplier, blind.objective) == (0.0, 0.0)
@@ -349,16 +349,16 @@ def test_unobserved_pages_take_what_signals_leave():
 @pytest.mark.parametrize("solver", ["harmonic", "harmonic_approx"])
 @pytest.mark.parametrize("bandwidth", [1e-12, 1e-9, 1.0, 1e6, 1e12])
 def test_one_page_gets_all(solver, bandwidth):
-    found = getattr(solvers, solver)(3.0, 2.0, bandwidth)
-    assert found.rates[0] == pytest.approx(bandwidth, rel=1e-12)
+    result = getattr(solvers, solver)(3.0, 2.0, bandwidth)
+    assert result.rates[0] == pytest.approx(bandwidth, rel=1e-12)
     with mpmath.workdps(400):
         exact = 3 * mpmath.log1p(mpmath.mpf(2) / mpmath.mpf(bandwidth))
-    assert found.objective == pytest.approx(float(exact), rel=1e-11)
+    assert result.objective == pytest.approx(float(exact), rel=1e-11)
 
 
 @pytest.mark.parametrize("complete", [None, True, "mixed"])
 def test_sampled_start_leads_to_the_same_rates(monkeypatch, complete):
-    module = importlib.import_module("policies.solvers.harmonic")  # a function hides its module
+    module = importlib.import_module("policies.solvers.harmonic.lambdacrawl")
     rng = np.random.default_rng(9)
     change_rate, importance = np.sort(rng.random(30_000)), np.sort(rng.random(30_000))
     mask = rng.random(30_000) < 0.5 if complete == "mixed" else complete
@@ -374,7 +374,7 @@ def test_sampled_start_leads_to_the_same_rates(monkeypatch, complete):
 
 @pytest.mark.parametrize("kernel", ["_block", "_plain_block"])
 def test_kernels_against_40_digits(kernel):
-    block = getattr(importlib.import_module("policies.solvers.harmonic"), kernel)
+    block = getattr(importlib.import_module("policies.solvers.harmonic.lambdacrawl"), kernel)
     rng = np.random.default_rng(4)
     importance, change_rate = 10.0 ** rng.uniform(-15.0, 15.0, (2, 300))
     complete = rng.random(300) < 0.3
@@ -383,9 +383,9 @@ def test_kernels_against_40_digits(kernel):
     total, slope = block(importance, change_rate, complete, price, scale, rates)
     with mpmath.workdps(60):
         exact, slopes = [], []
-        for mu, delta, told in zip(importance, change_rate, complete, strict=True):
+        for mu, delta, observed in zip(importance, change_rate, complete, strict=True):
             most, delta = mpmath.mpf(mu) * price, mpmath.mpf(delta) * scale
-            if told:
+            if observed:
                 exact.append(min(most, delta))
                 slopes.append(most if most < delta else mpmath.mpf(0))
             else:
@@ -412,9 +412,9 @@ def test_both_kernels_serve_a_solution():
 def test_arguments_are_left_alone_and_may_be_read_only():
     importance, change_rate = IMPORTANCE.copy(), CHANGE_RATE.copy()
     importance.flags.writeable = change_rate.flags.writeable = False
-    found = solvers.harmonic(importance, change_rate, 1.0)
+    result = solvers.harmonic(importance, change_rate, 1.0)
     again = solvers.harmonic(IMPORTANCE[::-1][::-1].astype(np.float32), CHANGE_RATE, 1.0)
-    np.testing.assert_allclose(found.rates, again.rates, rtol=1e-15)
+    np.testing.assert_allclose(result.rates, again.rates, rtol=1e-15)
 
 
 def test_costs_by_hand():
@@ -426,8 +426,8 @@ def test_costs_by_hand():
     assert solvers.binary_cost(importance, change_rate, rates, None, complete) == pytest.approx(
         2.0 / 1.5 + 3.0 * 0.75, rel=1e-15
     )
-    rng = [0.0, 0.5]
-    assert solvers.harmonic_cost(importance, change_rate, rates, rng, complete) == pytest.approx(
+    p = [0.0, 0.5]
+    assert solvers.harmonic_cost(importance, change_rate, rates, p, complete) == pytest.approx(
         2.0 * math.log(3.0) + 3.0 * math.log(2.0), rel=1e-15
     )
     assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == math.inf
@@ -441,34 +441,34 @@ def test_costs_of_many_pages():
     rates = np.random.default_rng(2).lognormal(-1.0, 4.0, 5000)
     share = np.minimum(rates / change_rate, 1.0)
     exact = np.where(complete, -np.log(share), np.log1p(change_rate / rates))
-    found = solvers.harmonic_cost(importance, change_rate, rates, None, complete)
-    assert found == pytest.approx(float(importance @ exact), rel=1e-13)
+    result = solvers.harmonic_cost(importance, change_rate, rates, None, complete)
+    assert result == pytest.approx(float(importance @ exact), rel=1e-13)
 
 
 @settings(max_examples=300, deadline=None)
 @given(logarithm=st.floats(-300.0, 308.0))
 def test_logarithms_are_exact(logarithm):
     ratio = np.array([10.0**logarithm])
-    found = weighted_log1p(np.ones(1), ratio, np.empty((BUFFERS, BLOCK)))
+    result = weighted_log1p(np.ones(1), ratio, np.empty((BUFFERS, BLOCK)))
     with mpmath.workdps(400):
         exact = mpmath.log1p(mpmath.mpf(ratio[0]))
-        assert abs(found / exact - 1) < 5e-16
+        assert abs(result / exact - 1) < 5e-16
 
 
 def test_a_step_ends_the_search_in_a_bracket():
     def spend(at, last):
         return (0.5, 0.5) if at < 3.0 else (2.0, 2.0)
 
-    found = root(spend, 1e-9)
-    assert not found.met
-    assert found.at < 3.0 <= found.above <= math.nextafter(found.at, 9.0)
+    result = root(spend, 1e-9)
+    assert not result.converged
+    assert result.at < 3.0 <= result.above <= math.nextafter(result.at, 9.0)
 
 
 @pytest.mark.parametrize(("share", "end"), [(0.5, sys.float_info.max), (2.0, sys.float_info.min)])
 def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
-    found = root(lambda at, last: (share, 0.0), 1.0)
-    assert (found.at, found.spent, found.met) == (end, share, False)
-    assert found.iterations < 30
+    result = root(lambda at, last: (share, 0.0), 1.0)
+    assert (result.at, result.spent, result.converged) == (end, share, False)
+    assert result.iterations < 30
 
 
 def mean_cost(interval):
@@ -481,8 +481,8 @@ def mean_cost(interval):
 
 @pytest.mark.parametrize("changes", [1e-3, 0.3, 0.999, 1.0, 1.001, 4.0, 60.0])
 def test_cost_of_even_intervals_is_the_mean_of_ein(changes):
-    found = solvers.harmonic_periodic_cost(2.0, changes, 1.0)
-    assert found == pytest.approx(float(2 * mean_cost(changes)), rel=2e-15)
+    result = solvers.harmonic_periodic_cost(2.0, changes, 1.0)
+    assert result == pytest.approx(float(2 * mean_cost(changes)), rel=2e-15)
 
 
 def test_harmonic_staleness_by_simulation():
@@ -491,8 +491,8 @@ def test_harmonic_staleness_by_simulation():
     counts = rng.poisson(change * interval * rng.random(cycles))
     numbers = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 60))])
     sample = numbers[counts]
-    found = solvers.harmonic_periodic_cost(1.0, change, 1.0 / interval)
-    assert found == pytest.approx(sample.mean(), abs=4.0 * sample.std() / math.sqrt(cycles))
+    result = solvers.harmonic_periodic_cost(1.0, change, 1.0 / interval)
+    assert result == pytest.approx(sample.mean(), abs=4.0 * sample.std() / math.sqrt(cycles))
 
 
 @pytest.mark.parametrize(
@@ -500,8 +500,8 @@ def test_harmonic_staleness_by_simulation():
 )
 def test_cost_of_nth_signals_by_hand(signals, expected):
     # between 2 and 3: half of the cycles take 2 signals at H = 0, 1, half take 3 at 0, 1, 3/2
-    found = solvers.harmonic_periodic_cost(2.0, 5.0, 5.0 / signals, True)
-    assert found == pytest.approx(2.0 * expected, rel=1e-14, abs=1e-15)
+    result = solvers.harmonic_periodic_cost(2.0, 5.0, 5.0 / signals, True)
+    assert result == pytest.approx(2.0 * expected, rel=1e-14, abs=1e-15)
 
 
 def test_interval_series_follows_from_the_equation():
@@ -516,9 +516,9 @@ def test_interval_series_follows_from_the_equation():
 @given(cost=st.floats(-280.0, 280.0) | st.floats(-3.0, 2.0))
 def test_interval_solves_its_equation(cost):
     cost = 10.0**cost
-    found = harmonic_interval(cost)
+    result = harmonic_interval(cost)
     with mpmath.workdps(600):
-        x = mpmath.mpf(found)
+        x = mpmath.mpf(result)
         off = (x - 1 + mpmath.exp(-x) - mpmath.mpf(cost)) / (1 - mpmath.exp(-x))
         assert abs(off / x) < 1e-15
 
@@ -527,30 +527,31 @@ def test_interval_solves_its_equation(cost):
 @pytest.mark.parametrize("bandwidth", [0.3, 8.0, 100.0])
 def test_periodic_optimality_conditions(seed, bandwidth):
     importance, change_rate, complete = random_pages(seed)
-    found = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
-    price = found.multiplier
-    waits = found.thresholds[~complete]
-    worth = importance * (1.0 / found.rates + np.expm1(-change_rate / found.rates) / change_rate)
-    np.testing.assert_allclose(worth[~complete], price, rtol=1e-8)
-    np.testing.assert_allclose(waits, 1.0 / found.rates[~complete], rtol=1e-12)
-    assert np.all(np.isinf(found.thresholds[complete]))
-    assert np.all(np.isinf(found.signals[~complete]))
-    number, coin = found.signals[complete], found.probabilities[complete]
+    result = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    price = result.multiplier
+    waits = result.thresholds[~complete]
+    value = importance * (1.0 / result.rates + np.expm1(-change_rate / result.rates) / change_rate)
+    np.testing.assert_allclose(value[~complete], price, rtol=1e-8)
+    np.testing.assert_allclose(waits, 1.0 / result.rates[~complete], rtol=1e-12)
+    assert np.all(np.isinf(result.thresholds[complete]))
+    assert np.all(np.isinf(result.signals[~complete]))
+    number, chance = result.signals[complete], result.probabilities[complete]
     weight, change = importance[complete], change_rate[complete]
     assert np.all(number == np.floor(number))
     assert np.all(weight * number / change >= price * (1.0 - 1e-9))
     assert np.all(weight * (number - 1.0) / change <= price * (1.0 + 1e-9))
-    np.testing.assert_allclose(found.rates[complete], change / (number + 1.0 - coin), rtol=1e-9)
-    mixed = coin < 1.0
+    rates = change / (number + 1.0 - chance)
+    np.testing.assert_allclose(result.rates[complete], rates, rtol=1e-9)
+    mixed = chance < 1.0
     np.testing.assert_allclose((weight * number / change)[mixed], price, rtol=1e-9)
 
 
 @pytest.mark.parametrize("bandwidth", [0.35, 1.0, 2.3])
 def test_numbers_of_signals_by_brute_force(bandwidth):
     importance, change_rate = np.array([1.0, 2.0, 1.5]), np.array([1.0, 0.5, 2.0])
-    found = solvers.harmonic_periodic(importance, change_rate, bandwidth, True)
+    result = solvers.harmonic_periodic(importance, change_rate, bandwidth, True)
     # the lower convex hull of what every page can do, spent greedily
     steps = []
     for mu, delta in zip(importance, change_rate, strict=True):
@@ -560,25 +561,25 @@ def test_numbers_of_signals_by_brute_force(bandwidth):
             steps.append((saved / (high - low), high - low, saved))
     spent = sum(delta / 2000 for delta in change_rate)
     cost = importance.sum() * (sum(1.0 / k for k in range(1, 2001)) - 1.0)
-    for worth, more, saved in sorted(steps, reverse=True):
+    for value, more, saved in sorted(steps, reverse=True):
         share = min(1.0, (bandwidth - spent) / more)
         spent += share * more
         cost -= share * saved
         if share < 1.0:
-            assert found.multiplier == pytest.approx(worth, rel=1e-9)
+            assert result.multiplier == pytest.approx(value, rel=1e-9)
             break
-    assert found.objective == pytest.approx(cost, rel=1e-9)
+    assert result.objective == pytest.approx(cost, rel=1e-9)
 
 
 def test_every_signal_is_crawled_where_the_budget_allows():
-    found = solvers.harmonic_periodic([1.0, 0.0], [2.0, 1.0], 3.0, True)
-    np.testing.assert_array_equal(found.rates, [2.0, 0.0])
-    np.testing.assert_array_equal(found.signals, [1.0, np.inf])
-    assert (found.multiplier, found.objective, found.converged) == (0.0, 0.0, True)
+    result = solvers.harmonic_periodic([1.0, 0.0], [2.0, 1.0], 3.0, True)
+    np.testing.assert_array_equal(result.rates, [2.0, 0.0])
+    np.testing.assert_array_equal(result.signals, [1.0, np.inf])
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_coins_cost_more(seed):
+def test_random_crawls_cost_more(seed):
     importance, change_rate, complete = random_pages(seed, 150)
     random = solvers.harmonic(importance, change_rate, 30.0, complete)
     even = solvers.harmonic_periodic(importance, change_rate, 30.0, complete)

@@ -37,7 +37,7 @@ def test_against_a_general_optimiser(solver, seed):
     bandwidth = 2.0
     observed = solver == "harmonic"
     arguments = {"complete": complete} if observed else {}
-    found = solvers.host_capped(
+    result = solvers.host_capped(
         getattr(solvers, solver), importance, change_rate, bandwidth, host, caps, **arguments
     )
 
@@ -59,12 +59,12 @@ def test_against_a_general_optimiser(solver, seed):
         method="SLSQP",
         options={"ftol": 1e-13, "maxiter": 2000},
     )
-    assert found.converged
-    assert cost(found.rates) <= general.fun + 1e-7 * abs(general.fun)
-    assert cost(found.rates) == pytest.approx(general.fun, rel=1e-7)
-    spent = np.bincount(host, weights=found.rates)
+    assert result.converged
+    assert cost(result.rates) <= general.fun + 1e-7 * abs(general.fun)
+    assert cost(result.rates) == pytest.approx(general.fun, rel=1e-7)
+    spent = np.bincount(host, weights=result.rates)
     assert np.all(spent <= caps * (1.0 + 1e-8))
-    assert found.rates.sum() <= bandwidth * (1.0 + 1e-9)
+    assert result.rates.sum() <= bandwidth * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize(("name", "at"), [("importance", 1), ("host", 4), ("host_bandwidth", 5)])
@@ -100,24 +100,24 @@ def test_optimality_conditions(pages, caps, budget, solver):
         10.0 ** np.array(caps),
         10**budget,
     )
-    found = solvers.host_capped(
+    result = solvers.host_capped(
         getattr(solvers, solver), importance, change_rate, bandwidth, host, caps
     )
-    assert found.converged
-    rates = found.rates
+    assert result.converged
+    rates = result.rates
     spent = np.bincount(host, weights=rates, minlength=HOSTS)
     assert np.all(spent <= caps * (1.0 + 1e-8))
     if solver == "harmonic":
         gain = importance / rates / (1.0 + rates / change_rate)
     else:
         gain = importance / importance.sum() * change_rate / (rates + change_rate) ** 2
-    price = found.multiplier + found.host_multipliers[host]
+    price = result.multiplier + result.host_multipliers[host]
     crawled = rates > 0.0
     np.testing.assert_allclose(gain[crawled], price[crawled], rtol=1e-7)
     assert np.all(gain[~crawled] <= price[~crawled] * (1.0 + 1e-9))
-    bound = found.host_multipliers > 0.0
+    bound = result.host_multipliers > 0.0
     np.testing.assert_allclose(spent[bound], caps[bound], rtol=1e-8)
-    if found.multiplier > 0.0:
+    if result.multiplier > 0.0:
         assert rates.sum() == pytest.approx(bandwidth, rel=1e-9)
     else:
         assert rates.sum() <= bandwidth * (1.0 + 1e-9)
@@ -129,16 +129,16 @@ def test_caps_that_do_not_bind(solver):
     arguments = {"complete": complete} if solver.startswith("harmonic") else {}
     solve = getattr(solvers, solver)
     plain = solve(importance, change_rate, 2.0, **arguments)
-    found = solvers.host_capped(solve, importance, change_rate, 2.0, host, np.inf, **arguments)
+    result = solvers.host_capped(solve, importance, change_rate, 2.0, host, np.inf, **arguments)
     for name in ("rates", "probabilities", "thresholds", "signals"):
         expected = getattr(plain, name)
         if expected is None:
-            assert getattr(found, name) is None
+            assert getattr(result, name) is None
         else:
-            np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-9)
-    assert found.objective == pytest.approx(plain.objective, rel=1e-12)
-    assert found.multiplier == pytest.approx(plain.multiplier, rel=1e-9)
-    np.testing.assert_array_equal(found.host_multipliers, np.zeros(HOSTS))
+            np.testing.assert_allclose(getattr(result, name), expected, rtol=1e-9)
+    assert result.objective == pytest.approx(plain.objective, rel=1e-12)
+    assert result.multiplier == pytest.approx(plain.multiplier, rel=1e-9)
+    np.testing.assert_array_equal(result.host_multipliers, np.zeros(HOSTS))
 
 
 @pytest.mark.parametrize("solver", sorted(COSTS))
@@ -153,50 +153,50 @@ def test_objective_and_multipliers_are_those_of_the_whole(solver):
         ).objective
 
     caps = np.array([0.3, 10.0, 10.0])
-    found = solvers.host_capped(solve, importance, change_rate, 2.0, host, caps, **arguments)
+    result = solvers.host_capped(solve, importance, change_rate, 2.0, host, caps, **arguments)
     sign = -1.0 if solver.startswith("harmonic") else 1.0
     cost = COSTS[solver](
-        importance, change_rate, found.rates, *((None, complete) if arguments else ())
+        importance, change_rate, result.rates, *((None, complete) if arguments else ())
     )
     exact = {
         "binary_poisson": 1.0 - cost / importance.sum(),
         "binary_periodic": -cost,
     }.get(solver, cost)
-    assert found.objective == pytest.approx(exact, rel=1e-9)
+    assert result.objective == pytest.approx(exact, rel=1e-9)
     slope = sign * (value(2.0 + step, caps) - value(2.0 - step, caps)) / (2.0 * step)
-    assert found.multiplier == pytest.approx(slope, rel=1e-4)
+    assert result.multiplier == pytest.approx(slope, rel=1e-4)
     more, less = caps.copy(), caps.copy()
     more[0] += step
     less[0] -= step
     slope = sign * (value(2.0, more) - value(2.0, less)) / (2.0 * step)
-    assert found.host_multipliers[0] == pytest.approx(slope, rel=1e-4)
-    assert found.host_multipliers[0] > 0.0
+    assert result.host_multipliers[0] == pytest.approx(slope, rel=1e-4)
+    assert result.host_multipliers[0] > 0.0
 
 
 def test_caps_below_the_bandwidth_leave_some_of_it():
     importance, change_rate, host, _, _ = random_pages(2)
-    found = solvers.host_capped(solvers.harmonic, importance, change_rate, 9.0, host, 0.5)
-    np.testing.assert_allclose(np.bincount(host, weights=found.rates), 0.5, rtol=1e-9)
-    assert found.multiplier == 0.0
-    assert found.converged
+    result = solvers.host_capped(solvers.harmonic, importance, change_rate, 9.0, host, 0.5)
+    np.testing.assert_allclose(np.bincount(host, weights=result.rates), 0.5, rtol=1e-9)
+    assert result.multiplier == 0.0
+    assert result.converged
     for one in range(HOSTS):
         alone = solvers.harmonic(importance[host == one], change_rate[host == one], 0.5)
-        np.testing.assert_allclose(found.rates[host == one], alone.rates, rtol=1e-9)
-        assert found.host_multipliers[one] == pytest.approx(alone.multiplier, rel=1e-9)
+        np.testing.assert_allclose(result.rates[host == one], alone.rates, rtol=1e-9)
+        assert result.host_multipliers[one] == pytest.approx(alone.multiplier, rel=1e-9)
 
 
 def test_floor_holds_for_all_pages():
     importance, change_rate, host, _, _ = random_pages(5)
     caps = np.array([0.45, 5.0, 5.0])
     floor = 0.4
-    found = solvers.host_capped(
+    result = solvers.host_capped(
         solvers.binary_poisson, importance, change_rate, 2.0, host, caps, floor=floor
     )
     least = floor * 2.0 / 9
-    assert found.rates.min() >= least * (1.0 - 1e-12)
-    gain = importance / importance.sum() * change_rate / (change_rate + found.rates) ** 2
-    price = found.multiplier + found.host_multipliers[host]
-    above = found.rates > least * (1.0 + 1e-9)
+    assert result.rates.min() >= least * (1.0 - 1e-12)
+    gain = importance / importance.sum() * change_rate / (change_rate + result.rates) ** 2
+    price = result.multiplier + result.host_multipliers[host]
+    above = result.rates > least * (1.0 + 1e-9)
     np.testing.assert_allclose(gain[above], price[above], rtol=1e-8)
     assert np.all(gain[~above] <= price[~above] * (1.0 + 1e-9))
     with pytest.raises(ValueError, match="host_bandwidth must allow the floor of"):
@@ -206,7 +206,7 @@ def test_floor_holds_for_all_pages():
 
 
 def test_hosts_without_pages_or_importance():
-    found = solvers.host_capped(
+    result = solvers.host_capped(
         solvers.harmonic_periodic,
         [1.0, 1.0, 0.0, 2.0],
         [1.0, 2.0, 1.0, 3.0],
@@ -215,12 +215,12 @@ def test_hosts_without_pages_or_importance():
         [0.5, 1.0, 1.0, 1.0, 0.25, 1.0],
         complete=[True, False, True, False],
     )
-    np.testing.assert_allclose(found.rates[[0, 1]].sum(), 0.5, rtol=1e-9)
-    assert found.rates[2] == 0.0
-    assert found.rates[3] == pytest.approx(0.25)
-    assert found.thresholds[3] == pytest.approx(4.0)
-    assert np.isinf(found.signals[2])
-    np.testing.assert_array_equal(found.host_multipliers[[1, 2, 3, 5]], 0.0)
+    np.testing.assert_allclose(result.rates[[0, 1]].sum(), 0.5, rtol=1e-9)
+    assert result.rates[2] == 0.0
+    assert result.rates[3] == pytest.approx(0.25)
+    assert result.thresholds[3] == pytest.approx(4.0)
+    assert np.isinf(result.signals[2])
+    np.testing.assert_array_equal(result.host_multipliers[[1, 2, 3, 5]], 0.0)
 
 
 @pytest.mark.parametrize(

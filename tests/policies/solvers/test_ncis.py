@@ -17,7 +17,7 @@ from scipy.special import gammainc
 from crawl_envs import Instance
 from policies import solvers, values
 
-SOLVER = sys.modules["policies.solvers.ncis"]
+SOLVER = sys.modules["policies.solvers.ncis.theorem1"]
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
 
 
@@ -48,14 +48,14 @@ def pages_of(instance):
     return list(zip(instance.change_rate, instance.recall, instance.false_signal_rate, strict=True))
 
 
-def slack(instance, found):
-    """How much one more multiplier's worth of crawls could still add, over all thresholds."""
-    dual = found.multiplier * instance.bandwidth
+def slack(instance, result):
+    """The gain that better thresholds could still add at the multiplier."""
+    dual = result.multiplier * instance.bandwidth
     for share, page in zip(shares(instance), pages_of(instance), strict=True):
 
         def gain(log_iota, share=share, page=page):
             psi, w = cycle(math.exp(log_iota), page)
-            return -(share * w - found.multiplier) / psi
+            return -(share * w - result.multiplier) / psi
 
         grid = np.linspace(-9.0, 7.0, 161)
         best = grid[np.argmin([gain(point) for point in grid])]
@@ -63,7 +63,7 @@ def slack(instance, found):
             gain, bounds=(best - 0.2, best + 0.2), method="bounded", options={"xatol": 1e-10}
         )
         dual += max(-polished.fun, 0.0)
-    return dual - found.objective
+    return dual - result.objective
 
 
 def play(page, importance, iota, signals, probability, cycles, rng):
@@ -105,15 +105,15 @@ def test_reference_optima(case):
     instance = Instance(
         known["mu"], known["Delta"], known["lam"], known["nu"], bandwidth=known["R"]
     )
-    found = solvers.ncis(instance)
+    result = solvers.ncis(instance)
     iota = np.array([float(value) for value in known["iota"]])
-    assert found.converged
-    assert found.multiplier == pytest.approx(known["Lambda"], rel=1e-9)
-    assert found.objective == pytest.approx(known["objective"], rel=1e-11)
-    np.testing.assert_allclose(found.rates, known["rate"], rtol=1e-8, atol=1e-9)
-    assert np.array_equal(found.rates == 0.0, np.isinf(iota))
+    assert result.converged
+    assert result.multiplier == pytest.approx(known["Lambda"], rel=1e-9)
+    assert result.objective == pytest.approx(known["objective"], rel=1e-11)
+    np.testing.assert_allclose(result.rates, known["rate"], rtol=1e-8, atol=1e-9)
+    assert np.array_equal(result.rates == 0.0, np.isinf(iota))
     timed = np.isfinite(iota) & (iota > 0.0)
-    np.testing.assert_allclose(found.thresholds[timed], iota[timed], rtol=1e-8)
+    np.testing.assert_allclose(result.thresholds[timed], iota[timed], rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,7 +126,7 @@ def test_against_a_general_optimiser(seed):
         rng.random(4) + 0.1,
         bandwidth=6.0,
     )
-    found = solvers.ncis(instance)
+    result = solvers.ncis(instance)
     weight, pages = shares(instance), pages_of(instance)
 
     def staleness(rates):
@@ -149,9 +149,9 @@ def test_against_a_general_optimiser(seed):
         method="SLSQP",
         options={"ftol": 1e-13, "maxiter": 500},
     )
-    assert found.objective >= 1.0 - general.fun - 1e-9
-    assert found.objective == pytest.approx(1.0 - general.fun, abs=1e-6)
-    np.testing.assert_allclose(found.rates, general.x, atol=5e-3)
+    assert result.objective >= 1.0 - general.fun - 1e-9
+    assert result.objective == pytest.approx(1.0 - general.fun, abs=1e-6)
+    np.testing.assert_allclose(result.rates, general.x, atol=5e-3)
 
 
 @pytest.mark.parametrize(("seed", "bandwidth"), [(0, 3.0), (1, 12.0), (2, 100.0)])
@@ -164,9 +164,9 @@ def test_duality_gap(seed, bandwidth):
         np.append(rng.uniform(0.1, 0.6, 11), 0.0),
         bandwidth=bandwidth,
     )
-    found = solvers.ncis(instance)
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
-    assert slack(instance, found) == pytest.approx(0.0, abs=1e-9)
+    result = solvers.ncis(instance)
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    assert slack(instance, result) == pytest.approx(0.0, abs=1e-9)
 
 
 PAGES = {  # change rate, recall, false signal rate
@@ -186,38 +186,38 @@ def test_what_is_promised_is_what_simulated_cycles_give(bandwidth):
     pages = np.array(list(PAGES.values()))
     importance = np.array([1.0, 2.0, 1.0, 1.5, 1.0, 0.7, 0.9, 1.2])
     instance = Instance(importance, *pages.T, bandwidth=bandwidth)
-    found = solvers.ncis(instance)
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    result = solvers.ncis(instance)
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
     rng = np.random.default_rng(3)
     objective, error = 0.0, 0.0
-    for index in np.flatnonzero(found.rates > 0.0):
+    for index in np.flatnonzero(result.rates > 0.0):
         rate, rate_error, freshness, fresh_error = play(
             pages[index],
             importance[index],
-            found.thresholds[index],
-            found.signals[index],
-            found.probabilities[index],
+            result.thresholds[index],
+            result.signals[index],
+            result.probabilities[index],
             3000,
             rng,
         )
-        assert abs(rate - found.rates[index]) <= 4.0 * rate_error + 1e-9
+        assert abs(rate - result.rates[index]) <= 4.0 * rate_error + 1e-9
         objective += shares(instance)[index] * freshness
         error += (shares(instance)[index] * fresh_error) ** 2
-    assert abs(objective - found.objective) <= 4.0 * math.sqrt(error)
+    assert abs(objective - result.objective) <= 4.0 * math.sqrt(error)
 
 
 def test_without_signals_it_is_the_periodic_optimum():
     rng = np.random.default_rng(4)
     importance, change_rate = rng.random(50), rng.random(50)
     noise = np.where(rng.random(50) < 0.5, rng.random(50), 0.0)
-    found = solvers.ncis(Instance(importance, change_rate, 0.0, noise, bandwidth=8.0))
+    result = solvers.ncis(Instance(importance, change_rate, 0.0, noise, bandwidth=8.0))
     known = solvers.binary_periodic(importance, change_rate, 8.0)
-    np.testing.assert_allclose(found.rates, known.rates, rtol=1e-8, atol=1e-12)
-    assert found.objective == pytest.approx(known.objective, rel=1e-12)
-    assert found.multiplier == pytest.approx(known.multiplier, rel=1e-8)
-    crawled = found.rates > 0.0
-    np.testing.assert_allclose(found.thresholds[crawled] * found.rates[crawled], 1.0, rtol=1e-9)
-    assert np.all(np.isinf(found.signals))
+    np.testing.assert_allclose(result.rates, known.rates, rtol=1e-8, atol=1e-12)
+    assert result.objective == pytest.approx(known.objective, rel=1e-12)
+    assert result.multiplier == pytest.approx(known.multiplier, rel=1e-8)
+    crawled = result.rates > 0.0
+    np.testing.assert_allclose(result.thresholds[crawled] * result.rates[crawled], 1.0, rtol=1e-9)
+    assert np.all(np.isinf(result.signals))
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 0.3, 0.7, 1.0, 1.31])
@@ -225,7 +225,7 @@ def test_stairs_of_observed_pages_against_a_linear_programme(bandwidth):
     importance, change_rate = np.array([1.0, 2.0, 0.5]), np.array([0.5, 0.3, 0.4])
     false_rate = np.array([0.1, 0.0, 0.4])
     instance = Instance(importance, change_rate, 1.0, false_rate, bandwidth=bandwidth)
-    found = solvers.ncis(instance)
+    result = solvers.ncis(instance)
     gamma = change_rate + false_rate
     gains, spends, owner = [], [], []
     for page in range(3):
@@ -239,21 +239,21 @@ def test_stairs_of_observed_pages_against_a_linear_programme(bandwidth):
         A_ub=np.vstack([spends, *(np.equal(owner, page) for page in range(3))]),
         b_ub=[bandwidth, 1, 1, 1],
     )
-    assert found.objective == pytest.approx(-best.fun, rel=1e-9)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
-    assert np.all(np.isinf(found.thresholds))
+    assert result.objective == pytest.approx(-best.fun, rel=1e-9)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    assert np.all(np.isinf(result.thresholds))
 
 
 def test_more_than_can_be_used():
     instance = Instance([1.0, 2.0, 1.0], [0.5, 0.3, 0.0], 1.0, [0.1, 0.0, 0.2], bandwidth=5.0)
-    found = solvers.ncis(instance)
-    np.testing.assert_allclose(found.rates, [0.6, 0.3, 0.0])
-    np.testing.assert_array_equal(found.signals, [1.0, 1.0, np.inf])
-    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+    result = solvers.ncis(instance)
+    np.testing.assert_allclose(result.rates, [0.6, 0.3, 0.0])
+    np.testing.assert_array_equal(result.signals, [1.0, 1.0, np.inf])
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
 
 
-def test_certain_signals_alone_may_be_worth_the_price():
+def test_certain_signals_alone_may_reach_the_multiplier():
     # at V(inf) = mu / Delta above the price: by time, too; at the price: by a share of the signals
     rich = solvers.ncis(Instance(1.0, 2.0, 0.5, 0.0, bandwidth=3.0))
     assert rich.rates[0] == pytest.approx(3.0)
@@ -270,70 +270,70 @@ def test_certain_signals_alone_may_be_worth_the_price():
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("bandwidth", [1e-9, 1e-3, 0.3, 1.0, 30.0, 1e6])
 def test_one_page_gets_all_that_it_can_use(page, bandwidth):
-    found = solvers.ncis(Instance(3.0, *page, bandwidth=bandwidth))
-    assert found.converged
+    result = solvers.ncis(Instance(3.0, *page, bandwidth=bandwidth))
+    assert result.converged
     if page[1] == 1.0 and bandwidth > page[0] + page[2]:
-        assert found.objective == pytest.approx(1.0)
+        assert result.objective == pytest.approx(1.0)
         return
-    assert found.rates[0] == pytest.approx(bandwidth, rel=1e-9)
+    assert result.rates[0] == pytest.approx(bandwidth, rel=1e-9)
     if bandwidth >= 1e6:
-        assert found.objective == pytest.approx(1.0, abs=1e-6)
-    if math.isfinite(found.thresholds[0]) and page[1] < 0.99:
+        assert result.objective == pytest.approx(1.0, abs=1e-6)
+    if math.isfinite(result.thresholds[0]) and page[1] < 0.99:
         known = dict(
             zip(("change_rate", "recall", "false_signal_rate"), page, strict=True),
-            effective_elapsed=found.thresholds[0],
+            effective_elapsed=result.thresholds[0],
         )
         fresh = values.cycle_freshness(**known) / values.cycle_length(**known)
-        assert found.objective == pytest.approx(float(fresh), rel=1e-9)
+        assert result.objective == pytest.approx(float(fresh), rel=1e-9)
 
 
 def test_never_crawled_static_and_unimportant_pages():
     instance = Instance(
         [1.0, 1.0, 0.0, 1.0], [0.5, 0.0, 1.0, 50.0], 0.4, [0.2, 0.3, 0.1, 0.2], bandwidth=0.3
     )
-    found = solvers.ncis(instance)
-    np.testing.assert_allclose(found.rates, [0.3, 0.0, 0.0, 0.0], rtol=1e-9)
-    assert np.all(np.isinf(found.thresholds[1:]))
-    assert np.all(np.isinf(found.signals[1:]))
+    result = solvers.ncis(instance)
+    np.testing.assert_allclose(result.rates, [0.3, 0.0, 0.0, 0.0], rtol=1e-9)
+    assert np.all(np.isinf(result.thresholds[1:]))
+    assert np.all(np.isinf(result.signals[1:]))
     alone = solvers.ncis(Instance(1.0, 0.5, 0.4, 0.2, bandwidth=0.3))
-    assert found.objective == pytest.approx((alone.objective + 1.0) / 3.0, rel=1e-9)
-    assert shares(instance)[3] / 50.0 < found.multiplier
+    assert result.objective == pytest.approx((alone.objective + 1.0) / 3.0, rel=1e-9)
+    assert shares(instance)[3] / 50.0 < result.multiplier
 
 
 def test_nothing_to_crawl():
-    found = solvers.ncis(Instance([1.0, 0.0], [0.0, 2.0], 0.5, 0.1, bandwidth=3.0))
-    np.testing.assert_array_equal(found.rates, [0.0, 0.0])
-    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+    result = solvers.ncis(Instance([1.0, 0.0], [0.0, 2.0], 0.5, 0.1, bandwidth=3.0))
+    np.testing.assert_array_equal(result.rates, [0.0, 0.0])
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999, 1.0])
 def test_floor(share):
     instance = noisy(6, 40, 10.0)
     floor = share * 10.0 / 40
-    found = solvers.ncis(instance, floor=floor)
-    assert found.converged
-    assert found.rates.min() >= floor * (1 - 1e-12)
-    assert found.rates.sum() == pytest.approx(10.0, rel=1e-9)
+    result = solvers.ncis(instance, floor=floor)
+    assert result.converged
+    assert result.rates.min() >= floor * (1 - 1e-12)
+    assert result.rates.sum() == pytest.approx(10.0, rel=1e-9)
     known = {
         "change_rate": instance.change_rate,
         "recall": instance.recall,
         "false_signal_rate": instance.false_signal_rate,
     }
-    gain = values.greedy_ncis(found.thresholds, importance=shares(instance), **known)
-    free = found.rates > floor * (1 + 1e-9)
-    np.testing.assert_allclose(gain[free], found.multiplier, rtol=1e-7)
-    assert np.all(gain[~free] <= found.multiplier * (1 + 1e-7))
-    timed = np.isfinite(found.thresholds)
-    psi = values.cycle_length(found.thresholds, **known)
-    np.testing.assert_allclose(found.rates[timed] * psi[timed], 1.0, rtol=1e-7)
-    assert found.objective <= solvers.ncis(instance).objective + 1e-12
+    gain = values.greedy_ncis(result.thresholds, importance=shares(instance), **known)
+    free = result.rates > floor * (1 + 1e-9)
+    np.testing.assert_allclose(gain[free], result.multiplier, rtol=1e-7)
+    assert np.all(gain[~free] <= result.multiplier * (1 + 1e-7))
+    timed = np.isfinite(result.thresholds)
+    psi = values.cycle_length(result.thresholds, **known)
+    np.testing.assert_allclose(result.rates[timed] * psi[timed], 1.0, rtol=1e-7)
+    assert result.objective <= solvers.ncis(instance).objective + 1e-12
 
 
 def test_floor_holds_for_pages_that_no_signal_would_lead_to():
     page = Instance([1.0, 1.0, 1.0], [0.5, 0.0, 0.2], [1.0, 0.5, 1.0], 0.1, bandwidth=9.0)
-    found = solvers.ncis(page, floor=2.0)
-    np.testing.assert_allclose(found.rates, [2.0, 2.0, 2.0])
-    assert found.objective == pytest.approx(1.0)
+    result = solvers.ncis(page, floor=2.0)
+    np.testing.assert_allclose(result.rates, [2.0, 2.0, 2.0])
+    assert result.objective == pytest.approx(1.0)
 
 
 def test_what_is_given_must_be_an_instance():
@@ -341,22 +341,22 @@ def test_what_is_given_must_be_an_instance():
         solvers.ncis("noisy")
 
 
-def test_floor_of_useless_pages_is_paid_by_the_others():
+def test_floor_of_useless_pages_reduces_the_others():
     given = Instance([1.0, 1.0, 0.0, 1.0], [0.5, 0.6, 0.3, 0.0], 0.4, 0.2, bandwidth=3.0)
-    found = solvers.ncis(given, floor=0.2)
-    np.testing.assert_allclose(found.rates[2:], 0.2)
-    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
-    assert found.rates[:2].min() > 0.5
+    result = solvers.ncis(given, floor=0.2)
+    np.testing.assert_allclose(result.rates[2:], 0.2)
+    assert result.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert result.rates[:2].min() > 0.5
 
 
 def test_floor_beyond_all_signals_of_a_page_whose_changes_are_all_signalled():
     """It is crawled at every signal, and therefore always fresh; more crawls add nothing."""
     given = Instance([1.0, 1.0], [0.2, 2.0], [1.0, 0.0], [0.1, 0.0], bandwidth=3.0)
-    found = solvers.ncis(given, floor=1.0)
-    rate = found.rates[1]
+    result = solvers.ncis(given, floor=1.0)
+    rate = result.rates[1]
     other = rate / 2.0 * -math.expm1(-2.0 / rate)
-    assert found.rates.sum() == pytest.approx(3.0, rel=1e-9)
-    assert found.objective == pytest.approx(0.5 * 1.0 + 0.5 * other, rel=1e-9)
+    assert result.rates.sum() == pytest.approx(3.0, rel=1e-9)
+    assert result.objective == pytest.approx(0.5 * 1.0 + 0.5 * other, rel=1e-9)
 
 
 @settings(max_examples=150, deadline=None)
@@ -374,19 +374,19 @@ def test_optimality_conditions(data, budget, count):
         draw(st.one_of(st.just(0.0), rate)),
         bandwidth=10.0**budget,
     )
-    found = solvers.ncis(instance)
-    assert found.converged
-    assert 0.0 <= found.objective <= 1.0
-    assert np.all(found.rates >= 0.0)
-    if found.multiplier > 0.0:
-        assert found.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
+    result = solvers.ncis(instance)
+    assert result.converged
+    assert 0.0 <= result.objective <= 1.0
+    assert np.all(result.rates >= 0.0)
+    if result.multiplier > 0.0:
+        assert result.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
     more = solvers.ncis(instance, 1.1 * 10.0**budget)
-    gained = more.objective - found.objective
-    allowed = 0.1 * 10.0**budget * found.multiplier
+    gained = more.objective - result.objective
+    allowed = 0.1 * 10.0**budget * result.multiplier
     assert -1e-11 <= gained <= allowed * (1 + 1e-6) + 1e-11
-    assert more.multiplier <= found.multiplier * (1 + 1e-8)
+    assert more.multiplier <= result.multiplier * (1 + 1e-8)
     top = shares(instance) / instance.change_rate
-    assert np.all(found.rates[top < found.multiplier * (1 - 1e-8)] == 0.0)
+    assert np.all(result.rates[top < result.multiplier * (1 - 1e-8)] == 0.0)
 
 
 def test_sampled_start_leads_to_the_same_rates(monkeypatch):
@@ -401,8 +401,8 @@ def test_sampled_start_leads_to_the_same_rates(monkeypatch):
 
 def test_a_problem_is_as_good_as_an_instance():
     instance = noisy(1, 30, 5.0)
-    found, known = solvers.ncis(instance.problem()), solvers.ncis(instance)
-    np.testing.assert_array_equal(found.rates, known.rates)
+    result, known = solvers.ncis(instance.problem()), solvers.ncis(instance)
+    np.testing.assert_array_equal(result.rates, known.rates)
     assert solvers.ncis(instance, 7.0).rates.sum() == pytest.approx(7.0, rel=1e-9)
 
 
@@ -454,12 +454,12 @@ def test_whatever_the_domain_holds_is_solved(pages, bandwidth, share):
     instance = Instance(*columns, bandwidth=bandwidth)
     floor = share * bandwidth / len(pages)
     for least in {0.0, floor if floor >= 1e-12 else 0.0}:
-        found = solvers.ncis(instance, floor=least)
-        for array in (found.thresholds, found.signals, found.evidence, found.probabilities):
+        result = solvers.ncis(instance, floor=least)
+        for array in (result.thresholds, result.signals, result.evidence, result.probabilities):
             assert not np.isnan(array).any()
             assert array.min() >= 0.0
-        assert np.isfinite(found.rates).all()
-        assert found.rates.min() >= 0.0
-        assert found.rates.sum() <= bandwidth * (1.0 + 1e-8)
-        assert 0.0 <= found.objective <= 1.0
-        assert 0.0 <= found.multiplier < math.inf
+        assert np.isfinite(result.rates).all()
+        assert result.rates.min() >= 0.0
+        assert result.rates.sum() <= bandwidth * (1.0 + 1e-8)
+        assert 0.0 <= result.objective <= 1.0
+        assert 0.0 <= result.multiplier < math.inf

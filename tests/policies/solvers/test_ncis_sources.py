@@ -22,7 +22,7 @@ from tests.naive import source_values as naive
 
 
 def drawn(seed, num_pages, bandwidth, **fixed):
-    """Two sources that differ, the first of which says little and lies little."""
+    """Two different sources; the first has low recall and few false signals."""
     rng = np.random.default_rng(seed)
     given = {
         "importance": rng.random(num_pages),
@@ -67,7 +67,7 @@ def test_against_a_general_optimiser(seed, bandwidth):
     """SLSQP over ln y, in which psi and w are the sums of Theorem 1 as they are written."""
     importance = np.linspace(0.6, 1.0, 5)
     instance = drawn(seed, 5, bandwidth, importance=importance)
-    found = solvers.ncis(instance)
+    result = solvers.ncis(instance)
     weight, cycles = shares(instance), cycles_of(instance)
 
     def both(log_y):
@@ -88,16 +88,16 @@ def test_against_a_general_optimiser(seed, bandwidth):
         options={"ftol": 1e-11, "maxiter": 100},
     )
     assert general.success
-    assert found.objective >= 1.0 - general.fun - 1e-9
-    assert found.objective == pytest.approx(1.0 - general.fun, abs=2e-6)
-    np.testing.assert_allclose(found.rates, 1.0 / both(general.x)[0], atol=0.02)
+    assert result.objective >= 1.0 - general.fun - 1e-9
+    assert result.objective == pytest.approx(1.0 - general.fun, abs=2e-6)
+    np.testing.assert_allclose(result.rates, 1.0 / both(general.x)[0], atol=0.02)
     psi, w = np.array(
-        [cycle(y) for cycle, y in zip(cycles, found.evidence, strict=True) if y < 99]
+        [cycle(y) for cycle, y in zip(cycles, result.evidence, strict=True) if y < 99]
     ).T
-    crawled = found.rates > 0.0
-    np.testing.assert_allclose(found.rates[crawled] * psi, 1.0, rtol=1e-9)
-    assert found.objective == pytest.approx(weight[crawled] @ (w / psi), rel=1e-10)
-    np.testing.assert_allclose(found.thresholds * alpha_of(instance), found.evidence, rtol=1e-12)
+    crawled = result.rates > 0.0
+    np.testing.assert_allclose(result.rates[crawled] * psi, 1.0, rtol=1e-9)
+    assert result.objective == pytest.approx(weight[crawled] @ (w / psi), rel=1e-10)
+    np.testing.assert_allclose(result.thresholds * alpha_of(instance), result.evidence, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ def test_against_a_general_optimiser(seed, bandwidth):
     ],
 )
 def test_duality_gap(seed, bandwidth, fixed):
-    """No threshold of any page is worth more at the multiplier than what was found."""
+    """No threshold of any page is better at the multiplier than the solution."""
     instance = drawn(seed, 4, bandwidth, **fixed)
-    found = solvers.ncis(instance)
-    dual = found.multiplier * bandwidth
+    result = solvers.ncis(instance)
+    dual = result.multiplier * bandwidth
     for share, cycle in zip(shares(instance), cycles_of(instance), strict=True):
 
         def gain(log_y, share=share, cycle=cycle):
             psi, w = cycle(math.exp(float(log_y)))
-            return -(share * w - found.multiplier) / psi
+            return -(share * w - result.multiplier) / psi
 
         grid = np.linspace(-4.0, 2.0, 31)
         best = grid[np.argmin([gain(x) for x in grid])]
@@ -125,8 +125,8 @@ def test_duality_gap(seed, bandwidth, fixed):
             gain, bounds=(best - 0.2, best + 0.2), method="bounded", options={"xatol": 1e-6}
         )
         dual += max(-polished.fun, 0.0)
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
-    assert dual - found.objective == pytest.approx(0.0, abs=1e-9)
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-10)
+    assert dual - result.objective == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("total", [1.0, 0.999, 0.97])
@@ -149,7 +149,7 @@ def test_stairs_of_evidence_against_a_linear_programme(bandwidth):
     recall = np.array([[0.4, 0.7, 0.25], [0.6, 0.3, 0.75]])
     false_rate = np.array([[0.1, 0.05, 0.0], [0.4, 0.9, 0.3]])
     instance = Instance([1.0, 2.0, 0.5], [0.5, 0.3, 0.4], recall, false_rate, bandwidth=bandwidth)
-    found = solvers.ncis(instance)
+    result = solvers.ncis(instance)
     gains, spends, owner = [], [], []
     for page, cycle in enumerate(cycles_of(instance)):
         known = (instance.change_rate[page], recall[:, page], false_rate[:, page])
@@ -169,19 +169,19 @@ def test_stairs_of_evidence_against_a_linear_programme(bandwidth):
         A_ub=np.vstack([spends, *(np.equal(owner, page) for page in range(3))]),
         b_ub=[bandwidth, 1, 1, 1],
     )
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
-    assert found.objective == pytest.approx(-best.fun, rel=1e-8)
-    assert np.all(np.isinf(found.thresholds))
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-9)
+    assert result.objective == pytest.approx(-best.fun, rel=1e-8)
+    assert np.all(np.isinf(result.thresholds))
 
 
 def test_more_than_can_be_used():
     recall, false_rate = np.array([[0.4, 0.0], [0.6, 1.0]]), np.array([[0.1, 9.0], [0.4, 0.2]])
     instance = Instance([1.0, 2.0], [0.5, 0.3], recall, false_rate, bandwidth=5.0)
-    found = solvers.ncis(instance)
-    np.testing.assert_allclose(found.rates, [1.0, 0.5])
-    np.testing.assert_array_equal(found.signals, [[1.0, np.inf], [1.0, 1.0]])
-    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+    result = solvers.ncis(instance)
+    np.testing.assert_allclose(result.rates, [1.0, 0.5])
+    np.testing.assert_array_equal(result.signals, [[1.0, np.inf], [1.0, 1.0]])
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
     slow = Instance([1.0, 2.0], [0.5, 0.3], recall, false_rate, bandwidth=5.0)
     floored = solvers.ncis(slow, floor=1.2)
     assert floored.rates.min() == pytest.approx(1.2)
@@ -213,14 +213,14 @@ def test_a_useless_source_changes_nothing(bandwidth):
             np.stack([np.full(30, noise), false_rate]),
             bandwidth=bandwidth,
         )
-        found = solvers.ncis(more)
-        assert found.objective == pytest.approx(known.objective, rel=1e-11)
-        assert found.multiplier == pytest.approx(known.multiplier, rel=1e-9)
-        np.testing.assert_allclose(found.rates, known.rates, rtol=1e-8, atol=1e-9)
-        near = (found.thresholds < 1e6) | (known.thresholds < 1e6)
-        np.testing.assert_allclose(found.thresholds[near], known.thresholds[near], rtol=1e-8)
-        np.testing.assert_allclose(found.probabilities, known.probabilities, atol=1e-6)
-        assert np.all(np.isinf(found.signals[0]))
+        result = solvers.ncis(more)
+        assert result.objective == pytest.approx(known.objective, rel=1e-11)
+        assert result.multiplier == pytest.approx(known.multiplier, rel=1e-9)
+        np.testing.assert_allclose(result.rates, known.rates, rtol=1e-8, atol=1e-9)
+        near = (result.thresholds < 1e6) | (known.thresholds < 1e6)
+        np.testing.assert_allclose(result.thresholds[near], known.thresholds[near], rtol=1e-8)
+        np.testing.assert_allclose(result.probabilities, known.probabilities, atol=1e-6)
+        assert np.all(np.isinf(result.signals[0]))
 
 
 @pytest.mark.parametrize("bandwidth", [1.0, 8.0, 60.0])
@@ -228,11 +228,11 @@ def test_sources_alike_are_one(bandwidth):
     importance, change_rate, recall, false_rate, _ = one_source(1, 30, bandwidth)
     known = solvers.ncis(Instance(importance, change_rate, recall, false_rate, bandwidth=bandwidth))
     parts = np.array([0.25, 0.75])[:, None]
-    found = solvers.ncis(
+    result = solvers.ncis(
         Instance(importance, change_rate, parts * recall, parts * false_rate, bandwidth=bandwidth)
     )
-    assert found.objective == pytest.approx(known.objective, rel=1e-10)
-    np.testing.assert_allclose(found.rates, known.rates, rtol=1e-7, atol=1e-8)
+    assert result.objective == pytest.approx(known.objective, rel=1e-10)
+    np.testing.assert_allclose(result.rates, known.rates, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -271,23 +271,23 @@ def test_named_instance_with_more_sources_and_floor():
 def test_static_and_unimportant_pages():
     recall, false_rate = np.full((2, 3), 0.3), np.array([[0.1, 0.0, 0.0], [0.5, 0.2, 0.2]])
     instance = Instance([1.0, 1.0, 0.0], [0.5, 0.0, 1.0], recall, false_rate, bandwidth=0.3)
-    found = solvers.ncis(instance)
-    np.testing.assert_allclose(found.rates, [0.3, 0.0, 0.0], rtol=1e-9)
-    assert np.all(np.isinf(found.signals[:, 1:]))
+    result = solvers.ncis(instance)
+    np.testing.assert_allclose(result.rates, [0.3, 0.0, 0.0], rtol=1e-9)
+    assert np.all(np.isinf(result.signals[:, 1:]))
     floored = solvers.ncis(instance, floor=0.05)
     rule = threshold_rule(instance.problem(), 0.0, floored)
     np.testing.assert_allclose(rule.threshold[1:], 20.0)
     np.testing.assert_array_equal(rule.signal_weight[:, 1:], 0.0)
 
 
-def test_a_coin_at_a_level_makes_the_rate():
+def test_a_probability_at_a_level_makes_the_rate():
     """One page, every change signalled: two levels mix to any rate in between."""
     recall, false_rate = np.array([[0.4], [0.6]]), np.array([[0.1], [0.4]])
     page = (0.5, recall[:, 0], false_rate[:, 0])
     for bandwidth in (0.13, 0.3, 0.71):
         instance = Instance(1.0, 0.5, recall, false_rate, bandwidth=bandwidth)
-        found = solvers.ncis(instance)
-        rule = threshold_rule(instance.problem(), 0.0, found)
+        result = solvers.ncis(instance)
+        rule = threshold_rule(instance.problem(), 0.0, result)
         sooner, later = (
             float(naive.cycle_length(float(level[0]), page))
             for level in (rule.threshold, rule.later_threshold)
@@ -296,7 +296,7 @@ def test_a_coin_at_a_level_makes_the_rate():
         assert not rule.timed[0]
         assert 0.0 < share < 1.0
         assert (1 - share) * sooner + share * later == pytest.approx(1 / bandwidth, rel=1e-8)
-        assert found.probabilities[0] == pytest.approx(1.0 - share, abs=1e-15)
+        assert result.probabilities[0] == pytest.approx(1.0 - share, abs=1e-15)
 
 
 rates = st.floats(-3.0, 2.0).map(lambda power: 10.0**power)
@@ -318,18 +318,18 @@ def test_optimality_conditions(data, budget, count):
         np.stack([draw(noise), draw(noise)]),
         bandwidth=10.0**budget,
     )
-    found = solvers.ncis(instance)
-    assert found.converged
-    assert 0.0 <= found.objective <= 1.0
-    assert np.all(found.rates >= 0.0)
-    if found.multiplier > 0.0:
-        assert found.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
+    result = solvers.ncis(instance)
+    assert result.converged
+    assert 0.0 <= result.objective <= 1.0
+    assert np.all(result.rates >= 0.0)
+    if result.multiplier > 0.0:
+        assert result.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
     pooled = solvers.ncis(instance.pooled())
-    assert found.objective >= pooled.objective - 1e-4
+    assert result.objective >= pooled.objective - 1e-4
     more = solvers.ncis(instance, 1.1 * 10.0**budget)
-    assert more.objective >= found.objective - 1e-4
+    assert more.objective >= result.objective - 1e-4
     top = shares(instance) / instance.change_rate
-    assert np.all(found.rates[top < found.multiplier * (1 - 1e-8)] == 0.0)
+    assert np.all(result.rates[top < result.multiplier * (1 - 1e-8)] == 0.0)
 
 
 def test_bad_input():

@@ -21,34 +21,34 @@ from policies.values import lambert
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
 
 
-def worth(interval):
+def marginal_value(interval):
     """1 - (1 + x) e^-x without cancellation, in 50 digits."""
     with mpmath.workdps(50):
         x = mpmath.mpf(interval)
         return 1 - (1 + x) * mpmath.exp(-x)
 
 
-def conditions_gap(importance, change_rate, found):
+def conditions_gap(importance, change_rate, result):
     """How far, relative to the multiplier, marginal gains are from it where they must not be."""
     shares = np.asarray(importance, dtype=float) / np.sum(importance)
     worst = 0.0
-    for share, delta, rate in zip(shares, change_rate, found.rates, strict=True):
+    for share, delta, rate in zip(shares, change_rate, result.rates, strict=True):
         if rate > 0.0:
-            gain = float(share / delta * worth(delta / rate))
-            worst = max(worst, abs(gain / found.multiplier - 1.0))
+            gain = float(share / delta * marginal_value(delta / rate))
+            worst = max(worst, abs(gain / result.multiplier - 1.0))
         elif delta > 0.0:
-            worst = max(worst, share / delta / found.multiplier - 1.0)
+            worst = max(worst, share / delta / result.multiplier - 1.0)
     return worst
 
 
 def test_golden_values():
-    found = solvers.binary_periodic([1, 2, 4, 1], [0.1, 0.5, 2.0, 5.0], 1.0)
-    np.testing.assert_allclose(found.rates, [0.131377, 0.332584, 0.536039, 0.0], atol=5e-7)
-    assert found.objective == pytest.approx(0.347621, abs=5e-7)
-    assert found.multiplier * 8 == pytest.approx(1.773220, abs=5e-7)
-    assert found.probabilities is None
-    assert found.converged
-    assert 1 <= found.iterations <= 10
+    result = solvers.binary_periodic([1, 2, 4, 1], [0.1, 0.5, 2.0, 5.0], 1.0)
+    np.testing.assert_allclose(result.rates, [0.131377, 0.332584, 0.536039, 0.0], atol=5e-7)
+    assert result.objective == pytest.approx(0.347621, abs=5e-7)
+    assert result.multiplier * 8 == pytest.approx(1.773220, abs=5e-7)
+    assert result.probabilities is None
+    assert result.converged
+    assert 1 <= result.iterations <= 10
 
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
@@ -59,15 +59,15 @@ def test_reference_baselines(case):
     change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
     np.testing.assert_array_equal(change_rate[:3], known["Delta_first3"])
     np.testing.assert_array_equal(importance[:3], known["mu_first3"])
-    found = solvers.binary_periodic(importance, change_rate, 100.0)
-    assert found.objective == pytest.approx(known["baseline"], rel=1e-12)
-    assert found.multiplier == pytest.approx(known["baseline_Lambda"], rel=1e-10)
+    result = solvers.binary_periodic(importance, change_rate, 100.0)
+    assert result.objective == pytest.approx(known["baseline"], rel=1e-12)
+    assert result.multiplier == pytest.approx(known["baseline_Lambda"], rel=1e-10)
 
 
 def test_against_a_general_optimiser():
     rng = np.random.default_rng(2)
     importance, change_rate = rng.random(6), rng.random(6) * 3
-    found = solvers.binary_periodic(importance, change_rate, 2.0)
+    result = solvers.binary_periodic(importance, change_rate, 2.0)
 
     def staleness(rates):
         return -solvers.periodic_freshness(importance, change_rate, np.maximum(rates, 0.0))
@@ -80,18 +80,18 @@ def test_against_a_general_optimiser():
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    assert found.objective >= -general.fun - 1e-12
-    assert found.objective == pytest.approx(-general.fun, abs=1e-8)
-    np.testing.assert_allclose(found.rates, general.x, atol=1e-3)
+    assert result.objective >= -general.fun - 1e-12
+    assert result.objective == pytest.approx(-general.fun, abs=1e-8)
+    np.testing.assert_allclose(result.rates, general.x, atol=1e-3)
 
 
 def test_against_a_root_per_page():
     rng = np.random.default_rng(5)
     importance, change_rate = rng.random(40), rng.random(40)
-    found = solvers.binary_periodic(importance, change_rate, 5.0)
+    result = solvers.binary_periodic(importance, change_rate, 5.0)
     shares = importance / importance.sum()
-    for share, delta, rate in zip(shares, change_rate, found.rates, strict=True):
-        cost = found.multiplier * delta / share
+    for share, delta, rate in zip(shares, change_rate, result.rates, strict=True):
+        cost = result.multiplier * delta / share
         if cost >= 1.0:
             assert rate == 0.0
         else:
@@ -109,12 +109,12 @@ log_rates = st.lists(st.floats(-6.0, 6.0), min_size=1, max_size=20)
 def test_optimality_conditions(data, change, budget):
     weight = data.draw(st.lists(st.floats(-6, 6), min_size=len(change), max_size=len(change)))
     importance, change_rate = 10.0 ** np.array(weight), 10.0 ** np.array(change)
-    found = solvers.binary_periodic(importance, change_rate, 10.0**budget)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(10.0**budget, rel=1e-12)
-    assert np.all(found.rates >= 0.0)
-    assert 0.0 <= found.objective <= 1.0
-    assert conditions_gap(importance, change_rate, found) < 1e-8
+    result = solvers.binary_periodic(importance, change_rate, 10.0**budget)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(10.0**budget, rel=1e-12)
+    assert np.all(result.rates >= 0.0)
+    assert 0.0 <= result.objective <= 1.0
+    assert conditions_gap(importance, change_rate, result) < 1e-8
 
 
 @settings(max_examples=300, deadline=None)
@@ -135,8 +135,8 @@ def test_interval_is_a_lambert_function(cost):
 def test_interval_agrees_with_scipy():
     costs = np.linspace(0.02, 0.98, 200)
     exact = -1.0 - lambertw(-(1.0 - costs) / math.e, -1).real
-    found = [lambert.fast_interval(math.sqrt(2.0 * cost), lambert.pieces()) for cost in costs]
-    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    result = [lambert.fast_interval(math.sqrt(2.0 * cost), lambert.pieces()) for cost in costs]
+    np.testing.assert_allclose(result, exact, rtol=1e-12)
 
 
 def test_series_coefficients_follow_from_the_equation():
@@ -149,33 +149,33 @@ def test_series_coefficients_follow_from_the_equation():
 
 
 def test_static_and_unimportant_pages_get_no_crawls():
-    found = solvers.binary_periodic([1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0], 2.0)
-    assert found.rates[0] == found.rates[2] == 0.0
+    result = solvers.binary_periodic([1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0], 2.0)
+    assert result.rates[0] == result.rates[2] == 0.0
     alone = solvers.binary_periodic([2.0, 1.0], [1.0, 1.0], 2.0)
-    np.testing.assert_allclose(found.rates[[1, 3]], alone.rates, rtol=1e-9)
-    assert found.objective == pytest.approx((1.0 + 3.0 * alone.objective) / 4.0, rel=1e-12)
+    np.testing.assert_allclose(result.rates[[1, 3]], alone.rates, rtol=1e-9)
+    assert result.objective == pytest.approx((1.0 + 3.0 * alone.objective) / 4.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("change_rate", [[0.0, 0.0], [0.0, 2.0]])
 def test_nothing_to_crawl(change_rate):
-    found = solvers.binary_periodic([1.0, 0.0], change_rate, 3.0)
-    np.testing.assert_array_equal(found.rates, [0.0, 0.0])
-    assert (found.multiplier, found.objective, found.converged) == (0.0, 1.0, True)
+    result = solvers.binary_periodic([1.0, 0.0], change_rate, 3.0)
+    np.testing.assert_array_equal(result.rates, [0.0, 0.0])
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
 
 
 @pytest.mark.parametrize("bandwidth", [1e-12, 1e-9, 1e-3, 1.0, 1e3, 1e9, 1e12])
 def test_one_page_gets_all(bandwidth):
-    found = solvers.binary_periodic(3.0, 2.0, bandwidth)
-    assert found.converged
-    assert found.rates[0] == pytest.approx(bandwidth, rel=1e-12)
+    result = solvers.binary_periodic(3.0, 2.0, bandwidth)
+    assert result.converged
+    assert result.rates[0] == pytest.approx(bandwidth, rel=1e-12)
     interval = 2.0 / bandwidth
-    assert found.objective == pytest.approx(-math.expm1(-interval) / interval, rel=1e-12)
+    assert result.objective == pytest.approx(-math.expm1(-interval) / interval, rel=1e-12)
 
 
 def test_twins_share_even_where_the_multiplier_cannot_tell():
-    found = solvers.binary_periodic([1.0, 1.0, 1.0], [1.0, 1.0, 1e-12], 1e-3)
-    assert found.rates[0] == found.rates[1]
-    assert found.rates.sum() == pytest.approx(1e-3, rel=1e-12)
+    result = solvers.binary_periodic([1.0, 1.0, 1.0], [1.0, 1.0, 1e-12], 1e-3)
+    assert result.rates[0] == result.rates[1]
+    assert result.rates.sum() == pytest.approx(1e-3, rel=1e-12)
 
 
 @pytest.mark.parametrize("bandwidth", [1e-12, 1e-3, 1.0, 1e6, 1e12])
@@ -183,10 +183,10 @@ def test_ratios_of_a_million_millions(bandwidth):
     rng = np.random.default_rng(7)
     change_rate = 10.0 ** rng.uniform(-12, 12, 60)
     importance = 10.0 ** rng.uniform(-12, 12, 60)
-    found = solvers.binary_periodic(importance, change_rate, bandwidth)
-    assert found.converged
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
-    assert conditions_gap(importance, change_rate, found) < 1e-8
+    result = solvers.binary_periodic(importance, change_rate, bandwidth)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+    assert conditions_gap(importance, change_rate, result) < 1e-8
 
 
 def test_sampled_start_leads_to_the_same_rates(monkeypatch):

@@ -122,7 +122,7 @@ def test_both_grow_with_time(delay, share, other):
 
 
 @pytest.mark.parametrize("delay", NONE, ids=str)
-def test_without_delay_all_is_heard_at_once(delay):
+def test_without_delay_all_signals_arrive_at_once(delay):
     np.testing.assert_array_equal(share_arrived([0.0, 1.0, math.inf], delay), 1.0)
     np.testing.assert_array_equal(time_under_way([0.0, 1.0, math.inf], delay), 0.0)
 

@@ -60,8 +60,8 @@ needs_reference = pytest.mark.skipif(
 
 
 def test_golden_value() -> None:
-    found = values.greedy_ncis([1.0, 4.0], importance=1.0, **page(0.6, 0.5, 0.18))
-    assert found == pytest.approx([0.105992, 0.692459], abs=5e-7)
+    result = values.greedy_ncis([1.0, 4.0], importance=1.0, **page(0.6, 0.5, 0.18))
+    assert result == pytest.approx([0.105992, 0.692459], abs=5e-7)
     beta = values.effective_elapsed(0.0, 1, **page(0.6, 0.5, 0.18))
     assert float(beta) == pytest.approx(3.269431, abs=5e-7)
 
@@ -152,7 +152,7 @@ def test_corners(point: tuple[float, float, float]) -> None:
 
 
 def random_point(rng: np.random.Generator) -> tuple[tuple[float, float, float], float, int]:
-    """A page with rates over nine decades, and a state within 40 signals' worth of time."""
+    """A page with rates over nine decades, and a state within the effective time of 40 signals."""
     delta, nu = 10.0 ** rng.uniform(-6.0, 3.0, 2)
     lam = [rng.random(), 10.0 ** rng.uniform(-9, 0), 1.0 - 10.0 ** rng.uniform(-12, 0)]
     point = (float(delta), float(lam[rng.integers(3)]), float(nu))
@@ -215,8 +215,8 @@ def test_absurdly_many_signals_end(count: int) -> None:
     """Close to recall 1 the summands are as many as the signals; the limit is known."""
     delta, lam, nu = 1e-9 / count, 1.0 - 1e-15, 1.0
     every = values.greedy_ncis_observed(0.0, count, importance=1.0, **page(delta, 1.0, nu))
-    found = values.greedy_ncis_observed(0.0, count, importance=1.0, **page(delta, lam, nu))
-    assert float(found) == pytest.approx(float(every), rel=1e-8)
+    result = values.greedy_ncis_observed(0.0, count, importance=1.0, **page(delta, lam, nu))
+    assert float(result) == pytest.approx(float(every), rel=1e-8)
     time = values.greedy_ncis(1e300, importance=1.0, **page(delta, lam, nu))
     assert 0.0 <= float(time) <= 1.0 / delta
 
@@ -233,27 +233,27 @@ def test_without_signals_it_is_greedy() -> None:
     cis = values.greedy_cis(TIMES[:-1], 0, importance=2.0, **silent)
     assert np.array_equal(cis, plain[:-1])
     for terms in (1, 3):
-        found = values.greedy_ncis_approx(TIMES, importance=2.0, terms=terms, **silent)
-        np.testing.assert_allclose(found, plain, rtol=ACCURACY)
+        result = values.greedy_ncis_approx(TIMES, importance=2.0, terms=terms, **silent)
+        np.testing.assert_allclose(result, plain, rtol=ACCURACY)
     np.testing.assert_array_equal(values.cycle_length(TIMES, **silent), TIMES)
 
 
 def test_pure_noise_is_greedy() -> None:
     plain = values.greedy(TIMES[:-1], importance=2.0, change_rate=0.7)
     noise = page(0.7, 0.0, 5.0)
-    found = values.greedy_ncis_observed(TIMES[:-1], 12, importance=2.0, **noise)
-    assert np.array_equal(found, plain)
+    result = values.greedy_ncis_observed(TIMES[:-1], 12, importance=2.0, **noise)
+    assert np.array_equal(result, plain)
 
 
 def test_without_false_signals_it_is_cis() -> None:
     known = page(0.7, 0.4, 0.0)
     tau = TIMES[:-1]
     for count in (0, 1, 7):
-        found = values.greedy_ncis_observed(tau, count, importance=2.0, **known)
+        result = values.greedy_ncis_observed(tau, count, importance=2.0, **known)
         for reading in value_tables.READINGS:
             cis = values.greedy_cis(tau, count, importance=2.0, reading=reading, **known)
-            np.testing.assert_array_equal(found, cis)
-    assert float(found[0]) == 2.0 / 0.7
+            np.testing.assert_array_equal(result, cis)
+    assert float(result[0]) == 2.0 / 0.7
     assert float(values.greedy_ncis(math.inf, importance=2.0, **known)) == 2.0 / 0.7
     assert float(values.effective_elapsed(3.0, 1, **known)) == math.inf
     assert float(values.cycle_length(math.inf, **known)) == pytest.approx(1 / (0.4 * 0.7))
@@ -265,11 +265,11 @@ def test_where_every_change_is_signalled() -> None:
     for count in (0, 1, 2, 5, 200):
         q = 0.3 / 0.8
         exact = sum(q**i - q**count for i in range(count)) / 0.8
-        found = values.greedy_ncis_observed(tau, count, importance=1.0, **known)
-        np.testing.assert_allclose(found, exact, rtol=ACCURACY)
+        result = values.greedy_ncis_observed(tau, count, importance=1.0, **known)
+        np.testing.assert_allclose(result, exact, rtol=ACCURACY)
     perfect = page(0.5, 1.0, 0.0)
-    found = values.greedy_ncis_observed(7.0, [0, 1, 9], importance=3.0, **perfect)
-    np.testing.assert_array_equal(found, [0.0, 6.0, 6.0])
+    result = values.greedy_ncis_observed(7.0, [0, 1, 9], importance=3.0, **perfect)
+    np.testing.assert_array_equal(result, [0.0, 6.0, 6.0])
     assert float(values.greedy_ncis(1e9, importance=1.0, **known)) == 0.0
     assert float(values.greedy_ncis(math.inf, importance=1.0, **known)) == 2.0
 
@@ -282,7 +282,7 @@ def test_every_change_signalled_is_a_limit() -> None:
 
 @pytest.mark.parametrize("lam", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("nu", [0.0, 0.4])
-def test_static_or_unimportant_pages_are_worth_nothing(lam: float, nu: float) -> None:
+def test_static_or_unimportant_pages_have_value_zero(lam: float, nu: float) -> None:
     for importance, delta in ((1.0, 0.0), (0.0, 0.5), (0.0, 0.0)):
         known = page(delta, lam, nu)
         count = np.array([0, 1, 100])[:, None]
@@ -325,8 +325,8 @@ def test_long_after_a_crawl_the_value_is_its_limit() -> None:
         assert float(values.greedy_ncis(tau, importance=3.0, **known)) == 6.0
         assert float(values.cycle_freshness(tau, **known)) == pytest.approx(2.0)
     share = 0.2 / 0.7
-    found = values.greedy_ncis_approx(math.inf, importance=3.0, terms=2, **known)
-    assert float(found) == pytest.approx(6.0 * (1 - share**2))
+    result = values.greedy_ncis_approx(math.inf, importance=3.0, terms=2, **known)
+    assert float(result) == pytest.approx(6.0 * (1 - share**2))
 
 
 # --- GREEDY-CIS and GREEDY-CIS+ -------------------------------------------------------------------
@@ -348,15 +348,15 @@ def test_cis_plus_listens_to_pages_of_high_quality_only() -> None:
     nu = np.array([0.05, 2.0, 0.0, 0.01])
     known: dict[str, Any] = {"importance": 1.0, "change_rate": delta}
     signals = np.array([[0], [3]])
-    found = values.greedy_cis_plus(2.0, signals, recall=lam, false_signal_rate=nu, **known)
-    heard = values.greedy_cis(2.0, signals, recall=lam, false_signal_rate=nu, **known)
+    result = values.greedy_cis_plus(2.0, signals, recall=lam, false_signal_rate=nu, **known)
+    with_signals = values.greedy_cis(2.0, signals, recall=lam, false_signal_rate=nu, **known)
     plain = values.greedy(2.0, **known)
-    np.testing.assert_array_equal(found[:, 0], heard[:, 0])
-    assert np.all(found[:, 1:] == plain)
+    np.testing.assert_array_equal(result[:, 0], with_signals[:, 0])
+    assert np.all(result[:, 1:] == plain)
     every = values.greedy_cis_plus(
         2.0, 3, recall=lam, false_signal_rate=nu, precision_above=0.0, recall_above=0.0, **known
     )
-    np.testing.assert_array_equal(every, heard[1])
+    np.testing.assert_array_equal(every, with_signals[1])
 
 
 def test_round_robin_value_is_the_elapsed_time() -> None:
@@ -427,7 +427,7 @@ def test_approximation_grows_to_the_value(point: tuple[float, float, float]) -> 
     exact = values.greedy_ncis(iota, importance=1.0, **known)
     last = np.zeros_like(iota)
     for terms in (1, 2, 5, 20, 400):
-        found = values.greedy_ncis_approx(iota, importance=1.0, terms=terms, **known)
-        assert np.all(found >= last * (1 - ACCURACY))
-        last = found
+        result = values.greedy_ncis_approx(iota, importance=1.0, terms=terms, **known)
+        assert np.all(result >= last * (1 - ACCURACY))
+        last = result
     np.testing.assert_allclose(last, exact, rtol=ACCURACY)

@@ -29,15 +29,15 @@ def test_closed_form_is_the_definition(elapsed, change_rate):
 @given(elapsed=POWERS, change_rate=POWERS, importance=POWERS)
 @settings(max_examples=400, deadline=None)
 def test_value_of_an_unobserved_page_in_120_digits(elapsed, change_rate, importance):
-    found = values.harmonic(elapsed, importance=importance, change_rate=change_rate)
+    result = values.harmonic(elapsed, importance=importance, change_rate=change_rate)
     exact = naive_harmonic.closed_value(elapsed, importance, change_rate)
-    assert float(found) == pytest.approx(float(exact), rel=3e-15)
+    assert float(result) == pytest.approx(float(exact), rel=3e-15)
 
 
 @pytest.mark.parametrize("x", [0.0, 1e-300, 1e-9, 0.999999999, 1.0, 1.0000000001, 45.0, 1e18])
 def test_where_the_series_ends(x):
-    found = values.harmonic(x, importance=1.0, change_rate=1.0)
-    assert float(found) == pytest.approx(
+    result = values.harmonic(x, importance=1.0, change_rate=1.0)
+    assert float(result) == pytest.approx(
         float(naive_harmonic.closed_value(x, 1.0, 1.0)) if x else 0.0, rel=1e-15
     )
 
@@ -60,36 +60,36 @@ def test_value_never_decreases(elapsed, change_rate, step):
 
 @pytest.mark.parametrize("signals", [0, 1, 2, 17])
 def test_value_of_an_observed_page_is_the_definition(signals):
-    found = values.harmonic(
+    result = values.harmonic(
         5.0, importance=3.0, change_rate=0.7, signals=signals, complete=[False, True]
     )
-    assert found.shape == (2,)
+    assert result.shape == (2,)
     exact = naive_harmonic.observed_value(signals, 3.0, 0.7)
-    assert found[1] == pytest.approx(float(exact), rel=1e-14, abs=0.0)
-    assert found[1] == pytest.approx(3.0 * signals / 0.7, rel=1e-15)
-    assert found[0] == pytest.approx(float(naive_harmonic.closed_value(5.0, 3.0, 0.7)), rel=1e-15)
+    assert result[1] == pytest.approx(float(exact), rel=1e-14, abs=0.0)
+    assert result[1] == pytest.approx(3.0 * signals / 0.7, rel=1e-15)
+    assert result[0] == pytest.approx(float(naive_harmonic.closed_value(5.0, 3.0, 0.7)), rel=1e-15)
 
 
-def test_pages_that_never_change_or_do_not_matter_are_worth_nothing():
-    found = values.harmonic(
+def test_static_or_unimportant_pages_have_value_zero():
+    result = values.harmonic(
         1e9,
         importance=[1.0, 0.0, 1.0, 0.0],
         change_rate=[0.0, 1.0, 0.0, 1.0],
         signals=7,
         complete=[False, False, True, True],
     )
-    np.testing.assert_array_equal(found, 0.0)
+    np.testing.assert_array_equal(result, 0.0)
 
 
 def test_huge_values_stay_finite():
-    found = values.harmonic(
+    result = values.harmonic(
         [1e300, 1.0],
         importance=1e300,
         change_rate=[1.0, 1e-300],
         signals=10**6,
         complete=[False, True],
     )
-    np.testing.assert_array_equal(found, 2.0**1017)
+    np.testing.assert_array_equal(result, 2.0**1017)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 
 WIGGLE = 3e-15
-"""What rounding may take off a value that should not decrease, as a share of it."""
+"""Relative decrease of a non-decreasing value that rounding may cause."""
 
 RATES = st.one_of(
     st.just(0.0), st.floats(1e-3, 10.0), st.floats(-12.0, 6.0).map(lambda power: 10.0**power)
@@ -93,22 +93,22 @@ def test_monotone_from_float_to_float(name: str) -> None:
             if not 0.0 < place < 1e12:
                 continue
             times = place * (1.0 + 2.0**-52 * np.arange(-40, 40))
-            found = np.array([kernel(table, 0, tau, 0) for tau in times])
-            assert np.all(found[1:] >= np.maximum.accumulate(found)[:-1] * (1 - WIGGLE))
+            result = np.array([kernel(table, 0, tau, 0) for tau in times])
+            assert np.all(result[1:] >= np.maximum.accumulate(result)[:-1] * (1 - WIGGLE))
 
 
 def test_broadcasting_and_scalars() -> None:
     tau = np.linspace(0.0, 5.0, 6).reshape(3, 1, 2)
     delta = np.array([[0.3], [0.5], [0.9], [1.5]])
     known: dict[str, Any] = {"recall": 0.5, "false_signal_rate": np.array([0.1, 0.2])}
-    found = values.greedy_ncis(tau, importance=2.0, change_rate=delta, **known)
-    assert found.shape == (3, 4, 2)
-    assert found.dtype == np.float64
+    result = values.greedy_ncis(tau, importance=2.0, change_rate=delta, **known)
+    assert result.shape == (3, 4, 2)
+    assert result.dtype == np.float64
     alone = values.greedy_ncis(
         tau[1, 0, 1], importance=2.0, change_rate=0.9, recall=0.5, false_signal_rate=0.2
     )
     assert alone.shape == ()
-    assert float(alone) == found[1, 2, 1]
+    assert float(alone) == result[1, 2, 1]
     counts = values.greedy_ncis_observed(1.0, [0, 1], importance=1.0, **page((0.5, 0.5, 0.2)))
     assert counts.shape == (2,)
 

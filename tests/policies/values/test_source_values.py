@@ -19,10 +19,10 @@ from tests.naive import source_values as naive
 
 ACCURACY = 1e-11
 MANY_KINKS = 1e-9
-"""What is reached with strong signals of different strength."""
+"""Accuracy with strong signals of different strength."""
 
 STIFF = 2e-4
-"""What is reached where hardly a change goes without a signal."""
+"""Accuracy where almost every change is signalled."""
 
 Known = tuple[float, tuple[float, ...], tuple[float, ...]]
 
@@ -47,8 +47,8 @@ def words(known: Known) -> dict[str, Any]:
 
 
 def share(known: Known, elapsed: float, signals: Any) -> float:
-    found = sources.greedy_ncis_sources(elapsed, signals, importance=known[0], **words(known))
-    return float(found)
+    result = sources.greedy_ncis_sources(elapsed, signals, importance=known[0], **words(known))
+    return float(result)
 
 
 def finite_jumps(known: Known) -> list[float]:
@@ -70,17 +70,17 @@ def test_against_the_printed_sums(known: Known) -> None:
         iota = y / alpha
         y = alpha * mp.mpf(iota)
         exact = naive.greedy_ncis(y, known)
-        found = sources.greedy_ncis_sources(
+        result = sources.greedy_ncis_sources(
             iota, [0] * len(known[1]), importance=1.0, **words(known)
         )
-        assert abs(found - exact) * delta < accuracy * (1e-3 + exact * delta)
+        assert abs(result - exact) * delta < accuracy * (1e-3 + exact * delta)
         for function, twin in (
             (sources.cycle_length_sources, naive.cycle_length),
             (sources.cycle_freshness_sources, naive.cycle_freshness),
         ):
             exact = twin(y, known)
-            found = function(iota, **words(known))
-            assert abs(found - exact) * delta < accuracy * (1e-3 + exact * delta)
+            result = function(iota, **words(known))
+            assert abs(result - exact) * delta < accuracy * (1e-3 + exact * delta)
 
 
 def test_random_states_against_the_printed_sums() -> None:
@@ -114,8 +114,8 @@ def test_where_hardly_a_change_goes_without_a_signal(known: Known) -> None:
         table = source_tables.greedy_ncis_sources_table(
             1.0, 1.0, np.array(known[1])[:, None], np.array(known[2])[:, None]
         )
-        found = source_kernels.greedy_ncis_sources_value(table, 0, 0.0, y)
-        assert abs(found - exact) < STIFF
+        result = source_kernels.greedy_ncis_sources_value(table, 0, 0.0, y)
+        assert abs(result - exact) < STIFF
 
 
 # --- The equations that the values solve, with every term from the public functions -----------
@@ -187,8 +187,8 @@ def test_one_source_is_as_before(recall: float, noise: float) -> None:
     known = {"change_rate": 0.7, "recall": recall, "false_signal_rate": noise}
     listed = {"change_rate": 0.7, "recall": [recall], "false_signal_rate": [noise]}
     before = values.greedy_ncis_observed(TIMES, counts, importance=2.0, **known)
-    found = sources.greedy_ncis_sources(TIMES, counts[None], importance=2.0, **listed)
-    np.testing.assert_allclose(found, before, rtol=1e-14)
+    result = sources.greedy_ncis_sources(TIMES, counts[None], importance=2.0, **listed)
+    np.testing.assert_allclose(result, before, rtol=1e-14)
     np.testing.assert_allclose(
         sources.effective_elapsed_sources(TIMES, counts[None], **listed),
         values.effective_elapsed(TIMES, counts, **known),
@@ -205,13 +205,13 @@ def test_one_source_is_as_before(recall: float, noise: float) -> None:
 def test_a_source_of_pure_noise_counts_nothing() -> None:
     counts = np.array([[0, 2, 1], [5, 0, 8]])[..., None]
     known: dict[str, Any] = {"importance": 2.0, "change_rate": 0.7}
-    found = sources.greedy_ncis_sources(
+    result = sources.greedy_ncis_sources(
         TIMES, counts, recall=[0.4, 0.0], false_signal_rate=[0.2, 3.0], **known
     )
     alone = sources.greedy_ncis_sources(
         TIMES, counts[:1], recall=[0.4], false_signal_rate=[0.2], **known
     )
-    np.testing.assert_array_equal(found, alone)
+    np.testing.assert_array_equal(result, alone)
     silent = sources.greedy_ncis_sources(
         TIMES, counts, recall=[0.0, 0.0], false_signal_rate=[0.2, 3.0], **known
     )
@@ -242,8 +242,8 @@ def test_one_signal_that_is_never_false_is_enough() -> None:
 
 def test_where_every_change_is_signalled_time_does_not_count() -> None:
     known = (0.8, (0.75, 0.25), (0.05, 0.02))
-    found = [share(known, time, (1, 1)) for time in (0.0, 3.0, 1e9)]
-    assert found[0] == found[1] == found[2]
+    result = [share(known, time, (1, 1)) for time in (0.0, 3.0, 1e9)]
+    assert result[0] == result[1] == result[2]
     for counts in ((0, 1), (1, 0), (1, 1), (2, 3)):
         exact = naive.greedy_ncis(naive.level(0.0, counts, known), known) * known[0]
         assert share(known, 1.0, counts) == pytest.approx(float(exact), rel=ACCURACY)
@@ -253,7 +253,7 @@ def test_weak_sources_are_a_drift() -> None:
     """As recalls vanish the value tends to that of a page without them, at their own rate."""
     plain = values.greedy(2.0, importance=1.0, change_rate=0.7)
     for recall in (1e-4, 1e-8, 1e-300):
-        found = sources.greedy_ncis_sources(
+        result = sources.greedy_ncis_sources(
             2.0,
             [0, 0],
             importance=1.0,
@@ -261,12 +261,12 @@ def test_weak_sources_are_a_drift() -> None:
             recall=[recall, 3 * recall],
             false_signal_rate=[0.3, 0.2],
         )
-        assert float(found) == pytest.approx(float(plain), rel=10 * recall + 1e-15)
+        assert float(result) == pytest.approx(float(plain), rel=10 * recall + 1e-15)
 
 
 @pytest.mark.parametrize(("importance", "delta"), [(1.0, 0.0), (0.0, 0.5), (0.0, 0.0)])
-def test_static_or_unimportant_pages_are_worth_nothing(importance: float, delta: float) -> None:
-    found = sources.greedy_ncis_sources(
+def test_static_or_unimportant_pages_have_value_zero(importance: float, delta: float) -> None:
+    result = sources.greedy_ncis_sources(
         TIMES,
         np.array([3, 1])[:, None],
         importance=importance,
@@ -274,7 +274,7 @@ def test_static_or_unimportant_pages_are_worth_nothing(importance: float, delta:
         recall=[0.3, 0.2],
         false_signal_rate=[0.1, 0.0],
     )
-    assert np.all(found == 0.0)
+    assert np.all(result == 0.0)
 
 
 def test_cycles_of_a_static_page_are_a_limit() -> None:
@@ -299,22 +299,22 @@ def test_values_are_bounded_and_never_decrease(
 ) -> None:
     known = (1.0, ((1 - left) * split, (1 - left) * (1 - split)), (10 ** noise[0], 10 ** noise[1]))
     time = np.concatenate([np.geomspace(1e-6, 0.1, 40), np.linspace(0.11, 60.0, 200)]) / left
-    found = sources.greedy_ncis_sources(time, np.zeros((2, 1)), importance=1.0, **words(known))
-    assert np.all((found >= 0.0) & (found <= 1.0))
-    assert np.all(np.diff(found) >= -1e-9)
+    result = sources.greedy_ncis_sources(time, np.zeros((2, 1)), importance=1.0, **words(known))
+    assert np.all((result >= 0.0) & (result <= 1.0))
+    assert np.all(np.diff(result) >= -1e-9)
     counts = np.array([[0, 1, 1, 2, 2], [0, 0, 1, 1, 2]])
-    found = sources.greedy_ncis_sources(0.3, counts, importance=1.0, **words(known))
-    assert np.all(np.diff(found) >= -1e-9)
+    result = sources.greedy_ncis_sources(0.3, counts, importance=1.0, **words(known))
+    assert np.all(np.diff(result) >= -1e-9)
 
 
 def test_shapes() -> None:
     recall = np.array([[0.2, 0.4, 0.1], [0.1, 0.2, 0.6]])
     counts = np.zeros((2, 5, 3))
     known: dict[str, Any] = {"recall": recall, "false_signal_rate": np.array([[0.1], [0.3]])}
-    found = sources.greedy_ncis_sources(
+    result = sources.greedy_ncis_sources(
         np.ones((4, 1, 1)), counts, importance=1.0, change_rate=np.array([0.3, 0.5, 0.9]), **known
     )
-    assert found.shape == (4, 5, 3)
+    assert result.shape == (4, 5, 3)
     alone = sources.greedy_ncis_sources(
         1.0,
         [0, 0],
@@ -324,7 +324,7 @@ def test_shapes() -> None:
         false_signal_rate=[0.1, 0.3],
     )
     assert alone.shape == ()
-    assert float(alone) == found[0, 0, 2]
+    assert float(alone) == result[0, 0, 2]
 
 
 GOOD: dict[str, Any] = {

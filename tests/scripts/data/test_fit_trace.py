@@ -32,10 +32,10 @@ def drawn_trace(
     pages = np.arange(rates.size)
     changes = np.repeat(pages, rng.poisson(rates * days))
     change_time = rng.uniform(0.0, days, changes.size)
-    heard = rng.random(changes.size) < recall[changes]
+    signalled = rng.random(changes.size) < recall[changes]
     false = np.repeat(pages, rng.poisson(false_rates * days))
-    mentions = np.concatenate([changes[heard], false])
-    mention_time = np.concatenate([change_time[heard], rng.uniform(0.0, days, false.size)])
+    mentions = np.concatenate([changes[signalled], false])
+    mention_time = np.concatenate([change_time[signalled], rng.uniform(0.0, days, false.size)])
     first, second = np.argsort(change_time), np.argsort(mention_time)
     return traces.Trace(
         name="drawn",
@@ -89,7 +89,7 @@ def test_counts_agree_with_the_naive_twin(signals: traces.Signals) -> None:
         named = zip(trace.mention_page.tolist(), trace.mention_time.tolist(), strict=True)
         sources.append(list(named))
     counts = count_events(trace, start, end, signals)
-    told = np.atleast_2d(counts.signalled)
+    signalled = np.atleast_2d(counts.signalled)
     false = np.atleast_2d(counts.false_signals)
     for page in range(trace.num_pages):
         own = {(p, t) for p, t in changes if p == page and start < t <= end}
@@ -99,7 +99,7 @@ def test_counts_agree_with_the_naive_twin(signals: traces.Signals) -> None:
                       if p == page and start < t <= end
                       and trace.created[p] < t < trace.deleted[p]]  # fmt: skip
             credited = own & set(inside)
-            assert told[source, page] == len(credited)
+            assert signalled[source, page] == len(credited)
             assert false[source, page] == sum(event not in credited for event in inside)
             own -= credited
 
@@ -108,14 +108,14 @@ def test_parameters_are_recovered_from_a_long_record() -> None:
     rng = np.random.default_rng(3)
     rates, false = rng.gamma(2.0, 0.25, 60), rng.gamma(3.0, 0.1, 60)
     recall = rng.beta(4.0, 2.0, 60)
-    found = fit(drawn_trace(rates, recall, false, 4000.0, 4), 0.0, 4000.0, "mentions")
+    result = fit(drawn_trace(rates, recall, false, 4000.0, 4), 0.0, 4000.0, "mentions")
     seen = rates > 0.05
-    np.testing.assert_allclose(found.change_rate[seen], rates[seen], rtol=0.3)
-    np.testing.assert_allclose(found.recall[seen], recall[seen], atol=0.12)
-    np.testing.assert_allclose(found.false_signal_rate, false, rtol=0.3)
-    assert found.pooled_change_rate == pytest.approx(rates.mean(), rel=0.02)
-    assert found.pooled_false_signal_rate == pytest.approx(false.mean(), rel=0.02)
-    assert found.pooled_recall == pytest.approx(np.average(recall, weights=rates), abs=0.02)
+    np.testing.assert_allclose(result.change_rate[seen], rates[seen], rtol=0.3)
+    np.testing.assert_allclose(result.recall[seen], recall[seen], atol=0.12)
+    np.testing.assert_allclose(result.false_signal_rate, false, rtol=0.3)
+    assert result.pooled_change_rate == pytest.approx(rates.mean(), rel=0.02)
+    assert result.pooled_false_signal_rate == pytest.approx(false.mean(), rel=0.02)
+    assert result.pooled_recall == pytest.approx(np.average(recall, weights=rates), abs=0.02)
 
 
 def test_shrinkage_beats_plain_rates_on_a_short_record() -> None:
@@ -123,10 +123,10 @@ def test_shrinkage_beats_plain_rates_on_a_short_record() -> None:
     rates = rng.gamma(2.0, 0.02, 400)
     nothing = np.zeros(400)
     trace = drawn_trace(rates, nothing, nothing, 60.0, 6)
-    found = fit(trace, 0.0, 60.0, "none")
+    result = fit(trace, 0.0, 60.0, "none")
     plain = np.bincount(trace.change_page, minlength=400) / 60.0
-    assert np.sum((found.change_rate - rates) ** 2) < 0.6 * np.sum((plain - rates) ** 2)
-    assert found.change_rate.min() > 0.0
+    assert np.sum((result.change_rate - rates) ** 2) < 0.6 * np.sum((plain - rates) ** 2)
+    assert result.change_rate.min() > 0.0
 
 
 def gamma_likelihood(shape: float, mean: float, counts: IntArray, days: FloatArray) -> float:
@@ -190,10 +190,10 @@ def test_a_burst_on_a_page_of_minutes_does_not_spoil_the_pool() -> None:
 
 def test_recall_of_directory_signals_is_capped() -> None:
     trace = traces.load(traces.find("garden-handbook"))
-    found = fit(trace, signals="directory")
-    assert found.recall.max() == RECALL_CAP
-    assert found.pooled_recall == RECALL_CAP
-    assert np.all(found.recall < 1.0)
+    result = fit(trace, signals="directory")
+    assert result.recall.max() == RECALL_CAP
+    assert result.pooled_recall == RECALL_CAP
+    assert np.all(result.recall < 1.0)
 
 
 def test_of_both_kinds_mentions_keep_their_quality_and_directories_take_the_rest() -> None:
@@ -207,14 +207,14 @@ def test_of_both_kinds_mentions_keep_their_quality_and_directories_take_the_rest
     assert both.pooled_recall[0] + both.pooled_recall[1] == pytest.approx(RECALL_CAP)
     # As many signals of directories as were received: false ones, and those that tell of a change.
     counts = count_events(trace, 0.0, trace.days / 2.0, "both")
-    heard = count_events(trace, 0.0, trace.days / 2.0, "directory")
-    received = heard.signalled + heard.false_signals
+    directory = count_events(trace, 0.0, trace.days / 2.0, "directory")
+    received = directory.signalled + directory.false_signals
     assert np.array_equal(counts.signalled[0] + counts.false_signals[0], received)
     assert np.array_equal(both.change_rate, alone.change_rate)
 
 
 def test_recall_of_two_sources_is_recovered_from_a_long_record() -> None:
-    """Changes told by mentions, by the directory or by none; each page has its directory."""
+    """Changes signalled by mentions, by the directory or by none; each page has its directory."""
     rng = np.random.default_rng(13)
     rates, days = rng.gamma(2.0, 0.25, 40), 4000.0
     recall = np.array([rng.uniform(0.2, 0.5, 40), rng.uniform(0.1, 0.4, 40)])
@@ -237,44 +237,44 @@ def test_recall_of_two_sources_is_recovered_from_a_long_record() -> None:
         mention_page=pages[1],
         mention_time=times[1],
     )
-    found = fit(trace, 0.0, days, "both")
+    result = fit(trace, 0.0, days, "both")
     seen = rates > 0.05
-    np.testing.assert_allclose(found.recall[:, seen], recall[:, seen], atol=0.12)
-    np.testing.assert_allclose(found.false_signal_rate, false, rtol=0.3)
+    np.testing.assert_allclose(result.recall[:, seen], recall[:, seen], atol=0.12)
+    np.testing.assert_allclose(result.false_signal_rate, false, rtol=0.3)
     share = np.average(recall, axis=1, weights=rates)
-    np.testing.assert_allclose(found.pooled_recall, share, atol=0.02)
-    np.testing.assert_allclose(found.pooled_false_signal_rate, false.mean(1), rtol=0.03)
+    np.testing.assert_allclose(result.pooled_recall, share, atol=0.02)
+    np.testing.assert_allclose(result.pooled_false_signal_rate, false.mean(1), rtol=0.03)
 
 
 def test_without_signals_there_is_no_signal_quality() -> None:
-    found = fit(traces.load(traces.find("garden-handbook")), signals="none")
-    assert not found.recall.any()
-    assert not found.false_signal_rate.any()
-    assert (found.pooled_recall, found.pooled_false_signal_rate) == (0.0, 0.0)
+    result = fit(traces.load(traces.find("garden-handbook")), signals="none")
+    assert not result.recall.any()
+    assert not result.false_signal_rate.any()
+    assert (result.pooled_recall, result.pooled_false_signal_rate) == (0.0, 0.0)
 
 
 def test_pages_that_did_not_exist_get_the_pooled_values(tmp_path: Path) -> None:
-    found = fit(tiny_trace(tmp_path), 0.0, 1.5, "directory")
-    unseen = found.observed_days == 0.0
+    result = fit(tiny_trace(tmp_path), 0.0, 1.5, "directory")
+    unseen = result.observed_days == 0.0
     assert unseen.tolist() == [False, False, False, True, True]
-    assert found.change_rate[unseen] == pytest.approx(found.pooled_change_rate)
-    assert found.recall[unseen] == pytest.approx(found.pooled_recall)
-    assert found.false_signal_rate[unseen] == pytest.approx(found.pooled_false_signal_rate)
+    assert result.change_rate[unseen] == pytest.approx(result.pooled_change_rate)
+    assert result.recall[unseen] == pytest.approx(result.pooled_recall)
+    assert result.false_signal_rate[unseen] == pytest.approx(result.pooled_false_signal_rate)
 
 
 @pytest.mark.parametrize("signals", traces.SIGNALS)
 def test_nothing_after_the_window_is_looked_at(signals: traces.Signals) -> None:
     trace = traces.load(traces.find("garden-handbook"))
     end = 100.0
-    before, heard = trace.change_time <= end, trace.signal_time <= end
+    before, received = trace.change_time <= end, trace.signal_time <= end
     named = trace.mention_time <= end
     blind = dataclasses.replace(
         trace,
         deleted=np.where(trace.deleted > end, np.inf, trace.deleted),
         change_page=trace.change_page[before],
         change_time=trace.change_time[before],
-        signal_directory=trace.signal_directory[heard],
-        signal_time=trace.signal_time[heard],
+        signal_directory=trace.signal_directory[received],
+        signal_time=trace.signal_time[received],
         mention_page=trace.mention_page[named],
         mention_time=trace.mention_time[named],
     )
@@ -284,8 +284,8 @@ def test_nothing_after_the_window_is_looked_at(signals: traces.Signals) -> None:
 
 
 def test_by_default_the_first_half_is_fitted(tmp_path: Path) -> None:
-    found = fit(tiny_trace(tmp_path))
-    assert (found.start, found.end, found.signals) == (0.0, 5.0, "directory")
+    result = fit(tiny_trace(tmp_path))
+    assert (result.start, result.end, result.signals) == (0.0, 5.0, "directory")
 
 
 def command(*arguments: object) -> tuple[int, str]:
@@ -301,10 +301,10 @@ def test_the_command_writes_beside_the_trace(tmp_path: Path) -> None:
     code, said = command(folder, "--signals", "mentions", "--end", 8)
     assert code == 0, said
     path = traces.parameters_path(folder, "mentions")
-    found = traces.load_parameters(path, trace)
+    result = traces.load_parameters(path, trace)
     expected = fit(trace, 0.0, 8.0, "mentions")
-    for field in dataclasses.fields(found):
-        assert np.array_equal(getattr(found, field.name), getattr(expected, field.name))
+    for field in dataclasses.fields(result):
+        assert np.array_equal(getattr(result, field.name), getattr(expected, field.name))
     elsewhere = tmp_path / "mine.parquet"
     code, said = command(folder, "--out", elsewhere)
     assert (code, str(elsewhere) in said) == (0, True)

@@ -51,8 +51,8 @@ def recorded(scratch: Scratch, **options: Any) -> dict[int, list[Spell]]:
 
 def spells_of(*rows: tuple[str, float | None, float | None]) -> list[Spell]:
     """Spells of texts, in order of birth and fragment."""
-    found = [(int(f), birth, death) for text, birth, death in rows for f in fragments_of(text)]
-    return sorted(found, key=lambda spell: (-1.0 if spell[1] is None else spell[1], spell[0]))
+    spells = [(int(f), birth, death) for text, birth, death in rows for f in fragments_of(text)]
+    return sorted(spells, key=lambda spell: (-1.0 if spell[1] is None else spell[1], spell[0]))
 
 
 def test_a_page_s_fragments_from_birth_to_death(scratch: Scratch) -> None:
@@ -132,7 +132,7 @@ def test_renames_and_short_absences_end_no_spell(scratch: Scratch) -> None:
 
 
 def random_texts(dice: random.Random, count: int) -> list[str]:
-    """Texts of which each differs a little from the one before."""
+    """Return texts that each differ a little from the previous one."""
     words = [f"w{dice.randrange(9)}" for _ in range(12)]
     texts = []
     for _ in range(count):

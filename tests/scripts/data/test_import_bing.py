@@ -75,7 +75,7 @@ def column(table, name):
     return table[name].to_numpy()
 
 
-def told(folder):
+def read_histories(folder):
     """Histories of a folder by URL id, read by json."""
     lines = (folder / f"{HISTORIES}.txt").read_text("utf-8").splitlines()
     parts = [line.split("\t") for line in lines]
@@ -84,8 +84,8 @@ def told(folder):
 
 def maximum_likelihood(pairs):
     """Equation 10 with an imaginary interval of each kind, by bisection."""
-    changed = [days for days, found in pairs if found] + [IMAGINARY]
-    fresh = sum(days for days, found in pairs if not found) + IMAGINARY
+    changed = [days for days, changed in pairs if changed] + [IMAGINARY]
+    fresh = sum(days for days, changed in pairs if not changed) + IMAGINARY
 
     def excess(rate):
         return sum(days / np.expm1(rate * days) for days in changed) - fresh
@@ -132,21 +132,21 @@ def test_tables_join_by_id(example, imported):
 
 def test_histories_are_what_json_reads(example, imported):
     _, table, _ = imported
-    expected = told(example[0])
+    expected = read_histories(example[0])
     assert len(expected) == table.num_rows
     for row in table.to_pylist():
         first, pairs = expected[row["url_id"]]
         np.testing.assert_array_max_ulp(row["first_crawl"], first, maxulp=2)
         assert row["num_crawls"] == len(pairs) + 1
-        days, found = zip(*pairs, strict=True)
+        days, changed = zip(*pairs, strict=True)
         assert row["intervals"] == np.array(days, np.float32).tolist()
-        assert row["changed"] == list(found)
+        assert row["changed"] == list(changed)
 
 
 def test_rates_solve_the_smoothed_equation(example, imported):
     _, made = example
     _, table, _ = imported
-    expected = told(example[0])
+    expected = read_histories(example[0])
     for row in np.flatnonzero(~made.complete)[:200]:
         rate = maximum_likelihood(expected[int(made.url_id[row])][1])
         assert column(table, "change_rate")[row] == pytest.approx(rate, rel=1e-8)
@@ -290,7 +290,7 @@ def test_parts_of_other_files_are_not_gone_on_from(copy):
     out = copy / "urls.parquet"
     with (copy / f"{HISTORIES}.txt").open("a") as file:
         file.write("x\n")
-    with pytest.raises(ValueError, match=f"line {len(told_lines(copy))}: expected URL_ID"):
+    with pytest.raises(ValueError, match=f"line {len(history_lines(copy))}: expected URL_ID"):
         import_set(copy, out, block=BLOCK)
     path = copy / f"{HISTORIES}.txt"
     path.write_bytes(path.read_bytes()[:-2])
@@ -301,7 +301,7 @@ def test_parts_of_other_files_are_not_gone_on_from(copy):
         import_set(copy, out, block=BLOCK)
 
 
-def told_lines(folder):
+def history_lines(folder):
     return (folder / f"{HISTORIES}.txt").read_bytes().splitlines()
 
 
@@ -377,7 +377,7 @@ def test_bad_lines(small, name, line, text, expected, block):
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_truncated_file(small, name, cut, packed):
-    """What is left of the last line would often do for a whole one."""
+    """The rest of the last line could often pass for a whole line."""
     path = small / f"{name}.txt"
     text = path.read_bytes()
     lines, left = text.count(b"\n"), text[:-cut]
@@ -395,7 +395,7 @@ def test_a_truncated_file(small, name, cut, packed):
 @pytest.mark.parametrize("cut", [1, 5, 30, 60])
 def test_a_truncated_file_of_long_lines(copy, cut):
     path = copy / f"{HISTORIES}.txt"
-    number = len(told_lines(copy))
+    number = len(history_lines(copy))
     path.write_bytes(path.read_bytes()[: -1 - cut])
     with pytest.raises(ValueError, match=re.escape(f"{path}, line {number}: expected a newline")):
         import_set(copy, copy / "urls.parquet", block=BLOCK)
@@ -505,7 +505,7 @@ def test_the_command_is_interrupted(small, monkeypatch):
     monkeypatch.setattr(importing, "parse_histories", stop)
     result = CliRunner().invoke(app, [str(small)])
     assert result.exit_code == 130
-    assert "interrupted; the same command goes on" in result.output
+    assert "interrupted; the same command resumes" in result.output
     monkeypatch.undo()
     assert CliRunner().invoke(app, [str(small)]).exit_code == 0
 
@@ -531,4 +531,6 @@ def test_examples_are_the_same_on_one_seed(tmp_path):
 def test_an_example_leaves_out_what_never_changed(example):
     _, made = example
     assert 0.9 * PAGES < made.url_id.size < PAGES
-    assert all(any(found for _, found in pairs) for _, pairs in told(example[0]).values())
+    assert all(
+        any(changed for _, changed in pairs) for _, pairs in read_histories(example[0]).values()
+    )

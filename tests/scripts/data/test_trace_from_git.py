@@ -325,10 +325,10 @@ def test_a_random_history_agrees_with_whole_trees(scratch: Scratch) -> None:
     events, touched = naive_record(scratch)
     path_of = {path_hash(path): path for path in events}
     paths = [path_of[row["path_hash"]] for row in rows["pages"]]
-    found: dict[str, list[Any]] = {path: [] for path in paths}
+    recorded: dict[str, list[Any]] = {path: [] for path in paths}
     for row in rows["changes"]:
-        found[paths[row["page_id"]]].append((row["t"], row["kind"]))
-    assert found == events
+        recorded[paths[row["page_id"]]].append((row["t"], row["kind"]))
+    assert recorded == events
     folder = {
         row["dir_id"]: path.rpartition("/")[0]
         for row, path in zip(rows["pages"], paths, strict=True)

@@ -15,7 +15,7 @@ VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
 
 def experiment(name: str, **more: Any) -> ModuleType:
-    module = ModuleType(f"scripts.experiments.{name}")
+    module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
     said: dict[str, Any] = {"TITLE": f"Title of {name}", "CLAIM": "One. Two.", "METRIC": "accuracy"}
     module.__dict__.update(said, plot=None, **more)
     return module
@@ -44,19 +44,19 @@ def rows() -> list[Row]:
         (["no", "open"], "does not hold"),
     ],
 )
-def test_one_word_for_a_claim(responses: list[str], word: str) -> None:
-    verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in responses]
+def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
+    verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
     assert claims.verdict_of(verdicts) == word
 
 
 def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
-    told = (
+    sentences = (
         Claim("A is better.", "section 1", (above("A", "B"),)),
         Claim("B is better.", "section 2", (above("B", "A"), Range("B", 0.0, 1.0, ("m=2",), "x"))),
         Claim("Nobody knows.", "section 3", note="For want of a crawler."),
     )
     whole = experiment(
-        "p_fig1", CLAIMS=told, EXPECTED=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
+        "p_fig1", CLAIMS=sentences, EXPECTED=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
     )
     old = experiment("p_fig2", EXPECTED=(above("A", "B"),))
     missing = experiment("p_fig3", EXPECTED=(above("A", "B"),))
@@ -83,12 +83,12 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
 
 def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
     level = Level("m=2", "A", 0.7, 0.1, "x")
-    told = (
+    sentences = (
         Claim("A is better.", "section 1", (above("A", "B"),)),
         Claim("A is known.", "section 2", (level,)),
         Claim("Nobody knows.", "section 3"),
     )
-    module = experiment("p_fig1", CLAIMS=told, EXPECTED=())
+    module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=())
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
     page = claims.write_claims(tmp_path, "p", [module], quick=True).read_text("utf-8")
     for line in (

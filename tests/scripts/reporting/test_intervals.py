@@ -22,28 +22,28 @@ def scores(seeds: int, spread: float = 1.0, seed: int = 0) -> np.ndarray:
 
 def test_the_mean_has_the_interval_of_its_standard_error_within_settings() -> None:
     given = scores(80)
-    found = intervals.mean(given)
+    interval = intervals.mean(given)
     # The spread between settings, which is 30 times as large, must not count.
     half = 1.96 * np.sqrt((given.var(axis=0) / 80).sum()) / 3
-    assert found.estimate == pytest.approx(given.mean(), abs=1e-12)
-    assert found.high - found.estimate == pytest.approx(half, rel=0.1)
-    assert found.estimate - found.low == pytest.approx(half, rel=0.1)
+    assert interval.estimate == pytest.approx(given.mean(), abs=1e-12)
+    assert interval.high - interval.estimate == pytest.approx(half, rel=0.1)
+    assert interval.estimate - interval.low == pytest.approx(half, rel=0.1)
 
 
 def test_a_single_setting_is_one_sample() -> None:
     given = np.random.default_rng(3).exponential(size=(200, 1))
-    found = intervals.mean(given)
+    interval = intervals.mean(given)
     half = 1.96 * given.std() / np.sqrt(200)
-    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
+    assert (interval.high - interval.low) / 2 == pytest.approx(half, rel=0.1)
 
 
 @pytest.mark.parametrize("seeds", [2, 5, 30])
 def test_the_interquartile_mean_is_that_of_the_library(seeds: int) -> None:
     given = scores(seeds)
-    found = intervals.interquartile_mean(given)
-    assert found.estimate == pytest.approx(metrics.aggregate_iqm(given), rel=1e-12)
-    assert found.low <= found.estimate <= found.high
-    assert found.low < found.high
+    interval = intervals.interquartile_mean(given)
+    assert interval.estimate == pytest.approx(metrics.aggregate_iqm(given), rel=1e-12)
+    assert interval.low <= interval.estimate <= interval.high
+    assert interval.low < interval.high
 
 
 def test_probability_of_improvement_counts_all_pairs_of_seeds_and_half_the_ties() -> None:
@@ -53,11 +53,11 @@ def test_probability_of_improvement_counts_all_pairs_of_seeds_and_half_the_ties(
         np.mean([(x > y) + 0.5 * (x == y) for x in first[:, k] for y in second[:, k]])
         for k in (0, 1)
     ]
-    found = intervals.probability_of_improvement(first, second)
-    assert found.estimate == pytest.approx(np.mean(counted), abs=1e-12)
+    interval = intervals.probability_of_improvement(first, second)
+    assert interval.estimate == pytest.approx(np.mean(counted), abs=1e-12)
     library = metrics.probability_of_improvement(first, second)
-    assert found.estimate == pytest.approx(library, abs=1e-12)
-    assert 0.0 < found.low < found.estimate < found.high < 1.0
+    assert interval.estimate == pytest.approx(library, abs=1e-12)
+    assert 0.0 < interval.low < interval.estimate < interval.high < 1.0
 
 
 def test_paired_seeds_tell_more_than_unpaired_ones() -> None:
@@ -89,5 +89,5 @@ def test_scores_that_are_none(given: list[object]) -> None:
 
 
 def test_scores_of_other_settings() -> None:
-    with pytest.raises(ValueError, match="as many settings"):
+    with pytest.raises(ValueError, match="numbers of settings must be equal"):
         intervals.probability_of_improvement(np.zeros((3, 2)), np.zeros((3, 1)))

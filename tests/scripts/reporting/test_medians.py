@@ -14,34 +14,34 @@ from scripts.reporting.intervals import median_of, signed_rank
 @pytest.mark.parametrize("count", [6, 7, 31, 100, 3100])
 def test_the_interval_is_the_narrowest_that_covers_enough(count: int) -> None:
     values = np.random.default_rng(count).permutation(np.arange(count)).astype(float)
-    found = median_of(values)
-    rank = int(found.low) + 1  # values are 0, 1, ...: the r-th smallest is r - 1
-    assert found.value == (count - 1) / 2
-    assert found.high == count - rank
+    median = median_of(values)
+    rank = int(median.low) + 1  # values are 0, 1, ...: the r-th smallest is r - 1
+    assert median.value == (count - 1) / 2
+    assert median.high == count - rank
     assert 1.0 - 2.0 * binom.cdf(rank - 1, count, 0.5) >= 0.95
     assert 1.0 - 2.0 * binom.cdf(rank, count, 0.5) < 0.95
 
 
 def test_the_interval_of_a_hundred_is_near_the_normal_approximation() -> None:
-    found = median_of(np.arange(1.0, 101.0))
-    assert (found.low, found.high) == (40.0, 61.0)
-    assert found.low == pytest.approx(50.0 - 1.96 * 5.0, abs=1.0)
+    median = median_of(np.arange(1.0, 101.0))
+    assert (median.low, median.high) == (40.0, 61.0)
+    assert median.low == pytest.approx(50.0 - 1.96 * 5.0, abs=1.0)
 
 
 def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
     rng = np.random.default_rng(5)
     runs, count = 4000, 25
-    told = [median_of(rng.exponential(size=count)) for _ in range(runs)]
-    covered = np.mean([item.low <= np.log(2.0) <= item.high for item in told])
+    medians = [median_of(rng.exponential(size=count)) for _ in range(runs)]
+    covered = np.mean([item.low <= np.log(2.0) <= item.high for item in medians])
     exact = 1.0 - 2.0 * binom.cdf(7, count, 0.5)
     assert exact >= 0.95
     assert covered == pytest.approx(exact, abs=4.0 * np.sqrt(exact * (1.0 - exact) / runs))
 
 
 def test_few_values_have_no_interval_and_none_no_median() -> None:
-    found = median_of([3.0, 1.0, 2.0, np.nan])
-    assert found.value == 2.0
-    assert np.isnan([found.low, found.high]).all()
+    median = median_of([3.0, 1.0, 2.0, np.nan])
+    assert median.value == 2.0
+    assert np.isnan([median.low, median.high]).all()
     assert np.isnan(median_of([])).all()
 
 

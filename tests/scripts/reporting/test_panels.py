@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row, mean_and_half_width
 from scripts.reporting import charts
-from scripts.reporting import charts as panels
 from scripts.reporting.rows import indexed
 
 
@@ -16,11 +15,13 @@ from scripts.reporting.rows import indexed
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     figures: list[Figure] = []
 
+    save = charts.save
+
     def keep(figure: Figure, path: Path) -> None:
         figures.append(figure)
-        charts.save(figure, path)
+        save(figure, path)
 
-    monkeypatch.setattr(panels, "save", keep)
+    monkeypatch.setattr(charts, "save", keep)
     return figures
 
 
@@ -40,7 +41,7 @@ def test_rates_against_optimal(tmp_path: Path, drawn: list[Figure], colour: str 
                 rates = [rate + shift for rate in optimal]
                 given += rows(setting, policy, seed, "crawl_rate", rates)
     path = tmp_path / "rates.png"
-    panels.rates_against_optimal(given, path, title="Rates", colour=colour)
+    charts.rates_against_optimal(given, path, title="Rates", colour=colour)
     assert path.read_bytes().startswith(b"\x89PNG")
     figure = drawn[0]
     axes = figure.axes[:4]
@@ -51,11 +52,11 @@ def test_rates_against_optimal(tmp_path: Path, drawn: list[Figure], colour: str 
         "LDS, 4 pages",
     ]
     [dots] = axes[1].collections
-    optimal, found = np.asarray(dots.get_offsets()).T
+    optimal, rate = np.asarray(dots.get_offsets()).T
     np.testing.assert_allclose(optimal, [0.0, 0.1, 0.2, 1.0, 1.1, 1.2])
-    np.testing.assert_allclose(found, optimal + 1.0)
+    np.testing.assert_allclose(rate, optimal + 1.0)
     assert axes[1].get_xlabel() == "optimal rate (BASELINE),\ncrawls per unit of time"
-    panels.rates_against_optimal(given, path, title="Rates", baseline=panels.NO_SIGNALS)
+    charts.rates_against_optimal(given, path, title="Rates", baseline=charts.NO_SIGNALS)
     words = [drawn[1].axes[1].get_xlabel(), drawn[1].get_suptitle()]
     assert all("BASELINE (no signals)" in text and "optimal" not in text for text in words)
     assert len(figure.axes) == (4 if colour is None else 5)
@@ -70,7 +71,7 @@ def test_courses(tmp_path: Path, drawn: list[Figure]) -> None:
         for seed, shift in enumerate((0.0, 0.1, 0.4))
         for row in rows("GREEDY", "R=1", seed, "accuracy", [0.5 + shift, 0.7 + shift])
     ]
-    panels.courses(
+    charts.courses(
         given, tmp_path / "c.png", title="T", metric="accuracy", times=2.0, label="a", marks=(3.0,)
     )
     [figure] = drawn
@@ -96,7 +97,7 @@ def test_shares_by_quality(tmp_path: Path, drawn: list[Figure]) -> None:
         )
         for seed in (0, 1)
     ]
-    panels.shares_by_quality(
+    charts.shares_by_quality(
         [*given, Row("id", "m=9", "drawn", 0, "saved", 0.1)],
         tmp_path / "s.png",
         title="T",
@@ -123,7 +124,7 @@ def test_shares_by_quality(tmp_path: Path, drawn: list[Figure]) -> None:
 
 def test_values_over_time(tmp_path: Path, drawn: list[Figure]) -> None:
     given = rows("a", "V", 0, "value", [0.0, 0.5, 0.9]) + rows("a", "1 term", 0, "value", [0.0] * 3)
-    panels.values_over_time(
+    charts.values_over_time(
         given, tmp_path / "v.png", title="T", panels={"a": {"end": 6.0, "title": "A", "beta": 2.5}}
     )
     [figure] = drawn

@@ -84,8 +84,8 @@ def test_indexed_metrics_come_back_as_arrays() -> None:
         if value == value
     ]
     others = [Row("id", "m=2", "A", 0, metric, 9.0) for metric in ("rate", "rates[1]", "x rate[0]")]
-    found = gathered([*others, *reversed(rows)], "rate")
-    assert found.keys() == {("m=2", "A", 0), ("m=2", "A", 3)}
+    arrays = gathered([*others, *reversed(rows)], "rate")
+    assert arrays.keys() == {("m=2", "A", 0), ("m=2", "A", 3)}
     for seed, array in values.items():
-        np.testing.assert_array_equal(found["m=2", "A", seed], array)
+        np.testing.assert_array_equal(arrays["m=2", "A", seed], array)
     assert (base("rate[10]"), base("rate")) == ("rate", "rate")

@@ -90,9 +90,9 @@ def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
         play(path, [setting(horizon=3.0)], 1)
     with pytest.raises(ValueError, match="rows of 'test', not of 'another'"):
         Store(path, "another", [setting()]).load(keep=False)
-    anew = Store(path, "test", [setting(horizon=3.0)])
-    anew.load(keep=False)
-    assert anew.rows == []
+    fresh = Store(path, "test", [setting(horizon=3.0)])
+    fresh.load(keep=False)
+    assert fresh.rows == []
 
 
 def test_workers_end_with_their_parent() -> None:
@@ -109,8 +109,8 @@ def _thread_names() -> list[str]:
 
 
 def squares(seed: int, *, scale: float, offsets: Sequence[float], power: int) -> dict[str, float]:
-    found = indexed("value", [scale * seed**power + offset for offset in offsets])
-    return found | {"seed": float(seed), "nothing": float("nan")}
+    values = indexed("value", [scale * seed**power + offset for offset in offsets])
+    return values | {"seed": float(seed), "nothing": float("nan")}
 
 
 def measured(scale: float = 2.0) -> Measurement:
@@ -124,8 +124,8 @@ def test_a_measurement_is_played_and_gone_on_with(tmp_path: Path) -> None:
     assert play(path, [measured()], 9, workers=2) == 2
     rows, _ = read_rows(path)
     assert len(rows) == 2 * 3 * 3
-    found = {(row.policy, row.seed, row.metric): row.value for row in rows}
-    assert found["cube", 2, "value[1]"] == 20.0
+    values = {(row.policy, row.seed, row.metric): row.value for row in rows}
+    assert values["cube", 2, "value[1]"] == 20.0
     assert {(row.id, row.setting) for row in rows} == {("some", "all")}
     with pytest.raises(ValueError, match="'all' with another arguments"):
         play(path, [measured(3.0)], 2)

@@ -1,4 +1,4 @@
-"""What fragments cost: the pages that are timed, how bytes are counted, the command."""
+"""Cost of fragments: timed pages, counts of bytes, the command."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def test_pages_are_updated_and_crawled_as_often() -> None:
 
 
 def test_bytes_are_those_of_all_arrays() -> None:
-    env = fragment_costs.made(30, 1, Variant(base_versions=3))
+    env = fragment_costs.make_env(30, 1, Variant(base_versions=3))
     paths = dict(fragment_costs.array_bytes(env.get_state(), ()))
-    told = {cost.what: 30.0 * cost.spread.median for cost in fragment_costs._bytes(30, 1, "", env)}
-    assert sum(told.values()) == pytest.approx(sum(paths.values()))
-    assert told["spells and events"] > 32 * env.contents().birth.size
-    assert told["base versions"] == pytest.approx(3 * 30 * 3 * 8)
+    totals = {
+        cost.what: 30.0 * cost.spread.median for cost in fragment_costs._bytes(30, 1, "", env)
+    }
+    assert sum(totals.values()) == pytest.approx(sum(paths.values()))
+    assert totals["spells and events"] > 32 * env.contents().birth.size
+    assert totals["base versions"] == pytest.approx(3 * 30 * 3 * 8)
     nested: dict[str, Any] = {"a": [np.zeros(2), {"b": np.zeros(3, np.int8)}], "c": 4}
-    found = dict(fragment_costs.array_bytes(nested, ()))
-    assert found == {("a", "0"): 16, ("a", "1", "b"): 3}
+    sizes = dict(fragment_costs.array_bytes(nested, ()))
+    assert sizes == {("a", "0"): 16, ("a", "1", "b"): 3}
 
 
 def test_stepping_goes_on_with_the_next_episode() -> None:
-    env = fragment_costs.made(5, 1, PLAIN)
+    env = fragment_costs.make_env(5, 1, PLAIN)
     task = fragment_costs.stepping(env, 5, 1, log=True)
     task(env.num_slots() + 3)
     assert 0.0 < env.tracker(0).time < fragment_costs.DAYS

@@ -28,10 +28,10 @@ def test_the_rollout_is_that_of_simulate_on_the_same_events(num_pages):
         20.0,
         tape=tape_of(events, num_pages),
     )
-    found = greedy_rollout(instance, 20.0, events=events)
-    np.testing.assert_array_equal(found.crawls, expected.crawls)
-    assert (found.hits, found.requests) == (expected.hits, expected.requests)
-    assert found.freshness == pytest.approx(expected.freshness, rel=1e-9)
+    rollout = greedy_rollout(instance, 20.0, events=events)
+    np.testing.assert_array_equal(rollout.crawls, expected.crawls)
+    assert (rollout.hits, rollout.requests) == (expected.hits, expected.requests)
+    assert rollout.freshness == pytest.approx(expected.freshness, rel=1e-9)
 
 
 def test_events_are_poisson_and_ordered():

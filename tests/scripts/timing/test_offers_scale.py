@@ -29,16 +29,16 @@ from scripts.timing.offers_scale import Figure
 def test_same_as_on_a_log(label: str) -> None:
     log = record(market(250, seed=0, bandwidth=25.0), 3, 0, keep_events=True)
     strategy = offers_scale.STRATEGIES[label]
-    days = play_rates(log, lambda day, world: strategy(log.book(day), 25.0), 0)
-    found = {figure.what: figure.value for figure in offers_scale.played(label, 250, 3)}
+    days = play_rates(log, lambda day, world: strategy(log.features(day), 25.0), 0)
+    values = {figure.what: figure.value for figure in offers_scale.played(label, 250, 3)}
     right = sum(day.hits for day in days) / sum(day.clicks for day in days)
-    assert found["clicks that saw the true price"] == right
+    assert values["clicks that saw the true price"] == right
     fresh = np.mean([day.fresh for day in days])
-    assert found["offers fresh at midnight"] == pytest.approx(fresh, abs=1e-12)
-    parts = [value for name, value in found.items() if name in PARTS]
+    assert values["offers fresh at midnight"] == pytest.approx(fresh, abs=1e-12)
+    parts = [value for name, value in values.items() if name in PARTS]
     assert len(parts) == len(PARTS)
-    assert 0.0 < sum(parts) <= found["total"]
-    assert 0.03 < found["peak memory"] < 100.0
+    assert 0.0 < sum(parts) <= values["total"]
+    assert 0.03 < values["peak memory"] < 100.0
 
 
 PARTS = (
@@ -62,8 +62,8 @@ def test_predictions_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     class Predictor:
-        def predict(self, book: OfferFeatures) -> None:
-            asked.append((book.day, book.clicks_30.size))
+        def predict(self, features: OfferFeatures) -> None:
+            asked.append((features.day, features.clicks_30.size))
 
     monkeypatch.setattr(offers_scale, "load", lambda name: dict.fromkeys(TASKS, Predictor()))
     *tasks, total, memory = offers_scale.predicted("some", 120)
@@ -102,7 +102,7 @@ def test_everything_is_measured_after_a_short_one_of_its_own(
         asked.append((task.func.__name__, *task.args))
         return [Figure(str(task.args[0]), 1, 1, "total", 1.0, "s")]
 
-    monkeypatch.setattr(offers_scale, "alone", alone)
+    monkeypatch.setattr(offers_scale, "run_in_process", alone)
     with Progress(disable=True) as bar:
         figures = offers_scale.measure(True, bar)
         [row] = bar.tasks
@@ -123,7 +123,7 @@ def sleep(path: Path) -> list[Figure]:
 
 
 def test_tasks_have_processes_of_their_own() -> None:
-    numbers = {offers_scale.alone(pid)[0].value for _ in range(2)} | {float(os.getpid())}
+    numbers = {offers_scale.run_in_process(pid)[0].value for _ in range(2)} | {float(os.getpid())}
     assert len(numbers) == 3
 
 
@@ -136,15 +136,15 @@ def die() -> list[Figure]:
     return []
 
 
-def test_what_goes_wrong_there_is_told_here() -> None:
+def test_errors_of_a_process_are_raised_here() -> None:
     with pytest.raises(ValueError, match="offers must be more"):
-        offers_scale.alone(refuse)
-    with pytest.raises(BrokenProcessPool, match="a process ended without an answer"):
-        offers_scale.alone(die)
+        offers_scale.run_in_process(refuse)
+    with pytest.raises(BrokenProcessPool, match="a process ended without a result"):
+        offers_scale.run_in_process(die)
 
 
 def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
-    """Both hear it where keys are pressed; the other one does not mind, and is killed."""
+    """An interrupt of both processes: the child ignores it and is killed."""
     note, start = tmp_path / "pid", time.monotonic()
 
     def interrupt() -> None:
@@ -158,7 +158,7 @@ def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        offers_scale.alone(partial(sleep, note))
+        offers_scale.run_in_process(partial(sleep, note))
     assert time.monotonic() - start < 30.0
     thread.join(1.0)
     with pytest.raises(ProcessLookupError):

@@ -44,8 +44,8 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
         "auc.csv",
         "click.npz",
         "impression.npz",
-        "provenance.json",
         "price.npz",
+        "provenance.json",
     ]
     with (out / "auc.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -55,10 +55,10 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     made = json.loads((out / "provenance.json").read_text())
     assert made["offers"] == 400
     assert made["examples"]["test"] == 7 * 400
-    book = record(market(300, seed=5), 3, 5).book(2)
+    offer_features = record(market(300, seed=5), 3, 5).features(2)
     for task, predictor in predictors.load(out).items():
         assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
-        assert np.isfinite(predictor.predict(book)).all()
+        assert np.isfinite(predictor.predict(offer_features)).all()
     again = run("--quick", "--model", model, "--out", out)
     assert again.exit_code == 1
     assert "out must hold no predictors yet" in again.output
@@ -122,13 +122,13 @@ def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatc
     done = run("--quick", "--model", "trees", "--out", out)
     assert done.exit_code == 130
     assert done.output.splitlines()[-1] == (
-        f"stopped after 4 of 9 predictors; {out} holds auc.csv, price.npz, but no provenance.json"
+        f"stopped after 4 of 9 predictors; {out} has auc.csv, price.npz, but no provenance.json"
     )
     assert sorted(path.name for path in out.iterdir()) == ["auc.csv", "price.npz"]
     assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4
     assert Predictor.load(out / "price.npz").task == "price"
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"there is no made\.json"):
+    with pytest.raises(ValueError, match=r"there is no provenance\.json"):
         predictors.load(out)
 
 

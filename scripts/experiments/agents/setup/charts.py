@@ -1,4 +1,4 @@
-"""Pictures of agents beside the best analytic policies, setting by setting and together."""
+"""Pictures of agents beside the best analytic policies, by setting and together."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
 GREY = "#777777"
 COLUMNS = 2
-ROOM = 0.35
-"""Share of the width of what is compared that a panel has on either side of it."""
+MARGIN = 0.35
+"""Margin of a panel on either side, as a share of the width of the intervals."""
 
 
 class Panel(NamedTuple):
-    """A setting, the label that is the reference there, and what is drawn, top to bottom.
+    """A setting, its reference label, and the labels to draw, top to bottom.
 
-    What is ``far`` off is an arrow at the edge, with its number.
+    Labels in ``far`` that lie outside are arrows at the edge, with their numbers.
     """
 
     setting: str
@@ -42,15 +42,15 @@ def over_best(
     reference: str,
 ) -> None:
     """Draw freshness less that of the reference with 95% intervals, a panel per setting."""
-    found = {(item.setting, item.policy): item for item in summarize(rows, "freshness", reference)}
+    items = {(item.setting, item.policy): item for item in summarize(rows, "freshness", reference)}
     lines = -(-len(panels) // COLUMNS)
     figure = Figure(figsize=(13.0, 0.9 + 2.1 * lines), layout="constrained")
     grid = figure.subplots(lines, COLUMNS, squeeze=False)
     for axes, panel in zip(grid.flat, panels, strict=False):
         shown = [
-            found[panel.setting, label]
+            items[panel.setting, label]
             for label in dict.fromkeys(panel.labels)
-            if (panel.setting, label) in found
+            if (panel.setting, label) in items
         ]
         _panel(axes, shown, ours, panel.far)
         seeds = max((item.seeds for item in shown), default=0)
@@ -71,8 +71,8 @@ def _panel(axes: Axes, shown: Sequence[Summary], ours: Sequence[str], far: Seque
     half = np.nan_to_num([item.difference_half_width for item in near])
     middle = np.array([item.difference for item in near])
     low, high = min(0.0, (middle - half).min()), max(0.0, (middle + half).max())
-    room = ROOM * max(high - low, 1e-6)
-    left, right = low - room, high + room
+    margin = MARGIN * max(high - low, 1e-6)
+    left, right = low - margin, high + margin
     for height, item in enumerate(reversed(shown)):
         colour, marker = _style(item.policy, ours)
         if item.difference < left:
@@ -99,7 +99,7 @@ def _panel(axes: Axes, shown: Sequence[Summary], ours: Sequence[str], far: Seque
 
 
 def _style(label: str, ours: Sequence[str]) -> tuple[str, str]:
-    """The colour and marker of a label: one each of ours, grey for all others."""
+    """Return colour and marker of a label: its own for ours, grey for all others."""
     if label in ours:
         place = list(ours).index(label)
         return COLOURS[place], MARKERS[place]
@@ -112,11 +112,11 @@ def aggregate(
     """Draw an aggregate over settings with its interval, the best on top.
 
     Args:
-        rows: of one setting; each label has ``metric``, and the ends of its interval as
-            ``<metric>, low`` and ``<metric>, high``; ``count`` is how many settings it covers.
+        rows: rows of one setting; each label has ``metric``, the ends of its interval as
+            ``<metric>, low`` and ``<metric>, high``, and ``count``, the number of settings.
         path: of the picture.
         title: of the figure.
-        metric: what is drawn.
+        metric: the metric to draw.
         count: the metric that counts settings.
         ours: labels that are drawn in colours.
     """

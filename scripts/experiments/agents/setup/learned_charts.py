@@ -1,6 +1,6 @@
-"""Pictures of trained agents beside a formula: how near they come, and what they learned.
+"""Pictures of trained agents beside a formula: accuracy, and learned values.
 
-Labels keep their colour and marker in all pictures.
+Labels have the same colour and marker in all pictures.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLoc
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from crawl_envs.types import FloatArray
-from scripts.experiments.agents.setup.learned_values import CYCLES, FORMULA, HEARD, SIGNALS
+from scripts.experiments.agents.setup.learned_values import CYCLES, FEW_SIGNALS, FORMULA, SIGNALS
 from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, METRIC_UNITS, bare, save
 from scripts.reporting.rows import gathered
 
 GREY = "#777777"
 GREYS = ("-", "--", "-.", ":")
 NEAR = 0.03
-"""Differences to the reference that the right panel shows; those of others are too large."""
+"""Largest difference to the reference that the right panel shows."""
 
 
 def _styles(labels: Sequence[str], reference: str) -> dict[str, dict[str, object]]:
-    """Colours and markers: agents, whose labels hold a comma or a space, have colours."""
+    """Return colours and markers: agents, whose labels contain a space, have colours."""
     agents = [label for label in labels if " " in label]
     others = [label for label in labels if label not in agents and label != reference]
     styles: dict[str, dict[str, object]] = {
@@ -61,17 +61,17 @@ def over_sizes(
         path: the picture.
         title: its title.
         sizes: the number of pages of each setting.
-        horizons: says how long episodes are, for the title.
-        metric: what is drawn.
+        horizons: lengths of the episodes, for the title.
+        metric: the metric to draw.
         reference: the label to which there are differences.
     """
-    found = [item for item in summarize(rows, metric, reference) if item.setting in sizes]
-    labels = list(dict.fromkeys(item.policy for item in found))
+    summaries = [item for item in summarize(rows, metric, reference) if item.setting in sizes]
+    labels = list(dict.fromkeys(item.policy for item in summaries))
     styles = _styles(labels, reference)
     figure = Figure(figsize=(12.5, 5.6), layout="constrained")
     level, close = figure.subplots(1, 2)
     for place, label in enumerate(labels):
-        own = [item for item in found if item.policy == label]
+        own = [item for item in summaries if item.policy == label]
         shift = 1.025 ** (place - (len(labels) - 1) / 2)
         where = np.array([sizes[item.setting] for item in own]) * shift
         style = {**styles[label], "capsize": 2.5, "linewidth": 1.3, "markersize": 6}
@@ -85,7 +85,7 @@ def over_sizes(
     _finish(close, sizes, f"{metric} minus {reference}, same events")
     close.set_title(f"differences up to {NEAR:g}", fontsize=10)
     level.set_title("means", fontsize=10)
-    seeds = _seeds_of(found, sizes)
+    seeds = _seeds_of(summaries, sizes)
     figure.suptitle(
         f"{title}: noisy pages, R = m, {horizons}\n95% Student intervals over seeds ({seeds})",
         fontsize=11,
@@ -95,10 +95,10 @@ def over_sizes(
     save(figure, path)
 
 
-def _seeds_of(found: Sequence[Summary], sizes: Mapping[str, int]) -> str:
-    """How many seeds there are of each size."""
+def _seeds_of(summaries: Sequence[Summary], sizes: Mapping[str, int]) -> str:
+    """Return the number of seeds of each size, as text."""
     most = {
-        size: max((item.seeds for item in found if item.setting == name), default=0)
+        size: max((item.seeds for item in summaries if item.setting == name), default=0)
         for name, size in sizes.items()
     }
     return ", ".join(f"m = {size:,}: {count}" for size, count in most.items() if count)
@@ -107,12 +107,12 @@ def _seeds_of(found: Sequence[Summary], sizes: Mapping[str, int]) -> str:
 def _bars(
     axes: Axes,
     where: FloatArray,
-    told: Sequence[tuple[float, float]],
+    estimates: Sequence[tuple[float, float]],
     style: Mapping[str, object],
     label: str,
 ) -> None:
-    """Draw means with intervals; an interval that is not known is left out."""
-    middle, half = np.array(told, np.float64).reshape(-1, 2).T
+    """Draw means with intervals; unknown intervals are left out."""
+    middle, half = np.array(estimates, np.float64).reshape(-1, 2).T
     given: dict[str, object] = dict(style)
     axes.errorbar(where, middle, np.nan_to_num(half), label=label, **given)  # type: ignore[arg-type]
 
@@ -144,18 +144,18 @@ def at_bandwidths(
         path: the picture.
         title: its title.
         settings: the titles of the panels by setting.
-        metric: what is drawn.
+        metric: the metric to draw.
         reference: the label to which there are differences.
     """
-    found = summarize(rows, metric, reference)
-    labels = list(dict.fromkeys(item.policy for item in found if item.setting in settings))
+    summaries = summarize(rows, metric, reference)
+    labels = list(dict.fromkeys(item.policy for item in summaries if item.setting in settings))
     labels = [label for label in labels if label != reference]
     styles = _styles(labels, reference)
     size = (3.0 + 3.4 * len(settings), 1.6 + 0.36 * len(labels))
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0]
     for axes, (name, heading) in zip(panels, settings.items(), strict=True):
-        own = {item.policy: item for item in found if item.setting == name}
+        own = {item.policy: item for item in summaries if item.setting == name}
         for height, label in enumerate(reversed(labels)):
             if label in own:
                 item, style = own[label], styles[label]
@@ -191,15 +191,15 @@ def at_bandwidths(
 
 
 def values_of_pages(rows: Sequence[Row], path: Path, *, title: str) -> None:
-    """Draw values over elapsed time, a line per number of signals: agents' beside the formula's.
+    """Draw values over elapsed time, a line per number of signals: agents' and the formula's.
 
     There is a row of panels per agent and a column per page; thin lines are the levels at which
-    pages are crawled, medians of what the values were then.
+    pages are crawled, medians of the values at crawls.
     """
-    values = {label: found for (_, label, _), found in gathered(rows, "value").items()}
-    [told] = list(gathered(rows, "page").values())
+    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    [parameters] = list(gathered(rows, "page").values())
     levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
-    pages = told.reshape(-1, 4)
+    pages = parameters.reshape(-1, 4)
     shape = (len(pages), len(SIGNALS), CYCLES.size)
     formula = values[FORMULA].reshape(shape)
     labels = [label for label in values if label != FORMULA]
@@ -218,7 +218,7 @@ def values_of_pages(rows: Sequence[Row], path: Path, *, title: str) -> None:
     for axes in grid[-1]:
         axes.set_xlabel("elapsed, in units of m / R", fontsize=9)
     figure.suptitle(
-        f"{title}: solid, what was learned, mapped by one rising function for all pages; dotted, "
+        f"{title}: solid, learned values, mapped by one function for all pages; dotted, "
         "V_GREEDY_NCIS;\nhorizontal: the level at which pages are crawled, by each",
         fontsize=11,
     )
@@ -244,24 +244,24 @@ def crawl_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
     """Draw for all pages of an instance when values reach the level at which pages are crawled.
 
     The formula's instant is on the horizontal axis, an agent's on the vertical one, a panel per
-    agent and number of signals; what is never reached in the table lies at its end.
+    agent and number of signals; levels that are not reached in the table lie at its end.
     """
     end = float(CYCLES[-1])
-    found = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
-    size = max(each.size for each in found.values())
-    whole = {label: np.full(size, np.nan) for label in found}
-    for label, each in found.items():
+    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
+    size = max(each.size for each in instants.values())
+    whole = {label: np.full(size, np.nan) for label in instants}
+    for label, each in instants.items():
         whole[label][: each.size] = each
-    formula = whole.pop(FORMULA).reshape(-1, len(HEARD))
+    formula = whole.pop(FORMULA).reshape(-1, len(FEW_SIGNALS))
     figure = Figure(
-        figsize=(3.6 * len(whole), 0.8 + 3.4 * len(HEARD)),
+        figsize=(3.6 * len(whole), 0.8 + 3.4 * len(FEW_SIGNALS)),
         layout="constrained",
     )
-    grid = figure.subplots(len(HEARD), len(whole), squeeze=False, sharex=True, sharey=True)
-    for place, signals in enumerate(HEARD):
+    grid = figure.subplots(len(FEW_SIGNALS), len(whole), squeeze=False, sharex=True, sharey=True)
+    for place, signals in enumerate(FEW_SIGNALS):
         word = f"{signals} signal" + ("" if signals == 1 else "s")
         for number, (label, flat) in enumerate(whole.items()):
-            axes, own = grid[place][number], flat.reshape(-1, len(HEARD))
+            axes, own = grid[place][number], flat.reshape(-1, len(FEW_SIGNALS))
             axes.plot([0.0, end], [0.0, end], color=LINE_COLOUR, linewidth=0.8)
             axes.plot(
                 np.nan_to_num(formula[:, place], nan=end),

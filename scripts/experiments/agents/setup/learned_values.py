@@ -1,10 +1,9 @@
-"""What agents learned: the values that they give to pages, beside those of V_GREEDY_NCIS.
+"""Learned values of pages, beside those of V_GREEDY_NCIS.
 
-The scores of an agent are defined up to one rising function, the same for all pages of an
+The scores of an agent are defined up to one increasing function, the same for all pages of an
 instance, since only their order among pages decides what is crawled. So scores are mapped to the
-formula's values by the rising function that fits best, in the sense of least squares, over all
-pages of the instance (isotonic regression); not page by page, which would hide it if an agent
-thought too much of one page and too little of another.
+formula's values by the increasing function with the least squared error over all pages of the
+instance (isotonic regression). A fit page by page would hide pages that an agent overrates.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ SIGNALS = (0, 1, 2, 3)
 CYCLES = np.linspace(0.1, 4.0, 40)
 """Elapsed times of the tables, in cycles T = m / R."""
 SELDOM = 0.2
-HEARD = (0, 1)
-"""Numbers of signals for which it is told when a page would be crawled."""
+FEW_SIGNALS = (0, 1)
+"""Numbers of signals for which the instant of a crawl is given."""
 DECISIONS = 200
-"""Decisions of an episode whose states are looked at."""
+"""Decisions of an episode whose states are used."""
 EXTENDING = 0.1
-"""Weight of all states of the tables together in the regression, that of the states met being 1:
-they say how the map goes on where no episode went."""
+"""Total weight of the states of the tables in the regression, that of visited states being 1: they
+extend the map to states that no episode visits."""
 
 Scores = Callable[[FloatArray], FloatArray]
-"""From an observation, (m, F), to a score per page, (m,)."""
+"""A function from an observation, (m, F), to a score per page, (m,)."""
 ELAPSED, COUNT = 0, 1
 """Columns of the observation that the tables vary."""
 
 
-class Met(NamedTuple):
-    """States that a policy met in an episode, and what it did.
+class Visited(NamedTuple):
+    """States that a policy visited in an episode, and its actions.
 
-    ``problem`` is what it was told, ``observations`` (K, m, F) those of K decisions, ``chosen``
-    (K,) the pages that it crawled.
+    ``problem`` is the public part of the instance, ``observations`` (K, m, F) those of K
+    decisions, ``chosen`` (K,) the crawled pages.
     """
 
     problem: Problem
@@ -61,12 +60,12 @@ class Met(NamedTuple):
         return float(self.problem.num_pages / self.problem.bandwidth)
 
 
-def met(
+def visit(
     seed: int, num_pages: int, horizon: float, player: Callable[[Problem], Scores] | None = None
-) -> Met:
-    """Play on noisy pages with R = m, and look at states of the second half.
+) -> Visited:
+    """Play on noisy pages with R = m, and return states of the second half.
 
-    ``player`` makes the scores by which pages are chosen; None plays V_GREEDY_NCIS.
+    ``player`` makes the scores that choose pages; None plays V_GREEDY_NCIS.
     """
     env: Any = gymnasium.make(
         "CrawlNCIS-v0",
@@ -89,22 +88,22 @@ def met(
             chosen.append(page)
         observation, *_ = env.step(page)
     env.close()
-    return Met(problem, np.array(seen), np.array(chosen, np.int64))
+    return Visited(problem, np.array(seen), np.array(chosen, np.int64))
 
 
 def formula_scores(rows: FloatArray) -> FloatArray:
-    """V_GREEDY_NCIS of pages by their rows, (..., 7), which are those of the default features."""
-    elapsed, signals, _, *told = np.moveaxis(rows, -1, 0)
-    words = ("importance", "change_rate", "recall", "false_signal_rate")
+    """Return V_GREEDY_NCIS of pages from their rows of the default features, (..., 7)."""
+    elapsed, signals, _, *model = np.moveaxis(rows, -1, 0)
+    names = ("importance", "change_rate", "recall", "false_signal_rate")
     values: FloatArray = greedy_ncis_observed(
-        elapsed, signals, **dict(zip(words, told, strict=True))
+        elapsed, signals, **dict(zip(names, model, strict=True))
     )
     return values
 
 
 def index_scores(name: str, problem: Problem) -> Scores:
-    """The index of a trained index, one that corrects no belief."""
-    form = load_index(agents.SHIPPED / name).compile(problem, 0, np.random.default_rng(0))
+    """Return the scores of a trained index that corrects no belief."""
+    form = load_index(agents.catalog.SHIPPED / name).compile(problem, 0, np.random.default_rng(0))
     assert isinstance(form, CompiledIndex)
 
     def scores(rows: FloatArray) -> FloatArray:
@@ -115,8 +114,8 @@ def index_scores(name: str, problem: Problem) -> Scores:
 
 
 def set_scores(name: str, problem: Problem) -> Scores:
-    """The scores of a trained page set."""
-    scorer = PageScorer.load(agents.SHIPPED / name / SCORER)
+    """Return the scores of a trained page set."""
+    scorer = PageScorer.load(agents.catalog.SHIPPED / name / SCORER)
     cycle = problem.num_pages / problem.bandwidth
 
     def scores(rows: FloatArray) -> FloatArray:
@@ -126,31 +125,31 @@ def set_scores(name: str, problem: Problem) -> Scores:
 
 
 def table(scores: Scores, rows: FloatArray, cycle: float) -> FloatArray:
-    """Scores of every page at every state of the tables, all other pages as they are.
+    """Return scores of every page at every state of the tables, other pages unchanged.
 
     Args:
-        scores: of whom.
+        scores: the scores of an agent.
         rows: an observation, (m, F).
         cycle: T, the unit of ``CYCLES``.
 
     Returns:
         (m, S, A) for S numbers of signals and A elapsed times.
     """
-    found = np.empty((len(rows), len(SIGNALS), CYCLES.size))
+    result = np.empty((len(rows), len(SIGNALS), CYCLES.size))
     varied = rows.copy()
     for page, row in enumerate(rows):
         for i, count in enumerate(SIGNALS):
             for j, cycles in enumerate(CYCLES):
                 varied[page, ELAPSED], varied[page, COUNT] = cycles * cycle, count
-                found[page, i, j] = scores(varied)[page]
+                result[page, i, j] = scores(varied)[page]
         varied[page] = row
-    return found
+    return result
 
 
-def risen(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
-    """The rising function that takes scores nearest to values, (n,) each, by weighted squares.
+def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
+    """Return the increasing function of scores that is nearest to values by weighted squares.
 
-    Between scores it is straight, beyond them level.
+    All arrays are (n,). The function is linear between scores and constant beyond them.
     """
     order = np.argsort(scores, kind="stable")
     fitted = isotonic_regression(values[order], weights=weights[order]).x
@@ -159,11 +158,11 @@ def risen(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores
 
 
 def instants(values: FloatArray, level: float) -> FloatArray:
-    """When values first reach a level, in cycles; NaN where they never do.
+    """Return when values first reach a level, in cycles; NaN where they never do.
 
     Args:
         values: (..., A) over ``CYCLES``.
-        level: what is to be reached.
+        level: the level.
     """
     reached = values >= level
     first = reached.argmax(-1)
@@ -177,40 +176,40 @@ def instants(values: FloatArray, level: float) -> FloatArray:
 
 
 def shown_pages(problem: Problem) -> IntArray:
-    """Four pages that differ, of those of at least median importance.
+    """Return four different pages of at least median importance.
 
-    Of those that change often, at least as the median does: the one whose signals tell most, the
-    one whose signals tell least, and the one of which half of the changes are signalled; and of
-    all, the one whose change rate is nearest to ``SELDOM`` per cycle.
+    Three have at least the median change rate: the one with the most informative signals, the
+    least informative ones, and a recall nearest to 1/2. The fourth is the page whose change rate
+    is nearest to ``SELDOM`` per cycle.
     """
     model = (problem.importance, problem.change_rate, problem.recall, problem.false_signal_rate)
     weight, change, recall, false = (np.asarray(column, np.float64) for column in model)
     heavy = weight >= np.median(weight)
     lively = heavy & (change >= np.median(change))
     true = recall * change
-    told = recall * true / (true + false)
+    quality = recall * true / (true + false)
     half = -np.abs(recall - 0.5)
-    best = [np.where(lively, each, -np.inf).argmax() for each in (told, -told, half)]
+    best = [np.where(lively, each, -np.inf).argmax() for each in (quality, -quality, half)]
     seldom = -np.abs(change * problem.num_pages / problem.bandwidth - SELDOM)
     return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
 
 
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """The level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
-    found = met(seed, num_pages, horizon)
-    level = crawl_level(formula_scores, found)
+    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
+    visited = visit(seed, num_pages, horizon)
+    level = crawl_level(formula_scores, visited)
     measured = {"level": level}
     if seed == 0:
-        rows = found.observations[-1]
-        values = table_of_formula(rows, found.cycle)
-        pages = shown_pages(found.problem)
+        rows = visited.observations[-1]
+        values = table_of_formula(rows, visited.cycle)
+        pages = shown_pages(visited.problem)
         measured |= indexed("page", rows[pages][:, 3:]) | indexed("value", values[pages])
-        measured |= indexed("instant", instants(values[:, list(HEARD)], level))
+        measured |= indexed("instant", instants(values[:, list(FEW_SIGNALS)], level))
     return measured
 
 
 def table_of_formula(rows: FloatArray, cycle: float) -> FloatArray:
-    """The table of V_GREEDY_NCIS, in which pages do not depend on each other, (m, S, A)."""
+    """Return the table of V_GREEDY_NCIS, whose pages are independent, (m, S, A)."""
     spread = np.broadcast_to(
         rows[:, None, None], (len(rows), len(SIGNALS), CYCLES.size, rows.shape[1])
     ).copy()
@@ -219,83 +218,83 @@ def table_of_formula(rows: FloatArray, cycle: float) -> FloatArray:
     return formula_scores(spread)
 
 
-def crawl_level(scores: Scores, found: Met) -> float:
-    """The median score of the pages that were crawled: about the level at which pages are.
+def crawl_level(scores: Scores, visited: Visited) -> float:
+    """Return the median score of the crawled pages: about the level at which pages are crawled.
 
-    A median goes along with any rising function of the scores.
+    A median commutes with any increasing function of the scores.
     """
-    given = np.array([scores(rows) for rows in found.observations])
-    return float(np.median(np.take_along_axis(given, found.chosen[:, None], 1)))
+    given = np.array([scores(rows) for rows in visited.observations])
+    return float(np.median(np.take_along_axis(given, visited.chosen[:, None], 1)))
 
 
 def index_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """What :func:`learned_table` says of a trained index."""
+    """Return :func:`learned_table` of a trained index."""
     return learned_table(seed, partial(index_scores, name), num_pages, horizon)
 
 
 def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """What :func:`learned_table` says of a trained page set."""
+    """Return :func:`learned_table` of a trained page set."""
     return learned_table(seed, partial(set_scores, name), num_pages, horizon)
 
 
 def learned_table(
     seed: int, scores: Callable[[Problem], Scores], num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """How an agent's values compare with the formula's, in states that the agent meets itself.
+    """Return comparisons of an agent's values with the formula's, in states that the agent visits.
 
     ``agreement`` is the share of decisions in which the formula would crawl the same page;
-    ``worth`` the formula's value of the page that is crawled over that of the best page, on
-    average; ``explained`` the share of the variance of the formula's values that the agent's
-    explain, mapped by the best rising function, and ``explained, GREEDY-NCIS plays`` the same in
-    states that the formula meets. On the first seed there are mapped values, too, the level at
-    which pages are crawled among them, and when each page would reach it.
+    ``value_ratio`` the mean of the formula's value of the crawled page over that of the best page;
+    ``explained`` the share of the variance of the formula's values that the agent's explain,
+    mapped by the best increasing function, and ``explained, GREEDY-NCIS plays`` the same in
+    states that the formula visits. On the first seed there are also the mapped values, the level
+    at which pages are crawled among them, and when each page would reach it.
 
     Args:
         seed: of the instance and its events.
-        scores: makes the scores of the agent for a problem.
+        scores: a function from a problem to the scores of the agent.
         num_pages: m.
         horizon: of the episode.
     """
-    found = met(seed, num_pages, horizon, scores)
-    own = scores(found.problem)
-    given = np.array([own(rows) for rows in found.observations])
-    truth = formula_scores(found.observations)
-    level, taken = crawl_level(own, found), np.take_along_axis(truth, found.chosen[:, None], 1)
+    visited = visit(seed, num_pages, horizon, scores)
+    own = scores(visited.problem)
+    given = np.array([own(rows) for rows in visited.observations])
+    truth = formula_scores(visited.observations)
+    level, taken = crawl_level(own, visited), np.take_along_axis(truth, visited.chosen[:, None], 1)
     measured = {
-        "agreement": float((truth.argmax(1) == found.chosen).mean()),
-        "worth": float((taken[:, 0] / truth.max(1)).mean()),
+        "agreement": float((truth.argmax(1) == visited.chosen).mean()),
+        "value_ratio": float((taken[:, 0] / truth.max(1)).mean()),
         "explained": explained(given, truth),
     }
-    others = met(seed, num_pages, horizon)
+    others = visit(seed, num_pages, horizon)
     theirs = np.array([own(rows) for rows in others.observations])
     measured["explained, GREEDY-NCIS plays"] = explained(
         theirs, formula_scores(others.observations)
     )
     if seed == 0:
-        rows = found.observations[-1]
-        grid = table(own, rows, found.cycle)
-        rise = _rise_of(given, truth, grid, table_of_formula(rows, found.cycle))
-        pages = shown_pages(found.problem)
-        measured |= indexed("value", rise(grid[pages])) | {"level": float(rise(np.array(level)))}
-        measured |= indexed("instant", instants(grid[:, list(HEARD)], level))
+        rows = visited.observations[-1]
+        grid = table(own, rows, visited.cycle)
+        fit = _fit_of(given, truth, grid, table_of_formula(rows, visited.cycle))
+        pages = shown_pages(visited.problem)
+        measured |= indexed("value", fit(grid[pages])) | {"level": float(fit(np.array(level)))}
+        measured |= indexed("instant", instants(grid[:, list(FEW_SIGNALS)], level))
     return measured
 
 
 def explained(scores: FloatArray, values: FloatArray) -> float:
-    """The share of the variance of values that the best rising function of scores explains."""
+    """Return the share of the variance of values that the best function of scores explains."""
     flat, truth = scores.ravel(), values.ravel()
-    left = truth - risen(flat, truth, np.ones(flat.size))(flat)
+    left = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
     return float(1.0 - left.var() / truth.var())
 
 
-def _rise_of(
+def _fit_of(
     given: FloatArray, truth: FloatArray, grid: FloatArray, grid_truth: FloatArray
 ) -> Scores:
-    """The rising function by the states met and, with little weight, those of the tables."""
+    """Return the increasing function from visited states and, with little weight, the tables."""
     weights = np.concatenate(
         [np.full(given.size, 1.0 / given.size), np.full(grid.size, EXTENDING / grid.size)]
     )
-    return risen(
+    return increasing_fit(
         np.concatenate([given.ravel(), grid.ravel()]),
         np.concatenate([truth.ravel(), grid_truth.ravel()]),
         weights,

@@ -1,1 +1,4 @@
-"""Shared parts of the experiments: costs, charts."""
+"""Shared parts of the experiments: costs, charts.
+
+Public modules: charts, costs, long_run.
+"""

@@ -1,4 +1,4 @@
-"""Rows to pictures of costs: bars by policy, curves over the budget, courses of learning."""
+"""Pictures of costs: bars by policy, curves over the budget, courses of learning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COST_NAMES = {J_H: "harmonic cost J_h", J_B: "binary cost J_b"}
 
 
 def style_of(position: int) -> dict[str, Any]:
-    """Return colour, marker and dashes for each of up to 12 lines; colours serve twice."""
+    """Return colour, marker and dashes of one of up to 12 lines; each colour is used twice."""
     more = position >= len(COLOURS)
     return {
         "color": COLOURS[position % len(COLOURS)],
@@ -46,10 +46,10 @@ def cost_bars(
         rows: with the metrics in :data:`scripts.experiments.lambdacrawl.setup.costs.PER_URL`.
         path: the picture.
         title: what is drawn.
-        settings: the first of them that has rows is drawn.
+        settings: names; the first with rows is drawn.
         labels: the policies, from top to bottom.
-        infinite: those whose harmonic cost is infinite.
-        alone: of labels that say something of one cost only, that cost; the other is not drawn.
+        infinite: labels whose harmonic cost is infinite.
+        alone: the only cost of a label for which the other is not drawn.
     """
     played = {row.setting for row in rows}
     setting = next(name for name in settings if name in played)
@@ -58,13 +58,13 @@ def cost_bars(
     height = np.arange(len(labels))[::-1]
     count = 0
     for panel, (metric, name) in zip(panels, PER_URL.items(), strict=True):
-        found = by_label(rows, setting, name)
-        count = max(count, *(len(values) for values in found.values()))
-        told = [
-            mean_and_half_width(found.get(label, ()) if alone.get(label, metric) == metric else ())
+        data = by_label(rows, setting, name)
+        count = max(count, *(len(values) for values in data.values()))
+        intervals = [
+            mean_and_half_width(data.get(label, ()) if alone.get(label, metric) == metric else ())
             for label in labels
         ]
-        means, halves = np.nan_to_num(np.array(told)).T
+        means, halves = np.nan_to_num(np.array(intervals)).T
         panel.barh(
             height, means, xerr=halves, height=0.6, color=COLOURS[0], ecolor=LINE_COLOUR, capsize=3
         )
@@ -91,14 +91,14 @@ def curve(
     samples: Sequence[Sequence[float]],
     style: Mapping[str, Any],
 ) -> None:
-    """Draw means with 95% intervals at given places."""
-    told = np.array([mean_and_half_width(list(sample)) for sample in samples])
-    axes.errorbar(at, told[:, 0], np.nan_to_num(told[:, 1]), capsize=2.5, linewidth=1.3, **style)
+    """Draw means with 95% intervals at given positions."""
+    mean, half = np.array([mean_and_half_width(list(sample)) for sample in samples]).T
+    axes.errorbar(at, mean, np.nan_to_num(half), capsize=2.5, linewidth=1.3, **style)
 
 
 def band(axes: Axes, at: Sequence[float], values: np.ndarray, style: Mapping[str, Any]) -> None:
     """Draw the mean of courses, (repetitions, K), and a band of its 95% interval."""
-    told = np.array([mean_and_half_width(list(column)) for column in values.T])
-    mean, half = told[:, 0], np.nan_to_num(told[:, 1])
+    mean, half = np.array([mean_and_half_width(list(column)) for column in values.T]).T
+    half = np.nan_to_num(half)
     axes.plot(at, mean, linewidth=1.5, **style)
     axes.fill_between(at, mean - half, mean + half, color=style["color"], alpha=0.2, linewidth=0)

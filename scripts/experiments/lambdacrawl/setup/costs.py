@@ -1,4 +1,4 @@
-"""What policies of LambdaCrawl cost by formula: harmonic J_h and binary J_b (eqs. 4, 8, 12, 13)."""
+"""Costs of LambdaCrawl policies by formula: harmonic J_h and binary J_b (eqs. 4, 8, 12, 13)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ POISSON = (LC, LCA, BLC, BLC_EPS, CC, UC)
 """Policies that crawl at random instants, by the paper's labels."""
 
 BOUND = "bound"
-"""The least J_h of all policies that meet the budget on the average, each page at its own pace."""
+"""The least J_h of all policies that meet the budget on average."""
 
 BINARY_OPT = "BINARY-OPT"
-"""The least J_b of LC's class: crawls at random instants, and coins on the signals that come."""
+"""The least J_b of LC's class: crawls at random instants, and on a random share of signals."""
 
 BINARY_BOUND = "binary bound"
-"""The least J_b of all policies that meet the budget on the average."""
+"""The least J_b of all policies that meet the budget on average."""
 
 AT_PAR = 0.05
-"""Costs that differ by this share at most are at par; ours, the paper names none."""
+"""Costs that differ by this share at most are at par; ours, the paper gives none."""
 
 FLOOR = 0.4
 """The eps of BLC-eps: the least rate of a page over R / m, as in the paper's public code."""
@@ -40,15 +40,15 @@ SAVED = {J_H: "J_h_saved", J_B: "J_b_saved"}
 
 
 class Pages(NamedTuple):
-    """Pages of an instance, (m,) each; ``complete``: every change is signalled."""
+    """Pages of an instance, (m,) each; ``complete``: whether every change is signalled."""
 
     importance: FloatArray
     change_rate: FloatArray
     complete: BoolArray
 
 
-HEARING = (LC, LCA, BINARY_OPT)
-"""Those that heed signals; all others take no page to have any."""
+USES_SIGNALS = (LC, LCA, BINARY_OPT)
+"""Labels that use signals; all others ignore them."""
 
 
 def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
@@ -77,37 +77,37 @@ def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
 def best_binary(pages: Pages, bandwidth: float) -> Allocation:
     """Return the rates of least J_b where every signal of a complete page may start a crawl.
 
-    A crawl more is worth ``importance / change_rate`` on a page that is never crawled. Without
-    signals it is worth less the more there are, so that pages worth more than the multiplier are
+    The marginal value of a crawl is ``importance / change_rate`` on a page that is never crawled.
+    Without signals it decreases with the crawl rate: pages whose value exceeds the multiplier are
     crawled at ``sqrt(importance change_rate / multiplier) - change_rate`` (Azar et al. 2018). With
-    complete observation it is always worth the same: of these pages all signals are answered or
-    none, but for one page. Pages must change, and their importance must be > 0.
+    complete observation it is constant: all signals of such a page are answered or none, except
+    for one page. Change rates and importance must be > 0.
 
     Args:
         pages: (m,) each.
-        bandwidth: crawls per unit of time, > 0 and less than what answers all signals.
+        bandwidth: crawls per unit of time, > 0 and less than needed to answer all signals.
     """
     importance, change_rate, complete = pages
-    worth = importance / change_rate
-    order = np.argsort(-worth, kind="stable")
-    heard, paced = complete[order], np.sqrt(importance * change_rate)[order]
-    roots = np.cumsum(np.where(heard, 0.0, paced))
-    signs = np.where(heard, 1.0, -1.0)
+    value = importance / change_rate
+    order = np.argsort(-value, kind="stable")
+    observed, paced = complete[order], np.sqrt(importance * change_rate)[order]
+    roots = np.cumsum(np.where(observed, 0.0, paced))
+    signs = np.where(observed, 1.0, -1.0)
     fixed = np.cumsum(signs * change_rate[order])
-    # With the multiplier at the worth of the last of the first k pages, those take this many.
-    taken = roots / np.sqrt(worth[order]) + fixed
+    # Crawl rate of the first k pages when the multiplier is the value of the k-th.
+    taken = roots / np.sqrt(value[order]) + fixed
     count = int(np.searchsorted(taken, bandwidth, side="right"))
     root = roots[count - 1] / (bandwidth - fixed[count - 1]) if count else np.inf
     multiplier = root * root
-    rates = np.zeros_like(worth)
-    if count < worth.size and (not count or multiplier < worth[order[count]]):
-        multiplier = float(worth[order[count]])  # of a page whose signals are answered in part
+    rates = np.zeros_like(value)
+    if count < value.size and (not count or multiplier < value[order[count]]):
+        multiplier = float(value[order[count]])  # of a page with some signals answered
         rates[order[count]] = bandwidth - (
             roots[count - 1] / np.sqrt(multiplier) + fixed[count - 1] if count else 0.0
         )
     first = order[:count]
     slow = np.maximum(paced[:count] / np.sqrt(multiplier) - change_rate[first], 0.0)
-    rates[first] = np.where(heard[:count], change_rate[first], slow)
+    rates[first] = np.where(observed[:count], change_rate[first], slow)
     chances = np.where(complete, rates / change_rate, 0.0)
     fresh = np.where(complete, chances, rates / (rates + change_rate))
     objective = float(importance @ fresh / importance.sum())
@@ -115,20 +115,20 @@ def best_binary(pages: Pages, bandwidth: float) -> Allocation:
 
 
 def binary_bound(instance: Instance) -> float:
-    """Return the least J_b of all policies that meet the budget on the average, a sum."""
+    """Return the least J_b, a sum over pages, of all policies that meet the budget on average."""
     importance, change_rate = instance.importance, instance.change_rate
     if instance.complete.any():
-        found = solvers.ncis(instance)
+        plan = solvers.ncis(instance)
     else:
-        found = solvers.binary_periodic(importance, change_rate, instance.bandwidth)
-    return float((1.0 - found.objective) * importance.sum())
+        plan = solvers.binary_periodic(importance, change_rate, instance.bandwidth)
+    return float((1.0 - plan.objective) * importance.sum())
 
 
 def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -> dict[str, float]:
     """Return J_h and J_b, sums over pages, of crawls at random instants.
 
     Args:
-        pages: the truth.
+        pages: the true parameters.
         rates: crawls per unit of time, (m,).
         chances: P(a crawl on a signal) where observation is complete, (m,); None: no signal is
             answered, and all pages are crawled at their rates.
@@ -142,35 +142,35 @@ def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -
 
 
 def bound_costs(pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return the least J_h, and the J_b of the policy that has it.
+    """Return the least J_h, and the J_b of the policy that attains it.
 
     A page without signals is crawled at even intervals; it is fresh for a share
-    (1 - exp(-x)) / x of the time, with x changes expected between crawls. One with complete
+    (1 - exp(-x)) / x of the time, with x expected changes between crawls. A page with complete
     observation is crawled at every n-th signal, and fresh for 1 / n of the time: its crawl rate
-    over its change rate, also where two such n are mixed.
+    over its change rate, also where two values of n are mixed.
     """
     importance, change_rate, complete = pages
-    found = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete=complete)
+    plan = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete=complete)
     x = np.divide(
-        change_rate, found.rates, out=np.full_like(found.rates, np.inf), where=found.rates > 0.0
+        change_rate, plan.rates, out=np.full_like(plan.rates, np.inf), where=plan.rates > 0.0
     )
     fresh = np.where(complete, 1.0 / x, np.where(x > 0.0, -np.expm1(-x) / np.maximum(x, 1e-300), 1))
-    return {J_H: float(found.objective), J_B: float(importance @ (1.0 - fresh))}
+    return {J_H: float(plan.objective), J_B: float(importance @ (1.0 - fresh))}
 
 
 def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return what a policy costs, also per page in the paper's unit, and how many it starves.
+    """Return the costs of a policy, also per page in the paper's unit, and the share it starves.
 
-    An infinite J_h is left out (NaN), and said by ``J_h_infinite``.
+    An infinite J_h is NaN, and marked by ``J_h_infinite``.
     """
     if label == BOUND:
         costs, starved = bound_costs(pages, bandwidth), 0.0
     else:
-        found = allocated(label, pages, bandwidth)
-        chances = found.probabilities if label in HEARING else None
-        costs = poisson_costs(pages, found.rates, chances)
+        plan = allocated(label, pages, bandwidth)
+        chances = plan.probabilities if label in USES_SIGNALS else None
+        costs = poisson_costs(pages, plan.rates, chances)
         needed = (pages.importance > 0.0) & (pages.change_rate > 0.0)
-        starved = float(np.mean(found.rates[needed] <= 0.0))
+        starved = float(np.mean(plan.rates[needed] <= 0.0))
     infinite = bool(np.isinf(costs[J_H]))
     if infinite:
         costs[J_H] = np.nan
@@ -184,15 +184,15 @@ def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float
 
 
 def saved(rows: Iterable[Row], cheaper: str, metrics: Sequence[str] = (J_H, J_B)) -> Iterator[Row]:
-    """Yield by which share of the cost of each other policy ``cheaper`` is below it, by seed.
+    """Yield the relative saving of ``cheaper`` against each other policy, by seed.
 
-    The rows' policy is the other one, their metric is in ``SAVED``.
+    The policy of a row is the other one, its metric is in ``SAVED``.
     """
-    found: dict[tuple[str, str, int], dict[str, float]] = {}
+    by_key: dict[tuple[str, str, int], dict[str, float]] = {}
     for row in rows:
         if row.metric in metrics:
-            found.setdefault((row.setting, row.metric, row.seed), {})[row.policy] = row.value
-    for (setting, metric, seed), costs in found.items():
+            by_key.setdefault((row.setting, row.metric, row.seed), {})[row.policy] = row.value
+    for (setting, metric, seed), costs in by_key.items():
         for label, cost in costs.items():
             if label != cheaper and cheaper in costs and cost > 0.0:
                 yield Row("", setting, label, seed, SAVED[metric], 1.0 - costs[cheaper] / cost)
@@ -200,8 +200,8 @@ def saved(rows: Iterable[Row], cheaper: str, metrics: Sequence[str] = (J_H, J_B)
 
 def by_label(rows: Iterable[Row], setting: str, metric: str) -> Mapping[str, list[float]]:
     """Return the values of a metric in a setting, for each label in the order of the rows."""
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for row in rows:
         if row.setting == setting and row.metric == metric:
-            found.setdefault(row.policy, []).append(row.value)
-    return found
+            values.setdefault(row.policy, []).append(row.value)
+    return values

@@ -1,4 +1,4 @@
-"""What policies cost in the long run, simulated: after the start, which is all fresh."""
+"""Long-run costs of policies, simulated: after the start, when all pages are fresh."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
     """Return both costs and the crawls per page between two moments of an episode.
 
-    J_h is the integral of importance times the harmonic penalty, J_b that of the importance of the
-    pages that are stale, over the time; sums over pages. The episode must count the harmonic
-    penalty.
+    J_h is the time average of importance times the harmonic penalty, J_b that of the importance of
+    stale pages; sums over pages. The episode must count the harmonic penalty.
     """
     if early.penalty_time is None or late.penalty_time is None:
         raise ValueError("ledgers must count penalties, got penalty_time=None")
@@ -41,9 +40,9 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
 def compiled_costs(
     instance: Instance, policy: CompilablePolicy, seed: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return what a policy with a compiled form costs from ``start`` to ``end``.
+    """Return the costs of a policy with a compiled form from ``start`` to ``end``.
 
-    It is an episode less a shorter one, on the same events.
+    They are differences between two episodes on the same events.
     """
     return compiled_course(instance, policy, seed, (start, end))[1]
 
@@ -51,7 +50,7 @@ def compiled_costs(
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs up to the first of some times, > 0, and between each and the next."""
+    """Return the costs up to the first of the times, > 0, and between each and the next."""
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
         for time in times
@@ -64,13 +63,13 @@ def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[d
 
     Args:
         env: a single ``CrawlHarmonic-v0`` whose episode is no shorter than the last time, and
-            which was reset with ``seed`` and its instance.
-        policy: what acts in it, bound to it; it learns in ``predict``.
+            which has been reset with ``seed`` and its instance.
+        policy: a policy bound to it, which learns in ``predict``.
         seed: of the episode.
-        times: moments that bound the windows, rising, (K,).
+        times: bounds of the windows, increasing, (K,).
 
     Returns:
-        K - 1 costs; each moment is the first decision at or after it.
+        K - 1 costs; each bound is the first decision at or after it.
     """
     core = env.unwrapped
     observation, _ = env.reset(seed=seed, options={"instance": core.instance})
@@ -91,7 +90,7 @@ def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[d
 
 
 class Counted:
-    """A policy of one lane whose crawls are counted by page from a time on.
+    """A policy of one lane whose crawls are counted by page from a start time on.
 
     Attributes:
         counts: crawls of each page, (m,).
@@ -102,7 +101,7 @@ class Counted:
         self.counts = np.zeros(self.core.instance.num_pages)
 
     def predict(self, observation: Any) -> tuple[Any, Any]:
-        """Return what the policy does, in the form ``page`` or ``refresh``."""
+        """Return the action of the policy, of the form ``page`` or ``refresh``."""
         action, state = self.policy.predict(observation)
         if self.core.ledger().time >= self.start:
             pages = action if self.core.action_form == "page" else np.flatnonzero(action)
@@ -111,7 +110,7 @@ class Counted:
 
 
 def proportionality(counts: FloatArray, change_rate: FloatArray) -> float:
-    """Return the slope of ln(crawls) over ln(change rate): 0 crawls all alike, 1 in proportion.
+    """Return the slope of ln(crawls) over ln(change rate): 0 uniform, 1 proportional crawling.
 
     A page that was not crawled counts as half a crawl.
     """

@@ -1,4 +1,4 @@
-"""Pictures of staleness over refresh cost, and of what curves say at equal cost."""
+"""Pictures of staleness over refresh cost, and of comparisons at equal cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_COST, MOST_RELATIVE = 0.72, 2.5
 
 
 def _style(label: str, labels: Sequence[str], black: Sequence[str]) -> dict[str, Any]:
-    """Colour, marker and dashes of a label; those for reference are black."""
+    """Return colour, marker and dashes of a label; references are black."""
     if label not in black:
         return style_of([name for name in labels if name not in black].index(label))
     place = list(black).index(label) % 2
@@ -42,23 +42,23 @@ def curves_by_cost(
     """Draw a point per threshold, and lines between, a panel per name and setting.
 
     Args:
-        panels: curves by what is said above their panels.
+        panels: curves by the title of their panels.
         path: of the picture.
         title: of the figure.
         labels: policies, in order.
-        black: those of them drawn black and dashed, for reference.
-        y_label: what is up.
+        black: references among them, drawn black and dashed.
+        y_label: label of the vertical axis.
     """
-    parts = [(name, setting, found) for name, by in panels.items() for setting, found in by.items()]
+    parts = [(name, *item) for name, curves in panels.items() for item in curves.items()]
     figure = Figure(figsize=(max(7.4, 1.0 + 5.6 * len(parts)), 5.8), layout="constrained")
     counts: set[int] = set()
     grid = figure.subplots(1, len(parts), squeeze=False, sharey=True)[0]
-    for axes, (name, setting, found) in zip(grid, parts, strict=True):
+    for axes, (name, setting, by_label) in zip(grid, parts, strict=True):
         for label in labels:
-            if label not in found:
+            if label not in by_label:
                 continue
-            counts.add(len(found[label]))
-            points, half = mean_points(found[label])
+            counts.add(len(by_label[label]))
+            points, half = mean_points(by_label[label])
             style = _style(label, labels, black)
             shown = np.flatnonzero(points.cost <= MOST_COST)
             axes.errorbar(
@@ -90,24 +90,24 @@ def curves_by_cost(
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
     """Draw cost ratios with 95% intervals, a line per setting and a colour per policy."""
-    found: dict[str, dict[str, list[float]]] = {}
+    by_setting: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == RATIO and row.policy in labels:
-            found.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
-    settings = list(found)
+            by_setting.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
+    settings = list(by_setting)
     figure = Figure(figsize=(9.0, 1.8 + 0.45 * len(settings)), layout="constrained")
     axes = figure.subplots()
     for place, label in enumerate(labels):
         kept = [
-            (height, found[name][label])
+            (height, by_setting[name][label])
             for height, name in enumerate(settings)
-            if label in found[name]
+            if label in by_setting[name]
         ]
-        told = np.array([mean_and_half_width(values) for _, values in kept]).reshape(-1, 2)
+        intervals = np.array([mean_and_half_width(values) for _, values in kept]).reshape(-1, 2)
         axes.errorbar(
-            told[:, 0],
+            intervals[:, 0],
             [height + 0.18 * (place - (len(labels) - 1) / 2) for height, _ in kept],
-            xerr=np.nan_to_num(told[:, 1]),
+            xerr=np.nan_to_num(intervals[:, 1]),
             capsize=2.5,
             label=label,
             **(style_of(place) | {"linestyle": "none"}),
@@ -140,32 +140,32 @@ def budgets(
 ) -> None:
     """Draw a metric of policies against the budget, a panel per kind of setting.
 
-    Settings are named ``<panel>, budget <crawls per page and day>``. With a reference it is the
+    Settings are named ``<panel>, budget <crawls per page and day>``. With a reference, draw the
     difference to that policy on the same seeds.
     """
     kept = [row for row in rows if row.metric == metric and ", budget " in row.setting]
     base = {(row.setting, row.seed): row.value for row in kept if row.policy == reference}
-    found: dict[str, dict[str, dict[float, list[float]]]] = {}
+    by_panel: dict[str, dict[str, dict[float, list[float]]]] = {}
     for row in kept:
         panel, _, budget = row.setting.partition(", budget ")
-        by_budget = found.setdefault(panel, {}).setdefault(row.policy, {})
+        by_budget = by_panel.setdefault(panel, {}).setdefault(row.policy, {})
         value = row.value - base.get((row.setting, row.seed), 0.0)
         by_budget.setdefault(float(budget), []).append(value)
-    columns = min(len(found), 2)
-    lines = -(-len(found) // columns)
+    columns = min(len(by_panel), 2)
+    lines = -(-len(by_panel) // columns)
     figure = Figure(figsize=(1.0 + 5.8 * columns, 1.4 + 4.4 * lines), layout="constrained")
     grid = np.ravel(figure.subplots(lines, columns, squeeze=False, sharex=True))
-    for axes, (panel, by_label) in zip(grid, found.items(), strict=False):
+    for axes, (panel, by_label) in zip(grid, by_panel.items(), strict=False):
         for label in labels:
             if label not in by_label:
                 continue
             at = sorted(by_label[label])
-            told = np.array([mean_and_half_width(by_label[label][budget]) for budget in at])
+            intervals = np.array([mean_and_half_width(by_label[label][budget]) for budget in at])
             style = _style(label, labels, black)
             axes.errorbar(
                 at,
-                told[:, 0],
-                np.nan_to_num(told[:, 1]),
+                intervals[:, 0],
+                np.nan_to_num(intervals[:, 1]),
                 linewidth=1.2,
                 capsize=2,
                 label=label,
@@ -200,12 +200,12 @@ def sites(
     """Draw a metric relative to uniform refreshing, a dot per site, a panel per end of a setting.
 
     Args:
-        rows: whose settings are named by a site and an end.
+        rows: settings are named by a site and an end.
         path: of the picture.
         title: of the figure.
         labels: policies, from the top.
-        panels: ends of settings, by what is said above.
-        metric: what is drawn; beyond MOST_RELATIVE it is drawn there.
+        panels: ends of settings, by title.
+        metric: drawn metric, clipped at MOST_RELATIVE.
     """
     played = {
         name: [
@@ -224,12 +224,12 @@ def sites(
     count = 0
     for axes, (name, kept) in zip(grid, played.items(), strict=False):
         for height, label in enumerate(reversed(labels)):
-            found = [row.value for row in kept if row.policy == label]
-            count = max(count, len(found))
-            if not found:
+            values = [row.value for row in kept if row.policy == label]
+            count = max(count, len(values))
+            if not values:
                 continue
-            inside = np.minimum(found, MOST_RELATIVE)
-            axes.plot(inside, np.full(len(found), height), "o", color=COLOURS[5], ms=4)
+            inside = np.minimum(values, MOST_RELATIVE)
+            axes.plot(inside, np.full(len(values), height), "o", color=COLOURS[5], ms=4)
             axes.plot(np.median(inside), height, "|", color=COLOURS[1], ms=15, mew=2.5)
         axes.axvline(1.0, color=LINE_COLOUR, linewidth=1.0)
         axes.set_yticks(range(len(labels)), list(reversed(labels)), fontsize=8)

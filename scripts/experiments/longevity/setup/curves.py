@@ -1,8 +1,8 @@
-"""Curves of staleness over refresh cost, and what they say at equal cost or equal staleness.
+"""Curves of staleness over refresh cost, and comparisons at equal cost or equal staleness.
 
-A policy has a point for each of its knobs, on each seed. Its curve goes straight between those of
-its points that no other of its points beats in both cost and staleness: whoever sets the threshold
-would not choose the others. Curves are compared seed by seed, on the same pages and events.
+A policy has a point for each of its knobs, on each seed. Its curve is the linear interpolation of
+its Pareto front: points that no other of its points beats in both cost and staleness. Curves are
+compared seed by seed, on the same pages and events.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scripts.experiments.longevity.setup.runs import ID, STRETCHES, metric_of
 from scripts.reporting.rows import gathered
 
 WHOLE = "whole"
-"""Both stretches, which are equally long, together."""
+"""Both stretches together; they are equally long."""
 COSTS = (0.05, 0.1, 0.2, 0.4)
 """Refresh costs at which curves are compared."""
 RATIO = "cost ratio"
@@ -36,21 +36,21 @@ Curves = dict[str, dict[str, dict[int, Points]]]
 
 
 def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
-    """Gather the points of all policies in a stretch, or in the WHOLE."""
+    """Return the points of all policies in a stretch, or in the WHOLE."""
     stretches = tuple(STRETCHES) if stretch == WHOLE else (stretch,)
     columns = [
         [gathered(rows, metric_of(part, name)) for part in stretches] for name in ("cost", measure)
     ]
-    found: Curves = {}
+    curves: Curves = {}
     for setting, label, seed in columns[0][0]:
         key = setting, label, seed
         cost, stale = (np.mean([part[key] for part in column], axis=0) for column in columns)
-        found.setdefault(setting, {}).setdefault(label, {})[seed] = Points(cost, stale)
-    return found
+        curves.setdefault(setting, {}).setdefault(label, {})[seed] = Points(cost, stale)
+    return curves
 
 
 def frontier(points: Points) -> Points:
-    """The points that no other beats in both, by rising cost and falling staleness."""
+    """Return the points that no other beats in both, by rising cost and falling staleness."""
     order = np.lexsort((points.staleness, points.cost))
     cost, stale = points.cost[order], points.staleness[order]
     before = np.minimum.accumulate(np.concatenate(([np.inf], stale[:-1])))
@@ -59,28 +59,27 @@ def frontier(points: Points) -> Points:
 
 
 def staleness_at(points: Points, cost: float) -> float:
-    """Staleness of the curve at a cost; NaN below the least, that at the most above it.
+    """Return the staleness of the curve at a cost; NaN below its least cost.
 
-    More than the policy spends by its smallest knob would not make it fresher: the last point
-    stands for all higher costs.
+    The last point stands for all higher costs: its policy would not use a larger budget.
     """
-    found = frontier(points)
-    return float(np.interp(cost, found.cost, found.staleness, left=np.nan))
+    best = frontier(points)
+    return float(np.interp(cost, best.cost, best.staleness, left=np.nan))
 
 
 def cost_at(points: Points, staleness: float) -> float:
-    """Least cost at which the curve is no staler; NaN outside what its points reach."""
-    found = frontier(points)
-    return float(np.interp(-staleness, -found.staleness, found.cost, left=np.nan, right=np.nan))
+    """Return the least cost at which the curve is no staler; NaN outside its range."""
+    best = frontier(points)
+    return float(np.interp(-staleness, -best.staleness, best.cost, left=np.nan, right=np.nan))
 
 
 def at_cost(setting: str, cost: float) -> str:
-    """The setting in which curves are compared at a cost."""
+    """Return the name of the setting in which curves are compared at a cost."""
     return f"{setting}, cost {cost:g}"
 
 
 def as_stale(setting: str, reference: str, cost: float) -> str:
-    """The setting in which costs are compared for the staleness of a reference at a cost."""
+    """Return the name of the setting that compares costs at a reference's staleness at a cost."""
     return f"{setting}, as stale as {reference} at {cost:g}"
 
 
@@ -98,7 +97,7 @@ def stalenesses(
 
 
 def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> Iterator[Row]:
-    """Yield what every other policy costs to be as stale as a reference, over what that costs."""
+    """Yield the cost of every other policy over a reference's, at equal staleness."""
     for setting, by_label in curves.items():
         for seed, base in by_label.get(reference, {}).items():
             for cost in costs:
@@ -113,10 +112,10 @@ def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) 
 
 
 def mean_points(by_seed: Mapping[int, Points]) -> tuple[Points, FloatArray]:
-    """Means over seeds by knob, and half-widths of 95% intervals of staleness, (K,)."""
+    """Return means over seeds by knob, and half-widths of 95% intervals of staleness, (K,)."""
     from crawl_envs.evaluation import mean_and_half_width
 
     cost = np.mean([points.cost for points in by_seed.values()], axis=0)
     stale = np.array([points.staleness for points in by_seed.values()])
-    told = np.array([mean_and_half_width(list(column)) for column in stale.T])
-    return Points(cost, told[:, 0]), np.nan_to_num(told[:, 1])
+    intervals = np.array([mean_and_half_width(list(column)) for column in stale.T])
+    return Points(cost, intervals[:, 0]), np.nan_to_num(intervals[:, 1])

@@ -1,4 +1,4 @@
-"""Pictures of what pages say over time, how far copies come from it, and how long it lasts."""
+"""Pictures of page contents over time, divergence of copies, and lifetimes of fragments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scripts.reporting.rows import gathered
 
 
 def _drawn(rows: Sequence[Row], name: str) -> dict[tuple[str, str], FloatArray]:
-    """An indexed metric by setting and label, of seed 0."""
-    return {key[:2]: found for key, found in gathered(rows, name).items() if key[2] == 0}
+    """Return an indexed metric by setting and label, of seed 0."""
+    return {key[:2]: values for key, values in gathered(rows, name).items() if key[2] == 0}
 
 
 def _numbers(rows: Sequence[Row], name: str) -> dict[tuple[str, str], float]:
-    """A metric by setting and label, of seed 0."""
+    """Return a metric by setting and label, of seed 0."""
     return {row[1:3]: row.value for row in rows if row.metric == name and row.seed == 0}
 
 
@@ -67,8 +67,8 @@ def stripes_over_time(
         axes.set_ylabel("fragments, in order of first appearance")
         bare(axes)
     figure.suptitle(
-        f"{title}\na stripe lasts from birth to death; grey: there all the time; "
-        "blue and orange only tell neighbours apart",
+        f"{title}\na stripe lasts from birth to death; grey: always present; "
+        "blue and orange only separate neighbours",
         fontsize=11,
     )
     save(figure, path)
@@ -91,12 +91,12 @@ def divergence_curves(
         path: the picture.
         title: what is drawn.
         step: days.
-        curves: the curve that occurred, and the expected one where it is known.
+        curves: the realised curve, and the expected one where it is known.
         utilities: metrics of the utility of both.
-        titles: of the panels, by setting and label; a line of panels for each setting.
+        titles: of the panels, by setting and label; a row of panels for each setting.
     """
     occurred, expected = (_drawn(rows, name) for name in curves)
-    worth, expected_worth = (_numbers(rows, name) for name in utilities)
+    realised, expected_utility = (_numbers(rows, name) for name in utilities)
     shown = list(dict.fromkeys(key[0] for key in titles if key in occurred))
     labels = list(dict.fromkeys(key[1] for key in titles))
     figure = Figure(figsize=(10.5, 1.0 + 3.6 * len(shown)), layout="constrained")
@@ -107,11 +107,11 @@ def divergence_curves(
             time = step * np.arange(curve.size)
             shade = {"color": COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
             axes.fill_between(time, curve, curve[-1], **shade)
-            text = f"occurred, utility {worth[setting, label]:.2f} days"
+            text = f"occurred, utility {realised[setting, label]:.2f} days"
             style = {"color": COLOURS[0], "drawstyle": "steps-pre", "linewidth": 1.4}
             axes.plot(time, curve, label=text, **style)
             if (setting, label) in expected:
-                text = f"expected (D*), utility {expected_worth[setting, label]:.2f} days"
+                text = f"expected (D*), utility {expected_utility[setting, label]:.2f} days"
                 style = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1.4}
                 axes.plot(time, expected[setting, label], label=text, **style)
             axes.set_title(titles[setting, label], fontsize=10)
@@ -151,21 +151,22 @@ def frequency_and_longevity(
     labels = {key[0]: key[1] for key in across}
     shown = [name for name in settings if name in labels]
     figure = Figure(figsize=(1.2 + 3.9 * len(shown), 4.6), layout="constrained")
-    told = {item.setting: item for item in summarize(rows, metric)}
+    summaries = {item.setting: item for item in summarize(rows, metric)}
     for panel, setting in zip(
         figure.subplots(1, len(shown), squeeze=False, sharey=True)[0], shown, strict=True
     ):
         key = (setting, labels[setting])
-        # Frequencies are multiples of 1/29: a little to the side, so that dots can be told apart.
+        # Frequencies are multiples of 1/29: jitter separates the dots.
         aside = np.random.default_rng(0).uniform(-0.012, 0.012, across[key].size)
         count = across[key].size
         style = {"s": 4.0 if count > 500 else 18.0, "alpha": 0.25 if count > 500 else 0.7}
         panel.scatter(across[key] + aside, upwards[key], color=COLOURS[0], linewidths=0, **style)
         name = f"{setting}, {count:,} pages"
-        if setting in told:
-            half = told[setting].half_width
+        if setting in summaries:
+            item = summaries[setting]
+            half = item.half_width
             spread = "" if np.isnan(half) else f" ± {half:.3f}"
-            name += f"\ncorrelation {told[setting].mean:.3f}{spread} ({told[setting].seeds} runs)"
+            name += f"\ncorrelation {item.mean:.3f}{spread} ({item.seeds} runs)"
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("change frequency\n(share of snapshots that differ from the last)")
         panel.set_xlim(-0.03, 1.03)
@@ -173,8 +174,8 @@ def frequency_and_longevity(
         bare(panel)
     figure.axes[0].set_ylabel("longevity: mean lifetime of fragments (days)")
     figure.suptitle(
-        f"{title}\na dot per page of one run, a little shaken sideways; "
-        "pages without a lifetime from birth to death are left out",
+        f"{title}\na dot per page of one run, with horizontal jitter; "
+        "pages without a lifetime from birth to death are excluded",
         fontsize=11,
     )
     save(figure, path)
@@ -192,7 +193,7 @@ def distributions(
     unit: str,
     counts: tuple[str, str] | None = None,
 ) -> None:
-    """Draw what was found as marks with 95% intervals, and theory as lines, a panel per setting.
+    """Draw observations as marks with 95% intervals, and theory as lines, a panel per setting.
 
     Args:
         rows: with two indexed metrics, shares at each of ``grid``.
@@ -200,18 +201,18 @@ def distributions(
         title: what is drawn.
         settings: titles of the panels.
         labels: in order.
-        curves: what was found, and the theory.
-        grid: where shares are given.
-        unit: across.
-        counts: metrics of the numbers of pages and fragments, told in the legend.
+        curves: metrics of observations and theory.
+        grid: abscissae of the shares.
+        unit: label of the horizontal axis.
+        counts: metrics of the numbers of pages and fragments, for the legend.
     """
-    found, theory = gathered(rows, curves[0]), gathered(rows, curves[1])
-    shown = [name for name in settings if any(key[0] == name for key in found)]
+    observed, theory = gathered(rows, curves[0]), gathered(rows, curves[1])
+    shown = [name for name in settings if any(key[0] == name for key in observed)]
     figure = Figure(figsize=(1.0 + 4.6 * max(len(shown), 1.3), 4.9), layout="constrained")
     panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for axes, setting in zip(panels, shown, strict=True):
         for place, label in enumerate(labels):
-            samples = [value for key, value in found.items() if key[:2] == (setting, label)]
+            samples = [value for key, value in observed.items() if key[:2] == (setting, label)]
             if not samples:
                 continue
             mean, half = _mean_of(samples)
@@ -245,14 +246,14 @@ def distributions(
 
 
 def _mean_of(samples: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Means and half-widths of 95% intervals over runs, entry by entry."""
-    told = [mean_and_half_width(column) for column in np.array(samples).T]
-    mean, half = np.array(told).T
+    """Return means and half-widths of 95% intervals over runs, elementwise."""
+    intervals = [mean_and_half_width(column) for column in np.array(samples).T]
+    mean, half = np.array(intervals).T
     return mean, half
 
 
 def _counted(rows: Sequence[Row], setting: str, label: str, counts: tuple[str, str] | None) -> str:
-    """Mean numbers of pages and fragments, spelled."""
+    """Return the mean numbers of pages and fragments as text."""
     if counts is None:
         return ""
     means = [
@@ -280,23 +281,23 @@ def means_of_settings(
         rows: the rows.
         path: the picture.
         title: what is drawn.
-        metric: which metric.
-        label: what it is.
-        labels: in order; all where there are none.
-        line: where a line is drawn, and what it is.
-        least: a metric, and how much of it a mark must have to be drawn.
-        limits: where intervals are cut off.
+        metric: drawn metric.
+        label: label of the horizontal axis.
+        labels: in order; empty: all.
+        line: abscissa of a vertical line, and its label.
+        least: a metric, and its least value for a mark to be drawn.
+        limits: of the horizontal axis.
     """
     enough = {
         row[1:3] for row in rows if least and row.metric == least[0] and row.value >= least[1]
     }
-    told = [item for item in summarize(rows, metric) if not least or item[0:2] in enough]
-    shown = list(labels) or list(dict.fromkeys(item.policy for item in told))
-    settings = list(dict.fromkeys(item.setting for item in told))[::-1]
+    summaries = [item for item in summarize(rows, metric) if not least or item[0:2] in enough]
+    shown = list(labels) or list(dict.fromkeys(item.policy for item in summaries))
+    settings = list(dict.fromkeys(item.setting for item in summaries))[::-1]
     figure = Figure(figsize=(9.0, 1.9 + 0.4 * len(settings)), layout="constrained")
     axes: Any = figure.subplots()
     for place, name in enumerate(shown):
-        own = {item.setting: item for item in told if item.policy == name}
+        own = {item.setting: item for item in summaries if item.policy == name}
         height = [settings.index(setting) for setting in own]
         aside = 0.5 * (0.5 - (place + 0.5) / len(shown))
         axes.errorbar(

@@ -1,7 +1,7 @@
-"""Lifetimes in groups of pages that scroll alike, and what the generative model says of them.
+"""Actual and modelled lifetimes in groups of pages that scroll alike.
 
-Olston and Pandey (2008), section 3.3: of pages that change equally often, a group has those whose
-most common K is the same; the model is instantiated by the distribution of K that is found.
+Olston and Pandey (2008), section 3.3: a group consists of pages that change equally often and have
+the same most common K; the model takes the group's empirical distribution of K.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from scripts.experiments.longevity.setup.fragment_snapshots import (
 CHURN, SHORT_SCROLL, SCROLL = "K = 1", "K = 2", "K > 2"
 GROUPS = (CHURN, SHORT_SCROLL, SCROLL)
 FREQUENCY, HALF_WIDTH = 0.25, 0.05
-"""Share of snapshots that differ from the one before: in the middle of a group, and around it."""
+"""Share of snapshots that differ from the one before: centre and half-width of a group."""
 MOST_LIVED = 28
-"""Snapshots up to which lifetimes are told: in 30 none longer is known from birth to death."""
+"""Longest lifetime in snapshots: among 30, no longer one is known from birth to death."""
 LATE = 15
-"""Snapshots from which on lifetimes are long: half of the paper's."""
+"""Least number of snapshots of a long lifetime: half of the paper's snapshots."""
 
 
 def group_of(dominant: IntArray) -> IntArray:
-    """Return the place in GROUPS of each page by its most common K, -1 where K is 0, not known."""
+    """Return the index in GROUPS of each page by its most common K, -1 where K is 0 (unknown)."""
     return np.minimum(dominant, 3) - 1
 
 
 def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
-    """Return the share of lifetimes up to some number of snapshots in the model.
+    """Return the share of lifetimes up to each number of snapshots in the model.
 
-    Page updates are a Poisson process, of which a snapshot sees one or more with the chance
-    FREQUENCY; the fragments of K live for K updates.
+    Page updates are a Poisson process, with one or more between snapshots with probability
+    FREQUENCY; fragments with K live for K updates.
 
     Args:
         items: K of each set of fragments, (n,).
@@ -49,26 +49,28 @@ def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
     """
     share = np.bincount(items, size) / size.sum()
     rate = -math.log1p(-FREQUENCY)
-    found = np.flatnonzero(share)
-    return np.asarray(share[found] @ scroll_lifetime(lived, found[:, None], rate))
+    support = np.flatnonzero(share)
+    return np.asarray(share[support] @ scroll_lifetime(lived, support[:, None], rate))
 
 
 def _seen(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
-    """As :func:`modelled`, with one update or none from one snapshot to the next."""
+    """Return :func:`modelled` with at most one update between two snapshots."""
     from scipy.stats import nbinom
 
     share = np.bincount(items, size) / size.sum()
-    found = np.flatnonzero(share)
-    return np.asarray(share[found] @ nbinom.cdf(lived - found[:, None], found[:, None], FREQUENCY))
+    support = np.flatnonzero(share)
+    return np.asarray(
+        share[support] @ nbinom.cdf(lived - support[:, None], support[:, None], FREQUENCY)
+    )
 
 
 def measured(
-    found: Lifetimes, frequency: FloatArray, dominant: IntArray, group: str
+    sample: Lifetimes, frequency: FloatArray, dominant: IntArray, group: str
 ) -> Mapping[str, FloatArray | float]:
     """Measure a group of pages.
 
     Args:
-        found: lifetimes of fragments of m pages.
+        sample: lifetimes of fragments of m pages.
         frequency: how often each page changes, (m,).
         dominant: most common K of each page, (m,).
         group: one of GROUPS.
@@ -76,26 +78,26 @@ def measured(
     Returns:
         ``pages`` and ``fragments``, their numbers; where there are any fragments also ``actual``
         and ``model``, shares of lifetimes up to 0 .. MOST_LIVED snapshots, (MOST_LIVED + 1,);
-        ``distance``, the largest difference of both; ``distance_as_seen``, that of what is actual
-        and of a model in which an update is all that a snapshot can see; ``late``, actual minus
-        model, averaged over LATE .. MOST_LIVED; and ``short``, the share of fragments of K = 1.
+        ``distance``, the largest difference of both; ``distance_as_seen``, that to a model with at
+        most one update between snapshots; ``late``, actual minus model, averaged over
+        LATE .. MOST_LIVED; and ``short``, the share of fragments of K = 1.
     """
     kept = (np.abs(frequency - FREQUENCY) <= HALF_WIDTH + 1e-12) & (
         group_of(dominant) == GROUPS.index(group)
     )
-    rows: BoolArray = kept[found.page]
-    size, lived, items = found.size[rows], found.lived[rows], found.items[rows]
-    told: dict[str, FloatArray | float] = {
+    rows: BoolArray = kept[sample.page]
+    size, lived, items = sample.size[rows], sample.lived[rows], sample.items[rows]
+    result: dict[str, FloatArray | float] = {
         "pages": float(kept.sum()),
         "fragments": float(size.sum()),
     }
     if not size.size:
-        return told
+        return result
     grid = np.arange(MOST_LIVED + 1.0)
     count = np.bincount(np.minimum(lived, MOST_LIVED + 1), size, MOST_LIVED + 2)
     actual = np.cumsum(count)[:-1] / size.sum()
     model = modelled(items, size, grid)
-    return told | {
+    return result | {
         "actual": actual,
         "model": model,
         "distance": float(np.abs(actual - model).max()),
@@ -108,14 +110,14 @@ def measured(
 def pooled(parts: list[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
     """Return lifetimes, change frequencies and most common K of the pages of several records.
 
-    A page is another one in each of them.
+    A page counts as a separate page in each record.
     """
-    found, frequency, dominant, before = [], [], [], 0
+    samples, frequency, dominant, before = [], [], [], 0
     for runs in parts:
         own = lifetimes(runs)
         frequency.append(change_frequency(runs))
         dominant.append(dominant_items(own, runs.num_pages))
-        found.append(own._replace(page=own.page + before))
+        samples.append(own._replace(page=own.page + before))
         before += runs.num_pages
-    columns = (np.concatenate(column) for column in zip(*found, strict=True))
+    columns = (np.concatenate(column) for column in zip(*samples, strict=True))
     return Lifetimes(*columns), np.concatenate(frequency), np.concatenate(dominant)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup.fragment_curves import distances, versions
 
 
 def eagerness_of(apart: FloatArray) -> float:
-    """Return how early divergence comes, E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
+    """Return the eagerness E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
 
-    Three snapshots in a row are t0, t1, t2; those with D(t0, t2) = 0 say nothing, and where
-    fragments came back the quotient counts as 1 at most. Steady growth has E = 1/2; content that
-    is replaced more often than it is looked at has E = 1.
+    t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded, and the
+    quotient is clipped at 1, where fragments reappear. Steady growth has E = 1/2; content that is
+    replaced more often than snapshots are taken has E = 1.
 
     Args:
         apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
@@ -30,14 +30,13 @@ def eagerness_of(apart: FloatArray) -> float:
 
 
 def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
-    """Return the mean divergence of a page that is refreshed at every so-manieth snapshot.
+    """Return the mean divergence of a page that is refreshed every ``every`` snapshots.
 
-    Between snapshots x and x + 1, the divergence is (1 - E) D_x + E D_{x+1}, of the copy that is
-    held (appendix B).
+    Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1}, from the current copy (appendix B).
 
     Args:
         apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
-        every: snapshots from refresh to refresh, >= 1; the first is one.
+        every: snapshots from refresh to refresh, >= 1; the first snapshot is a refresh.
         eagerness: E, in [0, 1].
     """
     number = np.arange(len(apart) - 1)
@@ -54,14 +53,13 @@ def interpolated_means(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interpolated mean divergence of each page, and each page's eagerness.
 
-    A page of which no two snapshots with one between them differ takes the mean eagerness of the
-    others, 1/2 where there are none.
+    A page without an eagerness takes the mean of the others, or 1/2 where none has one.
 
     Args:
-        contents: what m pages say.
+        contents: of m pages.
         times: of the snapshots, evenly spaced, (S,), S >= 3.
-        refreshes: for each schedule, the snapshots from refresh to refresh.
-        eagerness: the E that is used of all pages; None for each page's own.
+        refreshes: snapshots from refresh to refresh of each schedule.
+        eagerness: E of all pages; None for each page's own.
 
     Returns:
         Mean divergence from the first snapshot to the last, (schedules, m), and each page's own E,

@@ -6,8 +6,8 @@ import numpy as np
 
 from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.contents import Contents
 from scripts.experiments.longevity.setup.fragment_records import (
     fragment_record,
     lasting,
@@ -27,9 +27,9 @@ PAGES = (PAGE_A, PAGE_B)
 MODEL = "model"
 """The setting of the drawn pages."""
 UPDATES_PER_DAY = 0.5
-"""Of both pages, all regions together."""
+"""Updates of each page, over all its regions."""
 SCROLL_ITEMS, SCROLL_SIZE, SCROLL_RATE = 10, 7, 0.22
-"""Recipes of page B, of seven fragments: each stays for ten updates, 45 days on average."""
+"""Recipes of page B, of seven fragments each: they stay for ten updates, 45 days on average."""
 REGIONS = Regions(
     items=[[1, 1, 1], [1, 1, SCROLL_ITEMS]],
     size=[[20, 140, 0], [80, 10, SCROLL_SIZE]],
@@ -38,14 +38,14 @@ REGIONS = Regions(
         [0.0, UPDATES_PER_DAY - SCROLL_RATE, SCROLL_RATE],
     ],
 )
-"""A row per page: its static region, a churn region, a scroll region; 160 fragments in all."""
+"""A row per page: a static, a churn and a scroll region; 160 fragments in all."""
 
 RECORDED_DAYS = 200.0
-"""The last days of a longer record are taken."""
+"""Longest part of a record: its last days."""
 
 
 def panel_titles() -> dict[tuple[str, str], str]:
-    """Return what is told of the pages of the model and of the shipped sites."""
+    """Return the titles of panels, by setting and page."""
     static, churn = REGIONS.size[:, 0], REGIONS.size[:, 1]
     titles = {
         (MODEL, PAGE_A): f"page A: {static[0]} fragments are static, {churn[0]} in a churn region",
@@ -59,20 +59,20 @@ def panel_titles() -> dict[tuple[str, str], str]:
 
 
 def drawn_pages(seed: int, days: float) -> Contents:
-    """Return what the two drawn pages say in some days, at least."""
+    """Return the contents of the two drawn pages over at least so many days."""
     instance = RegionPages(np.ones(2), REGIONS, bandwidth=1.0)
     rng = generator(roots(seed).tape, 0)
     return instance.draw(rng, days)[1]
 
 
 def recorded_pages(site: str) -> tuple[Contents, float]:
-    """Return what two pages of a site say, first one like A and then one like B, and for how long.
+    """Return the contents of two pages of a site, one like A and one like B, and their days.
 
-    They are, of the pages that change at least as often as the middle one of those that change and
-    whose fragments come and go, that whose fragments live shortest and that whose live longest.
+    Among pages with known longevity that change at least as often as the median changing page,
+    they are the ones with the shortest and the longest longevity.
 
     Raises:
-        ValueError: the site is not at hand, or has fewer than two such pages.
+        ValueError: the site is not available, or has fewer than two such pages.
     """
     length = fragment_record(site).days
     days = min(length, RECORDED_DAYS)
@@ -88,5 +88,5 @@ def recorded_pages(site: str) -> tuple[Contents, float]:
 
 
 def of_page(contents: Contents, page: int) -> Contents:
-    """Return what one page says."""
+    """Return the contents of one page."""
     return of_pages(contents, np.array([page]))

@@ -1,4 +1,4 @@
-"""Recorded fragments to measure: which sites have any, and stretches of what they said."""
+"""Recorded fragments to measure: sites that have any, and windows of their contents."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.types import IntArray
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.real.setup import sites as histories
 
 Window = tuple[float, float]
 
 
 def sites(shipped: bool = False) -> tuple[str, ...]:
-    """Names of the sites at hand with recorded fragments; ``shipped``: only of these."""
-    found = traces.shipped() if shipped else tuple(histories.sites())
-    return tuple(site for site in found if _has_fragments(site))
+    """Return the names of available sites with recorded fragments; ``shipped``: only those."""
+    names = traces.shipped() if shipped else tuple(histories.sites())
+    return tuple(site for site in names if _has_fragments(site))
 
 
 def _has_fragments(site: str) -> bool:
@@ -28,19 +28,19 @@ def _has_fragments(site: str) -> bool:
 
 @cache
 def fragment_record(site: str) -> Trace:
-    """Read a site that is at hand, with all its pages.
+    """Read an available site, with all its pages.
 
     Raises:
-        ValueError: it is not at hand, or has no fragments.
+        ValueError: it is not available, or has no fragments.
     """
-    found = sites()
-    if site not in found:
-        raise ValueError(f"site must be one of {', '.join(found)}, got {site!r}")
+    names = sites()
+    if site not in names:
+        raise ValueError(f"site must be one of {', '.join(names)}, got {site!r}")
     return traces.load(histories.sites()[site])
 
 
 def windows(site: str, days: float) -> tuple[Window, ...]:
-    """Return the stretches of so many days that a record is cut into; a rest at its end is left.
+    """Return the consecutive windows of so many days of a record; a shorter rest is dropped.
 
     Raises:
         ValueError: the record is shorter.
@@ -53,10 +53,9 @@ def windows(site: str, days: float) -> tuple[Window, ...]:
 
 
 def lasting(site: str, window: Window) -> Contents:
-    """Return what those pages say that exist in all of a window and have recorded fragments.
+    """Return the contents of pages with recorded fragments that exist throughout a window.
 
-    Times are since its start. What is there at the start is told from what was born just then by
-    a birth before it.
+    Times are since its start. Fragments present at the start have a birth before it.
 
     Raises:
         ValueError: the window does not lie in the record, or there is no such page.
@@ -71,7 +70,7 @@ def lasting(site: str, window: Window) -> Contents:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return what some pages say, numbered anew in the order given.
+    """Return the contents of some pages, renumbered in the order given.
 
     Raises:
         ValueError: a page does not exist.

@@ -1,8 +1,7 @@
-"""What snapshots of pages show of their fragments, measured as in Olston and Pandey (2008).
+"""Change frequency and longevity from snapshots of pages, as in Olston and Pandey (2008).
 
-A snapshot sees the version of every page at its time: fragments that come and go between two
-snapshots are never seen, and nothing is known of what is there in the first or the last one but
-that it may have been there before, or stay.
+A snapshot has the version of every page at its time: fragments that appear and disappear between
+two snapshots are missed, and lifetimes that touch the first or the last snapshot are censored.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import numpy as np
 from crawl_envs.instances.longevity import RegionPages, longevity_set
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 
 
 def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[RegionPages, Contents]:
-    """Return pages of the set of a name, and what they say up to some day, at least.
+    """Return the pages of a named set, and their contents up to at least some day.
 
-    They are those of an environment that is reset with that seed.
+    They equal those of an environment that is reset with that seed.
 
     Args:
         name: ``quality`` or ``random``.
@@ -34,19 +33,19 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
 
 
 SNAPSHOTS, INTERVAL = 30, 2.0
-"""The paper's: 30 snapshots, one every second day (section 3.1)."""
+"""Number of snapshots, and days between them, as in the paper (section 3.1)."""
 
 
 class Runs(NamedTuple):
-    """Stretches of contiguous snapshots with the same fragments, one row for each.
+    """Runs of contiguous snapshots with the same fragments, a row each.
 
     Attributes:
         num_pages: m.
         snapshots: number of snapshots, S.
         page: (n,) int64.
-        begin: first snapshot of the stretch, (n,) int64.
+        begin: first snapshot of the run, (n,) int64.
         end: the snapshot after its last, (n,) int64.
-        size: fragments, (n,) int64.
+        size: number of fragments, (n,) int64.
         whole: whether they are in neither the first nor the last snapshot, (n,) bool.
     """
 
@@ -65,16 +64,16 @@ def snapshot_times(snapshots: int = SNAPSHOTS, interval: float = INTERVAL) -> Fl
 
 
 def runs_of(contents: Contents, times: FloatArray) -> Runs:
-    """Return in which snapshots the fragments of pages are.
+    """Return the runs of snapshots that contain the fragments of pages.
 
-    A fragment that left and came back between two snapshots was there all the time.
+    A fragment that disappears and reappears between two snapshots counts as present throughout.
 
     Args:
-        contents: what m pages say.
-        times: when snapshots are taken, rising, (S,).
+        contents: of m pages.
+        times: of the snapshots, rising, (S,).
 
     Raises:
-        ValueError: there are fewer than two, or they do not rise.
+        ValueError: there are fewer than two times, or they do not rise.
     """
     if times.ndim != 1 or times.size < 2 or not np.all(np.diff(times) > 0.0):
         raise ValueError(f"times must be 2 or more, and rise, got {times}")
@@ -105,24 +104,24 @@ def runs_of(contents: Contents, times: FloatArray) -> Runs:
 
 
 def changed(runs: Runs) -> BoolArray:
-    """Return which snapshots differ from the one before, (m, S); the first does not."""
-    found = np.zeros((runs.num_pages, runs.snapshots + 1), np.bool_)
-    found[runs.page, runs.begin] = True
-    found[runs.page, runs.end] = True
-    found[:, 0] = False
-    return found[:, :-1]
+    """Return whether each snapshot differs from the one before, (m, S); the first is False."""
+    differs = np.zeros((runs.num_pages, runs.snapshots + 1), np.bool_)
+    differs[runs.page, runs.begin] = True
+    differs[runs.page, runs.end] = True
+    differs[:, 0] = False
+    return differs[:, :-1]
 
 
 def change_frequency(runs: Runs) -> FloatArray:
-    """Share of the snapshots that differ from the one before (section 3.2), (m,) in [0, 1]."""
+    """Return the share of snapshots that differ from the one before (section 3.2), (m,)."""
     frequency: FloatArray = changed(runs)[:, 1:].mean(axis=1)
     return frequency
 
 
 def longevity(runs: Runs) -> FloatArray:
-    """Mean number of contiguous snapshots in which a fragment is (section 3.2), (m,).
+    """Return the mean number of contiguous snapshots that contain a fragment (section 3.2), (m,).
 
-    Of those in neither the first nor the last snapshot; NaN where a page has none.
+    Fragments in the first or the last snapshot are excluded; NaN where a page has no others.
     """
     page, size = runs.page[runs.whole], runs.size[runs.whole].astype(np.float64)
     lived = size * (runs.end - runs.begin)[runs.whole]
@@ -134,9 +133,9 @@ def longevity(runs: Runs) -> FloatArray:
 
 
 def correlation(first: FloatArray, second: FloatArray) -> float:
-    """Pearson's coefficient of the pages on which both are known; NaN below three of these.
+    """Return Pearson's coefficient over the pages on which both are known.
 
-    NaN also where one of them is the same on all.
+    NaN with fewer than three such pages, or where one of the two is constant.
     """
     known = ~np.isnan(first) & ~np.isnan(second)
     one, other = first[known], second[known]
@@ -146,15 +145,15 @@ def correlation(first: FloatArray, second: FloatArray) -> float:
 
 
 class Lifetimes(NamedTuple):
-    """How long fragments live, one row for each stretch between the first and last snapshot.
+    """Lifetimes of fragments, a row for each run between the first and the last snapshot.
 
     Attributes:
         page: (n,) int64.
-        lived: snapshots, (n,) int64.
-        items: K, snapshots that differ from the one before from its birth, not included, to its
-            death: the update events that it survives (section 3.3), and the one that ends it;
-            >= 1, (n,) int64.
-        size: fragments, (n,) int64.
+        lived: lifetime in snapshots, (n,) int64.
+        items: K >= 1, the number of snapshots after its birth up to its death that differ from the
+            one before: the updates that it survives (section 3.3), and the one that ends it,
+            (n,) int64.
+        size: number of fragments, (n,) int64.
     """
 
     page: IntArray
@@ -164,7 +163,7 @@ class Lifetimes(NamedTuple):
 
 
 def lifetimes(runs: Runs) -> Lifetimes:
-    """Return how long fragments live, of those whose births and deaths are both seen."""
+    """Return the lifetimes of fragments with known birth and death."""
     updates = np.cumsum(changed(runs), axis=1)
     kept = runs.whole
     page, begin, end = runs.page[kept], runs.begin[kept], runs.end[kept]
@@ -172,10 +171,10 @@ def lifetimes(runs: Runs) -> Lifetimes:
     return Lifetimes(page, end - begin, items, runs.size[kept])
 
 
-def dominant_items(found: Lifetimes, num_pages: int) -> IntArray:
-    """Return the most common K of each page's fragments, the least of several; 0 where none."""
-    most = int(found.items.max(initial=0)) + 1
-    place = found.page * most + found.items
-    count = np.bincount(place, found.size.astype(np.float64), num_pages * most)
+def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
+    """Return the most common K of each page's fragments, the least at ties; 0 without any."""
+    most = int(sample.items.max(initial=0)) + 1
+    place = sample.page * most + sample.items
+    count = np.bincount(place, sample.size.astype(np.float64), num_pages * most)
     dominant: IntArray = np.argmax(count.reshape(num_pages, most), axis=1)
     return dominant

@@ -1,7 +1,7 @@
-"""Plays of policies on pages of fragments: what refreshing costs, and how stale copies are.
+"""Runs of policies on pages of fragments: refresh cost and staleness.
 
-The set-up of Olston and Pandey (2008), section 5: every two days a policy refreshes any pages it
-likes; 60 days are played from copies that are right. Refresh cost is refreshes by pages and ticks,
+The set-up of Olston and Pandey (2008), section 5: every two days a policy refreshes any set of
+pages, for 60 days; all copies are fresh at the start. Refresh cost is refreshes per page and tick,
 so that 1 is every page at every tick. Staleness is divergence, the mean over pages and over time
 (eq. 2). Ticks 1 to 15 and the slots that follow them are the warm-up, 16 to 30 the steady state;
 the two days before the first tick count for neither.
@@ -25,20 +25,20 @@ TICK, TICKS, WARM_TICKS = 2.0, 30, 15
 WARM_UP = TICK * WARM_TICKS
 """Days of the warm-up."""
 PAGES, QUICK_PAGES = 1000, 60
-"""Pages of a seed; ten seeds have as many as the paper's sets."""
+"""Pages per seed; ten seeds have as many as the paper's sets."""
 
 WARM, STEADY = "warm-up", "steady"
 STRETCHES = {WARM: (0, WARM_TICKS), STEADY: (WARM_TICKS, TICKS)}
-"""First tick, and the one after the last, of each stretch."""
+"""Stretches: first tick, and the one after the last."""
 MEASURES = ("cost", "staleness", "holistic")
-"""What a stretch has; ``holistic`` is the share of page time with a copy that is not right."""
+"""Measures of a stretch; ``holistic`` is the share of page time with a stale copy."""
 
 Maker = Callable[[Any, float], Any]
-"""Makes a policy for an environment and a knob, which is a threshold or an interval."""
+"""Constructor of a policy from an environment and a knob: a threshold or an interval."""
 
 
 def metric_of(stretch: str, measure: str) -> str:
-    """The name of a measure in a stretch, by the knob's place."""
+    """Return the name of the indexed metric of a measure in a stretch."""
     return f"{measure}, {stretch}"
 
 
@@ -58,15 +58,15 @@ def ticking(instance: str, num_pages: int, **arguments: Any) -> gymnasium.Env[An
 def ledgers(
     env: gymnasium.Env[Any, Any], make: Callable[[Any], Any], seed: int
 ) -> tuple[list[FragmentLedger], Any]:
-    """Play an episode step by step; return its ledgers at every decision and at its end.
+    """Play an episode step by step; return ledgers at every decision and the end, and the policy.
 
-    And the policy. All policies are played so: what has a compiled form too.
+    Policies with a compiled form are played step by step, too.
     """
     observation, _ = env.reset(seed=seed)
     core: Any = env.unwrapped
     policy = make(env)
     learn = getattr(policy, "observe", None)
-    found: list[FragmentLedger] = [core.ledger()]
+    records: list[FragmentLedger] = [core.ledger()]
     state, start, over = None, np.ones(1, np.bool_), False
     while not over:
         if learn is not None:
@@ -74,15 +74,15 @@ def ledgers(
         action, state = policy.predict(observation, state, start, deterministic=True)
         observation, _, _, over, _ = env.step(action)
         start = np.zeros(1, np.bool_)
-        found.append(core.ledger())
-    return found, policy
+        records.append(core.ledger())
+    return records, policy
 
 
 def between(
-    found: Sequence[FragmentLedger], first: int, last: int, num_pages: float
+    records: Sequence[FragmentLedger], first: int, last: int, num_pages: float
 ) -> dict[str, float]:
-    """Measures of the decisions from ``first`` on and before ``last``, and their slots."""
-    start, end = found[first], found[last]
+    """Return the measures of decisions ``first`` to ``last`` - 1 and their slots."""
+    start, end = records[first], records[last]
     alive = end.alive_time - start.alive_time
     return {
         "cost": (end.crawls - start.crawls) / (num_pages * (last - first)),
@@ -104,16 +104,16 @@ def swept(
     knobs: Sequence[float],
     **arguments: Any,
 ) -> Mapping[str, float]:
-    """Cost and staleness of a policy in both stretches, for each of its knobs.
+    """Return cost and staleness of a policy in both stretches, for each of its knobs.
 
-    All knobs of a seed meet the same pages and events.
+    All knobs of a seed share pages and events.
     """
     env = ticking(instance, num_pages, **arguments)
     columns: dict[str, list[float]] = {}
     for knob in knobs:
-        found, _ = ledgers(env, partial(_with_knob, make=make, knob=knob), seed)
+        records, _ = ledgers(env, partial(_with_knob, make=make, knob=knob), seed)
         for stretch, (first, last) in STRETCHES.items():
-            for measure, value in between(found, first, last, num_pages).items():
+            for measure, value in between(records, first, last, num_pages).items():
                 columns.setdefault(metric_of(stretch, measure), []).append(value)
     return {
         key: value for name, row in columns.items() for key, value in indexed(name, row).items()
@@ -132,7 +132,7 @@ def budgeted(
     days: float = TICK * TICKS,
     **arguments: Any,
 ) -> Mapping[str, float]:
-    """Staleness of a policy with a hard budget, over the whole episode and its second half.
+    """Return the staleness of a policy with a hard budget, over an episode and its second half.
 
     Args:
         seed: of pages, events and signals.
@@ -140,8 +140,8 @@ def budgeted(
         signals: ``none``, ``partial`` or ``noisy``.
         num_pages: m.
         budget: crawls per page and day.
-        make: makes the policy of an environment.
-        decisions: per day; each crawls as many pages as the budget gives it.
+        make: constructor of the policy from an environment.
+        decisions: per day; each crawls its share of the budget.
         days: of the episode.
         arguments: of the environment.
     """
@@ -157,14 +157,14 @@ def budgeted(
         batch=max(1, round(bandwidth / decisions)),
         **arguments,
     )
-    found, _ = ledgers(env, make, seed)
-    return of_budget(found, num_pages)
+    records, _ = ledgers(env, make, seed)
+    return of_budget(records, num_pages)
 
 
-def of_budget(found: Sequence[FragmentLedger], num_pages: float) -> dict[str, float]:
-    """Staleness, also of the second half alone, and crawls per page and day of an episode."""
-    whole = found[-1]
-    half = next(ledger for ledger in found if ledger.time >= whole.time / 2.0)
+def of_budget(records: Sequence[FragmentLedger], num_pages: float) -> dict[str, float]:
+    """Return staleness, also of the second half, and crawls per page and day of an episode."""
+    whole = records[-1]
+    half = next(ledger for ledger in records if ledger.time >= whole.time / 2.0)
     late = (whole.divergence_time - half.divergence_time) / (whole.alive_time - half.alive_time)
     return {
         "staleness": whole.divergence,

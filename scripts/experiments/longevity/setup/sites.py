@@ -1,6 +1,6 @@
-"""Recorded pages with fragments to play on: the days played, and what was learned before them.
+"""Recorded pages with fragments: environments on them, and parameters fitted to earlier days.
 
-Only pages with recorded fragments are played. A trace may keep fragments only of pages that changed
+Only pages with recorded fragments are used. A trace may keep fragments only of pages that changed
 often enough, and only those whose hash is a multiple of its ``fragment_modulus``: divergences of
 short pages are then coarse.
 """
@@ -22,14 +22,14 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray, Reveal
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.data.fit_trace import fit
 from scripts.experiments.real.setup.sites import Split, halves, sites
 
 MOST_PAGES = 200
-"""Sites with more pages are thinned to so many, drawn at random."""
+"""Largest number of pages of a site; larger sites are sampled at random."""
 SNAPSHOTS = 2.0
 """Days between the versions that divergence curves are measured on."""
 
@@ -39,7 +39,7 @@ class RecordedPages(FragmentAccess, CrawlEnv):
 
 
 class Played(NamedTuple):
-    """The second half of a record: its days, its pages with fragments, and what they say.
+    """The second half of a record: its days, its pages with fragments, and their contents.
 
     ``pages`` are rows of the trace, (k,).
     """
@@ -51,22 +51,22 @@ class Played(NamedTuple):
 
 
 def with_fragments() -> tuple[str, ...]:
-    """Names of the sites at hand whose traces have fragments."""
-    found = sites()
-    return tuple(name for name in found if (found[name] / "fragments.parquet").exists())
+    """Return the names of available sites whose traces have fragments."""
+    available = sites()
+    return tuple(name for name in available if (available[name] / "fragments.parquet").exists())
 
 
 @cache
 def record(site: str) -> Played:
-    """Read the second half of a site's record, thinned if it has many pages.
+    """Read the second half of a site's record, of at most MOST_PAGES pages.
 
     Raises:
-        ValueError: it is not at hand, or has no fragments.
+        ValueError: it is not available, or has no fragments.
     """
-    found = sites()
-    if site not in found:
-        raise ValueError(f"site must be one of {', '.join(found)}, got {site!r}")
-    trace = traces.load(found[site])
+    available = sites()
+    if site not in available:
+        raise ValueError(f"site must be one of {', '.join(available)}, got {site!r}")
+    trace = traces.load(available[site])
     split = halves(trace.days)
     contents, pages = window_contents(trace, split.start, split.end)
     if pages.size > MOST_PAGES:
@@ -76,7 +76,7 @@ def record(site: str) -> Played:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return what some pages say, numbered anew in the order given; a row of -1 says nothing."""
+    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty."""
     number = np.full(contents.num_pages, -1, np.int64)
     there = np.flatnonzero(pages >= 0)
     number[pages[there]] = there
@@ -87,7 +87,7 @@ def of_pages(contents: Contents, pages: IntArray) -> Contents:
 
 
 def alive_pages(played: Played) -> float:
-    """Mean number of pages that exist."""
+    """Return the mean number of pages that exist."""
     split = played.split
     days = played.trace.alive_days(split.start, split.end)[played.pages]
     return float(days.sum()) / (split.end - split.start)
@@ -114,7 +114,7 @@ def replayed(
         bandwidth: crawls per day, or ticks per day of ``refresh``.
         batch: crawls per decision of ``scores``.
         reveal: whether parameters are revealed.
-        base_versions: with which copies are compared.
+        base_versions: number of base versions that copies are compared with.
     """
     trace, split, pages, contents = record(site)
     window = window_tape(trace, split.start, split.end, signals, pages)
@@ -146,14 +146,14 @@ def replayed(
 
 @cache
 def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
-    """Average divergence curves of a site's pages, measured in the first half of its record.
+    """Return average divergence curves of a site's pages, measured in the first half of its record.
 
-    A page that did not exist all the time is taken to have said before what it said first, and
-    after what it said last. One that did not exist at all has the mean curve of the others.
+    The first and the last content of a page are extended to times when it did not exist. A page
+    that did not exist at all has the mean curve of the others.
 
     Args:
         site: its name.
-        of_played: measure them in the second half, as no tracker can.
+        of_played: measure them in the second half, which no tracker can know.
     """
     played = record(site)
     trace, split = played.trace, played.split
@@ -173,9 +173,9 @@ def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
         contents.size,
         contents.key,
     )
-    found = TabulatedCurves.of_contents(stretched, SNAPSHOTS, end - start)
+    measured = TabulatedCurves.of_contents(stretched, SNAPSHOTS, end - start)
     if known.all() or not known.any():
-        return found
-    table = found.table[:, 1:].copy()
+        return measured
+    table = measured.table[:, 1:].copy()
     table[~known] = table[known].mean(axis=0)
-    return TabulatedCurves(found.ages[1:], table)
+    return TabulatedCurves(measured.ages[1:], table)

@@ -1,1 +1,4 @@
-"""Shared parts of the experiments: sweeps, series, charts."""
+"""Shared parts of the experiments: sweeps, series, charts.
+
+Public modules: corruption, page_rates, series, signal_estimates, sweep.
+"""

@@ -1,4 +1,4 @@
-"""Crawl rates page by page: those of policies beside BASELINE's (eq. 5) or one another's."""
+"""Crawl rates by page: policies compared with BASELINE (eq. 5) or with one another."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from scripts.reporting.settings import Measurement
 RATE = "crawl_rate"
 PARAMETERS = ("recall", "change_rate", "false_signal_rate")
 HIGH, LOW = 0.9, 0.1
-"""Recall from which on, exclusively, nearly all, or hardly any, changes are signalled."""
+"""Recall above which nearly all, and below which hardly any, changes are signalled."""
 MARGIN = 0.1
-"""A page is crawled clearly more, or less, if its rate differs by more than this share."""
+"""A page is crawled clearly more, or less, where its rate differs by more than this share."""
 
 Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[str, float]]
 
 
 def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
     """Return the optimal rates without signals, and the parameters of the pages, by page."""
-    instance = _made(seed, arguments).unwrapped.instance  # type: ignore[attr-defined]
+    instance = _reset_env(seed, arguments).unwrapped.instance  # type: ignore[attr-defined]
     optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
-    found = indexed(RATE, optimal.rates)
+    metrics = indexed(RATE, optimal.rates)
     for name in PARAMETERS:
         values = getattr(instance, name)
-        found |= indexed(name, values) if values.any() else {}
-    return found
+        metrics |= indexed(name, values) if values.any() else {}
+    return metrics
 
 
 def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float]:
     """Return a policy's crawls of each page per unit of time."""
-    env = _made(seed, arguments)
+    env = _reset_env(seed, arguments)
     instance = env.unwrapped.instance  # type: ignore[attr-defined]
     horizon = float(arguments["horizon"])
     played = simulate(instance, policies.make(policy, env), horizon, seed)
     return indexed(RATE, played.crawl_counts / horizon)
 
 
-def _made(seed: int, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+def _reset_env(seed: int, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     env = gymnasium.make(ID, **arguments)
     env.reset(seed=seed)
     return env
@@ -81,29 +81,29 @@ def measurements(
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> Iterator[Row]:
-    """Yield what statistics say of each policy and seed beside a reference, page by page.
+    """Yield statistics of each policy and seed against a reference, page by page.
 
     Args:
         rows: those of :func:`measurements`.
-        statistics: of the policy's rates, those of the reference on the same pages, and the
-            parameters of the pages, (m,) each; NaN is left out.
+        statistics: a function of the policy's rates, those of the reference on the same pages,
+            and the parameters of the pages, (m,) each; NaN is left out.
         reference: BASELINE, or a policy.
     """
     rates = gathered(rows, RATE)
     pages = {name: gathered(rows, name) for name in PARAMETERS}
-    for (setting, label, seed), found in rates.items():
+    for (setting, label, seed), own in rates.items():
         other = setting, reference, seed
         if label in (BASELINE, reference) or other not in rates:
             continue
-        drawn, none = (setting, BASELINE, seed), np.zeros(found.size)
+        drawn, none = (setting, BASELINE, seed), np.zeros(own.size)
         parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
-        for metric, value in statistics(found, rates[other], parameters).items():
+        for metric, value in statistics(own, rates[other], parameters).items():
             if value == value:
                 yield Row(ID, setting, label, seed, metric, value)
 
 
 def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return by which share of their optimal rates some pages get more crawls than these."""
+    """Return the relative change of the crawls of some pages against their optimal rates."""
     total = optimal[pages].sum()
     return float(rates[pages].sum() / total - 1.0) if total > 0.0 else np.nan
 
@@ -111,9 +111,9 @@ def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> flo
 def share_above(
     rates: FloatArray, reference: FloatArray, pages: BoolArray, margin: float = MARGIN
 ) -> float:
-    """Return the share of pages, of those that the reference crawls, that are crawled more.
+    """Return the share of the pages crawled by the reference that are crawled more.
 
-    More is by over ``margin``, a share of the reference's rate.
+    More: by over ``margin``, a share of the reference's rate.
     """
     pages = pages & (reference > 0.0)
     if not pages.any():
@@ -122,13 +122,13 @@ def share_above(
 
 
 def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the share of pages, of those that BASELINE crawls, that are crawled clearly less."""
+    """Return the share of the pages crawled by BASELINE that are crawled clearly less."""
     pages = pages & (optimal > 0.0)
     return float(np.mean(rates[pages] < (1.0 - MARGIN) * optimal[pages])) if pages.any() else np.nan
 
 
 def rank_correlation(first: FloatArray, second: FloatArray) -> float:
-    """Return Spearman's rank correlation, NaN for fewer than three pages, or if all are alike."""
+    """Return Spearman's rank correlation, NaN for fewer than three pages or equal values."""
     from scipy.stats import spearmanr
 
     if first.size < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:

@@ -1,4 +1,4 @@
-"""The course of an episode over time: what was served fresh, crawl by crawl."""
+"""Accuracy and freshness over the course of an episode, crawl by crawl."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Course(NamedTuple):
     def accuracy(self, window: int) -> FloatArray:
         """Return the share of the requests of the last ``window`` crawls that was served fresh.
 
-        At crawl j these are the requests after crawl j - ``window`` and up to crawl j. NaN before
-        there were so many crawls. ``window`` must be a multiple of the distance of crawls.
+        At crawl j these are the requests after crawl j - ``window`` and up to crawl j. NaN for
+        the first crawls. ``window`` must be a multiple of the crawls between two entries.
         """
         return self._share(self.hits, self.requests, window)
 
@@ -52,8 +52,8 @@ def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int =
 
     Args:
         env: an environment with ``action="page"``.
-        policy: a policy for it; one that has a compiled form is played in compiled code first,
-            and its crawls are then given to ``step()``, which is faster and gives the same.
+        policy: a policy for it. A policy with a compiled form is simulated in compiled code
+            first, and its crawls are given to ``step()``: the same result, faster.
         seed: of the episode, and of the instance.
         every: crawls between two entries.
     """

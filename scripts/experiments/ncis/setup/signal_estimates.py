@@ -1,9 +1,9 @@
-"""Precision and recall of signals as crawls show them, page by page (NCIS paper, appendix E).
+"""Estimates of precision and recall from crawls, page by page (NCIS paper, appendix E).
 
-Pages are drawn as the paper says: precision and recall from U(.2, .95), the mean time between
+Pages are drawn as in the paper: precision and recall from U(.2, .95), the mean time between
 changes from U(2, 20), crawls between 4 and 1/4 times as often as changes, for 100,000 units of
-time. Left open there, and chosen here: the ratio of crawls to changes is log-uniform, and crawls
-are either evenly spaced or a Poisson process.
+time. Chosen here, since the paper leaves it open: the ratio of crawls to changes is log-uniform,
+and crawls are either evenly spaced or a Poisson process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOTS = {"s": 11, "cmap": "cividis", "vmin": -2, "vmax": 2, "edgecolors": "#00000
 
 
 class Pages(NamedTuple):
-    """What is true of pages; each (m,). ``crawls_per_change`` is the ratio of the two rates."""
+    """True parameters of pages, (m,) each; ``crawls_per_change`` is the ratio of the two rates."""
 
     precision: FloatArray
     recall: FloatArray
@@ -40,17 +40,17 @@ class Pages(NamedTuple):
 
     @property
     def unsignalled_rate(self) -> FloatArray:
-        """Rate of changes without a signal (alpha)."""
+        """The rate of changes without a signal (alpha)."""
         return (1.0 - self.recall) * self.change_rate
 
     @property
     def evidence(self) -> FloatArray:
-        """What one signal says against freshness (alpha beta)."""
+        """The evidence of one signal against freshness (alpha beta)."""
         return -np.log1p(-self.precision)
 
 
 class History(NamedTuple):
-    """The crawls of a page: time since the last, signals meanwhile, whether it had changed."""
+    """The crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
 
     elapsed: FloatArray
     signals: IntArray
@@ -81,28 +81,28 @@ def crawled(
 
 
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """What is to be estimated."""
+    """Return the true values of what is estimated."""
     known = drawn(np.random.default_rng([seed, STREAM]), pages)
     names = (*ESTIMATED, *PARAMETERS, "change_rate", "crawls_per_change")
     return {key: x for name in names for key, x in indexed(name, getattr(known, name)).items()}
 
 
 def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Shares of intervals with a signal, a change, or both."""
+    """Return naive estimates: shares of intervals with a signal, a change, or both."""
     rng = np.random.default_rng([seed, STREAM])
-    found = [
+    estimates = [
         estimators.naive_signal_quality(history.signals, history.changed)
         for history in crawled(rng, drawn(rng, pages), horizon, crawls)
     ]
     return {
         key: x
         for name in ESTIMATED
-        for key, x in indexed(name, [getattr(one, name)[0] for one in found]).items()
+        for key, x in indexed(name, [getattr(one, name)[0] for one in estimates]).items()
     }
 
 
 def mle(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """The model fitted to what crawls find, with its standard errors."""
+    """Return maximum likelihood estimates from crawl outcomes, with their standard errors."""
     rng = np.random.default_rng([seed, STREAM])
     numbers: dict[str, list[float]] = {}
     for history in crawled(rng, drawn(rng, pages), horizon, crawls):
@@ -128,13 +128,13 @@ def measurements(quick: bool, estimator: str) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Over the pages of a seed: mean error, mean absolute and mean squared error.
+    """Return mean error, mean absolute and mean squared error over the pages of a seed.
 
-    ``expected_error`` is the mean absolute error that the standard errors promise of a normal
-    distribution, ``error_ratio`` the mean absolute error over it. Estimates that are not finite,
-    the evidence of signals of which none was seen to be false, are left out.
+    ``expected_error`` is the mean absolute error that the standard errors imply for a normal
+    distribution, ``error_ratio`` the mean absolute error over it. Infinite estimates, the evidence
+    of signals none of which was seen to be false, are left out.
     """
-    found = []
+    derived = []
     for name in (*ESTIMATED, *PARAMETERS):
         values = gathered(rows, name)
         errors = gathered(rows, f"{name}_stderr")
@@ -152,17 +152,17 @@ def derive(rows: Sequence[Row]) -> list[Row]:
                 stderr = np.nanmean(errors[setting, policy, seed])
                 numbers["expected_error"] = np.sqrt(2.0 / np.pi) * stderr
                 numbers["error_ratio"] = numbers["absolute_error"] / numbers["expected_error"]
-            found += [
+            derived += [
                 Row("", setting, policy, seed, f"{name}_{kind}", float(number))
                 for kind, number in numbers.items()
             ]
-    return found
+    return derived
 
 
 def pairs(
     rows: Sequence[Row], setting: str, estimator: str, name: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Truth, estimate, and crawls per change of all pages of all seeds."""
+    """Return truth, estimate and crawls per change of all pages of all seeds."""
     values, ratios = gathered(rows, name), gathered(rows, "crawls_per_change")
     keys = [key for key in values if key[:2] == (setting, estimator)]
     known = [(setting, TRUTH, seed) for _, _, seed in keys]

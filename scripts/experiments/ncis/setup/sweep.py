@@ -1,4 +1,4 @@
-"""What figures of Busa-Fekete et al. share: bandwidth 100, time 1000, more and more pages."""
+"""Settings shared by figures of Busa-Fekete et al.: bandwidth 100, time 1000, sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NUM_PAGES = (100, 200, 300, 500, 750, 1000, 10000)
 
 
 def sweep(instance: str) -> dict[str, dict[str, Any]]:
-    """Arguments of the environment for each number of pages, by the setting's name."""
+    """Return arguments of the environment for each number of pages, by the setting's name."""
     return {
         f"m={num_pages}": {
             "instance": instance,
@@ -28,7 +28,7 @@ LEVELS = {
     "m=300": (0.6254, 0.6254, 0.6253, 0.5640, 0.7525),
     "m=1000": (0.3663, 0.3671, 0.3671, 0.2905, 0.4404),
 }
-"""Accuracies of LEVEL_LABELS by other code: means over 100 instances of its own."""
+"""Accuracies of LEVEL_LABELS by independent code: means over 100 other instances."""
 LEVEL_LABELS = ("BASELINE", "GREEDY", "LDS", "round robin", "GREEDY-CIS")
 """GREEDY-CIS is without false signals; the others use no signals."""
 TOLERANCE = 0.005
@@ -36,7 +36,7 @@ TOLERANCE = 0.005
 
 
 def levels(*labels: str) -> tuple[Level, ...]:
-    """Return what independent code says of the labels, at each number of pages that it knows."""
+    """Return the levels by independent code of the labels, at each number of pages it covers."""
     return tuple(
         Level(setting, label, value, TOLERANCE, "independent code, 100 repetitions")
         for setting, values in LEVELS.items()

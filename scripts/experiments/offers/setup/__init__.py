@@ -1,1 +1,4 @@
-"""Shared parts of the experiments: runs, tables, charts."""
+"""Shared parts of the experiments: runs, tables, charts.
+
+Public modules: charts, measures, paper, strategies, tables.
+"""

@@ -27,7 +27,7 @@ LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 
 
 def budget_of(name: str) -> float:
-    """Return the budget that a setting is named after."""
+    """Return the budget in the name of a setting."""
     return round(float(name.removesuffix("%")) / 100.0, 8)
 
 
@@ -35,17 +35,17 @@ def lines(
     axes: Axes, rows: Sequence[Row], metric: str, styles: Mapping[str, Mapping[str, Any]]
 ) -> int:
     """Draw the median over runs with its 95% interval against the budget; return the runs."""
-    found, runs = by_run(rows, metric), 0
+    values, runs = by_run(rows, metric), 0
     for label, style in styles.items():
-        budgets = sorted((budget_of(name), name) for name, policy in found if policy == label)
-        told = [median_of(list(found[name, label].values())) for _, name in budgets]
-        if not told:
+        budgets = sorted((budget_of(name), name) for name, policy in values if policy == label)
+        intervals = [median_of(list(values[name, label].values())) for _, name in budgets]
+        if not intervals:
             continue
-        value, low, high = np.array(told).T
+        value, low, high = np.array(intervals).T
         at = [budget for budget, _ in budgets]
         axes.plot(at, value, label=label, **style)
         axes.fill_between(at, low, high, color=style["color"], alpha=0.2, linewidth=0)
-        runs = max(runs, *(len(found[name, label]) for _, name in budgets))
+        runs = max(runs, *(len(values[name, label]) for _, name in budgets))
     return runs
 
 
@@ -71,7 +71,7 @@ def freshness_by_budget(
     panels: Mapping[str, Sequence[str]],
     paper: Table,
 ) -> None:
-    """Draw a panel per group of labels; dotted are the paper's numbers of the same colour."""
+    """Draw a panel per group of labels; dotted lines are the paper's numbers."""
     figure = Figure(figsize=(4.3 * len(panels), 5.6), layout="constrained")
     meant = {own[0]: label for label, own in OWN_CRAWLS.items()}
     runs = 0
@@ -109,7 +109,7 @@ def gains_by_budget(
 ) -> None:
     """Draw the relative change over lambda_ml against the budget, a panel per metric.
 
-    ``paper`` has the paper's gains of KAB5 by metric, at its budgets.
+    ``paper``: the paper's gains of KAB5 by metric, at its budgets.
     """
     figure = Figure(figsize=(5.8 * len(metrics), 5.0), layout="constrained")
     styles, runs = styles_of(labels), 0

@@ -1,4 +1,4 @@
-"""What is measured of a strategy for offers on a run, and at which budgets."""
+"""Measures of a strategy for offers on a run, and the budgets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from scripts.experiments.offers.setup.paper import BUDGETS
-from scripts.experiments.offers.setup.runs import (
+from scripts.experiments.offers.setup.strategies import (
     EVALUATED,
     LAMBDA_ML,
     NUM_OFFERS,
@@ -29,14 +29,14 @@ ID = "CrawlOffers-v0"
 CLICK, OFFER = "click_freshness", "offer_freshness"
 """Medians over the days of a run of eq. 4 and eq. 3 of the paper."""
 CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"
-"""Medians over the days of a run of the increase over lambda_ml on the same day, as a share of it.
+"""Medians over the days of a run of the relative increase over lambda_ml on the same day.
 
-A run in which more than a half of the days have nothing to compare with has no gain.
+A run has no gain where more than half of its days lack a value of lambda_ml.
 """
 CLICK_DAY, OFFER_DAY = "click_day", "offer_day"
-"""The days themselves, indexed."""
-SHARE, TOP = "share", "paid_in_full"
-"""Shares of the steps: in which each arm was chosen, and that were paid 1, clipped or not."""
+"""Freshness of each day, indexed metrics."""
+SHARE, TOP = "share", "full_reward"
+"""Shares of the steps: of each chosen arm, and those with a reward of 1, clipped or not."""
 
 TIGHT = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10))
 """The budgets of section 5.4.2 that Tables 5 and 6 lack: .1% to .9%, and 1% to 9%."""
@@ -62,14 +62,14 @@ def measured(
     evaluated: int,
     daily: bool = False,
 ) -> Mapping[str, float]:
-    """Return the freshness of a label on a run, and how much more it is than that of lambda_ml."""
+    """Return the freshness of a label on a run, and its increase over lambda_ml."""
     run = Run(seed, num_offers, warm_up, evaluated)
-    found, chosen = play(run, label, budget) if label != LAMBDA_ML else (None, None)
+    freshness, chosen = play(run, label, budget) if label != LAMBDA_ML else (None, None)
     base = reference(run, budget)
-    days = base if found is None else found
+    days = base if freshness is None else freshness
     values = {CLICK: middle(days.click), OFFER: middle(days.offer)}
-    if found is not None:
-        more = gains(found, base)
+    if freshness is not None:
+        more = gains(freshness, base)
         values |= {CLICK_GAIN: middle(more.click), OFFER_GAIN: middle(more.offer)}
     if daily:
         values |= {**indexed(CLICK_DAY, days.click), **indexed(OFFER_DAY, days.offer)}
@@ -80,7 +80,7 @@ def measured(
 
 
 def middle(days: np.ndarray) -> float:
-    """Return the median of the days that have a number, NaN where less than half of them do."""
+    """Return the median of the days with a number, NaN where less than half of them have one."""
     there = days[~np.isnan(days)]
     return float(np.median(there)) if 2 * there.size >= days.size else np.nan
 
@@ -88,7 +88,7 @@ def middle(days: np.ndarray) -> float:
 def budgets_measured(
     quick: bool, budgets: Sequence[float], labels: Sequence[str], daily: Sequence[str] = ()
 ) -> list[Measurement]:
-    """Return a measurement per budget, of all labels; those in ``daily`` with all their days."""
+    """Return a measurement of all labels per budget; labels in ``daily`` with all their days."""
     size = {
         "num_offers": QUICK_OFFERS if quick else NUM_OFFERS,
         "warm_up": QUICK_WARM_UP if quick else WARM_UP,

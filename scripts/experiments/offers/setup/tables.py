@@ -12,13 +12,13 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.offers.setup.measures import NAMES
 from scripts.experiments.offers.setup.paper import Table
-from scripts.experiments.offers.setup.runs import KAB5, LAMBDA_ML
+from scripts.experiments.offers.setup.strategies import KAB5, LAMBDA_ML
 from scripts.reporting.intervals import Median, median_of, signed_rank
 from scripts.reporting.rows import gathered, write_csv
 
 Groups = Mapping[str, Sequence[str]]
 OWN_CRAWLS = {"Delta_h": ("Delta_own",), "lambda_h": ("lambda_own", "lambda_own rest")}
-"""What the paper may mean as well: it does not say which price changes it counts."""
+"""Alternative readings of labels: the paper does not say which price changes it counts."""
 BOLD, BEST, BETTER = "**", "*", "†"
 P_VALUE = 0.05
 LONG_COLUMNS = (
@@ -43,7 +43,7 @@ LONG_COLUMNS = (
 
 
 class Measure(NamedTuple):
-    """Names of the metrics of one measure: of a run, its gain over lambda_ml, and its days."""
+    """Metrics of a measure: of a run, of its gain over lambda_ml, and of its days."""
 
     value: str
     gain: str
@@ -52,17 +52,17 @@ class Measure(NamedTuple):
 
 def by_run(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], dict[int, float]]:
     """Return a metric by setting and policy, and by seed."""
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    result: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         if row.metric == metric:
-            found.setdefault((row.setting, row.policy), {})[row.seed] = row.value
-    return found
+            result.setdefault((row.setting, row.policy), {})[row.seed] = row.value
+    return result
 
 
 def paired(
     values: Mapping[int, float], others: Mapping[int, float]
 ) -> tuple[list[float], list[float]]:
-    """Return what two policies have of the seeds that both have."""
+    """Return the values of two policies on their common seeds."""
     seeds = sorted(values.keys() & others.keys())
     return [values[seed] for seed in seeds], [others[seed] for seed in seeds]
 
@@ -82,15 +82,15 @@ def write_tables(
     Args:
         rows: of budgets named as in the paper's tables.
         path: ``table5.csv``, in the form of the paper. Bold is the best of its group, a star the
-            best of all; a dagger says that KAB5 is above lambda_ml with p < .05 over runs.
-        measure: what the table is of.
+            best of all; a dagger: KAB5 is above lambda_ml with p < .05 over runs.
+        measure: of the table.
         groups: labels by group.
-        beyond: labels that cannot be the best, as they know what is hidden.
+        beyond: labels with hidden information, which cannot be the best.
         paper: the paper's numbers.
         gains: the paper's gains of KAB5 over lambda_ml.
     """
     values = by_run(rows, measure.value)
-    middles = {key: float(np.median(list(found.values()))) for key, found in values.items()}
+    middles = {key: float(np.median(list(by_seed.values()))) for key, by_seed in values.items()}
     names = [name for name in NAMES if any(key[0] == name for key in middles)]
     long = list(_long(rows, measure, names))
     write_csv(path, ("group", "policy", *names), _wide(middles, names, groups, beyond, long))
@@ -132,7 +132,7 @@ def _wide(
     beyond: Sequence[str],
     long: Sequence[Sequence[Any]],
 ) -> Iterator[list[str]]:
-    """Yield the lines of the table as the paper has it."""
+    """Yield the lines of the table in the form of the paper."""
     best = {
         name: max(
             value
@@ -159,10 +159,10 @@ def _wide(
 
 
 def _increases(long: Sequence[Sequence[Any]], names: Sequence[str]) -> list[str]:
-    found = {row[0]: dict(zip(LONG_COLUMNS, row, strict=True)) for row in long if row[1] == KAB5}
+    records = {row[0]: dict(zip(LONG_COLUMNS, row, strict=True)) for row in long if row[1] == KAB5}
     cells = []
     for name in names:
-        gain, p_value = found[name]["gain"], found[name]["p_runs"]
+        gain, p_value = records[name]["gain"], records[name]["p_runs"]
         cells.append(f"{100.0 * gain:+.2f}%" + BETTER * (gain > 0.0 and p_value < P_VALUE))
     return cells
 
@@ -170,24 +170,24 @@ def _increases(long: Sequence[Sequence[Any]], names: Sequence[str]) -> list[str]
 def _long(rows: Sequence[Row], measure: Measure, names: Sequence[str]) -> Iterator[list[Any]]:
     """Yield records of LONG_COLUMNS.
 
-    Intervals and p-values over runs take runs as independent, which they are. Those over days are
-    as in the paper, which takes all days of all runs as independent; they are not.
+    Intervals and p-values over runs assume independent runs, which holds. Those over days assume,
+    as the paper does, that all days of all runs are independent, which does not hold.
     """
     values, more = by_run(rows, measure.value), by_run(rows, measure.gain)
     days = gathered(rows, measure.day)
-    for (name, label), found in values.items():
+    for (name, label), by_seed in values.items():
         if name not in names:
             continue
-        record: list[Any] = [name, label, len(found), *median_of(list(found.values()))]
+        record: list[Any] = [name, label, len(by_seed), *median_of(list(by_seed.values()))]
         record += median_of(list(more.get((name, label), {}).values()))
-        record.append(signed_rank(*paired(found, values.get((name, LAMBDA_ML), {}))))
-        yield [*record, *_of_days(days, name, label, sorted(found))]
+        record.append(signed_rank(*paired(by_seed, values.get((name, LAMBDA_ML), {}))))
+        yield [*record, *_of_days(days, name, label, sorted(by_seed))]
 
 
 def _of_days(
     days: Mapping[tuple[str, str, int], FloatArray], name: str, label: str, seeds: Sequence[int]
 ) -> list[float]:
-    """Return what is told of all days of all runs, NaN for policies whose days were not kept."""
+    """Return the columns over all days of all runs, NaN for policies without stored days."""
     both = [seed for seed in seeds if (name, label, seed) in days]
     if not both:
         return [np.nan] * 7
@@ -203,15 +203,15 @@ def _of_days(
 def _beside(
     long: Sequence[Sequence[Any]], paper: Table, gains: Sequence[float]
 ) -> Iterator[list[Any]]:
-    """Yield the paper's numbers and ours, and the differences."""
+    """Yield the paper's numbers, ours, and the differences."""
     ours = {(row[0], row[1]): row for row in long}
     for label, numbers in paper.items():
         for own in (label, *OWN_CRAWLS.get(label, ())):
             for name, number in zip(NAMES, numbers, strict=True):
                 if (name, own) in ours:
-                    told = ours[name, own][3:6]
-                    yield [label, own, name, number, *told, told[0] - number]
+                    interval = ours[name, own][3:6]
+                    yield [label, own, name, number, *interval, interval[0] - number]
     for name, number in zip(NAMES, gains, strict=True):
         if (name, KAB5) in ours:
-            told = ours[name, KAB5][6:9]
-            yield [f"{KAB5} over {LAMBDA_ML}, share", KAB5, name, number, *told, told[0] - number]
+            gain = ours[name, KAB5][6:9]
+            yield [f"{KAB5} over {LAMBDA_ML}, share", KAB5, name, number, *gain, gain[0] - number]

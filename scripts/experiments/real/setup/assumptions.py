@@ -1,7 +1,7 @@
-"""What formulas assume of pages, measured on the days of a recorded history that are played.
+"""Assumptions of the formulas, measured on the days of a recorded history that are played.
 
-They assume that every page changes as a Poisson process of its own, at a rate that was fitted to
-earlier days, and that signals tell of changes with a precision and a recall that stay.
+The formulas assume that each page changes as an independent Poisson process, at the rate fitted to
+earlier days, and that signals have a constant precision and recall.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from scripts.data.fit_trace import count_events
 from scripts.experiments.real.setup.sites import Split
 
 BULK = 10
-"""So many pages that change at one moment change in bulk."""
+"""Least number of pages that change at one moment, for changes in bulk."""
 
 BIN = 7.0
 """Days of the bins in which changes are counted."""
 
 
 def assumptions(trace: Trace, split: Split) -> dict[str, float]:
-    """Return what a split says of the assumptions; NaN where it says nothing.
+    """Return measures of the assumptions on a split; NaN where undefined.
 
     * ``rate_ratio``: changes per page and day in the days played, over those in the days fitted;
       1 if rates stay.
     * ``persistence``: rank correlation of the pages' change rates, fitted and played, over pages
-      that exist in both; 1 if rates differ between pages and stay, 0 if they say nothing.
+      that exist in both; 1 if rates differ between pages and stay, 0 if they predict nothing.
     * ``bulk``: share of the changes in bulk, at a moment in which ten pages or more change; near 0
       if pages change independently.
     * ``clumping``: variance over mean of a page's changes per week, pooled over the pages that
@@ -37,7 +37,7 @@ def assumptions(trace: Trace, split: Split) -> dict[str, float]:
     """
     fitted = count_events(trace, split.fit_start, split.fit_end, "mentions")
     played = count_events(trace, split.start, split.end, "mentions")
-    told = count_events(trace, split.start, split.end, "directory")
+    directory = count_events(trace, split.start, split.end, "directory")
     change = (trace.change_time > split.start) & (trace.change_time <= split.end)
     page, time = trace.change_page[change], trace.change_time[change]
     return {
@@ -45,7 +45,7 @@ def assumptions(trace: Trace, split: Split) -> dict[str, float]:
         "persistence": _rank_correlation(fitted.changes, fitted.days, played.changes, played.days),
         "bulk": _bulk_share(time),
         "clumping": _clumping(trace, split, page, time),
-        "directory_precision": _share(told.signalled, told.false_signals),
+        "directory_precision": _share(directory.signalled, directory.false_signals),
         "mention_precision": _share(played.signalled, played.false_signals),
         "mention_recall": _share(played.signalled, played.changes - played.signalled),
     }

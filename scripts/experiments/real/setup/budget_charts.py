@@ -1,6 +1,6 @@
 """Pictures of means over recorded sites against the budget.
 
-Settings are named ``<group of sites>, <days> days, <importance>``: a crawl per page in so many
+Settings are named ``<group of sites>, <days> days, <importance>``: a crawl per page in this many
 days.
 """
 
@@ -17,13 +17,13 @@ from crawl_envs.evaluation import Row
 from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
 STEP = 1.045
-"""Factor between the places of two labels, so that their bars do not hide each other."""
+"""Factor between the positions of two labels, so that their bars do not overlap."""
 
 Point = tuple[float, float, float]
 """An estimate, and the ends of its interval."""
 
 
-def mean_shares(
+def mean_scores(
     rows: Sequence[Row],
     path: Path,
     *,
@@ -34,28 +34,30 @@ def mean_shares(
     """Draw a metric with its interval against the days per crawl, a panel per importance.
 
     Args:
-        rows: of one group of sites; each label has ``metric``, and the ends of its interval as
-            ``<metric>, low`` and ``<metric>, high``.
+        rows: rows of one group of sites; each label has ``metric``, and the ends of its interval
+            as ``<metric>, low`` and ``<metric>, high``.
         path: of the picture.
         title: of the figure.
-        labels: what is drawn, where it is there.
-        metric: what is drawn.
+        labels: the labels to draw, where present.
+        metric: the metric to draw.
     """
     value = {(row.setting, row.policy, row.metric): row.value for row in rows}
-    found: dict[str, dict[str, dict[int, Point]]] = {}
+    by_importance: dict[str, dict[str, dict[int, Point]]] = {}
     for setting, label, name in value:
         if name == metric:
             _, days, importance = setting.split(", ")
             low, high = (value[setting, label, f"{name}, {end}"] for end in ("low", "high"))
-            points = found.setdefault(importance, {}).setdefault(label, {})
+            points = by_importance.setdefault(importance, {}).setdefault(label, {})
             points[int(days.removesuffix(" days"))] = value[setting, label, name], low, high
-    shown = [label for label in labels if any(label in by_label for by_label in found.values())]
-    figure = Figure(figsize=(max(1.0 + 5.6 * len(found), 9.0), 6.0), layout="constrained")
-    panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-    for axes, importance in zip(panels, found, strict=True):
-        _panel(axes, found[importance], shown)
+    shown = [
+        label for label in labels if any(label in by_label for by_label in by_importance.values())
+    ]
+    figure = Figure(figsize=(max(1.0 + 5.6 * len(by_importance), 9.0), 6.0), layout="constrained")
+    panels = figure.subplots(1, len(by_importance), squeeze=False, sharey=True)[0]
+    for axes, importance in zip(panels, by_importance, strict=True):
+        _panel(axes, by_importance[importance], shown)
         axes.set_title(f"{importance} importance", fontsize=10)
-    panels[0].set_ylabel("share of the way from round robin (0) to the clairvoyant (1)")
+    panels[0].set_ylabel("normalised score, round robin 0, clairvoyant 1")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(

@@ -1,6 +1,6 @@
 """Pictures of recorded histories, site by site.
 
-Settings are named ``<site>, <days> days, <importance>``: a crawl per page in so many days.
+Settings are named ``<site>, <days> days, <importance>``: a crawl per page in this many days.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ASSUMED = {
     "mention_precision": ("precision of\nmentions", 1.0, False),
     "mention_recall": ("recall of\nmentions", 1.0, False),
 }
-"""For each assumption: what it is, its ideal value, and whether it is drawn as a logarithm."""
+"""Assumptions: axis label, ideal value, and whether the axis is logarithmic."""
 
 
 def _site(setting: str) -> str:
@@ -38,12 +38,12 @@ def _importance(setting: str) -> str:
     return setting.split(", ")[2]
 
 
-def shares(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw the metric ``share`` of policies, a panel per budget and importance, a dot per site.
+def scores(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
+    """Draw normalised scores of policies, a panel per budget and importance, a dot per site.
 
-    It is the share of the way from round robin to the clairvoyant.
+    The score is 0 for round robin and 1 for the clairvoyant.
     """
-    kept = [row for row in rows if row.metric == "share"]
+    kept = [row for row in rows if row.metric == "normalised score"]
     labels = [label for label in labels if any(row.policy == label for row in kept)]
     budgets = sorted({_days(row.setting) for row in kept})
     drawn = list(dict.fromkeys(_importance(row.setting) for row in kept))
@@ -53,24 +53,22 @@ def shares(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]
     for row_of, importance in zip(grid, drawn, strict=True):
         for axes, days in zip(row_of, budgets, strict=True):
             for height, label in enumerate(reversed(labels)):
-                found = [
+                values = [
                     row.value
                     for row in kept
                     if row.policy == label
                     and _days(row.setting) == days
                     and _importance(row.setting) == importance
                 ]
-                inside = np.clip(found, -1.0, 1.0)
-                axes.plot(inside, np.full(len(found), height), "o", color=COLOURS[5], ms=4)
+                inside = np.clip(values, -1.0, 1.0)
+                axes.plot(inside, np.full(len(values), height), "o", color=COLOURS[5], ms=4)
                 axes.plot(np.median(inside), height, "|", color=COLOURS[1], ms=15, mew=2.5)
             axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
             axes.set_yticks(range(len(labels)), list(reversed(labels)), fontsize=8)
             axes.set_xlim(-1.05, 1.05)
             axes.set_title(f"a crawl per page in {days} days, {importance}", fontsize=9)
             bare(axes)
-    figure.supxlabel(
-        "share of the way from round robin (0) to the clairvoyant (1), cut at -1", fontsize=10
-    )
+    figure.supxlabel("normalised score, round robin 0, clairvoyant 1, clipped at -1", fontsize=10)
     count = len({_site(row.setting) for row in kept})
     figure.suptitle(f"{title}: a dot per site, {count} sites; bar: their median", fontsize=11)
     save(figure, path)
@@ -79,13 +77,13 @@ def shares(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]
 def differences(
     rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str], reference: str
 ) -> None:
-    """Draw freshness less that of the reference, with 95% intervals, a panel per budget."""
-    found = {
+    """Draw freshness minus that of the reference, with 95% intervals, a panel per budget."""
+    summaries = {
         (_site(item.setting), _days(item.setting), item.policy): item
         for item in summarize(rows, "freshness", reference)
     }
-    sites = sorted({site for site, _, _ in found}, reverse=True)
-    budgets = sorted({days for _, days, _ in found})
+    sites = sorted({site for site, _, _ in summaries}, reverse=True)
+    budgets = sorted({days for _, days, _ in summaries})
     figure = Figure(
         figsize=(2.4 + 2.9 * len(budgets), 1.6 + 0.42 * len(sites)), layout="constrained"
     )
@@ -94,9 +92,9 @@ def differences(
     ):
         for position, label in enumerate(labels):
             kept = [
-                (height, found[site, days, label])
+                (height, summaries[site, days, label])
                 for height, site in enumerate(sites)
-                if (site, days, label) in found
+                if (site, days, label) in summaries
             ]
             axes.errorbar(
                 [item.difference for _, item in kept],
@@ -125,15 +123,15 @@ def differences(
 
 
 def distances(rows: Sequence[Row], path: Path) -> None:
-    """Draw what :mod:`scripts.experiments.real.setup.assumptions` finds, a dot per site and quarter."""
+    """Draw :mod:`~scripts.experiments.real.setup.assumptions`, a dot per site and quarter."""
     sites = sorted({_site(row.setting) for row in rows}, reverse=True)
     figure = Figure(figsize=(14.0, 1.6 + 0.36 * len(sites)), layout="constrained")
     panels = figure.subplots(1, len(ASSUMED), squeeze=False, sharey=True)[0]
     for axes, (metric, (label, ideal, logarithmic)) in zip(panels, ASSUMED.items(), strict=True):
-        found = [row for row in rows if row.metric == metric]
+        drawn = [row for row in rows if row.metric == metric]
         axes.plot(
-            [row.value for row in found],
-            [sites.index(_site(row.setting)) for row in found],
+            [row.value for row in drawn],
+            [sites.index(_site(row.setting)) for row in drawn],
             "o",
             color=COLOURS[0],
             alpha=0.7,

@@ -1,8 +1,8 @@
-"""What a tracker could do that sees the truth: a strong reference on recorded histories.
+"""A greedy policy with hindsight: a strong reference on recorded histories.
 
-At every slot it knows which pages are stale and when each changes next, and crawls the stale page
-whose copy will then stay fresh for the most importance times time. That is greedy in hindsight: no
-proven bound, but no policy that must infer staleness comes near it.
+Given which pages are stale and when each changes next, it crawls the stale page whose copy then
+stays fresh for the most importance times time. It is no proven bound, but no policy that infers
+staleness comes near it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crawl_envs.types.compiling import compiled
 def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:
     """Return the page to crawl in each slot of a recorded tape, shape (slots,) int64.
 
-    Where no page is stale it names page 0, whose crawl changes nothing.
+    Where no page is stale it is page 0, whose crawl has no effect.
 
     Args:
         tape: the events.
@@ -59,7 +59,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
 def _next_of_page(
     page: IntArray, time: FloatArray, num_pages: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The time of each page's first event, and of the one that follows each event; or infinity."""
+    """Return times of each page's first event, and of the event after each; infinity if none."""
     order = np.lexsort((np.arange(page.size), page))
     following = np.full(page.size, np.inf)
     same = page[order][1:] == page[order][:-1]

@@ -1,7 +1,7 @@
-"""Recorded histories to experiment on: which sites there are, and how they are split and played.
+"""Recorded histories: available sites, splits into days to fit and to play, environments.
 
-Parameters are fitted to the days before those that are played, or to these themselves where that
-is asked for. Every play starts with a fresh copy of every page, as environments do.
+Parameters are fitted to the days before those that are played, or, on request, to the days that
+are played. Every play starts with a fresh copy of every page, as environments do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
 
 MOST_PAGES = 1500
-"""Larger sites are thinned to whole directories with about so many pages in all."""
+"""Larger sites are thinned to whole directories with about this many pages in all."""
 
 QUARTERS = 4
 
@@ -44,29 +44,29 @@ class Split(NamedTuple):
 
 
 def sites() -> dict[str, Path]:
-    """Return the folders of all traces at hand, by name: the shipped ones, and those of a folder.
+    """Return the folders of all available traces, by name: shipped ones, and those of a folder.
 
     Raises:
-        ValueError: the environment variable names something else than a folder.
+        ValueError: the environment variable names no folder.
     """
-    found = {name: traces.find(name) for name in traces.shipped()}
+    folders = {name: traces.find(name) for name in traces.shipped()}
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
         if not Path(folder).is_dir():
             raise ValueError(f"{FOLDER_VARIABLE} must name a folder of traces, got {folder!r}")
-        found |= {
+        folders |= {
             path.parent.name: path.parent for path in sorted(Path(folder).glob("*/meta.json"))
         }
-    return found
+    return folders
 
 
 def halves(days: float) -> Split:
-    """The first half of a record to fit to, the second to play."""
+    """Return the first half of a record to fit to, and the second to play."""
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
 def quarter(days: float, number: int) -> Split:
-    """A quarter of the second half to play, 0 to 3, and all days before it to fit to."""
+    """Return a quarter of the second half to play, 0 to 3, and all days before it to fit to."""
     length = days / 2.0 / QUARTERS
     start = days / 2.0 + number * length
     return Split(0.0, start, start, min(start + length, days))
@@ -74,15 +74,15 @@ def quarter(days: float, number: int) -> Split:
 
 @cache
 def record(site: str) -> Trace:
-    """Read the trace of a site that is at hand, thinned if it is large.
+    """Read the trace of an available site, thinned if it is large.
 
     Raises:
-        ValueError: it is not at hand.
+        ValueError: the site is not available.
     """
-    found = sites()
-    if site not in found:
-        raise ValueError(f"site must be one of {', '.join(found)}, got {site!r}")
-    return thinned(traces.load(found[site]), MOST_PAGES)
+    folders = sites()
+    if site not in folders:
+        raise ValueError(f"site must be one of {', '.join(folders)}, got {site!r}")
+    return thinned(traces.load(folders[site]), MOST_PAGES)
 
 
 def thinned(trace: Trace, most: int) -> Trace:
@@ -140,7 +140,7 @@ def replayed(
         signals: which signals are sent: directory, mentions, both or none.
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: uniform or zipf.
-        fit_to_played: fit the parameters to the days that are played, as no tracker can.
+        fit_to_played: fit the parameters to the days that are played, as in hindsight.
         reveal: whether parameters are revealed.
     """
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)

@@ -160,7 +160,7 @@ def test_compiled_rows_are_those_of_steps(case):
 
 
 def test_interference_shows():
-    """What a policy of rates crawls by itself is not what a bucket lets it crawl."""
+    """The crawls of a compiled policy of rates differ from those allowed by a bucket."""
     rates = {
         case: [row.value for row in rows_of(True, [], **more) if row.metric == "crawl_rate"]
         for case, more in {**STEPPED, "nothing": {}}.items()
@@ -170,11 +170,11 @@ def test_interference_shows():
 
 
 def one_rule(problem, rates, chances):
-    class Told(Steady):
+    class OneRule(Steady):
         def compile(self, problem, slots, rng):
             return CompiledRates((RateRule(0.0, rates, chances),))
 
-    return Told
+    return OneRule
 
 
 @pytest.mark.parametrize("unsaid", ["rates of complete pages", "answers of other pages"])
@@ -191,7 +191,7 @@ def test_what_no_action_says_is_not_played_as_one(unsaid):
         asked.append(policy)
         return policy
 
-    list(evaluate(HARMONIC, {"told": factory}, [0], **arguments))
+    list(evaluate(HARMONIC, {"given": factory}, [0], **arguments))
     assert asked[0].asked == 12
 
 

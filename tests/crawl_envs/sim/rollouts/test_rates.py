@@ -70,7 +70,7 @@ def assert_same_tracker(tracker, twin):
         twin.time - page.since if page.alive else 0.0 for page in twin.pages
     ]
     assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
-    assert tracker.changed.tolist() == [page.found for page in twin.pages]
+    assert tracker.changed.tolist() == [page.changed for page in twin.pages]
     assert tracker.alive.tolist() == [page.alive for page in twin.pages]
     assert np.all(tracker.probed == -1)
 
@@ -95,13 +95,13 @@ def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=
         requests=requests,
         show_complete=True,
     )
-    told = {"requests": requests, "epoch": epoch, "penalty": penalty_of(TABLE)}
-    told["bucket"] = np.inf if bucket is None else bucket
+    settings = {"requests": requests, "epoch": epoch, "penalty": penalty_of(TABLE)}
+    settings["bucket"] = np.inf if bucket is None else bucket
     for episode in range(episodes):
         options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
         observations, _ = env.reset(**options)
         twins = [
-            twin_of(one, SEED + lane, 2.0 * HORIZON, episode=episode, **told)
+            twin_of(one, SEED + lane, 2.0 * HORIZON, episode=episode, **settings)
             for lane, one in enumerate(instances)
         ]
         for lane, twin in enumerate(twins):

@@ -63,9 +63,9 @@ def words_of(events):
 
 
 def assert_same_play(instance, rules, events, horizon, *, tape=None, alive=None):
-    form = CompiledThresholds(tuple(rules), rng=2**63 + 5)
+    form = CompiledThresholds(tuple(rules), seed=2**63 + 5)
     rollout = play_form(Episode(instance, horizon, SEED, tape), form, 1)
-    twin = naive_thresholds.World(instance, events, rules, rng=form.rng, alive=alive)
+    twin = naive_thresholds.World(instance, events, rules, rng=form.seed, alive=alive)
     twin.play(horizon)
     made = list(zip(rollout.crawls.tolist(), rollout.times.tolist(), strict=True))
     assert made == [(page, time) for page, time, _, _ in twin.crawls]
@@ -132,7 +132,7 @@ def played(rule, horizon=4.5, instance=None, **lists):
     """Times and pages of the crawls of a rule on a tape written by hand."""
     instance = instance or still(rule.threshold.size)
     tape = Tape.of_events(instance.num_pages, **lists)
-    form = CompiledThresholds((rule,), rng=0)
+    form = CompiledThresholds((rule,), seed=0)
     rollout = play_form(Episode(instance, horizon, 0, tape), form, 1)
     return list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
 
@@ -164,7 +164,7 @@ def test_a_page_of_infinite_threshold_is_never_crawled_however_sure_its_signals(
 
 def test_the_crawl_at_the_time_of_an_event_comes_before_it():
     rule = rule_of([1.0], 0.0)
-    form = CompiledThresholds((rule,), rng=0)
+    form = CompiledThresholds((rule,), seed=0)
     tape = Tape.of_events(1, changes=([1.0], [0]), requests=([1.0, 1.5], [0, 0]))
     rollout = play_form(Episode(still(1), 1.75, 0, tape), form, 1)
     assert rollout.times.tolist() == [1.0]
@@ -191,7 +191,7 @@ def test_delays_only_put_signals_off():
     prompt = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED)
     late = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED, delay=Delay("constant", 0.5))
     rule = rule_of(np.ones(5), 1.0, timed=False)
-    form = CompiledThresholds((rule,), rng=0)
+    form = CompiledThresholds((rule,), seed=0)
     first, second = (
         play_form(Episode(one, horizon, SEED, None), form, 1)
         for one, horizon in ((prompt, 20.0), (late, 20.5))
@@ -201,10 +201,10 @@ def test_delays_only_put_signals_off():
     assert first.crawls.size > 40
 
 
-def test_the_coin_of_two_thresholds_is_fair():
+def test_the_choice_of_two_thresholds_has_its_probability():
     """A page due after 1 or 3: the share of long cycles is binomial."""
     rule = rule_of([1.0], 0.0, later=[3.0], share=0.3)
-    form = CompiledThresholds((rule,), rng=12)
+    form = CompiledThresholds((rule,), seed=12)
     rollout = play_form(Episode(still(1), 40_000.0, 0, Tape.of_events(1)), form, 1)
     gaps = np.diff(rollout.times, prepend=0.0)
     assert set(gaps.round(9)) == {1.0, 3.0}

@@ -87,7 +87,8 @@ def test_order_counts_and_punctuation_does_not() -> None:
 def test_hashes_are_the_same_for_ever() -> None:
     text = "Sow peas early; thin radishes late. Überall_7 \u2603"
     assert fragments_of(text).tolist() == KNOWN
-    code = f"from crawl_envs.worlds.fragments.shingling import *; print(fragments_of({text!r}).tolist())"
+    module = "crawl_envs.worlds.fragments.shingling"
+    code = f"from {module} import *; print(fragments_of({text!r}).tolist())"
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-X", "utf8", "-c", code],

@@ -23,7 +23,7 @@ STILL = {
     **{name: 0.0 for name in ORDINARY if name.startswith(("merchant_", "category_", "offer_"))},
     **dict.fromkeys(("brand_views", "brand_clicks"), 0.0),
 }
-"""What stands still and spreads nothing: all offers are alike but for merchants' rhythms."""
+"""A constant law without spread: all offers are alike except for merchants' rhythms."""
 
 KINDS = {
     "ordinary": {},

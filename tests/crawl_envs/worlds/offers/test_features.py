@@ -12,7 +12,7 @@ from crawl_envs.types.offer_features import HISTORY_FEATURES, NO_CHANGE
 from crawl_envs.worlds.offers.features import daily_means, features_of
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY
 from crawl_envs.worlds.offers.log import record
-from crawl_envs.worlds.offers.market import begun, day_of_week, draw_day
+from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
 from crawl_envs.worlds.offers.tracking import begin_day, new_tracking, play_step
 from tests.crawl_envs.worlds.offers.markets import KINDS, market_of, small_market
 from tests.naive import market as naive_market
@@ -30,8 +30,8 @@ def twin_features(twin):
     return {name: [offer[name] for offer in offers] for name in HISTORY_FEATURES}
 
 
-def features(book):
-    return {name: getattr(book, name).tolist() for name in HISTORY_FEATURES}
+def features(table):
+    return {name: getattr(table, name).tolist() for name in HISTORY_FEATURES}
 
 
 def book_now(market, state, day):
@@ -47,23 +47,23 @@ def test_books_are_the_twins(kind):
     """Those of the log and those that a lane makes of the last days alone."""
     market = market_of(kind, SEED)
     log, root = record(market, DAYS, SEED), roots(SEED).tape
-    state, twin = begun(market.law, root, 0), naive_market.Market(market.law, root, 0)
+    state, twin = initial_state(market.law, root, 0), naive_market.Market(market.law, root, 0)
     for day in range(DAYS):
         expected, weekday = twin_features(twin), twin.weekday()
         draw_day(market.law, state, day)
         twin.draw_day()
-        for book in (log.book(day), book_now(market, state, day)):
-            assert features(book) == expected
-            assert (book.day, book.day_of_week) == (day, weekday)
-            assert book.metadata is market.metadata
+        for table in (log.features(day), book_now(market, state, day)):
+            assert features(table) == expected
+            assert (table.day, table.day_of_week) == (day, weekday)
+            assert table.metadata is market.metadata
             for name in HISTORY_FEATURES:
-                array = getattr(book, name)
+                array = getattr(table, name)
                 assert array.dtype == np.float32
                 assert not array.flags.writeable
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "promotions", "big rates", "obsolescence"])
-def test_books_of_a_tracker_count_what_its_crawls_found(kind):
+def test_features_of_a_tracker_count_the_changes_its_crawls_detect(kind):
     """Before the episode, what was logged; clicks and impressions are those of the log."""
     market = market_of(kind, SEED)
     log, root = record(market, DAYS, SEED, keep_events=True), roots(SEED).tape
@@ -75,16 +75,16 @@ def test_books_of_a_tracker_count_what_its_crawls_found(kind):
     rng, offers, differ = np.random.default_rng(SEED), range(log.num_pages), 0
     for day, events in enumerate(log.events):
         begin_day(tracking, day, events.click_mean)
-        book = log.book(day, tracking)
+        table = log.features(day, tracking)
         span = range(day - 30, day)
-        counts = [{d: twin.found_on(offer, d) for d in span} for offer in offers]
+        counts = [{d: twin.detected_on(offer, d) for d in span} for offer in offers]
         expected = [
-            naive_market.history(offer.clicks, offer.views, found, twin.last_found(n, day), day)
-            for n, (offer, found) in enumerate(zip(world.offers, counts, strict=True))
+            naive_market.history(offer.clicks, offer.views, seen, twin.last_detected(n, day), day)
+            for n, (offer, seen) in enumerate(zip(world.offers, counts, strict=True))
         ]
-        shown = features(book)
+        shown = features(table)
         assert shown == {name: [one[name] for one in expected] for name in HISTORY_FEATURES}
-        differ += shown["change_frequency"] != features(log.book(day))["change_frequency"]
+        differ += shown["change_frequency"] != features(log.features(day))["change_frequency"]
         happened = world.draw_day()
         for step in range(STEPS_PER_DAY):
             chosen = rng.permutation(log.num_pages)[: rng.integers(0, 3)]
@@ -97,7 +97,7 @@ def test_books_of_a_tracker_count_what_its_crawls_found(kind):
 def test_the_books_compared_are_not_all_zeros():
     log = record(market_of("ordinary", SEED), DAYS, SEED)
     for name in HISTORY_FEATURES:
-        shown = [value for day in range(DAYS) for value in getattr(log.book(day), name).tolist()]
+        shown = [row for day in range(DAYS) for row in getattr(log.features(day), name).tolist()]
         assert len(set(shown)) > 4
 
 
@@ -113,9 +113,9 @@ def test_a_book_knows_nothing_of_its_day_and_later(day):
     last_change = log.last_change.copy()
     last_change[day + 1 :] = np.arange(day + 1, DAYS)[:, None] - 0.5
     other = replace(log, **changed, last_change=last_change)
-    assert features(other.book(day)) == features(log.book(day))
+    assert features(other.features(day)) == features(log.features(day))
     if day < DAYS - 1:
-        tomorrow, before = features(other.book(day + 1)), features(log.book(day + 1))
+        tomorrow, before = features(other.features(day + 1)), features(log.features(day + 1))
         assert all(tomorrow[name] != before[name] for name in HISTORY_FEATURES)
     assert (log.last_change[day] < day).all()
 
@@ -124,7 +124,7 @@ def test_a_book_of_the_last_days_alone_knows_nothing_of_its_day():
     """The kept row of the present day, of a market that is another from this day on."""
     market, other = market_of("ordinary", SEED), market_of("big rates", SEED)
     days = 35
-    states = [begun(market.law, 9, 0) for _ in range(2)]
+    states = [initial_state(market.law, 9, 0) for _ in range(2)]
     for day in range(days):
         for state in states:
             draw_day(market.law, state, day)
@@ -166,20 +166,20 @@ def test_days_since_the_latest_change_that_was_seen_in_30_days(latest, since):
     """Beyond them a change is neither counted in the frequency nor remembered."""
     market = small_market(num_offers=1)
     none = np.zeros((RING, 1), np.uint8)
-    book = features_of(market.metadata, 100, 0, (none,) * 3, np.array([latest], np.float32))
-    assert book.days_since_change.tolist() == pytest.approx([since], rel=1e-4)
+    table = features_of(market.metadata, 100, 0, (none,) * 3, np.array([latest], np.float32))
+    assert table.days_since_change.tolist() == pytest.approx([since], rel=1e-4)
     if since == NO_CHANGE:
-        assert book.days_since_change.tolist() == [NO_CHANGE]
+        assert table.days_since_change.tolist() == [NO_CHANGE]
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "pennies", "one merchant"])
 def test_there_is_a_latest_change_where_and_only_where_the_frequency_counts_one(kind):
     log = record(market_of(kind, SEED), 70, SEED)
     for day in range(70):
-        book = log.book(day)
-        changed = book.change_frequency > 0.0
-        np.testing.assert_array_equal(changed, book.days_since_change < NO_CHANGE)
-        assert (book.days_since_change > 0.0).all()
+        table = log.features(day)
+        changed = table.change_frequency > 0.0
+        np.testing.assert_array_equal(changed, table.days_since_change < NO_CHANGE)
+        assert (table.days_since_change > 0.0).all()
 
 
 @pytest.mark.parametrize("first_day", [0, 1, 6, 7, 364])
@@ -188,6 +188,6 @@ def test_weekdays_follow_the_calendar(first_day):
     market = small_market(first_day=first_day)
     log = record(market, 16, 0)
     for day in range(16):
-        assert log.book(day).day_of_week == (first_day + day) % 7
+        assert log.features(day).day_of_week == (first_day + day) % 7
         assert day_of_week(market.law, day) == (first_day + day) % 7
     assert day_of_week(market.law, -1) == (first_day - 1) % 7

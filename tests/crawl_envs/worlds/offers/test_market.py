@@ -8,7 +8,7 @@ import pytest
 from crawl_envs.sim.streams import roots
 from crawl_envs.worlds.offers.law import GONE, RING
 from crawl_envs.worlds.offers.log import record
-from crawl_envs.worlds.offers.market import begun, draw_day
+from crawl_envs.worlds.offers.market import draw_day, initial_state
 from tests.crawl_envs.worlds.offers.markets import (
     KINDS,
     changes_by_step,
@@ -25,7 +25,7 @@ DAYS = 42
 def pair_of(law, seed, episode=0):
     """A market's state when day 0 begins, and its twin's."""
     return (
-        begun(law, roots(seed).tape, episode),
+        initial_state(law, roots(seed).tape, episode),
         naive_market.Market(law, naive.roots(seed)[1], episode),
     )
 
@@ -103,7 +103,7 @@ def test_one_seed_repeats_and_two_differ():
     law = small_market(1).law
 
     def changes(seed, episode):
-        state = begun(law, roots(seed).tape, episode)
+        state = initial_state(law, roots(seed).tape, episode)
         days = [draw_day(law, state, day) for day in range(5)]
         return [[changes_by_step(day) for day in days], state.stream.tolist()]
 
@@ -114,7 +114,7 @@ def test_one_seed_repeats_and_two_differ():
 def test_drawing_leaves_the_law_as_it_was():
     law = market_of("jumps", 2).law
     before = [array.copy() for array in law]
-    state = begun(law, 5, 0)
+    state = initial_state(law, 5, 0)
     draw_day(law, state, 0)
     for array, copy in zip(law, before, strict=True):
         np.testing.assert_array_equal(array, copy)
@@ -123,7 +123,7 @@ def test_drawing_leaves_the_law_as_it_was():
 def test_a_days_events_are_its_own():
     """Later days change nothing in them."""
     law = market_of("big rates", 2).law
-    state = begun(law, 5, 0)
+    state = initial_state(law, 5, 0)
     events = draw_day(law, state, 0)
     copies = [array.copy() for array in events]
     draw_day(law, state, 1)
@@ -133,7 +133,7 @@ def test_a_days_events_are_its_own():
 
 def test_what_no_price_is_written_to_is_zero():
     law = market_of("pennies", 2).law
-    state, gaps = begun(law, 5, 0), 0
+    state, gaps = initial_state(law, 5, 0), 0
     for day in range(20):
         events = draw_day(law, state, day)
         written = np.zeros(events.price_offer.size, np.bool_)
@@ -182,7 +182,7 @@ def test_labels_are_what_comes_true_within_the_day():
 @pytest.mark.parametrize("day", [-1, 3, 1.5, True])
 def test_a_log_has_no_days_outside_its_range(day):
     log = record(small_market(), 3)
-    for call in (log.book, log.labels):
+    for call in (log.features, log.labels):
         with pytest.raises(ValueError, match=r"day must be an integer in \[0, 2\], got"):
             call(day)
 

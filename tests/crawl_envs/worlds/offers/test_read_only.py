@@ -34,7 +34,7 @@ def test_worlds_markets_and_events_are_read_only():
     env, drawn = environment(), market(20, seed=7)
     for arrays in (world(0, MarketShape()), drawn.law, drawn.metadata, env.events()):
         assert_read_only(arrays)
-    assert_read_only(env.get_state()["world"]["rooms"][0]["events"])
+    assert_read_only(env.get_state()["world"]["lanes"][0]["events"])
     assert_read_only(record(drawn, 1, 0, keep_events=True).events[0])
 
 
@@ -55,7 +55,7 @@ def signatures():
     }
 
 
-def test_arrays_that_lost_the_mark_compile_nothing_anew():
+def test_arrays_without_the_flag_compile_nothing_again():
     env, rates = environment(), np.full(30, 0.1)
     env.step(rates)
     log = record(small_market(), 1, 0, keep_events=True)

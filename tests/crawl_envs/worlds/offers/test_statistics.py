@@ -1,4 +1,4 @@
-"""What is drawn of a market follows the laws that it is drawn from.
+"""Drawn markets follow their laws.
 
 Bounds are quantiles of the statistics' own distributions: a right program fails one in ten
 thousand times, and not with these seeds.
@@ -13,7 +13,14 @@ import pytest
 from scipy import stats
 
 from crawl_envs.worlds.offers.law import GONE, RING, STEPS_PER_DAY
-from crawl_envs.worlds.offers.market import BEGINS, ENDS, begun, draw_day, next_normal, next_poisson
+from crawl_envs.worlds.offers.market import (
+    BEGINS,
+    ENDS,
+    draw_day,
+    initial_state,
+    next_normal,
+    next_poisson,
+)
 from crawl_envs.worlds.offers.tracking import HITS, begin_day, new_tracking, play_step
 from tests.crawl_envs.worlds.offers.markets import changes_by_step, uniform_law, with_numbers
 from tests.naive import pages as naive
@@ -25,7 +32,7 @@ class Days:
     """The days of a market, drawn one after the other."""
 
     def __init__(self, law, root=7):
-        self.law, self.state, self.day = law, begun(law, root, 0), 0
+        self.law, self.state, self.day = law, initial_state(law, root, 0), 0
 
     def draw(self):
         events = draw_day(self.law, self.state, self.day)
@@ -118,7 +125,7 @@ def test_clicks_follow_the_hours():
 
 
 def test_price_changes_follow_the_merchants_weeks_and_hours():
-    """By step they are independent Poisson numbers, of which at most one is seen."""
+    """By step they are independent Poisson numbers, at most one of them visible."""
     law = uniform_law(4000, change_rate=0.5, scheduled=0.7)
     days = Days(law)
     offers = np.bincount(law.merchant, minlength=3)
@@ -303,7 +310,7 @@ def test_drifts_have_their_spread_and_memory_and_a_mean_factor_of_1():
         ("demand_level", "demand_jump", "demand_spread"),
     ],
 )
-def test_levels_are_drawn_anew_at_their_rate(level, jump, spread):
+def test_levels_are_redrawn_at_their_rate(level, jump, spread):
     law = with_numbers(uniform_law(4000), **{jump: 0.15, spread: 0.7})
     days = Days(law)
     for _ in range(3):

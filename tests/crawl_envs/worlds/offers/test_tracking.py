@@ -1,4 +1,4 @@
-"""What is held, crawled and served is the twin's, step by step; and samples of a fixed size."""
+"""Held prices, crawls and clicks equal the twin's, step by step; samples of a fixed size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, DayEvents
-from crawl_envs.worlds.offers.market import begun, draw_day
+from crawl_envs.worlds.offers.market import draw_day, initial_state
 from crawl_envs.worlds.offers.tracking import (
     CHANGES,
     CLICK_TIME,
@@ -17,10 +17,10 @@ from crawl_envs.worlds.offers.tracking import (
     CRAWLS,
     EXPECTED_CLICKS,
     EXPECTED_TIME,
-    FOUND,
     FRESH_CLICKS,
     FRESH_OFFERS,
     HITS,
+    OBSERVED_CHANGES,
     OFFER_TIME,
     begin_day,
     choose_at_random,
@@ -47,7 +47,7 @@ class Pair:
     """A tracker and its twin that play the same days."""
 
     def __init__(self, law, seed=SEED):
-        self.law, self.market = law, begun(law, seed, 0)
+        self.law, self.market = law, initial_state(law, seed, 0)
         self.twin_market = naive_market.Market(law, seed, 0)
         offers = self.twin_market.offers
         logged = [{day: len(steps) for day, steps in offer.changes.items()} for offer in offers]
@@ -63,12 +63,12 @@ class Pair:
 
     def play_step(self, step, chosen):
         """Play a step in both and compare the logs of crawls."""
-        elapsed, found = np.empty(len(chosen)), np.empty(len(chosen), np.bool_)
+        elapsed, changed = np.empty(len(chosen)), np.empty(len(chosen), np.bool_)
         numbers = np.array(chosen, np.int64)
-        play_step(self.tracking, self.events, self.day, step, numbers, elapsed, found)
+        play_step(self.tracking, self.events, self.day, step, numbers, elapsed, changed)
         changes, clicks = changes_by_step(self.events)[step], clicks_by_step(self.events)[step]
         log = self.twin.play_step(self.day, step, changes, chosen, clicks)
-        assert list(zip(chosen, elapsed.tolist(), found.tolist(), strict=True)) == log
+        assert list(zip(chosen, elapsed.tolist(), changed.tolist(), strict=True)) == log
         means = self.events.click_mean.tolist()
         fresh = self.twin.fresh()
         now = np.array([math.fsum(means[o] for o in fresh), math.fsum(means), len(fresh)])
@@ -91,23 +91,23 @@ class Pair:
         assert tracking.held.tolist() == list(twin.held.values())
         latest = [crawls[-1] if crawls else (0.0, -1) for crawls in twin.crawls.values()]
         assert tracking.last_crawl.tolist() == [time for time, _ in latest]
-        assert tracking.changed.tolist() == [found for _, found in latest]
-        counts = [twin.clicks, twin.hits, twin.num_crawls(), twin.num_found(), twin.changes]
-        assert totals[[CLICKS, HITS, CRAWLS, FOUND, CHANGES]].tolist() == counts
+        assert tracking.changed.tolist() == [changed for _, changed in latest]
+        counts = [twin.clicks, twin.hits, twin.num_crawls(), twin.num_detected(), twin.changes]
+        assert totals[[CLICKS, HITS, CRAWLS, OBSERVED_CHANGES, CHANGES]].tolist() == counts
         shown = totals[[CLICK_TIME, EXPECTED_TIME, OFFER_TIME]]
         np.testing.assert_allclose(shown, self.integrals, rtol=1e-9, atol=1e-9)
         offers = range(len(twin.true))
         for day in range(self.day - 30, self.day + 1):
-            found = [twin.found_on(offer, day) for offer in offers]
-            assert tracking.found[day % RING].tolist() == found
-        last = [twin.last_found(offer, self.day) for offer in offers]
-        assert tracking.last_found.tolist() == last
+            changed = [twin.detected_on(offer, day) for offer in offers]
+            assert tracking.observed_changes[day % RING].tolist() == changed
+        last = [twin.last_detected(offer, self.day) for offer in offers]
+        assert tracking.last_observed.tolist() == last
 
 
 @pytest.mark.parametrize("rates", RATES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_tracking_is_the_twins(kind, rates):
-    """Also the coins: which offers are crawled."""
+    """Also the random choices of offers."""
     pair = Pair(market_of(kind, SEED).law)
     rng, choice_rng, stream = np.random.default_rng(SEED), rng_of(3), naive.Stream(3, 0)
     for day in range(DAYS):
@@ -132,7 +132,7 @@ def test_the_markets_put_tracking_to_the_test():
             pair.play_step(step, [(day + step) % len(pair.twin.true)])
         pair.go_on()
     assert 0 < pair.twin.hits < pair.twin.clicks
-    assert 0 < pair.twin.num_found() < pair.twin.num_crawls()
+    assert 0 < pair.twin.num_detected() < pair.twin.num_crawls()
 
 
 @pytest.mark.parametrize("rates", RATES)
@@ -249,7 +249,7 @@ def test_sure_offers_are_chosen_and_impossible_ones_not_however_sums_are_rounded
             assert math.floor(total - 1e-9) <= len(chosen) <= math.ceil(total + 1e-9)
 
 
-def test_coins_give_the_chances():
+def test_random_choices_have_the_chances():
     """At 3 per day, of 12 steps; 4 standard deviations of the numbers of 6000 samples."""
     rates = np.array([3.0, 0.6, 12.0, 0.0, 8.0, 30.0])
     choice_rng, counts, samples = rng_of(8), np.zeros(6), 6000

@@ -1,4 +1,4 @@
-"""What crawl rates may spend: declared by what the tracker knows, never by what is hidden."""
+"""The budget of crawl rates: declared from the tracker's knowledge, never from hidden rates."""
 
 from __future__ import annotations
 
@@ -109,16 +109,16 @@ def test_bandwidth_steps_within_an_epoch_count_by_their_time():
 # Hidden truth
 
 
-HEARD = {
+EVENTS = {
     "changes": ([0.25, 0.5, 1.5, 1.75, 2.5], [0, 1, 0, 0, 2]),
     "signals": ([0.25, 0.5, 1.5, 1.75], [0, 1, 0, 0]),
 }
 
 
-def told_of_a_tape(change_rate, **more):
+def env_of_tape(change_rate, **more):
     """Pages 0 and 1 have complete observation; all hidden truths send the same signals."""
     instance = Instance([1.0, 1.0, 1.0], change_rate, [1.0, 1.0, 0.0], bandwidth=2.0)
-    tape = Tape.of_events(3, **HEARD)
+    tape = Tape.of_events(3, **EVENTS)
     env = rated_of(instance, tape=tape, reveal="importance", penalty="harmonic", **more)
     env.reset(seed=0)
     return env
@@ -130,23 +130,23 @@ HIDDEN = ([1e-3, 1e-3, 5.0], [1.0, 2.0, 0.1], [500.0, 0.0, 50.0])
 def test_hidden_rates_decide_nothing_of_what_is_scaled():
     action = np.array([1.0, 0.75, 0.2])
     steps = [
-        [told_step(env, action) for _ in range(4)]
-        for env in (told_of_a_tape(rates, overspend="scale") for rates in HIDDEN)
+        [flat_step(env, action) for _ in range(4)]
+        for env in (env_of_tape(rates, overspend="scale") for rates in HIDDEN)
     ]
     assert_same(steps[0], steps[1])
     assert_same(steps[0], steps[2])
-    heard, expected = np.zeros(3), []
+    signal_counts, expected = np.zeros(3), []
     for epoch in range(4):
-        believed = (heard + 0.5) / (epoch + 0.5)
+        believed = (signal_counts + 0.5) / (epoch + 0.5)
         expected.append(min(0.2 + believed[0] + 0.75 * believed[1], 2.0))
-        for time, page in zip(*HEARD["signals"], strict=True):
-            heard[page] += epoch <= time < epoch + 1
+        for time, page in zip(*EVENTS["signals"], strict=True):
+            signal_counts[page] += epoch <= time < epoch + 1
     declared = [info["declared"] for _, _, _, _, info in steps[0]]
     np.testing.assert_allclose(declared, expected, rtol=1e-15)
     assert 1 < sum(spent < 2.0 for spent in declared) < 4
 
 
-def told_step(env, action):
+def flat_step(env, action):
     observation, *rest = env.step(action)
     return [observation, *rest]
 
@@ -155,7 +155,7 @@ def told_step(env, action):
 def test_hidden_rates_decide_nothing_of_errors(action):
     ends = []
     for rates in HIDDEN:
-        env = told_of_a_tape(rates, overspend="error")
+        env = env_of_tape(rates, overspend="error")
         words = []
         for _ in range(4):
             try:
@@ -175,23 +175,23 @@ def test_signals_of_an_episode_are_forgotten_with_it():
         env.reset(**options)
         complete = env.problem.complete
         action = np.where(complete, 0.5, 0.0)
-        heard = np.zeros(6)
+        signal_counts = np.zeros(6)
         for epoch in range(6):
             *_, info = env.step(action)
-            believed = (heard + 0.5) / (epoch + 0.5)
+            believed = (signal_counts + 0.5) / (epoch + 0.5)
             assert info["declared"] == pytest.approx(float(action @ believed), rel=1e-14)
-            heard += np.bincount(env.last_log().signal_page, minlength=6)
-    assert heard.sum() > 0
+            signal_counts += np.bincount(env.last_log().signal_page, minlength=6)
+    assert signal_counts.sum() > 0
 
 
-def test_lanes_hear_their_own_signals_through_autoresets():
+def test_lanes_count_their_own_signals_through_autoresets():
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
         env = rated_batch(
             2, instance="mixed", reveal="importance", bandwidth=100.0, autoreset_mode=mode
         )
         env.reset(seed=0)
         core = env.unwrapped
-        heard, over = np.zeros((2, 6)), np.zeros(2, bool)
+        signal_counts, over = np.zeros((2, 6)), np.zeros(2, bool)
         for _ in range(20):
             start = np.array([core.tracker(lane).time for lane in range(2)])
             action = np.stack([np.where(one.complete, 0.5, 0.0) for one in core.instances])
@@ -200,14 +200,14 @@ def test_lanes_hear_their_own_signals_through_autoresets():
                 info = info["final_info"]
             for lane in range(2):
                 if over[lane]:
-                    heard[lane] = 0.0
+                    signal_counts[lane] = 0.0
                     continue
-                believed = (heard[lane] + 0.5) / (start[lane] + 0.5)
+                believed = (signal_counts[lane] + 0.5) / (start[lane] + 0.5)
                 assert info["declared"][lane] == pytest.approx(float(action[lane] @ believed))
                 pages = core.last_log(lane).signal_page
-                heard[lane] += np.bincount(pages, minlength=6)
+                signal_counts[lane] += np.bincount(pages, minlength=6)
                 if truncated[lane] and mode == AutoresetMode.SAME_STEP:
-                    heard[lane] = 0.0
+                    signal_counts[lane] = 0.0
             over = truncated & (mode == AutoresetMode.NEXT_STEP)
 
 
@@ -219,9 +219,9 @@ def test_what_is_declared_holds_for_one_step_of_one_lane():
     env.declare([8.0, 999.0], lane=1)
     *_, info = env.step(action)
     assert info["declared"].tolist() == [1.0 + 0.5 * 1.0, 1.0 + 0.5 * 8.0]
-    heard = [env.last_log(lane).signal_page.size for lane in range(2)]
+    signal_counts = [env.last_log(lane).signal_page.size for lane in range(2)]
     *_, info = env.step(action)
-    expected = [1.0 + 0.5 * (count + 0.5) / 1.5 for count in heard]
+    expected = [1.0 + 0.5 * (count + 0.5) / 1.5 for count in signal_counts]
     np.testing.assert_allclose(info["declared"], expected, rtol=1e-15)
 
 
@@ -250,7 +250,7 @@ def test_a_declaration_survives_an_error_but_not_a_reset():
 
 
 def test_what_is_revealed_cannot_be_declared_away():
-    """A tracker that is told change rates cannot crawl beyond its budget by denying them."""
+    """With revealed change rates a tracker cannot crawl beyond its budget by denying them."""
     instance = Instance([1.0], [30.0], 1.0, bandwidth=3.0)
     env = rated_of(instance, overspend="scale", horizon=20.0)
     env.reset(seed=0)

@@ -223,9 +223,9 @@ def test_without_probes_there_are_as_many_actions_as_pages():
 
 
 def test_probes_leave_the_events_alone():
-    """Those who probe, and those who cannot, meet the same changes."""
-    told = {**PROBING, "horizon": 8.0}
-    one, other = bare(HARMONIC, **told), bare(HARMONIC, **{**told, "probe": False})
+    """Environments with and without probes have the same changes."""
+    arguments = {**PROBING, "horizon": 8.0}
+    one, other = bare(HARMONIC, **arguments), bare(HARMONIC, **{**arguments, "probe": False})
     for env in (one, other):
         env.reset(seed=4)
         for slot in range(40):
@@ -254,7 +254,7 @@ def test_lanes_of_probes_are_single_environments(mode):
             assert env.unwrapped.ledger(lane) == single.ledger()
 
 
-def test_a_state_keeps_what_probes_found():
+def test_a_state_keeps_the_outcomes_of_probes():
     env, before = bare(HARMONIC, **PROBING), bare(HARMONIC, **PROBING)
     for one in (env, before):
         one.reset(seed=0)

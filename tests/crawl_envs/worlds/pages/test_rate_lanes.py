@@ -114,7 +114,7 @@ def test_every_crawl_on_a_signal_is_at_its_time():
     env.reset(seed=1)
     complete = env.problem.complete
     assert complete.sum() == 3
-    heard = answered = 0
+    num_signals = answered = 0
     for _ in range(20):
         env.step(np.where(complete, 0.5, 0.0))
         log = env.last_log()
@@ -122,12 +122,12 @@ def test_every_crawl_on_a_signal_is_at_its_time():
         assert np.all(log.changed)
         signals = set(zip(log.signal_page.tolist(), log.signal_time.tolist(), strict=True))
         assert set(zip(log.page.tolist(), log.time.tolist(), strict=True)) <= signals
-        heard, answered = heard + len(signals), answered + log.page.size
-    assert 0 < answered < heard
+        num_signals, answered = num_signals + len(signals), answered + log.page.size
+    assert 0 < answered < num_signals
 
 
 @pytest.mark.parametrize("delay", [None, DELAYED])
-def test_other_forms_of_action_meet_the_same_events(delay):
+def test_other_forms_of_action_have_the_same_events(delay):
     """Signals and changes up to the same time, whatever is crawled how often."""
     seen = {}
     more = {"num_pages": 40, "instance": "mixed", "bandwidth": 4.0, "horizon": 8.0, "delay": delay}
@@ -135,19 +135,19 @@ def test_other_forms_of_action_meet_the_same_events(delay):
         env = bare(HARMONIC, action=form, **more)
         env.reset(seed=3)
         env.action_space.seed(1)
-        heard = list(env.last_log().signal_time), list(env.last_log().signal_page)
+        received = list(env.last_log().signal_time), list(env.last_log().signal_page)
         while env.tracker().time < 8.0:
             env.step(env.action_space.sample())
-            heard[0].extend(env.last_log().signal_time)
-            heard[1].extend(env.last_log().signal_page)
+            received[0].extend(env.last_log().signal_time)
+            received[1].extend(env.last_log().signal_page)
         ledger = env.ledger()
-        seen[form] = (*heard, ledger.time, ledger.changes, ledger.signals)
+        seen[form] = (*received, ledger.time, ledger.changes, ledger.signals)
     assert len(seen["rates"][0]) > 30
     for form in ("page", "scores", "refresh"):
         assert seen[form] == seen["rates"]
 
 
-def test_policies_meet_the_same_events_and_their_own_coins():
+def test_policies_have_the_same_events_and_their_own_random_numbers():
     ledgers = []
     for rate in (0.1, 2.0):
         env = rated(instance="mixed", bandwidth=50.0)
@@ -187,14 +187,14 @@ def test_resampled_instances_are_those_of_slots():
 
 @EVERY_MODE
 def test_a_vector_environment_is_that_many_single_ones(mode):
-    """Over several episodes, step for step, also of lanes that hear hidden rates."""
+    """Over several episodes, step for step, also of lanes with hidden rates."""
     more = {"reveal": "importance", "bucket": 3.0, "delay": DELAYED, "horizon": 4.0}
     env = rated_batch(3, autoreset_mode=mode, **more)
     envs = [rated(**more) for _ in range(3)]
     observations, _ = env.reset(seed=20)
     for lane, single in enumerate(envs):
         assert_same(observations[lane], single.reset(seed=20 + lane)[0])
-    # One lane starts anew in mid-episode, so that lanes end at different steps.
+    # One lane restarts in mid-episode, so that lanes end at different steps.
     for action in actions_of(env, 2, seed=9):
         env.step(action)
         for lane, single in enumerate(envs):
@@ -236,7 +236,7 @@ def in_mid_episode(**more):
     lane = env.get_state()["world"]["lanes"][0]
     assert lane["crawl_due"] > lane["time"]
     assert 0.0 < lane["tokens"] < 2.0
-    assert env.lanes._heard.sum() > 0
+    assert env.lanes._signal_counts.sum() > 0
     return env
 
 
@@ -258,7 +258,7 @@ def test_a_copy_goes_on_as_the_original_does(copied):
 
 
 def test_a_state_is_gone_back_to():
-    """With its coins, its bucket, what was heard; what was declared since is forgotten."""
+    """With its random stream, bucket and signal counts; rates declared since are forgotten."""
     env = in_mid_episode()
     state = env.get_state()
     play(env, actions_of(env, 3, seed=8))
@@ -286,7 +286,7 @@ def test_a_state_of_grown_logs_moves_to_a_new_environment():
 
 @pytest.mark.parametrize("reveal", ["parameters", "importance"])
 def test_a_state_moves_to_an_environment_that_was_never_reset(reveal):
-    """With who has complete observation, what change rates are, and what was heard."""
+    """With complete observation, change rates and signal counts."""
     env, other = (rated(reveal=reveal, bucket=2.0, horizon=12.0) for _ in range(2))
     env.reset(seed=2)
     play(env, actions_of(env, 4))

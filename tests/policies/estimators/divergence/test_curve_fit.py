@@ -54,7 +54,7 @@ def test_a_page_that_never_differs_is_static():
     assert fit_curve([], []) == (1, 0.0, 0.0, 0.0)
 
 
-def test_one_observation_is_met_by_churn():
+def test_one_observation_is_fitted_by_churn():
     fit = fit_curve([3.0], [0.2])
     assert fit.items == 1
     assert curve(1, fit.share, fit.rate, [3.0])[0] == pytest.approx(0.2, abs=1e-6)
@@ -70,12 +70,12 @@ def by_scipy(ages, values, items, most):
     low, high, best = -20.0, np.log(most / ages.min()), np.inf
     for turnover in (0.02, 0.2, 1.0):
         start = [0.5, min(np.log(turnover * items), high - 0.01)]
-        found = least_squares(
+        result = least_squares(
             lambda p: curve(items, p[0], np.exp(p[1]), ages) - values,
             start,
             bounds=([0, low], [1, high]),
         )
-        best = min(best, 2 * found.cost)
+        best = min(best, 2 * result.cost)
     return best
 
 
@@ -106,7 +106,7 @@ def test_as_close_as_least_squares_of_scipy():
 @pytest.mark.parametrize("rate", [2.0, 3.0, 6.0])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.9])
 def test_fast_churn_that_is_looked_at_late_is_churn_at_the_bound(rate, share):
-    """And so worth about half of what the first observation waited, times its height."""
+    """So its utility is about half the age of the first observation times its divergence."""
     ages = np.arange(2.0, 26.0, 2.0)
     height = 2 * share / (1 + share)
     fit = fit_curve(ages, height * (1 - np.exp(-rate * ages)))
@@ -134,11 +134,11 @@ def test_clean_data_with_noise_show_their_kind():
     rng = np.random.default_rng(5)
     ages = np.linspace(1.0, 60.0, 30)
     kinds = {1: [], 20: []}
-    for items, found in kinds.items():
+    for items, result in kinds.items():
         for _ in range(20):
             values = curve(items, 0.5, 0.1 if items == 1 else 0.6, ages)
             fit = fit_curve(ages, np.clip(values + rng.normal(0, 0.005, ages.size), 0, 1))
-            found.append(fit.items)
+            result.append(fit.items)
     assert np.mean(np.array(kinds[20]) >= 10) == 1.0
     assert np.mean(np.array(kinds[1]) <= 3) == 1.0
 

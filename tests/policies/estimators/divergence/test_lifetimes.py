@@ -65,18 +65,18 @@ def test_mixtures_against_simulation():
         assert share == pytest.approx(known["born"][0, at], abs=0.01)
         there = (birth[:, None] < moments) & (moments <= death[:, None])
         weight = count[:, None] * there
-        found = (weight * lived[:, None]).sum() / weight.sum()
-        assert found == pytest.approx(known["present"][0, at], abs=0.01)
+        result = (weight * lived[:, None]).sum() / weight.sum()
+        assert result == pytest.approx(known["present"][0, at], abs=0.01)
     assert np.all(known["born"] - known["present"] > 0.03)
 
 
 def test_pages_apart():
     regions = Regions([[1, 1], [10, 1]], [[4, 6], [2, 9]], [[0.0, 0.0], [0.25, 0.0]])
-    found = page_lifetimes(regions, TIMES)
-    assert found.shape == (2, TIMES.size)
-    assert np.isnan(found[0]).all()
-    np.testing.assert_array_equal(found[1], scroll_lifetime(TIMES, 10, 0.25))
-    np.testing.assert_array_equal(page_lifetimes(regions, 8.0), found[:, 4])
+    result = page_lifetimes(regions, TIMES)
+    assert result.shape == (2, TIMES.size)
+    assert np.isnan(result[0]).all()
+    np.testing.assert_array_equal(result[1], scroll_lifetime(TIMES, 10, 0.25))
+    np.testing.assert_array_equal(page_lifetimes(regions, 8.0), result[:, 4])
     np.testing.assert_array_equal(page_lifetimes(regions, TIMES, "present")[0], np.zeros(7))
 
 

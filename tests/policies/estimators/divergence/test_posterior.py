@@ -1,4 +1,4 @@
-"""What is believed of divergence curves after pages were crawled."""
+"""The posterior of divergence curves after crawls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def crawled(regions, interval, crawls, seed, memory=24, recall=0.0, false_rate=0
             lost = (regions.size * missed).sum(axis=1)
             divergence[:, copy] = 2.0 * lost / (n + lost)
             age[:, copy] = now[-1] - now[-2 - copy]
-        belief.on_signal(signals)
+        belief.set_signals(signals)
         for page in range(m):
             changed = bool(new[page].any())
             belief.learn(
@@ -63,20 +63,20 @@ def test_utilities_come_near_the_true_ones(name):
     curves = RegionCurves(regions)
     for age in (4.0, 8.0):
         elapsed = np.full(20, age)
-        found, exact = belief.utility(elapsed).mean(), curves.utility(elapsed).mean()
-        assert found == pytest.approx(exact, rel=0.25, abs=0.01 * age)
+        result, exact = belief.utility(elapsed).mean(), curves.utility(elapsed).mean()
+        assert result == pytest.approx(exact, rel=0.25, abs=0.01 * age)
 
 
 def test_pages_teach_what_other_pages_are_like():
-    """One that was never crawled is worth less among static pages than among changing ones."""
-    worth = {}
+    """A page without crawls has a smaller utility among static pages than among changing ones."""
+    utilities = {}
     for name in ("static", "scroll"):
         belief = crawled(repeated(name, 30), 4.0, 6, seed=2)
         belief.histories.count[0] = 0
         belief._stale[0] = True
-        worth[name] = belief.utility(np.full(30, 8.0))[0]
+        utilities[name] = belief.utility(np.full(30, 8.0))[0]
     first = DivergencePosterior(1, 4.0, copies=COPIES, memory=8).utility(np.array([8.0]))[0]
-    assert worth["static"] < 0.5 * first < first < worth["scroll"]
+    assert utilities["static"] < 0.5 * first < first < utilities["scroll"]
 
 
 def test_old_crawls_are_forgotten():
@@ -98,30 +98,30 @@ def test_the_quality_of_signals_is_learned():
     elapsed = np.full(20, 8.0)
     for belief, least, most in ((good, 3.0, np.inf), (noise, 0.0, 2.0)):
         silent = belief.utility(elapsed).mean()
-        belief.on_signal(np.ones(20, np.int64))
+        belief.set_signals(np.ones(20, np.int64))
         assert least <= belief.utility(elapsed).mean() / silent <= most
 
 
-def test_quality_is_not_learned_where_it_is_told():
+def test_given_quality_is_not_learned():
     belief = DivergencePosterior(2, 1.0, copies=0, memory=4)
-    belief.tell_quality([0.5, 0.0], [0.1, 0.2])
-    belief.on_signal(np.array([1, 0]))
+    belief.set_quality([0.5, 0.0], [0.1, 0.2])
+    belief.set_signals(np.array([1, 0]))
     belief.learn(0, 1.0, 1, True, np.zeros(0), np.zeros(0))
     assert belief.recall.tolist() == [0.5, 0.0]
 
 
 def test_comparisons_with_older_copies_count_three_tenths():
     belief = DivergencePosterior(1, 4.0, copies=COPIES, memory=4)
-    belief.tell_quality([0.0], [0.0])
-    for found in ((0.3, np.nan), (0.2, 0.4), (0.25, 0.35)):
-        belief.learn(0, 4.0, 0, True, np.array(found), np.array([4.0, 8.0]))
+    belief.set_quality([0.0], [0.0])
+    for divergences in ((0.3, np.nan), (0.2, 0.4), (0.25, 0.35)):
+        belief.learn(0, 4.0, 0, True, np.array(divergences), np.array([4.0, 8.0]))
     past, weights = belief.histories, {}
-    told = past.elapsed[0, :3], past.signals[0, :3], past.changed[0, :3]
+    past_crawls = past.elapsed[0, :3], past.signals[0, :3], past.changed[0, :3]
     for older in (0.3, 1.0):
         weights[older] = np.zeros(belief.first.size)
         kernels.weigh(
-            *(weights[older], belief.log_prior, belief.tables.log_found, belief.rates, *told),
-            *(past.age[0, :3], past.found[0, :3], 0.0, 0.0, older),
+            *(weights[older], belief.log_prior, belief.tables.log_lost, belief.rates, *past_crawls),
+            *(past.age[0, :3], past.lost_bin[0, :3], 0.0, 0.0, older),
         )
     assert belief.posterior(0).tolist() == weights[0.3].tolist()
     assert np.abs(weights[0.3] - weights[1.0]).sum() > 0.1
@@ -136,9 +136,9 @@ def test_no_signal_ever_is_no_evidence():
 def test_utilities_rise_with_age():
     belief = crawled(repeated("churn and scroll", 5), 4.0, 8, seed=6)
     ages = np.linspace(0.0, 400.0, 300)
-    worth = np.array([belief.utility(np.full(5, age)) for age in ages])
-    assert np.all(np.diff(worth, axis=0) >= -1e-6)
-    assert np.all(worth[0] == 0.0)
+    utilities = np.array([belief.utility(np.full(5, age)) for age in ages])
+    assert np.all(np.diff(utilities, axis=0) >= -1e-6)
+    assert np.all(utilities[0] == 0.0)
 
 
 def test_same_crawls_give_the_same_bytes():

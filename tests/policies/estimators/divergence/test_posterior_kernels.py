@@ -24,13 +24,13 @@ def one_cell(belief, rate_row, share_row, shape_row):
 
 def curve_of(belief, weights, signals, recall, false_rate, ages=None):
     ages = belief.ages if ages is None else ages
-    found = np.zeros(ages.size)
+    curve = np.zeros(ages.size)
     t = belief.tables
-    kernels.worth(
-        found, weights, t.divergence, t.missed, t.amount, belief.rates, ages,
+    kernels.expected_utility(
+        curve, weights, t.divergence, t.missed, t.amount, belief.rates, ages,
         signals, recall, false_rate,
     )  # fmt: skip
-    return found
+    return curve
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def naive_log_change(rate, elapsed, signals, changed, recall, false_rate):
     if recall > 0.0:
         mean = (recall * rate + false_rate) * elapsed
         result += stats.poisson.logpmf(signals, mean) + math.lgamma(signals + 1)
-    told = recall * rate
-    sure = told / (told + false_rate) if told > 0.0 else 0.0
+    true_rate = recall * rate
+    sure = true_rate / (true_rate + false_rate) if true_rate > 0.0 else 0.0
     none = math.exp(-(1.0 - recall) * rate * elapsed) * (1.0 - sure) ** signals
-    return result + math.log(max(1.0 - none if changed else none, kernels.UNHEARD))
+    return result + math.log(max(1.0 - none if changed else none, kernels.STATIC_CHANCE))
 
 
 @pytest.mark.parametrize("recall", [0.0, 0.3, 0.9])
@@ -55,13 +55,13 @@ def naive_log_change(rate, elapsed, signals, changed, recall, false_rate):
 def test_log_change_is_the_law_of_what_crawls_find(recall, changed):
     for rate in (0.01, 0.4, 5.0):
         for signals in (0, 1, 4):
-            found = kernels.log_change(rate, 2.5, signals, changed, recall, 0.2, recall > 0.0)
+            curve = kernels.log_change(rate, 2.5, signals, changed, recall, 0.2, recall > 0.0)
             expected = naive_log_change(rate, 2.5, signals, changed, recall, 0.2)
-            assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            assert curve == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def naive_weigh(belief, past, recall, false_rate, older):
-    elapsed, signals, changed, age, found = past
+    elapsed, signals, changed, age, lost_bin = past
     shares, kinds = tables.NUM_SHARES, len(tables.shapes())
     logs = belief.log_prior.copy()
     for row, rate in enumerate([*belief.rates, 0.0]):
@@ -77,7 +77,7 @@ def naive_weigh(belief, past, recall, false_rate, older):
             if not changed[n]:
                 continue
             for copy in range(age.shape[1]):
-                if found[n, copy] == kernels.NO_BIN:
+                if lost_bin[n, copy] == kernels.NO_BIN:
                     continue
                 amount = rate * float(age[n, copy])
                 if copy == 0:
@@ -87,9 +87,9 @@ def naive_weigh(belief, past, recall, false_rate, older):
                 place = min(max(place, 0), tables.NUM_AMOUNTS - 1)
                 cells = logs[block].reshape(shares, kinds)
                 for k in range(shares):
-                    at = int(found[n, copy]) - tables.BINS_PER_STEP * k
+                    at = int(lost_bin[n, copy]) - tables.BINS_PER_STEP * k
                     at = min(max(at, -tables.ABOVE), tables.BELOW) + tables.ABOVE
-                    cells[k] += (1.0 if copy == 0 else older) * belief.tables.log_found[place, at]
+                    cells[k] += (1.0 if copy == 0 else older) * belief.tables.log_lost[place, at]
     weights = np.exp(logs - logs.max())
     return weights / weights.sum()
 
@@ -109,7 +109,7 @@ def test_weights_are_the_twins(belief):
         )
         weights = np.zeros(first_prior().size)
         kernels.weigh(
-            weights, belief.log_prior, belief.tables.log_found, belief.rates, *past, 0.4, 0.1, 0.3
+            weights, belief.log_prior, belief.tables.log_lost, belief.rates, *past, 0.4, 0.1, 0.3
         )
         expected = naive_weigh(belief, past, 0.4, 0.1, 0.3)
         np.testing.assert_allclose(weights, expected, atol=1e-6)
@@ -125,10 +125,10 @@ def test_bins_are_those_of_lost_shares():
 
 def test_without_signals_a_page_of_churn_has_the_value_of_greedy(belief):
     rate = belief.rates[9]
-    found = curve_of(belief, one_cell(belief, 9, 0, 0), 0, 0.0, 0.0)
+    curve = curve_of(belief, one_cell(belief, 9, 0, 0), 0, 0.0, 0.0)
     expected = greedy(belief.ages, importance=1.0, change_rate=rate)
     reach = rate * belief.ages > 2.0**tables.LEAST
-    np.testing.assert_allclose(found[reach], expected[reach], rtol=1e-5)
+    np.testing.assert_allclose(curve[reach], expected[reach], rtol=1e-5)
 
 
 def test_signals_that_tell_nothing_change_nothing(belief):
@@ -144,9 +144,9 @@ def test_complete_observation_gives_the_value_of_each_update(belief, signals):
     by_updates = [
         tables.mean_divergence(shape, np.zeros(1), count)[2, 0] for count in range(signals + 1)
     ]
-    found = curve_of(belief, one_cell(belief, 8, 2, 3), signals, 1.0, 0.0)
+    curve = curve_of(belief, one_cell(belief, 8, 2, 3), signals, 1.0, 0.0)
     expected = (signals * by_updates[-1] - sum(by_updates[:-1])) / belief.rates[8]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(curve, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_a_binary_page_has_the_value_of_a_belief_about_it(belief):
@@ -156,8 +156,8 @@ def test_a_binary_page_has_the_value_of_a_belief_about_it(belief):
     for signals in (0, 1, 3):
         expected_changes = (1.0 - recall) * rate * ages + signals * sure
         kept = np.exp(-(1.0 - recall) * rate * ages) * (1.0 - sure) ** signals
-        found = curve_of(belief, one_cell(belief, 8, 0, 0), signals, recall, false_rate, ages)
-        np.testing.assert_allclose(found, (1.0 - (1.0 + expected_changes) * kept) / rate, rtol=0.02)
+        curve = curve_of(belief, one_cell(belief, 8, 0, 0), signals, recall, false_rate, ages)
+        np.testing.assert_allclose(curve, (1.0 - (1.0 + expected_changes) * kept) / rate, rtol=0.02)
     one = curve_of(belief, one_cell(belief, 8, 0, 0), 1, 1.0, 0.0, ages)
     exact = greedy_ncis(
         np.full(ages.size, np.inf), importance=1.0, change_rate=rate, recall=1.0,
@@ -189,19 +189,19 @@ def test_utility_is_the_sum_over_the_path(belief):
         now = end
     expected_changes = (1.0 - recall) * rate * 4.0 + 2 * sure
     expected = (expected_changes * divergence(4.0, 2) - area) / rate
-    found = curve_of(belief, one_cell(belief, row, 1, 2), 2, recall, false_rate, np.array([4.0]))
-    assert found[0] == pytest.approx(expected, rel=0.01)
+    curve = curve_of(belief, one_cell(belief, row, 1, 2), 2, recall, false_rate, np.array([4.0]))
+    assert curve[0] == pytest.approx(expected, rel=0.01)
 
 
-def test_what_is_worth_without_signals_is_the_general_case():
+def test_utility_without_signals_is_the_general_case():
     made, rates = tables.shape_tables(), np.exp2(np.arange(17.0) - 8.0) / 3.0
     ages = np.exp2(np.arange(32) / 2.0 - 6.0) * 3.0
     weights = np.random.default_rng(0).exponential(size=made.gain[..., 0].size * 17 + 1) ** 3
     weights /= weights.sum()
     short, long = np.zeros(32), np.zeros(32)
-    kernels.worth_unheard(short, weights, made.gain, made.amount, rates, ages)
-    told = made.divergence, made.missed, made.amount, rates, ages
-    kernels.worth(long, weights, *told, 0, 0.0, 0.3)
+    kernels.utility_without_signals(short, weights, made.gain, made.amount, rates, ages)
+    arguments = made.divergence, made.missed, made.amount, rates, ages
+    kernels.expected_utility(long, weights, *arguments, 0, 0.0, 0.3)
     tabulated = rates.min() * ages >= made.amount[0]
     assert tabulated.sum() == 28
     assert short[tabulated] == pytest.approx(long[tabulated], rel=1e-9)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crawl_envs.worlds.fragments.sketches import Sketches, sketch_divergence, sketch_of
+from crawl_envs.types.sketches import Sketches, sketch_divergence, sketch_of
 from policies.estimators.divergence.profiles import ChangeProfiles
 
 
@@ -29,11 +29,11 @@ class NaiveProfiles:
             kept.append({"time": time, "version": version, "pairs": []})
 
     def combined(self):
-        found = {}
+        by_age = {}
         for profile in self.profiles:
             for age, value in profile["pairs"]:
-                found.setdefault(round(age, 9), []).append(value)
-        return sorted((age, np.mean(values)) for age, values in found.items())
+                by_age.setdefault(round(age, 9), []).append(value)
+        return sorted((age, np.mean(values)) for age, values in by_age.items())
 
 
 def log_of(pages, times, versions, probe=None):

@@ -35,11 +35,11 @@ def brute_divergence(shape, share, amount, certain):
 @pytest.mark.parametrize("shape", [(0.0, 0.0, 1.0), (0.0, 0.0, 4.0), (0.8, 0.5, 2.0)])
 def test_mean_divergence_is_the_sum_over_updates(shape, certain):
     amounts = np.array([0.0, 0.3, 2.0, 7.0])
-    found = tables.mean_divergence(np.array(shape), amounts, certain)
+    made = tables.mean_divergence(np.array(shape), amounts, certain)
     for k in (0, 3, 11):
         share = tables.dynamic_shares()[k]
         expected = [brute_divergence(shape, share, amount, certain) for amount in amounts]
-        np.testing.assert_allclose(found[k], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(made[k], expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_mean_divergence_is_the_sum_over_updates(shape, certain):
 )
 def test_utilities_are_those_of_regions(phi, part, items):
     """Where all fragments are dynamic, a D - missed is L U of eq. 4."""
-    found = tables.shape_tables()
+    made = tables.shape_tables()
     number = shape_number(phi, part, items)
     size = 1000 * items
     churn = round(part * size)
@@ -55,8 +55,8 @@ def test_utilities_are_those_of_regions(phi, part, items):
         [[1, items]], [[churn, (size - churn) // items]], [[3.0 * phi, 3.0 * (1.0 - phi)]]
     )
     places = np.arange(8, tables.NUM_AMOUNTS, 8)
-    amount = found.amount[places]
-    utility = amount * found.divergence[0, number, places, 0] - found.missed[0, number, places, 0]
+    amount = made.amount[places]
+    utility = amount * made.divergence[0, number, places, 0] - made.missed[0, number, places, 0]
     curves = RegionCurves(regions)
     exact = [3.0 * curves.utility(a / 3.0)[0] for a in amount]
     np.testing.assert_allclose(utility, exact, rtol=2e-5)
@@ -64,7 +64,7 @@ def test_utilities_are_those_of_regions(phi, part, items):
 
 def test_missed_is_the_mean_of_a_sum():
     shape = (0.8, 0.5, 2.0)
-    found = tables.shape_tables()
+    made = tables.shape_tables()
     number, k = shape_number(*shape), 2
     count = 60
     by_updates = [
@@ -73,32 +73,32 @@ def test_missed_is_the_mean_of_a_sum():
     ]
     sums = np.concatenate(([0.0], np.cumsum(by_updates)))
     for place in (20, 48, 60):
-        amount = found.amount[place]
-        for certain in range(tables.TOLD + 1):
+        amount = made.amount[place]
+        for certain in range(tables.MAX_CERTAIN + 1):
             law = stats.poisson.pmf(np.arange(count - certain), amount)
             expected = law @ sums[certain:count]
-            np.testing.assert_allclose(found.missed[k, number, place, certain], expected, rtol=1e-6)
+            np.testing.assert_allclose(made.missed[k, number, place, certain], expected, rtol=1e-6)
 
 
-def test_found_shares_have_a_law():
-    found = np.exp(tables.shape_tables().log_found.astype(np.float64))
-    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-5)
+def test_lost_shares_have_a_distribution():
+    made = np.exp(tables.shape_tables().log_lost.astype(np.float64))
+    np.testing.assert_allclose(made.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_found_shares_are_where_the_states_are():
+def test_lost_shares_are_where_the_states_are():
     """A page of churn alone has lost everything; one of two items half or all of it."""
-    found = np.exp(tables.shape_tables().log_found.astype(np.float64))
+    made = np.exp(tables.shape_tables().log_lost.astype(np.float64))
     churn, scroll = shape_number(0.0, 0.0, 1.0), shape_number(0.0, 0.0, 2.0)
     bins = np.arange(-tables.ABOVE, tables.BELOW + 1)
     for place in (0, 48, 96):
-        assert bins[np.argmax(found[place, :, churn])] == 0
-    rare, often = found[0, :, scroll], found[-1, :, scroll]
+        assert bins[np.argmax(made[place, :, churn])] == 0
+    rare, often = made[0, :, scroll], made[-1, :, scroll]
     half = tables.BINS_PER_STEP / tables.SHARE_STEP
     assert abs(bins[np.argmax(rare)] - half) <= 0.5
     assert bins[np.argmax(often)] == 0
 
 
-def test_lost_share_has_the_simulated_law():
+def test_lost_share_has_the_simulated_distribution():
     rng = np.random.default_rng(5)
     shape = (16.0 / 17.0, 0.2, 4.0)
     place = 60
@@ -106,7 +106,7 @@ def test_lost_share_has_the_simulated_law():
     first = rng.poisson(shape[0] * amount, 200_000)
     second = rng.poisson((1.0 - shape[0]) * amount, 200_000)
     z = 0.2 * (first > 0) + 0.8 * np.minimum(second, 4) / 4
-    law = tables.state_law(np.array(shape), np.array([amount]))[0]
+    law = tables.state_distribution(np.array(shape), np.array([amount]))[0]
     values = tables.lost(np.array(shape))
     for value in np.unique(values):
         simulated = np.mean(np.abs(z - value) < 1e-9)

@@ -34,10 +34,10 @@ def likelihood(elapsed, signals, changed, recall, false):
     total = 0.0
     for rate in EVERY_SECOND:
         log = 0.0
-        for when, told, found in zip(elapsed, signals, changed, strict=True):
-            log += naive_log_change(rate, float(when), int(told), bool(found), recall, false)
+        for when, count, has_changed in zip(elapsed, signals, changed, strict=True):
+            log += naive_log_change(rate, float(when), int(count), bool(has_changed), recall, false)
             if recall == 0.0:  # which the twin does not count
-                log += int(told) * math.log(false * float(when)) - false * float(when)
+                log += int(count) * math.log(false * float(when)) - false * float(when)
         total += math.exp(log) / len(EVERY_SECOND)
     return total
 
@@ -50,7 +50,7 @@ def test_of_a_page_of_which_nothing_is_known():
 
 def test_means_are_those_of_the_posterior_by_brute_force():
     quality = SignalQuality(INTERVAL, RATES)
-    told = (
+    history = (
         np.array([3.0, 6.0, 2.0], np.float32),
         np.array([1, 2, 0], np.int16),
         np.array([True, True, False]),
@@ -59,8 +59,8 @@ def test_means_are_those_of_the_posterior_by_brute_force():
     pooled = prior.copy()
     for visit in range(1, 3):
         weights = (1.0 - BASE) * pooled + BASE * prior
-        weights *= [likelihood(*told, *pair) for pair in PAIRS]
+        weights *= [likelihood(*history, *pair) for pair in PAIRS]
         weights /= weights.sum()
-        assert quality.judge(*told, num_pages=10) == pytest.approx(means(weights), rel=1e-9)
+        assert quality.estimate(*history, num_pages=10) == pytest.approx(means(weights), rel=1e-9)
         pooled += (weights - pooled) / (visit + FIRST_PAGES)
         assert quality.typical() == pytest.approx(means(pooled), rel=1e-9)

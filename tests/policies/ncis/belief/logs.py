@@ -1,4 +1,4 @@
-"""The compiled learner of staleness and its slow twin, told the same."""
+"""The compiled belief about staleness and its slow twin, on the same events."""
 
 from __future__ import annotations
 
@@ -60,32 +60,34 @@ class Learner:
         )
 
     def scores(self, now, elapsed, alive):
-        found = np.zeros(len(elapsed))
-        self._score(*self.memory, now, np.asarray(elapsed, float), np.asarray(alive, bool), found)
-        return found
+        scores = np.zeros(len(elapsed))
+        self._score(*self.memory, now, np.asarray(elapsed, float), np.asarray(alive, bool), scores)
+        return scores
 
 
 def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
     """The slow twin of the learner of a problem."""
-    told = problem.change_rate is not None
+    revealed = problem.change_rate is not None
     at = belief.places_of(problem)
-    scales = belief.revealed_scales(problem, at) if told else belief.first_scales(problem, at)
-    memory = belief.FORGETTING * problem.num_pages / problem.bandwidth if memory is None else memory
+    scales = belief.revealed_scales(problem, at) if revealed else belief.first_scales(problem, at)
+    memory = (
+        belief.MEMORY_CRAWLS * problem.num_pages / problem.bandwidth if memory is None else memory
+    )
     return NaiveLearner(
         problem.importance.tolist(),
         None if problem.group is None else problem.group.tolist(),
         problem.num_sources,
         problem.bandwidth,
         scales.tolist(),
-        belief.REVEALED_SHAPE if told else belief.FIRST_SHAPE,
+        belief.REVEALED_SHAPE if revealed else belief.FIRST_SHAPE,
         memory,
         memory if pace_memory is None else pace_memory,
     )
 
 
 def signals_between(rng, start, end, alive, group, sources):
-    """Signals of single pages, deploys to most pages of groups, and pages told of beside them."""
-    found = []
+    """Signals of single pages, broadcasts to most pages of groups, and signals beside them."""
+    signals = []
     living = np.flatnonzero(alive)
     for time in np.sort(rng.uniform(start, end, rng.poisson(2.0))):
         source = int(rng.integers(sources))
@@ -95,8 +97,8 @@ def signals_between(rng, start, end, alive, group, sources):
             kept = [page for page in members if rng.random() < 0.8]
             at_once += [(int(page), int((source + 1) % sources)) for page in kept]
         rng.shuffle(at_once)
-        found += [(page, float(time), s) for page, s in dict.fromkeys(map(tuple, at_once))]
-    return found
+        signals += [(page, float(time), s) for page, s in dict.fromkeys(map(tuple, at_once))]
+    return signals
 
 
 def random_history(rng, duration=20.0, sources=2, group=GROUP) -> History:
@@ -110,8 +112,8 @@ def random_history(rng, duration=20.0, sources=2, group=GROUP) -> History:
         if rng.random() < 0.3:
             order.append((BIRTH if not living[page] else DEATH, page))
             living[page] = not living[page]
-        told = signals_between(rng, 0.0, 1.0, living, group, sources) if rng.random() < 0.7 else []
-        now = [(SIGNAL + s, page) for page, at, s in told if at == told[0][1]]
+        some = signals_between(rng, 0.0, 1.0, living, group, sources) if rng.random() < 0.7 else []
+        now = [(SIGNAL + s, page) for page, at, s in some if at == some[0][1]]
         dying = {page for kind, page in order if kind == DEATH}
         born = {page for kind, page in order if kind == BIRTH}
         changed = {page for _, page in now if rng.random() < 0.4} | {int(rng.integers(2))}

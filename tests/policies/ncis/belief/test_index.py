@@ -14,7 +14,7 @@ ALIVE = np.ones(PAGES, bool)
 
 
 def certain(truth, memory=1e15, **changed_scales):
-    """A learner that is told everything, is sure of it, and adds nothing to rates."""
+    """A learner with revealed parameters, certain priors, and no floor of rates."""
     learner = Learner(truth.problem("parameters"), memory=memory)
     at, known = learner.at, learner.memory
     for column, value in changed_scales.items():
@@ -81,11 +81,11 @@ def test_one_who_is_certain_learns_nothing():
         learner.on_signal([(int(page), 0.1, 0)])
         learner.learn(int(page), float(rng.exponential()), bool(rng.random() < 0.7))
     elapsed = np.linspace(0.1, 2.0, PAGES)
-    found, expected = (each.scores(2.0, elapsed, ALIVE) for each in (learner, fresh))
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    result, expected = (each.scores(2.0, elapsed, ALIVE) for each in (learner, fresh))
+    np.testing.assert_allclose(result, expected, rtol=1e-8)
 
 
-def test_told_parameters_are_the_scales():
+def test_revealed_parameters_are_the_scales():
     truth = instance(grouped=False)
     learner = certain(truth)
     at, known = learner.at, learner.memory
@@ -105,5 +105,5 @@ def test_the_floor_is_a_twentieth_of_a_change_per_interval():
 def test_pages_that_do_not_exist_score_nothing():
     learner = Learner(instance().problem("importance"))
     alive = np.arange(PAGES) % 2 == 0
-    found = learner.scores(1.0, np.ones(PAGES), alive)
-    np.testing.assert_array_equal(found > 0.0, alive)
+    result = learner.scores(1.0, np.ones(PAGES), alive)
+    np.testing.assert_array_equal(result > 0.0, alive)

@@ -44,13 +44,13 @@ def test_moments_after_a_change_are_those_of_integration(shape, rate, exposure, 
     fresh = -shape * math.log1p(exposure / rate) - others
     hazards.match_moments(page, own_group, 2, 0, exposure, fresh)
     mean, variance = exact_moments(shape, rate, exposure, fresh)
-    found = own_group[0] + page[0], own_group[2] + page[2]
+    result = own_group[0] + page[0], own_group[2] + page[2]
     if page[0] > 0.0:
-        assert found[0] / found[1] == pytest.approx(mean, rel=1e-7)
+        assert result[0] / result[1] == pytest.approx(mean, rel=1e-7)
     else:
-        assert mean * found[1] <= own_group[0] * (1.0 + 1e-9)
+        assert mean * result[1] <= own_group[0] * (1.0 + 1e-9)
     if page[2] > 0.0 and page[0] > 0.0:
-        assert found[0] / found[1] ** 2 == pytest.approx(variance, rel=1e-5)
+        assert result[0] / result[1] ** 2 == pytest.approx(variance, rel=1e-5)
     if page[2] == 0.0:  # the belief would be wider than the one that all share
         assert mean / variance <= own_group[2] * (1.0 + 1e-6)
     np.testing.assert_array_equal(page[[1, 3]], 9.0)
@@ -88,10 +88,10 @@ def test_below_mean_lies_above_what_it_stands_for(shape, least, most):
 
 
 def test_below_mean_rises_to_1():
-    found = [hazards.below_mean(shape) for shape in np.geomspace(0.3, 1e4, 50)]
-    assert np.all(np.diff(found) > 0.0)
-    assert found[0] < 0.3
-    assert found[-1] == pytest.approx(1.0, abs=1e-4)
+    result = [hazards.below_mean(shape) for shape in np.geomspace(0.3, 1e4, 50)]
+    assert np.all(np.diff(result) > 0.0)
+    assert result[0] < 0.3
+    assert result[-1] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -156,6 +156,6 @@ def test_numbers_that_are_kept():
     }
     at = belief.places_of(instance(2).problem())
     assert at.sums + 2 * layout.RING == at.group_width
-    assert at.told + 2 == at.page_width
+    assert at.change_chance + 2 == at.page_width
     for number in ("18", "56", "268", "414"):
         assert number in belief.BeliefNCIS.__doc__

@@ -1,4 +1,4 @@
-"""BeliefNCIS in environments: rollouts, and what it is worth beside the published formulas."""
+"""BeliefNCIS in environments: rollouts, and its freshness against published formulas."""
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +11,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.misspecified.settings import STRESS
 from policies.ncis.belief import layout
 from policies.ncis.belief.warm_start import CHANGE, SIGNAL, History
-from scripts.experiments.real.setup.past import past
+from scripts.experiments.real.setup.history import past
 
 SETTINGS = {
     "noisy": ("CrawlNCIS-v0", {"instance": "noisy", "num_pages": 9, "bandwidth": 12.0}),
@@ -51,51 +51,51 @@ def test_with_a_history_too():
     history = History(
         np.sort(rng.uniform(0.0, 50.0, 400)), rng.integers(0, 9, 400), kinds, np.ones(9, bool), 50.0
     )
-    found = {}
+    results = {}
     for label, given in (("blank", None), ("taught", history)):
         policy = policies.BeliefNCIS(env, history=given, memory=20.0)
         env.reset(seed=5)
         quick = play(env, policy, 5)
         env.reset(seed=5)
         assert quick == play(env, policy, 5, compiled=False)
-        found[label] = quick
-    assert found["blank"] != found["taught"]
+        results[label] = quick
+    assert results["blank"] != results["taught"]
 
 
 def differences(seeds, first, second, **arguments):
     """Freshness of the first policy less that of the second, by seed, on the same events."""
-    found = []
+    freshness = []
     for seed in seeds:
         env = gym.make("CrawlNCIS-v0", **arguments)
         env.reset(seed=seed)
         one, other = (
             play(env, policies.make(name, env), seed).freshness for name in (first, second)
         )
-        found.append(one - other)
-    return np.array(found)
+        freshness.append(one - other)
+    return np.array(freshness)
 
 
-def interval(found):
-    half = 2.05 * found.std(ddof=1) / np.sqrt(found.size)
-    return found.mean() - half, found.mean() + half
+def interval(freshness):
+    half = 2.05 * freshness.std(ddof=1) / np.sqrt(freshness.size)
+    return freshness.mean() - half, freshness.mean() + half
 
 
-def test_near_greedy_ncis_where_that_is_told_the_truth():
-    told = {"instance": "noisy", "num_pages": 100, "bandwidth": 100.0, "horizon": 50.0}
-    low, high = interval(differences(range(30), "BeliefNCIS", "GreedyNCIS", **told))
+def test_near_greedy_ncis_where_true_parameters_are_revealed():
+    settings = {"instance": "noisy", "num_pages": 100, "bandwidth": 100.0, "horizon": 50.0}
+    low, high = interval(differences(range(30), "BeliefNCIS", "GreedyNCIS", **settings))
     assert low > -0.003
     assert high < 0.003
 
 
 @pytest.mark.parametrize("setting", ["deploys", "wrong signal quality"])
-def test_above_greedy_ncis_where_what_it_is_told_is_not_true(setting):
+def test_above_greedy_ncis_where_the_revealed_model_is_wrong(setting):
     low, _ = interval(differences(range(6), "BeliefNCIS", "GreedyNCIS", **STRESS[setting]))
     assert low > 0.0
 
 
-def test_as_fresh_as_the_formula_that_learns_where_nothing_is_told():
-    found = differences(range(12), "BeliefNCIS", "LearningGreedyNCIS", **STRESS["cold start"])
-    low, high = interval(found)
+def test_as_fresh_as_learning_greedy_ncis_where_nothing_is_revealed():
+    freshness = differences(range(12), "BeliefNCIS", "LearningGreedyNCIS", **STRESS["cold start"])
+    low, high = interval(freshness)
     assert low > -0.005
     assert high > 0.0
 

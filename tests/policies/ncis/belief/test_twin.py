@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from policies.ncis.belief import kernels as reading
-from policies.ncis.belief import layout
+from policies.ncis.belief import kernels, layout
 from policies.ncis.belief.warm_start import replay_history
 from tests.policies.ncis.belief.logs import (
     BANDWIDTH,
@@ -43,13 +42,13 @@ def play_both(problem, rng, crawls, mortal=True, **memories):
         np.testing.assert_allclose(
             fast.scores(now, elapsed, alive), expected, rtol=1e-9, atol=1e-11
         )
-    found = reading.read_pages(*fast.memory, now, elapsed, alive)
+    result = kernels.read_pages(*fast.memory, now, elapsed, alive)
     living = np.flatnonzero(alive)
     for page in living:
         own = slow.evidence(page, elapsed[page]), slow.expected_changes(page, elapsed[page])
         expected = *own, slow.change_rate(page, now)
-        np.testing.assert_allclose(found[:, page], expected, rtol=1e-9)
-    np.testing.assert_array_equal(found[:, ~alive], 0.0)
+        np.testing.assert_allclose(result[:, page], expected, rtol=1e-9)
+    np.testing.assert_array_equal(result[:, ~alive], 0.0)
     return fast, slow
 
 
@@ -77,7 +76,7 @@ def test_scores_are_those_of_the_twin_without_arguments():
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("grouped", [False, True])
-def test_rehearsal_is_that_of_the_twin(grouped, seed):
+def test_warm_start_is_that_of_the_twin(grouped, seed):
     problem = instance(2, grouped).problem("importance")
     history = random_history(np.random.default_rng(seed))
     fast = Learner(problem, memory=10.0, pace_memory=3.0)
@@ -89,5 +88,5 @@ def test_rehearsal_is_that_of_the_twin(grouped, seed):
     for now in (0.3, 2.0):
         elapsed = np.linspace(0.1, 1.0, PAGES) * now
         expected = [slow.score(page, now, elapsed[page]) for page in range(PAGES)]
-        found = fast.scores(now, elapsed, np.ones(PAGES, bool))
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        result = fast.scores(now, elapsed, np.ones(PAGES, bool))
+        np.testing.assert_allclose(result, expected, rtol=1e-9)

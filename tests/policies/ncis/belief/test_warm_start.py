@@ -1,4 +1,4 @@
-"""Recorded histories that a belief learns from."""
+"""Warm starts of a belief from recorded histories."""
 
 import math
 import re
@@ -17,7 +17,7 @@ FOREVER = 1e12
 
 
 def history_of(events, duration, alive=True, pages=PAGES):
-    """Of (time, page, kind), in any order but that of what happens at one instant."""
+    """A history of (time, page, kind), in any order except among events of one instant."""
     time, page, kind = zip(*sorted(events, key=lambda event: event[0]), strict=True)
     living = np.broadcast_to(np.asarray(alive, bool), pages).copy()
     return History(np.array(time, float), np.array(page), np.array(kind), living, duration)
@@ -36,7 +36,7 @@ def believed(learner, kind):
 
 
 def homogeneous(share, signals=60):
-    """Every page is signalled at instants of its own, and changes at a share of them alone."""
+    """Every page is signalled at its own instants, and changes only at a share of them."""
     events = []
     for page in range(PAGES):
         for number in range(signals):
@@ -48,20 +48,21 @@ def homogeneous(share, signals=60):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_evidence_is_that_of_the_share_found(share):
+def test_evidence_is_that_of_the_share_of_changes(share):
     learner = warm_started(homogeneous(share, 300))
     np.testing.assert_allclose(believed(learner, 1), -math.log(1.0 - share), rtol=0.03)
     np.testing.assert_allclose(believed(learner, 2), 1.0, rtol=0.06)  # a signal a day
 
 
-def test_changes_that_are_all_told_of_leave_little_for_the_rest():
+def test_changes_that_are_all_signalled_leave_little_for_the_rest():
     silent = [(4.51 + number, page, CHANGE) for page in range(PAGES) for number in range(0, 55, 5)]
-    told, untold = homogeneous(0.5), homogeneous(0.5)
-    events = list(zip(untold.time, untold.page, untold.kind, strict=True))
-    untold = history_of(events + silent, untold.duration)
-    told, untold = (believed(warm_started(history), 0) for history in (told, untold))
-    assert told.max() < 0.002
-    np.testing.assert_allclose(untold, 0.2, rtol=0.15)
+    signalled, unsignalled = homogeneous(0.5), homogeneous(0.5)
+    events = list(zip(unsignalled.time, unsignalled.page, unsignalled.kind, strict=True))
+    unsignalled = history_of(events + silent, unsignalled.duration)
+    histories = signalled, unsignalled
+    signalled, unsignalled = (believed(warm_started(history), 0) for history in histories)
+    assert signalled.max() < 0.002
+    np.testing.assert_allclose(unsignalled, 0.2, rtol=0.15)
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
@@ -87,9 +88,9 @@ def test_share_of_a_broadcast_that_changes_its_pages():
             if rng.random() < 0.25:
                 events.append((1.0 + number, page, CHANGE))
     learner = warm_started(history_of(events, 125.0), grouped=True)
-    found = believed(learner, 1 + learner.at.own)[GROUP == 0]
+    result = believed(learner, 1 + learner.at.own)[GROUP == 0]
     event = learner.memory.events[:120, layout.BASE]
-    assert found.mean() * event[60:].mean() == pytest.approx(-math.log(0.75), rel=0.1)
+    assert result.mean() * event[60:].mean() == pytest.approx(-math.log(0.75), rel=0.1)
 
 
 def test_changes_and_signals_of_one_instant_in_any_order():
@@ -99,9 +100,9 @@ def test_changes_and_signals_of_one_instant_in_any_order():
         [events[1], events[0], events[2], events[3]],
         [events[2], events[1], events[0], events[3]],
     ]
-    found = [warm_started(history_of(order, 3.0), 2).memory.pages for order in orders]
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-12)
+    result = [warm_started(history_of(order, 3.0), 2).memory.pages for order in orders]
+    for other in result[1:]:
+        np.testing.assert_allclose(other, result[0], rtol=1e-12)
 
 
 def test_a_page_signalled_twice_at_one_instant_is_crawled_once():
@@ -123,7 +124,7 @@ def test_afterwards_every_page_is_fresh_and_time_begins_at_0():
     history = random_history(np.random.default_rng(5), duration=50.0)
     learner = warm_started(history, 2, grouped=True, pace_memory=3.0)
     at, memory = learner.at, learner.memory
-    np.testing.assert_array_equal(memory.pages[:, at.heard : at.before], 0.0)
+    np.testing.assert_array_equal(memory.pages[:, at.signals : at.before], 0.0)
     np.testing.assert_array_equal(
         memory.pages[:, at.before], memory.groups[memory.group, at.broadcasts]
     )
@@ -181,11 +182,11 @@ def test_every_episode_starts_from_what_was_learned():
     assert not np.array_equal(blank.groups, again.groups)
     for changed in ({"bandwidth": 24.0}, {"num_sources": 2}):
         other = replace(problem, **{"change_rate": None, "recall": None, **changed})
-        kept, anew = (
+        kept, rebuilt = (
             each.compile(other, 0, None).memory
             for each in (policy, of_two_pages(env, history, memory=10.0))
         )
-        for one, expected in zip(kept, anew, strict=True):
+        for one, expected in zip(kept, rebuilt, strict=True):
             np.testing.assert_array_equal(one, expected)
     at = layout.places_of.py_func(1, False)
     np.testing.assert_array_equal(again.pages[:, at.importance], problem.importance)
@@ -232,7 +233,7 @@ def test_histories_are_looked_at_when_a_policy_is_made(spoiled, message):
 @pytest.mark.parametrize("given", [tuple(PLAIN), "days", np.zeros(3)])
 def test_a_history_is_one(given):
     env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
-    with pytest.raises(ValueError, match=r"history must be a policies\.staleness\.History or None"):
+    with pytest.raises(ValueError, match=r"must be a policies\.ncis\.belief\.History or None"):
         BeliefNCIS(env, history=given)
 
 
@@ -249,8 +250,8 @@ def test_lists_and_views_teach_what_arrays_do():
     problem = env.unwrapped.problem
     expected = of_two_pages(env, of_arrays).compile(problem, 0, None).memory
     for given in (PLAIN, History(*sparse, 5.0), small):
-        found = of_two_pages(env, given).compile(problem, 0, None).memory
-        for one, other in zip(found, expected, strict=True):
+        result = of_two_pages(env, given).compile(problem, 0, None).memory
+        for one, other in zip(result, expected, strict=True):
             np.testing.assert_array_equal(one, other)
 
 

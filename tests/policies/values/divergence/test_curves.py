@@ -54,15 +54,15 @@ def test_holistic_limits():
 def test_holistic_period_inverts_utility():
     elapsed = np.array([3.0, 40.0, 1.5, 0.01])
     curves = HolisticCurves(RATES)
-    found = curves.period(curves.utility(elapsed))
-    np.testing.assert_allclose(found[1:], elapsed[1:], rtol=1e-12)
+    result = curves.period(curves.utility(elapsed))
+    np.testing.assert_allclose(result[1:], elapsed[1:], rtol=1e-12)
     assert HolisticCurves(0.0).period(1e-300)[0] == math.inf
 
 
 @pytest.mark.parametrize("elapsed", [0.0, 1e-4, 0.7, 30.0])
 def test_utility_by_quadrature(elapsed):
-    found = utility_of(lambda t: -math.expm1(-0.4 * t), elapsed)
-    assert found == pytest.approx(HolisticCurves(0.4).utility(elapsed)[0], rel=1e-9)
+    result = utility_of(lambda t: -math.expm1(-0.4 * t), elapsed)
+    assert result == pytest.approx(HolisticCurves(0.4).utility(elapsed)[0], rel=1e-9)
 
 
 def test_curves_refuse_bad_input():

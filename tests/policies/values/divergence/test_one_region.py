@@ -38,15 +38,15 @@ def test_equals_the_curves_of_regions(items, size, rest, time):
     share = items * size / (items * size + rest)
     divergence = one_region.region_divergence(items, share, 0.7 * time)
     assert divergence == pytest.approx(exact.divergence(time)[0], rel=1e-9, abs=1e-15)
-    found = one_region.region_utility(items, share, 0.7, time)
-    assert found == pytest.approx(exact.utility(time)[0], rel=1e-11)
+    result = one_region.region_utility(items, share, 0.7, time)
+    assert result == pytest.approx(exact.utility(time)[0], rel=1e-11)
 
 
 @pytest.mark.parametrize("updates", [1e-6, 0.3, 0.999, 1.001, 4.0])
 @pytest.mark.parametrize("items", [1, 4, 12])
 def test_utility_with_many_digits(items, updates):
-    found = one_region.region_utility(items, 0.4, 1.0, updates)
-    assert found == pytest.approx(utility(items, 0.4, updates), rel=1e-12)
+    result = one_region.region_utility(items, 0.4, 1.0, updates)
+    assert result == pytest.approx(utility(items, 0.4, updates), rel=1e-12)
 
 
 @pytest.mark.parametrize(("items", "share", "updates"), [(1, 0.3, 0.2), (7, 0.9, 5.0), (20, 1, 30)])

@@ -110,8 +110,8 @@ def test_one_churn_region_is_holistic_staleness():
             known = getattr(holistic, name)(elapsed)
             np.testing.assert_allclose(getattr(whole, name)(elapsed), known, rtol=1e-9)
             np.testing.assert_allclose(getattr(half, name)(elapsed), known * 2 / 3, rtol=1e-9)
-    worth = 0.7 * holistic.ceiling
-    np.testing.assert_allclose(whole.period(worth), holistic.period(worth), rtol=1e-13)
+    threshold = 0.7 * holistic.ceiling
+    np.testing.assert_allclose(whole.period(threshold), holistic.period(threshold), rtol=1e-13)
 
 
 @pytest.mark.parametrize("items", [50, 5000])
@@ -122,9 +122,9 @@ def test_a_long_scroll(items):
     fall = np.diff(2.0 * 2 * state / (total + 2 * state))
     for elapsed in [1e-6, 1.0, 0.2 * items, 0.25 * items, 0.5 * items]:
         known = fall @ gammainc(state[1:], 4.0 * elapsed)
-        worth = fall @ (state[1:] * gammainc(state[1:] + 1, 4.0 * elapsed)) / 4.0
+        expected = fall @ (state[1:] * gammainc(state[1:] + 1, 4.0 * elapsed)) / 4.0
         assert curves.divergence(elapsed)[0] == pytest.approx(known, rel=1e-11)
-        assert curves.utility(elapsed)[0] == pytest.approx(worth, rel=1e-11)
+        assert curves.utility(elapsed)[0] == pytest.approx(expected, rel=1e-11)
 
 
 def test_four_regions_of_fifty_items():
@@ -154,9 +154,9 @@ def test_static_pages_and_empty_regions():
 def test_utility_never_falls():
     curves = page([1, 7, 2], [9, 1, 30], [3.0, 20.0, 1e-3])
     times = np.concatenate([[0.0], np.geomspace(1e-9, 1e6, 4001), [np.inf]])
-    worth = np.array([curves.utility(t)[0] for t in times])
-    assert np.all(np.diff(worth) >= -1e-15 * worth[1:])
-    assert worth[-1] == curves.ceiling[0]
+    utilities = np.array([curves.utility(t)[0] for t in times])
+    assert np.all(np.diff(utilities) >= -1e-15 * utilities[1:])
+    assert utilities[-1] == curves.ceiling[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -166,15 +166,15 @@ def test_period_is_the_least_time(seed):
     regions[2][1] *= 10.0 ** rng.uniform(-4, 4)
     curves = page(*regions)
     for share in [1e-12, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9]:
-        worth = share * curves.ceiling[0]
-        found = curves.period(worth)[0]
+        threshold = share * curves.ceiling[0]
+        result = curves.period(threshold)[0]
         low, high = 1e-12, 1e12  # bisection, on logarithms
         for _ in range(200):
             middle = np.sqrt(low * high)
-            low, high = (low, middle) if curves.utility(middle)[0] >= worth else (middle, high)
-        assert curves.utility(found)[0] == pytest.approx(worth, rel=1e-13)
-        flat = curves.utility(0.999 * high)[0] == pytest.approx(worth, rel=1e-8)
-        assert found == pytest.approx(high, rel=1e-3 if flat else 1e-6)
+            low, high = (low, middle) if curves.utility(middle)[0] >= threshold else (middle, high)
+        assert curves.utility(result)[0] == pytest.approx(threshold, rel=1e-13)
+        flat = curves.utility(0.999 * high)[0] == pytest.approx(threshold, rel=1e-8)
+        assert result == pytest.approx(high, rel=1e-3 if flat else 1e-6)
 
 
 def test_periods_at_the_ends():

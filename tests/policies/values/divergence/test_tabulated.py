@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from policies.values.divergence.curves import utility_of
 from policies.values.divergence.tabulated import TabulatedCurves, mean_divergence
 from tests.policies.values.divergence.naive_regions import jaccard_distance
@@ -32,9 +32,9 @@ def test_measures_against_quadrature(elapsed):
         area = sum((b - a) * line(page, 0.5 * (a + b)) for a, b in pairwise(grid))
         assert curves.divergence(elapsed)[page] == pytest.approx(line(page, elapsed), abs=1e-15)
         assert curves.area(elapsed)[page] == pytest.approx(area, abs=1e-14)
-        worth = utility_of(lambda t, page=page: line(page, t), elapsed) if area else None
-        if worth is not None:
-            assert curves.utility(elapsed)[page] == pytest.approx(worth, abs=1e-8)
+        expected = utility_of(lambda t, page=page: line(page, t), elapsed) if area else None
+        if expected is not None:
+            assert curves.utility(elapsed)[page] == pytest.approx(expected, abs=1e-8)
 
 
 def test_limits():
@@ -50,13 +50,13 @@ def test_limits():
 def test_period_is_the_least_time():
     curves = TabulatedCurves(AGES, TABLE)
     times = np.linspace(0.0, 7.0, 70_001)
-    worth = np.array([curves.utility(t) for t in times])
+    utilities = np.array([curves.utility(t) for t in times])
     for threshold in [1e-3, 0.05, 0.15, 0.3, 0.5, 0.9, 1.0, 1.2]:
-        found = curves.period(threshold)
+        result = curves.period(threshold)
         for page in range(3):
-            reached = np.flatnonzero(worth[:, page] >= threshold)
+            reached = np.flatnonzero(utilities[:, page] >= threshold)
             known = times[reached[0]] if reached.size else np.inf
-            assert found[page] == pytest.approx(known, abs=1.01e-4)
+            assert result[page] == pytest.approx(known, abs=1.01e-4)
     assert curves.period(curves.utility(1.5))[0] == 1.5  # the utility is flat from there on to 4
     assert curves.period(curves.ceiling)[:2].tolist() == [6.0, 4.0]
     assert curves.period(np.nextafter(curves.ceiling, 9.0)).tolist() == [np.inf] * 3
@@ -93,13 +93,13 @@ def test_mean_divergence_against_sets(seed):
     rng = np.random.default_rng(seed)
     contents, rows = random_contents(rng)
     times = np.arange(1.0, 9.0) * 1.25
-    found = mean_divergence(contents, times)
-    assert found.shape == (5, 7)
+    result = mean_divergence(contents, times)
+    assert result.shape == (5, 7)
     for page in range(5):
         sets = [version(rows, page, time) for time in times]
         for gap in range(1, 8):
             pairs = [jaccard_distance(sets[k], sets[k + gap]) for k in range(8 - gap)]
-            assert found[page, gap - 1] == pytest.approx(np.mean(pairs), abs=1e-14)
+            assert result[page, gap - 1] == pytest.approx(np.mean(pairs), abs=1e-14)
 
 
 def test_curves_of_contents():

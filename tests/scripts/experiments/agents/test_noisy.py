@@ -49,7 +49,7 @@ def small(form: str = "page", batch: int = 1, num_pages: int = 30) -> Any:
 
 def test_those_that_can_act_are_played() -> None:
     labels = {name: set(noisy.played(name)) for name in (50, 100, 1000)}
-    flat = {noisy.FLAT, noisy.FLAT_DRAWN}
+    flat = {noisy.FLAT, noisy.FLAT_SAMPLED}
     assert labels[50] == labels[1000] == labels[100] - flat
     assert labels[100] == {*noisy.ANALYTIC, *noisy.SAVED_AS}
 
@@ -64,9 +64,9 @@ def test_large_settings_have_few_seeds_and_choose_several_pages_at_a_time() -> N
     settings = {item.name: item for item in noisy.measurements(quick=False)}
     assert [*settings["m=1000"].seeds(100)] == [*range(noisy.MOST[1000])]
     assert [*settings["m=100000"].seeds(2)] == [0, 1]
-    told: Any = settings["m=100000"]
-    assert told.arguments["batch"] == noisy.BATCH
-    assert told.arguments["bandwidth"] == 100_000
+    large: Any = settings["m=100000"]
+    assert large.arguments["batch"] == noisy.BATCH
+    assert large.arguments["bandwidth"] == 100_000
     others: Any = settings["m=100, R=0.25m"]
     assert others.arguments["bandwidth"] == 25
     assert "batch" not in others.arguments
@@ -100,40 +100,40 @@ def test_agents_beat_random_crawling_by_far() -> None:
         assert np.mean(mean[label]) > low + 0.7 * (top - low)
 
 
-def test_a_perceptron_that_draws_does_so_repeatably() -> None:
+def test_a_perceptron_samples_actions_repeatably() -> None:
     env = small(num_pages=noisy.FLAT_PAGES)
     observation, _ = env.reset(seed=0)
-    name = noisy.SAVED_AS[noisy.FLAT_DRAWN]
+    name = noisy.SAVED_AS[noisy.FLAT_SAMPLED]
     drawn = []
     for _ in range(2):
-        policy = noisy.Drawing(env, name=name)
+        policy = noisy.Sampling(env, name=name)
         drawn.append([int(policy.predict(observation, deterministic=True)[0]) for _ in range(8)])
     best = noisy.perceptron(env, name=name).predict(observation, deterministic=True)[0]
     assert drawn[0] == drawn[1]
     assert set(drawn[0]) != {int(best)}
 
 
-def test_shares_and_losses_are_of_means() -> None:
+def test_scores_and_losses_are_of_means() -> None:
     derived = noisy.derive([*rows_of("m=100"), *rows_of("m=50")[:2]])
     value = {(*row[1:3], row.metric): row.value for row in derived}
-    assert value["m=100", noisy.PPO, noisy.SHARE] == pytest.approx(0.95)
+    assert value["m=100", noisy.PPO, noisy.SCORE] == pytest.approx(0.95)
     assert value["m=100", noisy.PPO, noisy.LOSS] == pytest.approx(100.0 / 90.0)
-    assert value["m=100", noisy.RANDOM, noisy.SHARE] == 0.0
+    assert value["m=100", noisy.RANDOM, noisy.SCORE] == 0.0
     assert not [key for key in value if key[0] == "m=50"]
 
 
-def test_the_rising_function_is_the_best_one() -> None:
+def test_the_increasing_fit_is_the_best_one() -> None:
     scores, values = np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0, 5.0])
     order = np.array([2, 0, 3, 1])
-    rise = learned_values.risen(scores[order], values[order], np.ones(4))
+    rise = learned_values.increasing_fit(scores[order], values[order], np.ones(4))
     # Neighbours that fall are pooled: 3 and 2 become their mean.
     assert rise(scores) == pytest.approx([1.0, 2.5, 2.5, 5.0])
     assert rise(np.array([-9.0, 2.5, 9.0])) == pytest.approx([1.0, 3.75, 5.0])
-    weighed = learned_values.risen(scores, values, np.array([1.0, 3.0, 1.0, 1.0]))
+    weighed = learned_values.increasing_fit(scores, values, np.array([1.0, 3.0, 1.0, 1.0]))
     assert weighed(scores) == pytest.approx([1.0, 2.75, 2.75, 5.0])
 
 
-def test_any_rising_function_of_the_formula_explains_all_of_it() -> None:
+def test_any_increasing_function_of_the_formula_explains_all_of_it() -> None:
     rng = np.random.default_rng(0)
     values = rng.random((5, 7))
     assert learned_values.explained(np.exp(3.0 * values) - 2.0, values) == pytest.approx(1.0)
@@ -144,17 +144,17 @@ def test_any_rising_function_of_the_formula_explains_all_of_it() -> None:
 def test_instants_are_where_values_cross_the_level() -> None:
     cycles = learned_values.CYCLES
     values = np.array([2.0 * cycles, cycles**2, 0.0 * cycles, 5.0 + cycles])
-    found = learned_values.instants(values, 1.5)
-    assert found[:2] == pytest.approx([0.75, np.sqrt(1.5)], abs=2e-3)
-    assert np.isnan(found[2])
-    assert found[3] == cycles[0]
+    result = learned_values.instants(values, 1.5)
+    assert result[:2] == pytest.approx([0.75, np.sqrt(1.5)], abs=2e-3)
+    assert np.isnan(result[2])
+    assert result[3] == cycles[0]
 
 
 def test_tables_vary_one_page_and_leave_the_others() -> None:
-    found = learned_values.met(0, 8, 1.0)
-    rows = found.observations[-1]
-    direct = learned_values.table_of_formula(rows, found.cycle)
-    slow = learned_values.table(learned_values.formula_scores, rows, found.cycle)
+    visited = learned_values.visit(0, 8, 1.0)
+    rows = visited.observations[-1]
+    direct = learned_values.table_of_formula(rows, visited.cycle)
+    slow = learned_values.table(learned_values.formula_scores, rows, visited.cycle)
     assert np.array_equal(direct, slow)
     page, i, j = 5, 2, 7
     seen = []
@@ -163,16 +163,16 @@ def test_tables_vary_one_page_and_leave_the_others() -> None:
         seen.append(varied.copy())
         return np.zeros(len(varied))
 
-    learned_values.table(spying, rows, found.cycle)
+    learned_values.table(spying, rows, visited.cycle)
     states = itertools.product(range(8), range(len(learned_values.SIGNALS)), range(40))
     varied = dict(zip(states, seen, strict=True))[page, i, j]
-    assert varied[page, :2].tolist() == [learned_values.CYCLES[j] * found.cycle, 2.0]
+    assert varied[page, :2].tolist() == [learned_values.CYCLES[j] * visited.cycle, 2.0]
     others = np.arange(8) != page
     assert np.array_equal(varied[others], rows[others])
 
 
 def test_the_formula_plays_as_the_policy_does() -> None:
-    found = learned_values.met(1, 20, 2.0)
+    visited = learned_values.visit(1, 20, 2.0)
     env = small(num_pages=20)
     observation, _ = env.reset(seed=1)
     policy = crawl_policies.make("GreedyNCIS", env)
@@ -182,8 +182,8 @@ def test_the_formula_plays_as_the_policy_does() -> None:
         pages.append(int(page))
         observation, *_ = env.step(page)
     half = len(pages) // 2
-    assert found.chosen.tolist() == pages[half:]
-    assert found.cycle == 1.0
+    assert visited.chosen.tolist() == pages[half:]
+    assert visited.cycle == 1.0
 
 
 def test_the_index_scores_as_the_policy_chooses() -> None:
@@ -201,8 +201,8 @@ def test_a_clone_values_pages_as_its_teacher_does() -> None:
     clone = learned_values.set_table(1, name="noisy-clone", num_pages=50, horizon=4.0)
     assert clone["explained"] > 0.9
     assert clone["agreement"] > 0.6
-    assert 0.9 < clone["worth"] <= 1.0
-    assert not [name for name in clone if name.startswith(("value", "instant"))]
+    assert 0.9 < clone["value_ratio"] <= 1.0
+    assert not [name for name in clone if name.startswith(("value[", "instant["))]
 
 
 @pytest.fixture
@@ -232,8 +232,8 @@ def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figu
     [index] = [item for item in close.containers if item.get_label() == noisy.INDEX]
     assert index.lines[0].get_ydata() == pytest.approx(np.full(4, -0.001), abs=1e-12)
     assert len(bandwidths.axes) == 3
-    told = [text.get_text() for text in bandwidths.axes[0].texts]
-    assert told == ["-0.0100", "-0.0010", "-0.2000", "-0.0200"]
+    texts = [text.get_text() for text in bandwidths.axes[0].texts]
+    assert texts == ["-0.0100", "-0.0010", "-0.2000", "-0.0200"]
 
 
 def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -244,7 +244,7 @@ def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> 
     values, instants = drawn
     agents_drawn = len(noisy.ANY_SIZE)
     assert len(values.axes) == agents_drawn * 4
-    assert len(instants.axes) == agents_drawn * len(learned_values.HEARD)
+    assert len(instants.axes) == agents_drawn * len(learned_values.FEW_SIGNALS)
     # Eight lines per page, and two levels.
     assert len(values.axes[0].lines) == 2 * len(learned_values.SIGNALS) + 2
     dots = instants.axes[0].lines[1]

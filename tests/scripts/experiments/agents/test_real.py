@@ -1,4 +1,4 @@
-"""Beliefs on recorded histories: what is played, from which days they learn, and what is told."""
+"""Beliefs on recorded histories: what is played, days to learn from, and normalised scores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from policies.ncis.belief import warm_start as warm_start
+from policies.ncis.belief import warm_start
 from scripts.experiments.agents import real
 from scripts.experiments.real.setup import budget_charts
 from scripts.experiments.real.setup import charts as site_charts
 from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.past import past
+from scripts.experiments.real.setup.history import past
 from scripts.reporting import intervals
 from scripts.reporting.experiment import judged
 from scripts.reporting.settings import Measurement
@@ -27,7 +27,7 @@ SHIPPED = "garden-handbook"
 def test_history_of_the_days_before(tmp_path: Path) -> None:
     trace = tiny_trace(tmp_path)
     history = past(trace, 0.0, 8.0, "both")
-    found = list(zip(history.time, history.page, history.kind, strict=True))
+    result = list(zip(history.time, history.page, history.kind, strict=True))
     directory, mention = warm_start.SIGNAL, warm_start.SIGNAL + 1
     expected = [
         *[(1.0, 0, warm_start.CHANGE), (1.0, 0, directory), (1.0, 1, directory), (1.0, 0, mention)],
@@ -38,7 +38,7 @@ def test_history_of_the_days_before(tmp_path: Path) -> None:
         *[(6.0, 0, directory), (6.0, 4, directory), (6.0, 1, warm_start.DEATH)],
         (7.5, 2, mention),
     ]
-    assert found == expected
+    assert result == expected
     np.testing.assert_array_equal(history.alive, [True, True, True, False, False])
     assert history.duration == 8.0
     later = past(trace, 4.5, 8.0, "mentions")
@@ -76,7 +76,7 @@ def test_all_are_played_between_round_robin_and_the_clairvoyant(played: list[Row
     assert {*fresh} == {*real.MEASURES}
     assert max(fresh.values()) == fresh[real.CLAIRVOYANT]
     assert len({*fresh.values()}) == len(fresh)
-    for label in (real.BELIEF, real.HISTORY, real.TOLD, real.FORMULA):
+    for label in (real.BELIEF, real.HISTORY, real.FITTED, real.FORMULA):
         assert fresh[label] > fresh[real.REFERENCE]
 
 
@@ -90,12 +90,12 @@ def test_same_seed_same_freshness(played: list[Row]) -> None:
 def test_what_is_played_on_which_split(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = [SHIPPED, "other"]
     monkeypatch.setattr(histories, "sites", lambda: dict.fromkeys(everything))
-    found = {item.name: item for item in real.measurements(False)}
-    assert len(found) == len(everything) * 8
-    assert all(isinstance(item, Measurement) for item in found.values())
-    assert len(found["other, 30 days, uniform"].seeds(5)) == len(real.STARTS)
-    assert len(found["other, 3 days, uniform"].seeds(5)) == 1
-    assert len(found["other, 30 days, zipf"].seeds(5)) == 1
+    result = {item.name: item for item in real.measurements(False)}
+    assert len(result) == len(everything) * 8
+    assert all(isinstance(item, Measurement) for item in result.values())
+    assert len(result["other, 30 days, uniform"].seeds(5)) == len(real.STARTS)
+    assert len(result["other, 3 days, uniform"].seeds(5)) == 1
+    assert len(result["other, 30 days, zipf"].seeds(5)) == 1
     quick = real.measurements(True)
     assert [item.arguments["site"] for item in quick] == list(traces.shipped())
 
@@ -105,65 +105,65 @@ def row(site: str, label: str, seed: int, value: float) -> Row:
 
 
 def made(sites: list[str], seeds: int = 3) -> list[Row]:
-    """Site s goes (s + 1 + seed) tenths of the way, and the formula half as far."""
+    """Rows with a score of (s + 1 + seed) / 10 on site s, and half of it for the formula."""
     rows = []
     for number, site in enumerate(sites):
         for seed in range(seeds):
-            way = (number + 1 + seed) / 10
+            score = (number + 1 + seed) / 10
             rows += [
                 row(site, real.REFERENCE, seed, 0.5),
                 row(site, real.CLAIRVOYANT, seed, 0.9),
-                row(site, real.HISTORY, seed, 0.5 + 0.4 * way),
-                row(site, real.FORMULA, seed, 0.5 + 0.2 * way),
+                row(site, real.HISTORY, seed, 0.5 + 0.4 * score),
+                row(site, real.FORMULA, seed, 0.5 + 0.2 * score),
             ]
     return rows
 
 
-def test_shares_and_their_means() -> None:
+def test_scores_and_their_means() -> None:
     sites = [*real.EIGHT_SITES, SHIPPED]
-    found = {(item[1], item[2], item[3], item[4]): item.value for item in real.derive(made(sites))}
+    result = {(item[1], item[2], item[3], item[4]): item.value for item in real.derive(made(sites))}
     name = real.name_of("nyc-covid", 30, "uniform")
-    assert found[name, real.HISTORY, 1, "share"] == pytest.approx(0.4)
-    assert found[name, real.FORMULA, 1, "share"] == pytest.approx(0.2)
-    assert (name, real.REFERENCE, 1, "share") not in found
+    assert result[name, real.HISTORY, 1, real.METRIC] == pytest.approx(0.4)
+    assert result[name, real.FORMULA, 1, real.METRIC] == pytest.approx(0.2)
+    assert (name, real.REFERENCE, 1, real.METRIC) not in result
     for group, members in ((real.EIGHT, 8), (real.TOGETHER, 9)):
         together = real.name_of(group, 30, "uniform")
         ways = np.arange(1, members + 1) / 10
         for seed in range(3):
             expected = (ways + seed / 10).clip(max=1.0).mean()
-            assert found[together, real.HISTORY, seed, "share"] == pytest.approx(expected)
+            assert result[together, real.HISTORY, seed, real.METRIC] == pytest.approx(expected)
         order = ways if group == real.EIGHT else ways[[0, 1, 8, *range(2, 8)]]  # by their names
         means = np.array([(way + np.arange(3) / 10).clip(max=1.0).mean() for way in order])
         estimate = intervals.mean(means[:, None])
-        told = [found[together, real.HISTORY, 0, real.OVER_SITES + end]
+        ends = [result[together, real.HISTORY, 0, real.OVER_SITES + end]
                 for end in ("", ", low", ", high")]  # fmt: skip
-        assert told == pytest.approx(list(estimate))
-        assert told[1] < told[0] < told[2]
-        ahead = [found[together, real.HISTORY, 0, real.OVER_FORMULA + end]
+        assert ends == pytest.approx(list(estimate))
+        assert ends[1] < ends[0] < ends[2]
+        ahead = [result[together, real.HISTORY, 0, real.OVER_FORMULA + end]
                  for end in ("", ", low", ", high")]  # fmt: skip
         half = np.array([(way + np.arange(3) / 10).mean() / 2 for way in order])
         assert ahead == pytest.approx(list(intervals.mean((means - half)[:, None])))
-        own = found[together, real.FORMULA, 0, real.OVER_FORMULA + ", high"]
+        own = result[together, real.FORMULA, 0, real.OVER_FORMULA + ", high"]
         assert own == pytest.approx(0.0, abs=1e-12)
 
 
-def test_shares_are_cut() -> None:
+def test_scores_are_clipped() -> None:
     rows = [*made(["a"], 1), row("a", "GREEDY", 0, 0.0), row("a", real.LEARNING, 0, 1.0)]
-    shares = real.shares_of(rows)[30, "uniform"]
-    assert shares["GREEDY"]["a"][0] == -1.0
-    assert shares[real.LEARNING]["a"][0] == 1.0
+    scores = real.scores_of(rows)[30, "uniform"]
+    assert scores["GREEDY"]["a"][0] == -1.0
+    assert scores[real.LEARNING]["a"][0] == 1.0
     level = [item._replace(value=0.5) if item.policy == real.CLAIRVOYANT else item for item in rows]
-    assert not real.shares_of(level)  # there is no way to go
+    assert not real.scores_of(level)  # no difference to divide by
 
 
 def test_means_are_of_all_sites_or_not_there() -> None:
     rows = made([*real.EIGHT_SITES])
     last = [item for item in rows if item[2:4] != (real.HISTORY, 2) or "tldr" not in item.setting]
-    found = {(item.setting, item.policy, item.seed) for item in real.derive(last)}
+    result = {(item.setting, item.policy, item.seed) for item in real.derive(last)}
     name = real.name_of(real.EIGHT, 30, "uniform")
-    assert (name, real.HISTORY, 1) in found
-    assert (name, real.HISTORY, 2) not in found
-    assert (name, real.FORMULA, 2) in found
+    assert (name, real.HISTORY, 1) in result
+    assert (name, real.HISTORY, 2) not in result
+    assert (name, real.FORMULA, 2) in result
     few = real.derive(made(["nyc-covid", SHIPPED]))
     assert {item.setting.split(",")[0] for item in few} == {"nyc-covid", SHIPPED, real.TOGETHER}
 
@@ -215,7 +215,7 @@ def test_a_budget_that_some_sites_lack_is_not_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Row] = []
-    monkeypatch.setattr(site_charts, "shares", lambda rows, *_, **__: given.extend(rows))
+    monkeypatch.setattr(site_charts, "scores", lambda rows, *_, **__: given.extend(rows))
     rows = made(["a", "b"])
     rows += [item._replace(setting=item.setting.replace("30", "3")) for item in made(["a"])]
     real.PICTURES["sites"]([*rows, *real.derive(rows)], tmp_path / "sites.png")

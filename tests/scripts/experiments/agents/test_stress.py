@@ -102,18 +102,18 @@ def test_a_rival_keeps_to_the_bandwidth_and_was_played_as_often() -> None:
 
 def test_what_is_over_the_best_is_paired_by_seed() -> None:
     rows = all_rows()
-    found = stress.derive(rows)
-    best = [row for row in found if row.policy == stress.BEST and row.setting == "bursty"]
-    told = {row[3:] for row in rows if row[1:3] == ("bursty", "GreedyNCIS")}
-    assert {row[3:] for row in best} == told
+    result = stress.derive(rows)
+    best = [row for row in result if row.policy == stress.BEST and row.setting == "bursty"]
+    expected_rows = {row[3:] for row in rows if row[1:3] == ("bursty", "GreedyNCIS")}
+    assert {row[3:] for row in best} == expected_rows
     paired = {
         row.seed: row.value
-        for row in found
+        for row in result
         if row[1:3] == ("bursty", stress.AGENT) and row.metric == stress.OVER_BEST
     }
     expected = {seed: 0.02 + 2e-5 * (-1) ** seed for seed in range(4)}
     assert paired == pytest.approx(expected, abs=1e-12)
-    value = {(*row[1:3], row.metric): row.value for row in found}
+    value = {(*row[1:3], row.metric): row.value for row in result}
     scores = np.array(list(paired.values()))[:, None]
     for name, estimate in (("mean", intervals.mean), ("IQM", intervals.interquartile_mean)):
         own = f"{stress.OVER_BEST}, {name}"
@@ -164,8 +164,8 @@ def test_a_bandit_chooses_among_delays() -> None:
 
 def test_settings_that_were_not_played_yet_are_missing() -> None:
     rows = rows_of("bursty", {**FRESH, **EDGE}) + rows_of("periodic", {"Greedy": 0.9})
-    found = stress.derive(rows)
-    assert {row.setting for row in found} == {"bursty", stress.TOGETHER}
+    result = stress.derive(rows)
+    assert {row.setting for row in result} == {"bursty", stress.TOGETHER}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the experiments of the LambdaCrawl paper compute of their own."""
+"""Computations in the experiments of the LambdaCrawl paper."""
 
 from __future__ import annotations
 
@@ -86,35 +86,35 @@ def test_costs_are_those_of_independent_code(label: str) -> None:
             *(np.array(case[name], float) for name in ("mu", "Delta")),
             np.array(case["complete"], bool),
         )
-        found = crawl_costs.formula_costs(label, pages, case["R"])
+        result = crawl_costs.formula_costs(label, pages, case["R"])
         expected = case["policies"][NAMES[label]]
-        assert found[J_B] == pytest.approx(expected["bin"], rel=1e-8)
+        assert result[J_B] == pytest.approx(expected["bin"], rel=1e-8)
         if expected["harm"] == "inf":
-            assert (found[INFINITE], found[STARVED] > 0.0) == (1.0, True)
-            assert np.isnan(found[J_H])
+            assert (result[INFINITE], result[STARVED] > 0.0) == (1.0, True)
+            assert np.isnan(result[J_H])
         else:
-            assert found[J_H] == pytest.approx(expected["harm"], rel=1e-8)
-            assert (found[INFINITE], found[STARVED]) == (0.0, 0.0)
+            assert result[J_H] == pytest.approx(expected["harm"], rel=1e-8)
+            assert (result[INFINITE], result[STARVED]) == (0.0, 0.0)
 
 
 def test_pages_with_complete_observation_alone_are_those_of_independent_code() -> None:
     if not REFERENCE.exists():
         pytest.skip(f"{REFERENCE.name} is not there")
     for case in json.loads(REFERENCE.read_text()):
-        heard = np.array(case["complete"], bool)
-        pages = Pages(np.array(case["mu"])[heard], np.array(case["Delta"])[heard], heard[heard])
+        kept = np.array(case["complete"], bool)
+        pages = Pages(np.array(case["mu"])[kept], np.array(case["Delta"])[kept], kept[kept])
         expected = case["policies"]["LC_CO_half"]
-        found = crawl_costs.formula_costs(LC, pages, expected["R"])
-        assert found[J_H] == pytest.approx(expected["harm"], rel=1e-8)
-        assert found[J_B] == pytest.approx(expected["bin"], rel=1e-8)
+        result = crawl_costs.formula_costs(LC, pages, expected["R"])
+        assert result[J_H] == pytest.approx(expected["harm"], rel=1e-8)
+        assert result[J_B] == pytest.approx(expected["bin"], rel=1e-8)
 
 
 def test_costs_of_given_rates_are_the_formulas() -> None:
     pages = Pages(np.array([2.0, 3.0]), np.array([0.5, 4.0]), np.array([False, True]))
     rates, chances = np.array([0.25, 1.0]), np.array([0.0, 0.25])
-    found = crawl_costs.poisson_costs(pages, rates, chances)
-    assert found[J_H] == pytest.approx(2.0 * np.log(3.0) + 3.0 * np.log(4.0))
-    assert found[J_B] == pytest.approx(2.0 * 0.5 / 0.75 + 3.0 * 0.75)
+    result = crawl_costs.poisson_costs(pages, rates, chances)
+    assert result[J_H] == pytest.approx(2.0 * np.log(3.0) + 3.0 * np.log(4.0))
+    assert result[J_B] == pytest.approx(2.0 * 0.5 / 0.75 + 3.0 * 0.75)
     unheard = crawl_costs.poisson_costs(pages, rates, None)
     assert unheard[J_H] == pytest.approx(2.0 * np.log(3.0) + 3.0 * np.log(5.0))
     assert unheard[J_B] == pytest.approx(2.0 * 0.5 / 0.75 + 3.0 * 4.0 / 5.0)
@@ -130,8 +130,8 @@ def test_an_unknown_policy_is_named() -> None:
 def test_the_binary_optimum_meets_its_dual(seed: int, share: float) -> None:
     """No plan is cheaper than the dual at any multiplier, so that equality proves both."""
     pages = pages_of(seed)
-    heard = np.random.default_rng(seed).random(12) < share
-    pages = pages._replace(complete=heard)
+    complete = np.random.default_rng(seed).random(12) < share
+    pages = pages._replace(complete=complete)
     importance, change_rate, _ = pages
     bandwidth = 0.15 * float(change_rate.sum())
 
@@ -140,28 +140,28 @@ def test_the_binary_optimum_meets_its_dual(seed: int, share: float) -> None:
         slow = np.maximum(np.sqrt(importance * change_rate / price) - change_rate, 0.0)
         alone = importance * change_rate / (slow + change_rate) + price * slow
         answered = np.minimum(importance, price * change_rate)
-        return float(np.where(heard, answered, alone).sum() - price * bandwidth)
+        return float(np.where(complete, answered, alone).sum() - price * bandwidth)
 
-    found = crawl_costs.allocated(BINARY_OPT, pages, bandwidth)
-    assert found.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
-    assert found.rates.min() >= 0.0
-    assert np.all(found.rates[heard] <= change_rate[heard] * (1.0 + 1e-12))
+    result = crawl_costs.allocated(BINARY_OPT, pages, bandwidth)
+    assert result.rates.sum() == pytest.approx(bandwidth, rel=1e-12)
+    assert result.rates.min() >= 0.0
+    assert np.all(result.rates[complete] <= change_rate[complete] * (1.0 + 1e-12))
     cost = crawl_costs.formula_costs(BINARY_OPT, pages, bandwidth)[J_B]
     best = minimize_scalar(lambda x: -dual(x), bounds=(-12.0, 6.0), options={"xatol": 1e-11})
     assert cost == pytest.approx(-best.fun, rel=1e-9)
-    assert dual(np.log(found.multiplier)) == pytest.approx(cost, rel=1e-9)
-    assert (1.0 - found.objective) * importance.sum() == pytest.approx(cost, rel=1e-12)
+    assert dual(np.log(result.multiplier)) == pytest.approx(cost, rel=1e-9)
+    assert (1.0 - result.objective) * importance.sum() == pytest.approx(cost, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_costs_of_the_bound_are_integrals_over_a_cycle(seed: int) -> None:
     pages = pages_of(seed)
     bandwidth = 0.4 * pages.importance.size
-    found = crawl_costs.formula_costs(BOUND, pages, bandwidth)
+    result = crawl_costs.formula_costs(BOUND, pages, bandwidth)
     plan = solvers.harmonic_periodic(*pages[:2], bandwidth, complete=pages.complete)
     harmonic = binary = 0.0
-    for mu, delta, heard, rate in zip(*pages, plan.rates, strict=True):
-        if heard:  # n signals per crawl, or a mixture of n and n + 1 of them
+    for mu, delta, complete, rate in zip(*pages, plan.rates, strict=True):
+        if complete:  # n signals per crawl, or a mixture of n and n + 1 of them
             n = int(np.floor(delta / rate + 1e-9))
             share = delta / rate - n  # of cycles with n + 1
             waits = [1.0 / delta] * n + [share / delta]  # mean time with 0, 1, .. changes
@@ -174,8 +174,8 @@ def test_costs_of_the_bound_are_integrals_over_a_cycle(seed: int) -> None:
             stale = quad(lambda t, d=delta: 1.0 - np.exp(-d * t), 0.0, end)
             harmonic += mu * rate * ein[0]
             binary += mu * rate * stale[0]
-    assert found[J_H] == pytest.approx(harmonic, rel=1e-7)
-    assert found[J_B] == pytest.approx(binary, rel=1e-7)
+    assert result[J_H] == pytest.approx(harmonic, rel=1e-7)
+    assert result[J_B] == pytest.approx(binary, rel=1e-7)
 
 
 def test_what_is_saved_is_a_share_of_the_other_cost_on_the_same_seed() -> None:
@@ -189,16 +189,16 @@ def test_what_is_saved_is_a_share_of_the_other_cost_on_the_same_seed() -> None:
             ("B", STARVED, 1.0),
         )
     ]
-    found = list(crawl_costs.saved(rows, "A"))
-    assert [row[2:5] for row in found] == [("B", 0, "J_h_saved"), ("B", 1, "J_h_saved")]
-    assert [row.value for row in found] == pytest.approx([0.25, 0.25])
+    result = list(crawl_costs.saved(rows, "A"))
+    assert [row[2:5] for row in result] == [("B", 0, "J_h_saved"), ("B", 1, "J_h_saved")]
+    assert [row.value for row in result] == pytest.approx([0.25, 0.25])
 
 
 def test_costs_between_two_moments_are_integrals_over_their_distance() -> None:
     early = Ledger(10.0, 30.0, 50.0, 0, 0, 4, 0, 0, 0, 0, 25.0)
     late = Ledger(14.0, 38.0, 70.0, 0, 0, 24, 0, 0, 0, 0, 37.0)
-    found = long_run.between(early, late, 5)
-    assert found == {J_H: 3.0, J_B: 3.0, long_run.CRAWL_RATE: 1.0}
+    result = long_run.between(early, late, 5)
+    assert result == {J_H: 3.0, J_B: 3.0, long_run.CRAWL_RATE: 1.0}
     with pytest.raises(ValueError, match="must count penalties"):
         long_run.between(early, Ledger(1.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0), 5)
 
@@ -231,14 +231,14 @@ def test_costs_begin_with_the_first_decision_at_or_after_a_moment() -> None:
     env.reset(seed=0)
     core = env.unwrapped
     policy = crawl_policies.RoundRobin(env)
-    found = long_run.stepped_costs(env, policy, 0, np.array([3.2, 9.0]))
+    result = long_run.stepped_costs(env, policy, 0, np.array([3.2, 9.0]))
     observation, _ = env.reset(seed=0, options={"instance": core.instance})
     ledgers = [core.ledger()]
     while len(ledgers) < 25:
         observation, *_ = env.step(policy.predict(observation)[0])
         ledgers.append(core.ledger())
     assert [ledgers[6].time, ledgers[17].time] == [3.5, 9.0]
-    assert found == [long_run.between(ledgers[6], ledgers[17], 3)]
+    assert result == [long_run.between(ledgers[6], ledgers[17], 3)]
 
 
 def test_crawls_are_counted_from_a_time_on() -> None:
@@ -249,9 +249,9 @@ def test_crawls_are_counted_from_a_time_on() -> None:
         env.reset(seed=0)
         played = crawl_policies.RoundRobin(env)
         counted = long_run.Counted(env, played, 4.0)
-        [found] = long_run.stepped_costs(env, counted, 0, np.array([4.0, 10.0]))
+        [result] = long_run.stepped_costs(env, counted, 0, np.array([4.0, 10.0]))
         assert counted.counts.sum() == 6.0 * bandwidth
-        assert counted.counts.sum() / 6.0 / 3.0 == pytest.approx(found[long_run.CRAWL_RATE])
+        assert counted.counts.sum() / 6.0 / 3.0 == pytest.approx(result[long_run.CRAWL_RATE])
 
 
 def test_proportionality_is_a_slope_of_logarithms() -> None:
@@ -264,10 +264,10 @@ def test_proportionality_is_a_slope_of_logarithms() -> None:
 def test_gaps_in_the_binary_cost_are_of_lc_without_signals_over_others() -> None:
     values = {lambdacrawl_fig2.IO: 4.0, BLC: 3.0, BLC_EPS: 5.0, lambdacrawl_fig2.CO: 2.0}
     rows = [Row("", "s", label, 0, J_B, value) for label, value in values.items()]
-    found = {row[2:5:2]: row.value for row in lambdacrawl_fig2.derive(rows)}
-    assert found[BLC, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(1.0 / 3.0)
-    assert found[BLC_EPS, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(-0.2)
-    assert found[BLC_EPS, "J_b_saved"] == pytest.approx(0.6)
+    result = {row[2:5:2]: row.value for row in lambdacrawl_fig2.derive(rows)}
+    assert result[BLC, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(1.0 / 3.0)
+    assert result[BLC_EPS, lambdacrawl_fig2.BINARY_GAP] == pytest.approx(-0.2)
+    assert result[BLC_EPS, "J_b_saved"] == pytest.approx(0.6)
 
 
 def test_figure_2_has_the_pages_with_complete_observation_only() -> None:
@@ -285,15 +285,15 @@ def test_figure_2_has_the_pages_with_complete_observation_only() -> None:
 
 def test_how_far_costs_are_over_lambdacrawls() -> None:
     rows = [Row("", "s", label, 0, J_H, value) for label, value in ((LC, 4.0), (BLC_EPS, 5.0))]
-    found = {row.metric: row.value for row in lambdacrawl_fig1.derive(rows)}
-    assert found["J_h_saved"] == pytest.approx(0.2)
-    assert found[lambdacrawl_fig1.OVER_LC] == pytest.approx(0.25)
+    result = {row.metric: row.value for row in lambdacrawl_fig1.derive(rows)}
+    assert result["J_h_saved"] == pytest.approx(0.2)
+    assert result[lambdacrawl_fig1.OVER_LC] == pytest.approx(0.25)
 
 
 def test_how_far_binary_costs_are_over_the_least_of_their_class() -> None:
     rows = [Row("", "s", label, 0, J_B, value) for label, value in ((LC, 5.0), (BINARY_OPT, 4.0))]
-    found = {row[2:5:2]: row.value for row in lambdacrawl_fig1.derive(rows)}
-    assert found[LC, lambdacrawl_fig1.OVER_BEST] == pytest.approx(0.25)
+    result = {row[2:5:2]: row.value for row in lambdacrawl_fig1.derive(rows)}
+    assert result[LC, lambdacrawl_fig1.OVER_BEST] == pytest.approx(0.25)
 
 
 def test_other_spreads_of_importance_are_of_the_same_scores() -> None:
@@ -314,13 +314,13 @@ def test_costs_over_a_spread_are_the_formulas_and_over_those_of_lc() -> None:
     costs = {label: names.measure(1, label=label, **size) for label in labels}
     assert costs[BLC_EPS][J_B] == crawl_costs.formula_costs(BLC_EPS, pages, 60.0)[J_B]
     plan = solvers.harmonic(pages.importance, np.ones(300), 60.0, complete=pages.complete)
-    heard = {"probabilities": plan.probabilities, "complete": pages.complete}
-    expected = solvers.harmonic_cost(*pages[:2], plan.rates, **heard)
+    signals = {"probabilities": plan.probabilities, "complete": pages.complete}
+    expected = solvers.harmonic_cost(*pages[:2], plan.rates, **signals)
     assert costs[names.LLC_START][J_H] == pytest.approx(expected)
     rows = [
         Row("", "s", label, 1, metric, value)
-        for label, found in costs.items()
-        for metric, value in found.items()
+        for label, result in costs.items()
+        for metric, value in result.items()
     ]
     over = {row[2:5:2]: row.value for row in names.derive(rows)}
     assert (LC, "J_h_over_LC") not in over
@@ -334,17 +334,17 @@ FOUR_DAYS = {"num_pages": 300, "days": 4}
 class TestLearning:
     @pytest.mark.parametrize("label", lambdacrawl_fig3.LEARNERS)
     def test_the_first_policy_is_that_of_a_uniform_guess(self, label: str) -> None:
-        found = lambdacrawl_fig3.learned(1, label=label, **FOUR_DAYS)
+        result = lambdacrawl_fig3.learned(1, label=label, **FOUR_DAYS)
         instance = lambdacrawl_fig3.drawn(1, label, 300)
         pages = Pages(instance.importance, instance.change_rate, instance.complete)
         guessed = pages._replace(change_rate=np.ones(300))
         plan = crawl_costs.allocated(lambdacrawl_fig3.LIMIT[label], guessed, 60.0)
-        heard = None if label == lambdacrawl_fig3.BLLC else plan.probabilities
-        costs = crawl_costs.poisson_costs(pages, plan.rates, heard)
-        assert found["J_h[0]"] == pytest.approx(costs[J_H], rel=1e-6)
-        assert found["J_b[0]"] == pytest.approx(costs[J_B], rel=1e-6)
-        assert "J_h[4]" in found
-        assert "J_h[5]" not in found
+        chances = None if label == lambdacrawl_fig3.BLLC else plan.probabilities
+        costs = crawl_costs.poisson_costs(pages, plan.rates, chances)
+        assert result["J_h[0]"] == pytest.approx(costs[J_H], rel=1e-6)
+        assert result["J_b[0]"] == pytest.approx(costs[J_B], rel=1e-6)
+        assert "J_h[4]" in result
+        assert "J_h[5]" not in result
 
     def test_more_crawls_are_observed_but_not_spent(self) -> None:
         more, plain = (
@@ -355,7 +355,7 @@ class TestLearning:
         assert more["limit"] == plain["limit"]
         assert more["J_h[0]"] == pytest.approx(plain["J_h[0]"])
 
-    def test_blc_hears_no_signals(self) -> None:
+    def test_blc_uses_no_signals(self) -> None:
         assert not lambdacrawl_fig3.drawn(0, lambdacrawl_fig3.BLLC, 300).complete.any()
         assert lambdacrawl_fig3.drawn(0, lambdacrawl_fig3.LLC, 300).complete.any()
 
@@ -366,7 +366,7 @@ class TestLearning:
         assert lambdacrawl_fig3.days_until(excess, -0.1) == 6.0
 
     def test_rates_are_far_from_the_limits_at_first_and_are_true_ones(self) -> None:
-        found = lambdacrawl_fig3.learned(1, label=lambdacrawl_fig3.LLC, **FOUR_DAYS)
+        result = lambdacrawl_fig3.learned(1, label=lambdacrawl_fig3.LLC, **FOUR_DAYS)
         instance = lambdacrawl_fig3.drawn(1, lambdacrawl_fig3.LLC, 300)
         pages = Pages(instance.importance, instance.change_rate, instance.complete)
         rates, chances = [], []
@@ -374,11 +374,11 @@ class TestLearning:
             plan = crawl_costs.allocated(LC, pages._replace(change_rate=believed), 60.0)
             rates.append(plan.rates)
             chances.append(plan.probabilities)
-        heard = pages.complete
-        gaps = np.abs(rates[0] - rates[1])[~heard].sum()
-        gaps += (np.abs(chances[0] - chances[1]) * pages.change_rate)[heard].sum()
-        assert found["rates_distance[0]"] == pytest.approx(gaps / 60.0, rel=1e-6)
-        assert found["rates_distance[4]"] < found["rates_distance[0]"]
+        complete = pages.complete
+        gaps = np.abs(rates[0] - rates[1])[~complete].sum()
+        gaps += (np.abs(chances[0] - chances[1]) * pages.change_rate)[complete].sum()
+        assert result["rates_distance[0]"] == pytest.approx(gaps / 60.0, rel=1e-6)
+        assert result["rates_distance[4]"] < result["rates_distance[0]"]
 
     def test_days_of_learners_that_miss_their_limit_are_bounds(self) -> None:
         near, far = [1.5, 1.0, 1.0], [1.5, 1.04, 1.03]
@@ -388,25 +388,25 @@ class TestLearning:
             for (label, seed), course in courses.items()
             for metric, value in {**indexed(J_H, course), "limit": 1.0}.items()
         ]
-        found = {row[2:5]: row.value for row in lambdacrawl_fig3._settling(rows)}
-        assert found["LLC", 0, "days_to_2%"] == 1.0
-        assert ("BLLC-eps", 0, "days_to_2%") not in found
-        assert found["BLLC-eps", 0, "days_to_2%_at_least"] == 1.0
-        assert found["BLLC-eps", 1, "days_to_2%_at_least"] == 3.0
+        result = {row[2:5]: row.value for row in lambdacrawl_fig3._settling(rows)}
+        assert result["LLC", 0, "days_to_2%"] == 1.0
+        assert ("BLLC-eps", 0, "days_to_2%") not in result
+        assert result["BLLC-eps", 0, "days_to_2%_at_least"] == 1.0
+        assert result["BLLC-eps", 1, "days_to_2%_at_least"] == 3.0
         never, later = "never_within_2%", "later_to_2%_than_LLC"
-        assert [found["BLLC-eps", seed, never] for seed in (0, 1)] == [0.0, 1.0]
-        assert [found["BLLC-eps", seed, later] for seed in (0, 1)] == [0.0, 1.0]
-        assert found["BLLC-eps", 1, "days_to_5%"] == 1.0
+        assert [result["BLLC-eps", seed, never] for seed in (0, 1)] == [0.0, 1.0]
+        assert [result["BLLC-eps", seed, later] for seed in (0, 1)] == [0.0, 1.0]
+        assert result["BLLC-eps", 1, "days_to_5%"] == 1.0
 
     @pytest.mark.parametrize(("late", "falls"), [(0.1, 1.0), (0.5, 0.0)])
     def test_distances_fall_from_each_day_to_the_next(self, late: float, falls: float) -> None:
         course = np.full(241, 0.3)
         course[[0, 240]] = 0.6, late
         rows = [Row("", "s", "LLC", 0, *item) for item in indexed("rates_distance", course).items()]
-        found = {row.metric: row.value for row in lambdacrawl_fig3._falling(rows)}
-        assert found["rates_distance_falls"] == falls
-        assert found["rates_distance_day_21"] == 0.3
-        assert found["rates_distance_day_240"] == late
+        result = {row.metric: row.value for row in lambdacrawl_fig3._falling(rows)}
+        assert result["rates_distance_falls"] == falls
+        assert result["rates_distance_day_21"] == 0.3
+        assert result["rates_distance_day_240"] == late
 
     @pytest.mark.parametrize(("second", "above"), [(2.1, 1.0), (1.9, 0.0)])
     def test_above_on_all_days(self, second: float, above: float) -> None:
@@ -421,9 +421,9 @@ class TestLearning:
                 "limit_b": 1.0,
             }.items()
         ]
-        found = {row[2:5:2]: row.value for row in lambdacrawl_fig3.derive(rows)}
-        assert found["LLCA", "above_LLC_on_all_days"] == above
-        assert ("LLC", "above_LLC_on_all_days") not in found
+        result = {row[2:5:2]: row.value for row in lambdacrawl_fig3.derive(rows)}
+        assert result["LLCA", "above_LLC_on_all_days"] == above
+        assert ("LLC", "above_LLC_on_all_days") not in result
 
     def test_what_is_derived_of_a_course(self) -> None:
         course = [2.0, 1.5, 1.04, 1.01]
@@ -434,8 +434,8 @@ class TestLearning:
             "limit_b": 1.0,
         }
         rows = [Row("", "s", "LLC", 0, metric, value) for metric, value in values.items()]
-        found = {row.metric: row.value for row in lambdacrawl_fig3.derive(rows)}
-        assert found == pytest.approx(
+        result = {row.metric: row.value for row in lambdacrawl_fig3.derive(rows)}
+        assert result == pytest.approx(
             {
                 "day_0": 2.0,
                 "day_1": 1.5,
@@ -463,12 +463,12 @@ def test_longest_intervals_are_those_of_a_slow_count() -> None:
     assert without < 10.0
 
 
-def test_gaps_are_told_in_standard_errors() -> None:
+def test_gaps_are_in_standard_errors() -> None:
     values = [0.01, 0.03, 0.02, 0.04]
     rows = [Row("", "s", LC, seed, "J_h_gap", value) for seed, value in enumerate(values)]
-    [found] = lambdacrawl_props.derive(rows)
-    assert found.metric == "J_h_errors"
-    assert found.value == pytest.approx(0.025 / (np.std(values, ddof=1) / 2.0))
+    [result] = lambdacrawl_props.derive(rows)
+    assert result.metric == "J_h_errors"
+    assert result.value == pytest.approx(0.025 / (np.std(values, ddof=1) / 2.0))
 
 
 def test_costs_are_set_beside_those_of_their_own_poisson_policy() -> None:
@@ -482,19 +482,19 @@ def test_costs_are_set_beside_those_of_their_own_poisson_policy() -> None:
         (names.FORMULA, J_B): 5.0,
     }
     rows = [Row("", "s", label, 0, metric, value) for (label, metric), value in values.items()]
-    found = {row[2:5:2]: row.value for row in names.derive(rows)}
-    assert found[names.GREEDY_H, "J_h_below"] == pytest.approx(0.25)
-    assert found[names.GREEDY_B, "J_b_below"] == pytest.approx(0.25)
-    assert found[names.GREEDY_H, "J_h_over_bound"] == pytest.approx(0.2)
+    result = {row[2:5:2]: row.value for row in names.derive(rows)}
+    assert result[names.GREEDY_H, "J_h_below"] == pytest.approx(0.25)
+    assert result[names.GREEDY_B, "J_b_below"] == pytest.approx(0.25)
+    assert result[names.GREEDY_H, "J_h_over_bound"] == pytest.approx(0.2)
 
 
 def test_the_binary_bound_of_pages_without_signals_is_the_one_with_them_where_none_come() -> None:
     size = {"num_pages": 40, "start": 0.0, "end": 1.0}
     bound = lambdacrawl_deterministic.BINARY_BOUND
-    found = lambdacrawl_deterministic.told(0, label=bound, kind="unobserved", **size)
+    result = lambdacrawl_deterministic.by_formula(0, label=bound, kind="unobserved", **size)
     instance = lambdacrawl_deterministic.drawn(0, "unobserved", 40)
     stale = 1.0 - solvers.ncis(instance).objective
-    assert found[J_B] == pytest.approx(stale * instance.importance.sum(), rel=1e-6)
+    assert result[J_B] == pytest.approx(stale * instance.importance.sum(), rel=1e-6)
 
 
 def test_the_window_of_a_budget_holds_enough_crawls_and_days() -> None:
@@ -506,20 +506,21 @@ def test_the_window_of_a_budget_holds_enough_crawls_and_days() -> None:
 
 
 def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told the rates, and crawling as LC does, there is nothing to regret."""
+    """With known rates and LC's crawls the regret is zero."""
     names = lambdacrawl_learners
 
     def knowing(env: gymnasium.Env) -> object:
         truth: Instance = env.unwrapped.instance
-        form = names.TOLD[names.EVEN]().compile(truth.problem(), 200, np.random.default_rng(0))
+        policy = names.KNOWN_RATES[names.EVEN]()
+        form = policy.compile(truth.problem(), 200, np.random.default_rng(0))
         pages = iter(form.pages)
         return SimpleNamespace(predict=lambda observation: (int(next(pages)), None))
 
     monkeypatch.setitem(names.LEARNERS, names.ETC, knowing)
-    found = names.regrets(0, num_pages=20, horizons=[10.0, 25.0])
+    result = names.regrets(0, num_pages=20, horizons=[10.0, 25.0])
     # Up to the end of the last slot at most, which one of both may play and the other not.
-    assert abs(found["regret[0]"]) < 0.3
-    assert abs(found["regret[1]"]) < 0.3
+    assert abs(result["regret[0]"]) < 0.3
+    assert abs(result["regret[1]"]) < 0.3
 
 
 def test_learners_are_compared_in_a_window_that_all_play() -> None:
@@ -532,18 +533,18 @@ def test_learners_are_compared_in_a_window_that_all_play() -> None:
         for metric, value in indexed(J_B, course).items()
     ]
     rows.append(Row("", "unobserved", BINARY_BOUND, 0, "J_b_limit", 5.0))
-    found = {row[2:5:2]: row.value for row in names.derive(rows)}
+    result = {row[2:5:2]: row.value for row in names.derive(rows)}
     assert short[names.COMMON] == 11.0
-    assert found[names.MIRROR, "last_J_b"] == 33.0
-    assert found[names.MIRROR, "J_b_above"] == pytest.approx(2.0)
-    assert found[names.LLC, "J_b_above"] == pytest.approx(0.5)
-    assert found[names.MIRROR, "J_b_over_bound"] == pytest.approx(33.0 / 5.0 - 1.0)
-    assert found[names.MIRROR, "J_b_over_bound_at_end"] == pytest.approx(8.0 / 5.0 - 1.0)
+    assert result[names.MIRROR, "last_J_b"] == 33.0
+    assert result[names.MIRROR, "J_b_above"] == pytest.approx(2.0)
+    assert result[names.LLC, "J_b_above"] == pytest.approx(0.5)
+    assert result[names.MIRROR, "J_b_over_bound"] == pytest.approx(33.0 / 5.0 - 1.0)
+    assert result[names.MIRROR, "J_b_over_bound_at_end"] == pytest.approx(8.0 / 5.0 - 1.0)
     assert names.TIMES[names.COMMON : names.COMMON + 2] == (2000.0, 5000.0)
     assert names.EARLY_TIMES[-1] == 5000.0
 
 
-def test_what_a_learner_costs_more_than_lc_that_knows_is_of_one_window() -> None:
+def test_costs_of_a_learner_over_lc_with_known_rates_are_of_one_window() -> None:
     """The costs of LC, even, differ between windows: the first, all fresh, is not the measure."""
     names = lambdacrawl_learners
     courses = {names.EVEN: [1.0, 2.0, 4.0], names.LLC: [3.0, 5.0, 6.0]}
@@ -552,8 +553,8 @@ def test_what_a_learner_costs_more_than_lc_that_knows_is_of_one_window() -> None
         for label, course in courses.items()
         for metric, value in indexed(J_H, course).items()
     ]
-    found = {row[2:5:2]: row.value for row in names.derive(rows)}
-    assert found[names.LLC, "J_h_above"] == pytest.approx(0.5)
+    result = {row[2:5:2]: row.value for row in names.derive(rows)}
+    assert result[names.LLC, "J_h_above"] == pytest.approx(0.5)
 
 
 def test_growth_is_a_slope_of_logarithms_and_its_pseudo_values_the_jackknifes() -> None:
@@ -567,9 +568,9 @@ def test_growth_is_a_slope_of_logarithms_and_its_pseudo_values_the_jackknifes() 
         for seed, course in enumerate(values)
         for metric, value in indexed("regret", course).items()
     ]
-    found = [row.value for row in lambdacrawl_learners.derive(rows) if row.metric == "slope"]
+    result = [row.value for row in lambdacrawl_learners.derive(rows) if row.metric == "slope"]
     whole = lambdacrawl_learners.growth(values.mean(axis=0))
-    for seed, pseudo in enumerate(found):
+    for seed, pseudo in enumerate(result):
         rest = values[[k for k in range(3) if k != seed]].mean(axis=0)
         assert pseudo == pytest.approx(3.0 * whole - 2.0 * lambdacrawl_learners.growth(rest))
 

@@ -80,9 +80,9 @@ def test_recorded_pages_exist_throughout() -> None:
 def test_stripes_cover_all_that_was_there() -> None:
     contents = drawn_spells(2)
     for page, history in enumerate(versions_of(contents)):
-        found = longevity_fig1.stripes(contents, page, 20.0)
+        result = longevity_fig1.stripes(contents, page, 20.0)
         columns = {
-            name: [value for metric, value in found.items() if metric.startswith(f"{name}[")]
+            name: [value for metric, value in result.items() if metric.startswith(f"{name}[")]
             for name in longevity_fig1.STRIPES
         }
         seen: set[Any] = set()
@@ -99,12 +99,12 @@ def test_drawn_pages_are_updated_equally_often() -> None:
     curves = RegionCurves(fragment_pages.REGIONS)
     low, high = curves.utility(60.0)
     for seed in range(2):
-        found = [
+        result = [
             longevity_fig2.drawn(seed, label=page, present=60.0) for page in ("page A", "page B")
         ]
-        assert [one["expected_utility"] for one in found] == pytest.approx([low, high])
-        assert found[0]["holistic_utility"] == found[1]["holistic_utility"]
-        assert found[0]["occurred_minus_expected"] == pytest.approx(found[0]["utility"] - low)
+        assert [one["expected_utility"] for one in result] == pytest.approx([low, high])
+        assert result[0]["holistic_utility"] == result[1]["holistic_utility"]
+        assert result[0]["occurred_minus_expected"] == pytest.approx(result[0]["utility"] - low)
     lived = [longevity_fig1.drawn(0, label=page, days=120.0) for page in ("page A", "page B")]
     assert lived[0]["static_share"] == pytest.approx(20 / 160)
     assert lived[1]["static_share"] == pytest.approx(80 / 160)
@@ -166,6 +166,6 @@ def test_how_often_divergence_falls() -> None:
             distance(fragments, held) for since, fragments in history if 0.0 <= since < 60.0
         ]
         falls.append(max([0.0, *(one - other for one, other in itertools.pairwise(later))]))
-    found = longevity_fig2.falling(0, site=site)
-    assert found["largest_fall"] == pytest.approx(max(falls))
-    assert found["falling_share"] == pytest.approx(np.mean(np.array(falls) > 0.0))
+    result = longevity_fig2.falling(0, site=site)
+    assert result["largest_fall"] == pytest.approx(max(falls))
+    assert result["falling_share"] == pytest.approx(np.mean(np.array(falls) > 0.0))

@@ -1,4 +1,4 @@
-"""What snapshots show of fragments, curves that occurred, and interpolation, against sets."""
+"""Measures from snapshots, realised curves, and interpolation, against plain sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import crawl_envs  # noqa: F401  # registers the environments
-from crawl_envs.worlds.fragments.contents import Contents
+from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup import fragment_groups
 from scripts.experiments.longevity.setup.fragment_curves import (
     at,
@@ -79,11 +79,11 @@ def naive_snapshots(contents: Contents) -> list[list[set[Any]]]:
 def test_snapshots_against_sets(seed: int) -> None:
     contents = drawn_spells(seed)
     runs = runs_of(contents, TIMES)
-    found = lifetimes(runs)
+    result = lifetimes(runs)
     seen_k: dict[int, list[tuple[int, int]]] = {}
-    for place in range(found.page.size):
-        told = (int(found.lived[place]), int(found.items[place]))
-        seen_k.setdefault(int(found.page[place]), []).extend([told] * int(found.size[place]))
+    for place in range(result.page.size):
+        life = (int(result.lived[place]), int(result.items[place]))
+        seen_k.setdefault(int(result.page[place]), []).extend([life] * int(result.size[place]))
     for page, snapshots in enumerate(naive_snapshots(contents)):
         differs = [one != other for one, other in itertools.pairwise(snapshots)]
         assert changed(runs)[page].tolist() == [False, *differs]
@@ -124,13 +124,13 @@ def test_snapshot_times_are_checked() -> None:
 
 
 def test_dominant_items_counts_fragments_and_prefers_the_least() -> None:
-    found = Lifetimes(
+    result = Lifetimes(
         page=np.array([0, 0, 0, 2, 2]),
         lived=np.ones(5, np.int64),
         items=np.array([3, 1, 1, 5, 2]),
         size=np.array([4, 1, 2, 3, 3]),
     )
-    assert dominant_items(found, 3).tolist() == [3, 0, 2]
+    assert dominant_items(result, 3).tolist() == [3, 0, 2]
     assert fragment_groups.group_of(np.array([0, 1, 2, 3, 9])).tolist() == [-1, 0, 1, 2, 2]
 
 
@@ -240,14 +240,14 @@ def test_model_of_lifetimes_against_simulation() -> None:
 
 
 def test_groups_are_of_pages_that_change_as_often() -> None:
-    found = Lifetimes(
+    result = Lifetimes(
         page=np.array([0, 0, 1, 2, 3]),
         lived=np.array([2, 4, 9, 3, 27]),
         items=np.array([1, 1, 2, 1, 4]),
         size=np.array([1, 3, 1, 7, 2]),
     )
     frequency, dominant = np.array([0.3, 0.2, 0.9, 0.25]), np.array([1, 2, 1, 4])
-    churn = fragment_groups.measured(found, frequency, dominant, "K = 1")
+    churn = fragment_groups.measured(result, frequency, dominant, "K = 1")
     assert (churn["pages"], churn["fragments"], churn["short"]) == (1.0, 4.0, 1.0)
     actual = churn["actual"]
     assert isinstance(actual, np.ndarray)
@@ -256,14 +256,14 @@ def test_groups_are_of_pages_that_change_as_often() -> None:
     assert churn["model"] == pytest.approx(geometric)
     assert churn["distance"] == pytest.approx(np.abs(actual - geometric).max())
     assert churn["late"] == pytest.approx((1.0 - geometric[15:]).mean())
-    assert fragment_groups.measured(found, frequency, dominant, "K > 2")["fragments"] == 2.0
-    assert "actual" not in fragment_groups.measured(found, frequency - 1.0, dominant, "K = 2")
+    assert fragment_groups.measured(result, frequency, dominant, "K > 2")["fragments"] == 2.0
+    assert "actual" not in fragment_groups.measured(result, frequency - 1.0, dominant, "K = 2")
 
 
 def test_pooled_records_have_pages_of_their_own() -> None:
     parts = [runs_of(drawn_spells(seed), TIMES) for seed in (0, 1)]
-    found, frequency, dominant = fragment_groups.pooled(parts)
+    result, frequency, dominant = fragment_groups.pooled(parts)
     own = [lifetimes(runs) for runs in parts]
-    assert found.page.tolist() == [*own[0].page, *(own[1].page + PAGES)]
+    assert result.page.tolist() == [*own[0].page, *(own[1].page + PAGES)]
     assert frequency.size == dominant.size == 2 * PAGES
     assert frequency[PAGES:] == pytest.approx(change_frequency(parts[1]))

@@ -14,8 +14,8 @@ import pytest
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces.fragments import window_contents
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.ledgers import FragmentLedger
-from crawl_envs.worlds.fragments.contents import Contents
 from policies.longevity.offline import FragmentStatic, UniformRefresh
 from scripts.experiments.longevity import (
     beyond as longevity_beyond,
@@ -99,7 +99,7 @@ def rows_of(label: str, points: Sequence[tuple[float, float]], seed: int = 0) ->
 
 def test_a_sweep_is_what_single_steps_say() -> None:
     interval = 3.0
-    found = swept(
+    result = swept(
         SEED,
         instance="quality",
         num_pages=NUM_PAGES,
@@ -120,14 +120,14 @@ def test_a_sweep_is_what_single_steps_say() -> None:
         holistic.append(1.0 - info["holistic_freshness"])
     assert len(crawls) == TICKS
     for stretch, (first, last) in STRETCHES.items():
-        told = {
+        expected = {
             "cost": np.mean(crawls[first:last]) / NUM_PAGES,
             "staleness": np.mean(divergence[first:last]),
             "holistic": np.mean(holistic[first:last]),
         }
-        for measure, value in told.items():
+        for measure, value in expected.items():
             name = f"{metric_of(stretch, measure)}[0]"
-            assert found[name] == pytest.approx(float(value), rel=1e-9), name
+            assert result[name] == pytest.approx(float(value), rel=1e-9), name
     assert sum(crawls) > 0
 
 
@@ -137,7 +137,7 @@ def test_stretches_cover_all_ticks_once() -> None:
 
 
 def test_the_policy_with_all_refreshes_spends_one() -> None:
-    found = swept(
+    result = swept(
         SEED,
         instance="quality",
         num_pages=NUM_PAGES,
@@ -145,14 +145,14 @@ def test_the_policy_with_all_refreshes_spends_one() -> None:
         knobs=(2.0, 4.0),
         reveal="importance",
     )
-    assert found[f"{metric_of(WARM, 'cost')}[0]"] == 1.0
-    assert found[f"{metric_of(STEADY, 'cost')}[0]"] == 1.0
-    assert found[f"{metric_of(STEADY, 'cost')}[1]"] == pytest.approx(0.5, abs=0.04)
+    assert result[f"{metric_of(WARM, 'cost')}[0]"] == 1.0
+    assert result[f"{metric_of(STEADY, 'cost')}[0]"] == 1.0
+    assert result[f"{metric_of(STEADY, 'cost')}[1]"] == pytest.approx(0.5, abs=0.04)
 
 
 def test_budgets_are_spent_and_both_halves_counted() -> None:
     budget, days = 0.2, 20.0
-    made = partial(
+    played = partial(
         budgeted,
         SEED,
         instance="quality",
@@ -163,14 +163,14 @@ def test_budgets_are_spent_and_both_halves_counted() -> None:
         decisions=1.0,
         reveal="parameters",
     )
-    found = made(days=days)
-    assert found["crawls"] == pytest.approx(budget, rel=0.1)
-    assert 0.0 < found["staleness"] < found["holistic"] < 1.0
+    result = played(days=days)
+    assert result["crawls"] == pytest.approx(budget, rel=0.1)
+    assert 0.0 < result["staleness"] < result["holistic"] < 1.0
 
 
 def test_the_second_half_is_what_came_after_it_began() -> None:
     counted = {"requests": 0, "hits": 0, "wasted": 0, "changes": 0, "changes_found": 0}
-    found = [
+    result = [
         FragmentLedger(
             time=time,
             fresh_time=0.75 * 8.0 * time,
@@ -182,13 +182,13 @@ def test_the_second_half_is_what_came_after_it_began() -> None:
         )
         for time, divergence in ((2.0, 1.0), (4.0, 3.0), (6.0, 4.0), (10.0, 8.0))
     ]
-    assert of_budget(found, 8.0) == pytest.approx(
+    assert of_budget(result, 8.0) == pytest.approx(
         {"staleness": 0.1, "second half": 4.0 / 32.0, "holistic": 0.25, "crawls": 0.5}
     )
 
 
-def test_signals_change_nothing_for_the_deaf() -> None:
-    told = [
+def test_signals_do_not_affect_policies_that_ignore_them() -> None:
+    expected = [
         budgeted(
             SEED,
             instance="quality",
@@ -202,7 +202,7 @@ def test_signals_change_nothing_for_the_deaf() -> None:
         )
         for signals in ("none", "noisy")
     ]
-    assert told[0] == told[1]
+    assert expected[0] == expected[1]
 
 
 # Curves
@@ -221,10 +221,10 @@ def test_a_frontier_is_what_no_other_point_beats() -> None:
         )
         if not beaten:
             kept.add((points.cost[i], points.staleness[i]))
-    found = frontier(points)
-    assert set(zip(found.cost, found.staleness, strict=True)) == kept
-    assert np.all(np.diff(found.cost) > 0.0)
-    assert np.all(np.diff(found.staleness) < 0.0)
+    result = frontier(points)
+    assert set(zip(result.cost, result.staleness, strict=True)) == kept
+    assert np.all(np.diff(result.cost) > 0.0)
+    assert np.all(np.diff(result.staleness) < 0.0)
 
 
 def test_curves_are_straight_between_points() -> None:
@@ -270,8 +270,8 @@ def test_both_stretches_together_are_their_mean() -> None:
 def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None:
     warm = {"quality": {"a": {0: Points(np.array([0.9, 0.5, 0.3, 0.1]), np.zeros(4))}}}
     steady = {"quality": {"a": {0: Points(np.array([0.45, 0.3, 0.1, 0.05]), np.zeros(4))}}}
-    found = {row.setting: row.value for row in longevity_fig8.invested(warm, steady)}
-    assert found == pytest.approx(
+    result = {row.setting: row.value for row in longevity_fig8.invested(warm, steady)}
+    assert result == pytest.approx(
         {
             "quality, cost 0.05": 0.1,
             "quality, cost 0.1": 0.3,
@@ -286,11 +286,11 @@ def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None
 
 def fragments_at(contents: Contents, page: int, time: float) -> dict[int, int]:
     """Keys and sizes of the fragments of a page at a time, one spell after the other."""
-    found = {}
+    result = {}
     for row in range(contents.start[page], contents.start[page + 1]):
         if contents.birth[row] < time <= contents.death[row]:
-            found[int(contents.key[row])] = int(contents.size[row])
-    return found
+            result[int(contents.key[row])] = int(contents.size[row])
+    return result
 
 
 def test_changed_snapshots_are_those_with_other_fragments() -> None:
@@ -298,25 +298,25 @@ def test_changed_snapshots_are_those_with_other_fragments() -> None:
     env.reset(seed=SEED)
     contents = env.unwrapped.contents()  # type: ignore[attr-defined]  # of fragments
     times = np.arange(2.0, 61.0, 2.0, dtype=np.float64)
-    found = longevity_policies.changed_snapshots(contents, times)
+    result = longevity_policies.changed_snapshots(contents, times)
     for page in range(NUM_PAGES):
         versions = [fragments_at(contents, page, time) for time in times]
-        told = [float(before != after) for before, after in pairwise(versions)]
-        assert found[page].tolist() == told
-    assert 0.0 < found.mean() < 1.0
+        expected = [float(before != after) for before, after in pairwise(versions)]
+        assert result[page].tolist() == expected
+    assert 0.0 < result.mean() < 1.0
 
 
 def test_some_pages_say_what_they_said() -> None:
     trace = traces.load(traces.find("garden-handbook"))
     contents, _ = window_contents(trace, 100.0, 200.0)
     chosen = np.array([7, -1, 2])
-    found = longevity_sites.of_pages(contents, chosen)
-    assert found.num_pages == 3
+    result = longevity_sites.of_pages(contents, chosen)
+    assert result.num_pages == 3
     for time in (0.5, 40.0, 99.0):
         for place, page in enumerate(chosen):
-            told = fragments_at(contents, page, time) if page >= 0 else {}
-            assert fragments_at(found, place, time) == told
-    assert fragments_at(found, 0, 40.0)
+            expected = fragments_at(contents, page, time) if page >= 0 else {}
+            assert fragments_at(result, place, time) == expected
+    assert fragments_at(result, 0, 40.0)
 
 
 def test_curves_of_a_site_are_mean_distances_of_its_versions() -> None:
@@ -341,8 +341,8 @@ def test_curves_of_a_site_are_mean_distances_of_its_versions() -> None:
         assert curves.table[page, 1:] == pytest.approx(np.maximum.accumulate(means), abs=1e-12)
     absent = ~np.isin(played.pages, rows)
     if absent.any():
-        told = np.maximum.accumulate(curves.table[~absent].mean(axis=0))
-        assert curves.table[absent][0] == pytest.approx(told)
+        expected = np.maximum.accumulate(curves.table[~absent].mean(axis=0))
+        assert curves.table[absent][0] == pytest.approx(expected)
 
 
 def test_a_site_is_played_from_its_middle_with_the_budget_given() -> None:
@@ -351,11 +351,11 @@ def test_a_site_is_played_from_its_middle_with_the_budget_given() -> None:
     env = longevity_sites.replayed(
         "garden-handbook", signals="none", form="scores", bandwidth=alive / 10.0, batch=2
     )
-    found, _ = ledgers(env, UniformRefresh, 0)
+    result, _ = ledgers(env, UniformRefresh, 0)
     length = played.split.end - played.split.start
-    assert found[-1].crawls == pytest.approx(length * alive / 10.0, rel=0.02)
-    assert found[-1].alive_time / found[-1].time == pytest.approx(alive, rel=0.02)
-    assert found[-1].wasted == 0
+    assert result[-1].crawls == pytest.approx(length * alive / 10.0, rel=0.02)
+    assert result[-1].alive_time / result[-1].time == pytest.approx(alive, rel=0.02)
+    assert result[-1].wasted == 0
 
 
 def test_an_unknown_site_is_said() -> None:
@@ -369,14 +369,14 @@ def test_an_unknown_site_is_said() -> None:
 @pytest.fixture(scope="module")
 def played_rows() -> dict[str, list[Row]]:
     """One seed of each experiment, as quick as can be."""
-    found = {}
+    result = {}
     for experiment in EXPERIMENTS:
         rows = []
         for setting in experiment.measurements(True):
             for label in setting.labels:
                 rows += setting.play(label, 0)
-        found[experiment.__name__] = rows
-    return found
+        result[experiment.__name__] = rows
+    return result
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__.split("_")[-1])
@@ -405,8 +405,8 @@ def test_experiments_give_what_they_expect(
 
 
 def test_labels_of_both_forms_are_known() -> None:
-    for found in (*longevity_policies.OFFLINE.values(), *longevity_policies.ONLINE.values()):
-        assert all(first < second for first, second in pairwise(found.knobs))
-        assert found.reveal in ("parameters", "importance")
+    for result in (*longevity_policies.OFFLINE.values(), *longevity_policies.ONLINE.values()):
+        assert all(first < second for first, second in pairwise(result.knobs))
+        assert result.reveal in ("parameters", "importance")
     leanest = longevity_policies.MEMORIES["m=8, h=1"]
     assert leanest == longevity_policies.Memory(8, 1)

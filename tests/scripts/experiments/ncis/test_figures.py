@@ -1,4 +1,4 @@
-"""What the modules of the NCIS paper's figures compute of their own."""
+"""Computations in the modules of the NCIS paper's figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def residual(i: int, x: float) -> float:
 @pytest.mark.parametrize("label", ncis_fig9.TERMS)
 def test_drawn_values_are_the_sum_of_theorem_1(name: str, label: str) -> None:
     page, terms = ncis_fig9.PAGES[name], ncis_fig9.TERMS[label]
-    found = ncis_fig9.measure(0, terms=terms, **page)
+    result = ncis_fig9.measure(0, terms=terms, **page)
     delta, nu = page["change_rate"], page["false_signal_rate"]
     alpha, gamma = (1.0 - page["recall"]) * delta, page["recall"] * delta + nu
     beta = -np.log(nu / gamma) / alpha
@@ -49,18 +49,18 @@ def test_drawn_values_are_the_sum_of_theorem_1(name: str, label: str) -> None:
                 - mp.exp(-alpha * iota) / gamma * residual(i, gamma * (iota - i * beta))
                 for i in range(min(last, terms - 1) + 1 if terms else last + 1)
             )
-        assert found[f"value[{point}]"] == pytest.approx(delta * float(expected), abs=1e-10)
+        assert result[f"value[{point}]"] == pytest.approx(delta * float(expected), abs=1e-10)
     limit = 1.0 - (nu / (delta + nu)) ** terms if terms else 1.0
-    assert found["limit"] == pytest.approx(limit, abs=1e-12)
+    assert result["limit"] == pytest.approx(limit, abs=1e-12)
 
 
 def rates(setting: str, label: str, seed: int, values: list[float]) -> list[Row]:
-    found = indexed("crawl_rate", values)
+    result = indexed("crawl_rate", values)
     if label == "BASELINE":
-        found |= indexed("recall", [0.95, 0.95, 0.95, 0.0, 0.05, 0.02])
-        found |= indexed("change_rate", [0.5, 0.9, 0.2, 0.5, 0.6, 0.7])
-        found |= indexed("false_signal_rate", [0.6, 0.1, 0.6, 0.3, 0.2, 0.1])
-    return [Row(ID, setting, label, seed, metric, value) for metric, value in found.items()]
+        result |= indexed("recall", [0.95, 0.95, 0.95, 0.0, 0.05, 0.02])
+        result |= indexed("change_rate", [0.5, 0.9, 0.2, 0.5, 0.6, 0.7])
+        result |= indexed("false_signal_rate", [0.6, 0.1, 0.6, 0.3, 0.2, 0.1])
+    return [Row(ID, setting, label, seed, metric, value) for metric, value in result.items()]
 
 
 def test_excess_is_that_of_one_page_and_not_of_the_largest_of_each_policy() -> None:
@@ -71,17 +71,17 @@ def test_excess_is_that_of_one_page_and_not_of_the_largest_of_each_policy() -> N
         "GREEDY-NCIS": [0.2, 0.8, 0.1, 0.4, 0.3, 0.2],
     }
     rows = [row for item in given.items() for row in rates("m=6", item[0], 0, item[1])]
-    found = {(row.policy, row.metric): row.value for row in ncis_fig7.derive(rows)}
+    result = {(row.policy, row.metric): row.value for row in ncis_fig7.derive(rows)}
     largest, twice = ncis_fig7.LARGEST, ncis_fig7.TWICE
     # CIS's largest rate of a page, .6, is below NCIS's, .8; on the same page it has .4 more.
-    assert found["GREEDY-CIS", largest["GREEDY-NCIS"]] == pytest.approx(0.4)
-    assert found["GREEDY-CIS", largest["GREEDY"]] == pytest.approx(0.4)
-    assert found["GREEDY-NCIS", largest["GREEDY"]] == pytest.approx(0.3)
-    assert found["GREEDY-CIS", twice["GREEDY-NCIS"]] == pytest.approx(2 / 3)
-    assert found["GREEDY-CIS", twice["GREEDY"]] == pytest.approx(1 / 2)  # one is never crawled
-    assert found["GREEDY-CIS", ncis_fig7.MOSTLY_FALSE["GREEDY-NCIS"]] == 1.0
-    assert found["GREEDY-NCIS", ncis_fig7.MOSTLY_FALSE["GREEDY"]] == 0.0
-    assert ("GREEDY-NCIS", largest["GREEDY-NCIS"]) not in found
+    assert result["GREEDY-CIS", largest["GREEDY-NCIS"]] == pytest.approx(0.4)
+    assert result["GREEDY-CIS", largest["GREEDY"]] == pytest.approx(0.4)
+    assert result["GREEDY-NCIS", largest["GREEDY"]] == pytest.approx(0.3)
+    assert result["GREEDY-CIS", twice["GREEDY-NCIS"]] == pytest.approx(2 / 3)
+    assert result["GREEDY-CIS", twice["GREEDY"]] == pytest.approx(1 / 2)  # one is never crawled
+    assert result["GREEDY-CIS", ncis_fig7.MOSTLY_FALSE["GREEDY-NCIS"]] == 1.0
+    assert result["GREEDY-NCIS", ncis_fig7.MOSTLY_FALSE["GREEDY"]] == 0.0
+    assert ("GREEDY-NCIS", largest["GREEDY-NCIS"]) not in result
 
 
 def test_rates_that_keep_their_proportions_are_not_for_that_close_to_the_optimal_ones() -> None:
@@ -111,13 +111,13 @@ def test_pseudo_values_are_those_of_the_jackknife() -> None:
     reference = np.full((4, 10), 2.0)
     rise = np.array([1.0, 1.0, 1.0, 1.5, 1.9, 2.0, 2.0, 2.0, 2.0, 2.0])
     values = rise + 0.01 * rng.random((4, 10))
-    found = ncis_fig12.settling_times(values, reference, 6.0)
+    result = ncis_fig12.settling_times(values, reference, 6.0)
     whole = ncis_fig12.settling(values.mean(axis=0), reference.mean(axis=0), 6.0)
-    for seed, pseudo in enumerate(found):
+    for seed, pseudo in enumerate(result):
         rest = [k for k in range(4) if k != seed]
         part = ncis_fig12.settling(values[rest].mean(axis=0), np.full(10, 2.0), 6.0)
         assert pseudo == pytest.approx(4.0 * whole - 3.0 * part)
-    assert np.std(found) > 0.0
+    assert np.std(result) > 0.0
     assert ncis_fig12.settling_times(values[:1], reference[:1], 6.0) == [
         ncis_fig12.settling(values[0], reference[0], 6.0)
     ]
@@ -140,7 +140,7 @@ def test_what_is_saved_agrees_with_the_optima_of_the_continuous_problem(
 ) -> None:
     """The bandwidth at which Theorem 1 gives the freshness of eq. 5."""
     seeds, horizon = range(3), 150.0
-    found = [
+    result = [
         ncis_saved.measure(
             seed, precision=precision, recall=recall, num_pages=100, horizon=horizon
         )["saved"]
@@ -156,4 +156,4 @@ def test_what_is_saved_agrees_with_the_optima_of_the_continuous_problem(
             enough = solvers.ncis(truth, middle).objective >= wanted
             low, high = (low, middle) if enough else (middle, high)
         expected.append(1.0 - low / 100.0)
-    np.testing.assert_allclose(found, expected, atol=0.02)
+    np.testing.assert_allclose(result, expected, atol=0.02)

@@ -17,7 +17,7 @@ ARGUMENTS = {"instance": "noisy", "num_pages": 6, "bandwidth": 5.0, "horizon": 8
 
 
 def test_rates_are_crawls_per_unit_of_time_of_the_step_loop() -> None:
-    found = page_rates.policy_rates(3, policy="GreedyNCIS", **ARGUMENTS)
+    result = page_rates.policy_rates(3, policy="GreedyNCIS", **ARGUMENTS)
     env = gymnasium.make("CrawlNCIS-v0", **ARGUMENTS)
     observation, _ = env.reset(seed=3)
     policy, counts, over = policies.make("GreedyNCIS", env), np.zeros(6), False
@@ -26,18 +26,18 @@ def test_rates_are_crawls_per_unit_of_time_of_the_step_loop() -> None:
         counts[page] += 1
         observation, _, _, over, _ = env.step(page)
     assert counts.sum() == 40
-    assert list(found.values()) == list(counts / 8.0)
+    assert list(result.values()) == list(counts / 8.0)
 
 
 def test_baseline_rates_equalise_the_marginal_freshness() -> None:
     """Twin of eq. 5: bisect the multiplier, and each page's rate under it."""
-    found = page_rates.baseline_rates(3, **ARGUMENTS)
-    pages = {name: np.array([found[f"{name}[{k}]"] for k in range(6)]) for name in ("change_rate",)}
+    result = page_rates.baseline_rates(3, **ARGUMENTS)
+    pages = {"change_rate": np.array([result[f"change_rate[{k}]"] for k in range(6)])}
     env = gymnasium.make("CrawlNCIS-v0", **ARGUMENTS)
     env.reset(seed=3)
     truth = env.unwrapped.instance  # type: ignore[attr-defined]
     np.testing.assert_array_equal(pages["change_rate"], truth.change_rate)
-    assert found["false_signal_rate[4]"] == truth.false_signal_rate[4]
+    assert result["false_signal_rate[4]"] == truth.false_signal_rate[4]
 
     def rate(price: float, mu: float, delta: float) -> float:
         def gain(x: float) -> float:
@@ -52,10 +52,10 @@ def test_baseline_rates_equalise_the_marginal_freshness() -> None:
     expected = [
         rate(price, *page) for page in zip(truth.importance, truth.change_rate, strict=True)
     ]
-    np.testing.assert_allclose([found[f"crawl_rate[{k}]"] for k in range(6)], expected, rtol=1e-6)
+    np.testing.assert_allclose([result[f"crawl_rate[{k}]"] for k in range(6)], expected, rtol=1e-6)
 
 
-def test_statistics_meet_the_rates_of_their_own_seed() -> None:
+def test_statistics_use_the_rates_of_their_own_seed() -> None:
     measured = page_rates.measurements("noisy", (6,), {"G": "Greedy"}, horizon=8.0, bandwidth=5.0)
     rows = [
         row
@@ -71,9 +71,9 @@ def test_statistics_meet_the_rates_of_their_own_seed() -> None:
         seen.append((rates, optimal))
         return {"recall": float(pages["recall"].sum()), "none": float("nan")}
 
-    found = list(page_rates.compared(rows, statistics))
+    result = list(page_rates.compared(rows, statistics))
     recalls = gathered(rows, "recall")
-    assert found == [
+    assert result == [
         Row("CrawlNCIS-v0", "m=6", "G", seed, "recall", recalls["m=6", "BASELINE", seed].sum())
         for seed in (0, 1)
     ]
@@ -83,7 +83,7 @@ def test_statistics_meet_the_rates_of_their_own_seed() -> None:
         np.testing.assert_array_equal(optimal, rates["m=6", "BASELINE", seed])
 
 
-def test_policies_meet_the_rates_of_another_on_the_same_pages() -> None:
+def test_policies_are_compared_with_another_on_the_same_pages() -> None:
     labels = {"G": "Greedy", "C": "GreedyCIS", "N": "GreedyNCIS"}
     measured = page_rates.measurements("noisy", (6,), labels, horizon=8.0, bandwidth=5.0)
     rows = [row for label in measured[0].labels for row in measured[0].play(label, 4)]
@@ -95,11 +95,11 @@ def test_policies_meet_the_rates_of_another_on_the_same_pages() -> None:
         np.testing.assert_array_equal(pages["recall"], recall["m=6", "BASELINE", 4])
         return {f"more[{page}]": more for page, more in enumerate(own - others)}
 
-    found = gathered(page_rates.compared(rows, statistics, "N"), "more")
-    assert set(found) == {("m=6", "G", 4), ("m=6", "C", 4)}
-    for key, more in found.items():
+    result = gathered(page_rates.compared(rows, statistics, "N"), "more")
+    assert set(result) == {("m=6", "G", 4), ("m=6", "C", 4)}
+    for key, more in result.items():
         np.testing.assert_array_equal(more, rates[key] - rates["m=6", "N", 4])
-    assert any(np.any(more != 0.0) for more in found.values())
+    assert any(np.any(more != 0.0) for more in result.values())
 
 
 def test_shares_and_changes_by_hand() -> None:

@@ -50,16 +50,16 @@ def test_a_course_sums_the_slots(compiled: bool) -> None:
     env.reset(seed=5)
     policy = policies.make("GreedyNCIS", env)
     plain = Plain(policy)
-    found = course(env, policy if compiled else plain, 5, every=3)
+    result = course(env, policy if compiled else plain, 5, every=3)
     assert plain.taught == (0 if compiled else 48)
     slots = naive(5)
     assert len(slots) == 48 + 1
-    np.testing.assert_array_equal(found.crawl, 3 * np.arange(17))
-    np.testing.assert_allclose(found.time[[4, 12, 16]], [3.0, 6.0, 9.0])
-    for position, count in enumerate(found.crawl):
-        assert found.requests[position] == sum(requests for requests, _ in slots[:count])
-        assert found.hits[position] == sum(hits for _, hits in slots[:count])
-    share = found.accuracy(6)
+    np.testing.assert_array_equal(result.crawl, 3 * np.arange(17))
+    np.testing.assert_allclose(result.time[[4, 12, 16]], [3.0, 6.0, 9.0])
+    for position, count in enumerate(result.crawl):
+        assert result.requests[position] == sum(requests for requests, _ in slots[:count])
+        assert result.hits[position] == sum(hits for _, hits in slots[:count])
+    share = result.accuracy(6)
     assert np.isnan(share[:2]).all()
     hits, requests = (sum(slot[k] for slot in slots[9:15]) for k in (1, 0))
     assert share[5] == hits / requests

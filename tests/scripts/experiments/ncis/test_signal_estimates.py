@@ -64,7 +64,7 @@ def rows_of(experiment, seeds):
     ]
 
 
-def test_labels_of_a_seed_meet_the_same_events():
+def test_labels_of_a_seed_use_the_same_events():
     """The naive shares and the fit are of the same crawls: both follow from them here."""
     for crawls in (EVEN, POISSON):
         rng = np.random.default_rng([3, signal_estimates.STREAM])
@@ -97,9 +97,9 @@ def test_errors_over_the_pages_of_a_seed():
         row(MLE, "evidence[0]", 1.5),
         row(MLE, "evidence[1]", math.inf),
     ]
-    found = {row.metric: row.value for row in signal_estimates.derive(given)}
+    result = {row.metric: row.value for row in signal_estimates.derive(given)}
     promised = 0.2 * math.sqrt(2.0 / math.pi)
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {
             "recall_bias": 0.05,
             "recall_absolute_error": 0.15,

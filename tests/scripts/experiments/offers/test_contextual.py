@@ -1,4 +1,4 @@
-"""The contextual bandit beside strategies on the log: both meet the same events."""
+"""The contextual bandit beside strategies on the log: on the same events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import policies
 from crawl_envs.evaluation import Row
 from scripts.experiments.offers import contextual as experiment
-from tests.scripts.experiments.ncis.smoothed_rates import predict_by_history, smoothed
+from tests.scripts.experiments.offers.smoothed_rates import predict_by_history, smoothed
 
 SIZE: dict[str, Any] = {"budget": 0.1, "num_offers": 240, "days": [3, 2]}
 

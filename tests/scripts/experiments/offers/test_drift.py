@@ -10,9 +10,16 @@ import pytest
 from crawl_envs.evaluation import Row
 from crawl_envs.worlds.offers.log import play_rates
 from scripts.experiments.offers import drift as experiment
-from scripts.experiments.offers.setup import runs as offer_runs
-from scripts.experiments.offers.setup.runs import HISTORY, OWN, PREDICTED, TRUTH, Freshness, Run
-from tests.scripts.experiments.ncis.smoothed_rates import predict_by_history
+from scripts.experiments.offers.setup import strategies
+from scripts.experiments.offers.setup.strategies import (
+    HISTORY,
+    OWN,
+    PREDICTED,
+    TRUTH,
+    Freshness,
+    Run,
+)
+from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 SIZE = {"budget": 0.1, "num_offers": 300, "days": [4, 3]}
 RUN = Run(2, 300, 4, 3)
@@ -24,10 +31,10 @@ def predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment.plans.cache_clear()
 
 
-def means(found: Freshness) -> dict[str, float]:
+def means(result: Freshness) -> dict[str, float]:
     return {
-        "click_freshness": float(np.nanmean(found.click)),
-        "offer_freshness": float(found.offer.mean()),
+        "click_freshness": float(np.nanmean(result.click)),
+        "offer_freshness": float(result.offer.mean()),
     }
 
 
@@ -44,28 +51,28 @@ def means(found: Freshness) -> dict[str, float]:
     ],
 )
 def test_same_as_elsewhere(source: str, label: str, other: str) -> None:
-    found = experiment.played(2, label=label, source=source, **SIZE)
-    assert found == means(offer_runs.play(RUN, other, 0.1)[0])
+    result = experiment.played(2, label=label, source=source, **SIZE)
+    assert result == means(strategies.play(RUN, other, 0.1)[0])
 
 
 def test_stale_rates_are_those_of_day_0() -> None:
-    log = offer_runs.log_of(RUN)
+    log = strategies.log_of(RUN)
     for source, fresh in ((experiment.STALE_TRUTH, TRUTH), (experiment.STALE_PREDICTED, PREDICTED)):
-        first = offer_runs.believed(RUN, fresh, 0)
-        rates = offer_runs.crawl_rates("lambda", first, 30.0)
+        first = strategies.believed(RUN, fresh, 0)
+        rates = strategies.crawl_rates("lambda", first, 30.0)
         days = play_rates(log, lambda day, world, rates=rates: rates, 2)
-        found = experiment.played(2, label="lambda", source=source, **SIZE)
-        assert found == means(offer_runs.counted(RUN, days))
+        result = experiment.played(2, label="lambda", source=source, **SIZE)
+        assert result == means(strategies.counted(RUN, days))
         weights = experiment.weights_of(RUN, source)
         assert weights.shape == (7, 300)
         assert np.array_equal(weights[6], first.click.astype(np.float32))
 
 
-def test_own_crawls_bring_in_what_was_found() -> None:
+def test_own_crawls_add_their_changes() -> None:
     """Rates differ from those of the full log, the weights of the rewards do not."""
-    found = experiment.played(2, label=experiment.KAB5, source=OWN, **SIZE)
+    result = experiment.played(2, label=experiment.KAB5, source=OWN, **SIZE)
     logged = experiment.played(2, label=experiment.KAB5, source=HISTORY, **SIZE)
-    assert found != logged
+    assert result != logged
     own = experiment.weights_of(RUN, OWN)
     assert np.array_equal(own, experiment.weights_of(RUN, HISTORY))
 
@@ -73,7 +80,7 @@ def test_own_crawls_bring_in_what_was_found() -> None:
 def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
 
-    class Remembering(offer_runs.BanditChooser):
+    class Remembering(strategies.BanditChooser):
         def __init__(self, *given: object) -> None:
             super().__init__(*given)  # type: ignore[arg-type]
             kept.append(self)
@@ -97,9 +104,9 @@ def test_gains_and_picture(tmp_path: Path) -> None:
         for metric in experiment.GAINS
     ]
     derived = experiment.derive(rows)
-    found = {row[2:5]: row.value for row in derived if row.setting == "truth, 10%"}
-    assert found["KAB5", 0, "click_gain"] == pytest.approx(0.125)
-    assert found["even mixture", 1, "offer_gain"] == pytest.approx(0.61 / 0.81 - 1.0)
+    result = {row[2:5]: row.value for row in derived if row.setting == "truth, 10%"}
+    assert result["KAB5", 0, "click_gain"] == pytest.approx(0.125)
+    assert result["even mixture", 1, "offer_gain"] == pytest.approx(0.61 / 0.81 - 1.0)
     assert not [row for row in derived if row.policy == "lambda"]
     experiment.plot([*rows, *derived], tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000

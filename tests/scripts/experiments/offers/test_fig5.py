@@ -9,35 +9,35 @@ import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.offers import fig5 as experiment
-from scripts.experiments.offers.setup import runs as offer_runs
+from scripts.experiments.offers.setup import strategies
 from scripts.reporting.rows import indexed
-from tests.scripts.experiments.ncis.smoothed_rates import predict_by_history
+from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 
 def test_probabilities_are_those_of_the_rewards(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
     given = {"label": experiment.KAB5, "budget": 0.1, "num_offers": 300, "days": [3, 1]}
-    found = experiment.chances(1, **given)
+    result = experiment.chances(1, **given)
     courses = np.array(
-        [[found[f"chance_{arm}[{place}]"] for arm in experiment.FIVE] for place in range(5)]
+        [[result[f"chance_{arm}[{place}]"] for arm in experiment.FIVE] for place in range(5)]
     )
-    assert len(found) == 25  # steps 1, 10, 20, 30, 40 of 48
+    assert len(result) == 25  # steps 1, 10, 20, 30, 40 of 48
     assert courses.sum(axis=1) == pytest.approx(1.0)
-    _, chooser = offer_runs.play(offer_runs.Run(1, 300, 3, 1), experiment.KAB5, 0.1)
-    assert isinstance(chooser, offer_runs.BanditChooser)
+    _, chooser = strategies.play(strategies.Run(1, 300, 3, 1), experiment.KAB5, 0.1)
+    assert isinstance(chooser, strategies.BanditChooser)
     gain, at_steps = np.zeros(5), []
-    for step, (arm, paid) in enumerate(zip(chooser.arms, chooser.rewards, strict=True), start=1):
+    for step, (arm, reward) in enumerate(zip(chooser.arms, chooser.rewards, strict=True), start=1):
         weights = np.exp(0.02 * gain)
         chances = 0.9 * weights / weights.sum() + 0.02
         if step in (1, 10, 20, 30, 40):
             at_steps.append(chances)
-        gain[arm] += paid / chances[arm]
+        gain[arm] += reward / chances[arm]
     assert gain.max() > 0.0
     assert courses == pytest.approx(np.array(at_steps), abs=1e-12)
 
 
 def made(setting: str, seed: int, late: list[float]) -> list[Row]:
-    """Rows of four steps, even at first and then as told."""
+    """Rows of four steps, even at first and then as given."""
     rows = []
     for arm, value in zip(experiment.FIVE, late, strict=True):
         course = indexed(f"{experiment.CHANCE}_{arm}", [0.2, 0.2, value - 0.01, value + 0.01])
@@ -48,12 +48,12 @@ def made(setting: str, seed: int, late: list[float]) -> list[Row]:
 def test_derived(tmp_path: Path) -> None:
     late = [0.1, 0.1, 0.45, 0.1, 0.25]
     rows = [*made("1%", 0, late), *made("10%", 0, [0.2, 0.15, 0.25, 0.2, 0.2])]
-    found = {
+    result = {
         (row.setting, row.metric): row.value for row in experiment.derive(rows) if row.seed == 0
     }
-    assert found["1%", "late_mu_ml"] == pytest.approx(0.45)
-    assert found["1%", experiment.CLICKS_OVER_LAMBDA] == pytest.approx(0.2)
-    assert found["1%", experiment.SPREAD] == pytest.approx(0.35)
-    assert found["1%", experiment.NARROWED] == pytest.approx(0.25)
+    assert result["1%", "late_mu_ml"] == pytest.approx(0.45)
+    assert result["1%", experiment.CLICKS_OVER_LAMBDA] == pytest.approx(0.2)
+    assert result["1%", experiment.SPREAD] == pytest.approx(0.35)
+    assert result["1%", experiment.NARROWED] == pytest.approx(0.25)
     experiment.draw(rows, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000

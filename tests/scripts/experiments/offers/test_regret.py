@@ -27,7 +27,7 @@ def test_slopes_of_power_laws_and_of_any_courses() -> None:
     exact = experiment.jackknifed((scales * horizons**0.4)[:, None], 0)
     assert exact == pytest.approx([0.4, 0.4, 0.4], abs=1e-12)
     drawn = np.random.default_rng(3).uniform(1.0, 9.0, (4, horizons.size)) * horizons**0.5
-    found = experiment.jackknifed(drawn[:, None], 2)
+    result = experiment.jackknifed(drawn[:, None], 2)
 
     def slope(runs: np.ndarray) -> float:
         x, y = np.log(horizons[2:]), np.log(np.mean(runs, axis=0)[2:])
@@ -35,7 +35,7 @@ def test_slopes_of_power_laws_and_of_any_courses() -> None:
 
     for out in range(4):
         left = np.array([run for place, run in enumerate(drawn) if place != out])
-        assert found[out] == pytest.approx(4 * slope(drawn) - 3 * slope(left), abs=1e-10)
+        assert result[out] == pytest.approx(4 * slope(drawn) - 3 * slope(left), abs=1e-10)
 
 
 def test_the_worst_gap_is_taken_at_each_horizon() -> None:
@@ -52,17 +52,17 @@ def test_random_choice_loses_what_is_said(setting: str) -> None:
     played = bernoulli_regret(
         lambda: Exp3Bandit(5, gamma=1.0), np.array(means), [horizon], runs=300, seed=1
     )
-    told = experiment.random_regret(setting, [horizon])[0]
-    assert played.mean() == pytest.approx(told, abs=5.0 * played.std() / 300**0.5)
-    assert played.std() < 0.1 * told
+    expected = experiment.random_regret(setting, [horizon])[0]
+    assert played.mean() == pytest.approx(expected, abs=5.0 * played.std() / 300**0.5)
+    assert played.std() < 0.1 * expected
 
 
 def test_measured_regret_is_that_of_one_run() -> None:
     label, horizons = experiment.PLUS_PLUS, [50, 200]
-    found = experiment.fixed(4, label=label, horizons=horizons)
+    result = experiment.fixed(4, label=label, horizons=horizons)
     means = np.array(experiment.FIXED_MEANS)
     twin = bernoulli_regret(experiment.BANDITS[label], means, horizons, runs=1, seed=4)[0]
-    assert list(found.values()) == twin.tolist()
+    assert list(result.values()) == twin.tolist()
     by_gap = experiment.gaps(0, label=label, horizons=horizons)
     assert len(by_gap) == len(experiment.GAPS) * len(horizons)
     most = [gap * horizon for gap in experiment.GAPS for horizon in horizons]

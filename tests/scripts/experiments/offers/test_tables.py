@@ -18,7 +18,7 @@ from scripts.experiments.offers.setup.tables import LONG_COLUMNS, Measure, write
 from scripts.reporting.intervals import median_of, signed_rank
 from scripts.reporting.rows import indexed
 from scripts.reproduce import app
-from tests.scripts.experiments.ncis.smoothed_rates import forget, predict_by_history
+from tests.scripts.experiments.offers.smoothed_rates import forget, predict_by_history
 
 MEASURE = Measure("click_freshness", "click_gain", "click_day")
 GROUPS = {
@@ -96,8 +96,8 @@ def test_only_a_gain_has_a_dagger(tmp_path: Path, more: float, cell: str) -> Non
 
 def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None:
     _, long, _ = written(tmp_path, 0.02)
-    told = {line["policy"]: line for line in long}
-    assert tuple(told["KAB5"]) == LONG_COLUMNS
+    by_policy = {line["policy"]: line for line in long}
+    assert tuple(by_policy["KAB5"]) == LONG_COLUMNS
     rows = made_rows(0.02)
     runs = {
         label: [row.value for row in rows if (row.policy, row.metric) == (label, MEASURE.value)]
@@ -109,7 +109,7 @@ def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None
         ]
         for label in ("KAB5", "lambda_ml")
     }
-    line = {name: float(told["KAB5"][name]) for name in LONG_COLUMNS[2:]}
+    line = {name: float(by_policy["KAB5"][name]) for name in LONG_COLUMNS[2:]}
     assert line["runs"] == RUNS
     assert (line["median"], line["low_95"], line["high_95"]) == median_of(runs["KAB5"])
     assert line["p_runs"] == signed_rank(runs["KAB5"], runs["lambda_ml"]) == 2.0 / 2.0**RUNS
@@ -119,8 +119,8 @@ def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None
     assert line["p_days"] == pytest.approx(signed_rank(days["KAB5"], days["lambda_ml"]))
     assert line["p_days"] < line["p_runs"]
     assert line["days_gain"] == pytest.approx(0.02)
-    assert np.isnan(float(told["mu_ml"]["days_median"]))
-    assert float(told["lambda_ml"]["p_runs"]) == 1.0
+    assert np.isnan(float(by_policy["mu_ml"]["days_median"]))
+    assert float(by_policy["lambda_ml"]["p_runs"]) == 1.0
 
 
 def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:

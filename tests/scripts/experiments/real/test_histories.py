@@ -62,7 +62,7 @@ def test_thinning_keeps_whole_directories_with_all_their_events():
 def test_environment_of_a_split_plays_its_days_with_rates_of_those_before():
     trace = traces.load(traces.find("garden-handbook"))
     split = histories.quarter(trace.days, 1)
-    told, true = (
+    fitted, true = (
         histories.replayed(
             trace,
             split,
@@ -73,13 +73,13 @@ def test_environment_of_a_split_plays_its_days_with_rates_of_those_before():
         )
         for fit_to_played in (False, True)
     )
-    for env in (told, true):
+    for env in (fitted, true):
         env.reset(seed=0)
-    assert told.instance.num_sources == 2
-    assert told.lanes.horizon == pytest.approx(split.end - split.start)
+    assert fitted.instance.num_sources == 2
+    assert fitted.lanes.horizon == pytest.approx(split.end - split.start)
     alive = trace.alive_days(split.start, split.end).sum() / (split.end - split.start)
-    assert told.instance.bandwidth == pytest.approx(alive / 10.0)
-    assert not np.allclose(told.instance.change_rate, true.instance.change_rate)
+    assert fitted.instance.bandwidth == pytest.approx(alive / 10.0)
+    assert not np.allclose(fitted.instance.change_rate, true.instance.change_rate)
 
 
 def test_a_foreign_folder_of_traces(monkeypatch, tmp_path):
@@ -98,16 +98,16 @@ def test_assumptions_by_hand(tmp_path):
     mentions = ([0, 3], [time[5], 30.0])
     signals = ([0], [time[5]])
     trace = made(tmp_path, 40.0, (page, time), mentions=mentions, signals=signals)
-    found = assumptions(trace, Split(0.0, 20.0, 20.0, 40.0))
-    assert found["rate_ratio"] == pytest.approx(8 / 5)
-    assert found["persistence"] == pytest.approx(
+    result = assumptions(trace, Split(0.0, 20.0, 20.0, 40.0))
+    assert result["rate_ratio"] == pytest.approx(8 / 5)
+    assert result["persistence"] == pytest.approx(
         np.corrcoef([3.5, 3.5, 2.0, 1.0], [3.5, 3.5, 1.5, 1.5])[0, 1]
     )
-    assert found["bulk"] == 0.0
-    assert found["mention_precision"] == 0.5
-    assert found["mention_recall"] == pytest.approx(1 / 8)
+    assert result["bulk"] == 0.0
+    assert result["mention_precision"] == 0.5
+    assert result["mention_recall"] == pytest.approx(1 / 8)
     assert (
-        found["directory_precision"] == 0.5
+        result["directory_precision"] == 0.5
     )  # it reaches pages 0 and 2, and page 2 had not changed
 
 
@@ -119,9 +119,9 @@ def test_poisson_changes_do_not_clump_and_bulk_commits_do(tmp_path):
         tmp_path / "alone", days, (rng.integers(0, pages, 4000).tolist(), times), pages=pages
     )
     split = Split(0.0, days / 2.0, days / 2.0, days)
-    found = assumptions(alone, split)
-    assert found["clumping"] == pytest.approx(1.0, abs=0.1)
-    assert found["bulk"] == 0.0
+    result = assumptions(alone, split)
+    assert result["clumping"] == pytest.approx(1.0, abs=0.1)
+    assert result["bulk"] == 0.0
     together = np.repeat(np.sort(rng.uniform(0.0, days, 100)), pages)
     bulk = made(tmp_path / "bulk", days, (list(range(pages)) * 100, together), pages=pages)
     assert assumptions(bulk, split)["bulk"] == 1.0

@@ -1,0 +1,38 @@
+"""The arguments of networks that RL-Zoo evaluates in the recommended settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+
+from agents.sb3.algorithms import network_arguments
+from agents.sb3.hyperparameters import FALLBACK, WIDTH, settings
+
+
+def policy_kwargs(
+    algorithm: str, env_id: str = FALLBACK, *, width: int = WIDTH, **env_args: Any
+) -> dict[str, Any]:
+    """Return the arguments of an entry's policy, for an environment made with ``env_args``.
+
+    RL-Zoo evaluates the call of this function in the files. It makes an environment to get the
+    names of its columns.
+
+    Args:
+        algorithm: one of ALGORITHMS.
+        env_id: id of the environment.
+        width: units of a hidden layer.
+        env_args: arguments of the environment.
+
+    Raises:
+        ValueError: an unknown algorithm, or arguments that the environment rejects.
+    """
+    network = "mlp" if settings(algorithm, env_id)["policy"].startswith("Mlp") else "pages"
+    env = gymnasium.make("crawl_envs:" + env_id.removeprefix("crawl_envs:"), **env_args)
+    core: Any = env.unwrapped
+    core.reset(seed=0)
+    cycle = core.problem.num_pages / core.problem.bandwidth
+    batch = core.batch if core.action_form == "scores" else None
+    arguments = network_arguments(algorithm, network, core.features, cycle, width, batch)
+    kwargs: dict[str, Any] = arguments["policy_kwargs"]
+    return kwargs

@@ -1,0 +1,122 @@
+"""Contents of pages over time, as spells in which their fragments are present.
+
+They do not depend on crawls. The content of a copy follows from its page and time, so that no copy
+is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import FloatArray, IntArray
+
+KeyArray = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The fragments of m pages, and the times at which they are present.
+
+    A *spell* is a set of fragments of one page that appear together and disappear together. The
+    version of a page at time t includes the events before t: it has the spells with
+    ``birth < t <= death``. Spells of one page with the same key have the same fragments.
+
+    Attributes:
+        start: spells of page i are the rows ``start[i]`` to ``start[i + 1] - 1``, in order of
+            birth, (m + 1,) int64.
+        birth: start of the spell, -inf for initial fragments, (n,) float64.
+        death: end of the spell, later than the birth, inf for none, (n,) float64.
+        size: number of fragments in the spell, >= 1, (n,) int64.
+        key: origin of the hashes of the fragments, (n,) uint64.
+        earlier: row of the previous spell of the same page and key, -1 for none, (n,) int64.
+    """
+
+    start: IntArray
+    birth: FloatArray
+    death: FloatArray
+    size: IntArray
+    key: KeyArray
+    earlier: IntArray
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+        return int(self.start.size) - 1
+
+    @property
+    def page(self) -> IntArray:
+        """Page of each spell, (n,)."""
+        return np.repeat(np.arange(self.num_pages), np.diff(self.start))
+
+    @classmethod
+    def of_spells(
+        cls,
+        num_pages: int,
+        page: ArrayLike,
+        birth: ArrayLike,
+        death: ArrayLike,
+        size: ArrayLike = 1,
+        key: ArrayLike | None = None,
+    ) -> Contents:
+        """Build contents from spells in any order, without those of length 0.
+
+        Args:
+            num_pages: number of pages, m.
+            page: page of each spell, in [0, m), (n,).
+            birth: start of each spell, -inf for initial fragments, (n,).
+            death: end of each spell, inf for none, (n,).
+            size: number of fragments in each spell, >= 1, (n,) or one for all.
+            key: identity of the fragments, integers >= 0, (n,); None for all different.
+
+        Raises:
+            ValueError: shapes disagree, a page does not exist, a death comes before its birth or
+                is -inf, a size is below 1, spells of one page and key overlap or differ in size.
+        """
+        pages = np.asarray(page, np.int64)
+        count = pages.shape[0] if pages.ndim == 1 else -1
+        births, deaths = np.asarray(birth, np.float64), np.asarray(death, np.float64)
+        sizes = np.broadcast_to(np.asarray(size, np.int64), pages.shape)
+        keys = np.asarray(np.arange(max(count, 0)) if key is None else key, np.uint64)
+        for name, array in (("birth", births), ("death", deaths), ("key", keys)):
+            if array.shape != (count,):
+                raise ValueError(f"{name} must have the shape of page, got {array.shape}")
+        if np.any((pages < 0) | (pages >= num_pages)):
+            raise ValueError(f"page must lie in [0, {num_pages}), got {pages.min()}..{pages.max()}")
+        wrong = ~(deaths >= births) | np.isneginf(deaths) | np.isposinf(births) | (sizes < 1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"a spell must have 1 fragment or more and end after its birth, got size "
+                f"{sizes[row]}, birth {births[row]}, death {deaths[row]} in row {row}"
+            )
+        lasting = births < deaths
+        order = np.lexsort((keys, births, pages))
+        order = order[lasting[order]]
+        pages, births, deaths = pages[order], births[order], deaths[order]
+        sizes, keys = sizes[order], keys[order]
+        start = np.searchsorted(pages, np.arange(num_pages + 1))
+        return cls(start, births, deaths, sizes, keys, _earlier(pages, births, deaths, sizes, keys))
+
+
+def _earlier(
+    page: IntArray, birth: FloatArray, death: FloatArray, size: IntArray, key: KeyArray
+) -> IntArray:
+    """Return the previous spell of the same page and key, -1 for none, (n,)."""
+    order = np.lexsort((birth, key, page))
+    before, after = order[:-1], order[1:]
+    again = (page[before] == page[after]) & (key[before] == key[after])
+    before, after = before[again], after[again]
+    wrong = (death[before] > birth[after]) | (size[before] != size[after])
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"spells of one page and key must not overlap and have one size, got a birth at "
+            f"{birth[after[row]]} before a death at {death[before[row]]} on page "
+            f"{page[before[row]]}"
+        )
+    earlier = np.full(page.size, -1, np.int64)
+    earlier[after] = before
+    return earlier

@@ -1,0 +1,185 @@
+r"""Empirical Bayes: the distribution of a group of pages, and the estimate of each page.
+
+A page with few crawls has little information of its own. In this model, alpha and each b of a page
+are drawn from Gamma distributions of the page's group (a host, a directory, all pages), whose
+shapes and rates approximately maximise the marginal likelihood of all crawls of the group; the
+estimate of a page is then the mode, in logarithms, under its group's distribution.
+
+The maximum is found by expectation and maximisation. The expectations of theta and ln theta over a
+page's posterior are those of the Gamma distribution that has the same mode and curvature in
+ln theta (Laplace's approximation, with a Gamma in the normal's place): k is one over the variance
+of ln theta, E theta the mode, E ln theta = ln(mode) + digamma(k) - ln k. For counts of changes this
+is exact, and so is the mean as the estimate. For yes/no observations, distributions are somewhat
+too narrow and low: over 700 pages of 12 crawls, a Gamma of shape 2.7 and mean 1.22 (by exact
+quadrature) was estimated as 3.5 and 1.10 (for 40 crawls, 2.9 and 1.22 as 3.4 and 1.17). Moments of
+the MLEs do not exist: with few crawls many of them are 0 or infinite.
+
+Each group has ``PSEUDO_PAGES`` additional pages, drawn from an exponential distribution whose mean
+is the first guess. They bound the precision of small groups, and keep groups without any change or
+false signal from estimates of 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, polygamma
+
+from crawl_envs.types import FloatArray, IntArray
+from policies.estimators.histories import Crawls, GammaPrior, history
+from policies.estimators.signals.newton import Fit
+from policies.estimators.signals.quality import SignalFit, as_signal_fit, fit
+
+PSEUDO_PAGES = 1.0
+MAX_PASSES = 300
+TOLERANCE = 1e-4
+"""Relative change of every group's mean and shape in one pass at which the iteration ends."""
+SHAPES = (1e-3, 1e4)
+"""Range of shapes; broader or narrower distributions have the same effect."""
+EXTRA_EVENTS = 0.5
+"""Events added to those of a group for the first guess of its mean, which must be positive."""
+DEFAULT_EVIDENCE = float(np.log(2.0))
+"""First guess of the mean evidence of signals without observations: precision 1/2."""
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalBayes:
+    """Distributions of groups, and estimates of pages.
+
+    Attributes:
+        groups: the distribution of each group, shape and rate (G, 1 + S): the estimate of a page
+            without crawls is ``groups.mean``.
+        prior: the same for each page, (m, 1 + S).
+        fit: the estimates of the m pages; their standard errors are those of the posterior.
+        passes: number of passes of expectation and maximisation.
+        converged: whether the distributions converged.
+    """
+
+    groups: GammaPrior
+    prior: GammaPrior
+    fit: SignalFit
+    passes: int
+    converged: bool
+
+
+def empirical_bayes(
+    elapsed: ArrayLike,
+    signals: ArrayLike | None,
+    changed: ArrayLike,
+    *,
+    page: ArrayLike,
+    groups: ArrayLike | None = None,
+    num_pages: int | None = None,
+    weights: ArrayLike | None = None,
+) -> EmpiricalBayes:
+    """Estimate alpha and b of every page with the other pages of its group.
+
+    Args:
+        elapsed: time between a crawl and the page's crawl before, >= 0; (n,).
+        signals: signals received meanwhile, (n,), or (S, n) of S sources; None without signals:
+            then alpha is the change rate.
+        changed: whether the page had changed, (n,) bool.
+        page: the page of each crawl, (n,) int.
+        groups: the group of each page, 0 .. G - 1, (m,) int; None for a single group.
+        num_pages: m; None for the number of groups given, or else the largest page plus 1.
+        weights: multiplicity of each crawl, >= 0; (n,).
+
+    Raises:
+        ValueError: as :func:`signal_quality_mle`; or ``groups`` are not m whole numbers >= 0,
+            or a group has no pages.
+    """
+    if num_pages is None and groups is not None:
+        num_pages = np.size(groups)
+    crawls = history(elapsed, signals, changed, page, num_pages, weights)
+    group = checked_groups(groups, len(crawls.offsets) - 1)
+    prior, result, passes, converged = _settle(crawls, group)
+    single = signals is not None and np.ndim(signals) == 1
+    return EmpiricalBayes(
+        groups=prior,
+        prior=GammaPrior(prior.shape[group], prior.rate[group]),
+        fit=as_signal_fit(crawls, result, single),
+        passes=passes,
+        converged=converged,
+    )
+
+
+def checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
+    """Return the group of each page, (m,), none of them empty; one group without ``groups``.
+
+    Raises ValueError unless ``groups`` are (m,) whole numbers 0 .. G - 1, each of which occurs.
+    """
+    if groups is None:
+        return np.zeros(num_pages, np.int64)
+    group = np.asarray(groups)
+    if group.shape != (num_pages,) or group.dtype.kind not in "iu" or group.min() < 0:
+        raise ValueError(
+            f"groups must be {num_pages} whole numbers >= 0, "
+            f"got dtype {group.dtype}, shape {group.shape}"
+        )
+    empty = np.flatnonzero(np.bincount(group) == 0)
+    if len(empty):
+        raise ValueError(f"groups must each have a page, got none in group {empty[0]}")
+    return group.astype(np.int64)
+
+
+def _settle(crawls: Crawls, group: IntArray) -> tuple[GammaPrior, Fit, int, bool]:
+    """Run expectation and maximisation until the distributions of the groups converge."""
+    first = _first_means(crawls, group)
+    mean, shape = first, np.ones_like(first)
+    start, converged, passes = None, False, 0
+    while True:
+        prior = GammaPrior(shape, shape / mean)
+        result = fit(crawls, GammaPrior(prior.shape[group], prior.rate[group]), start)
+        if converged or passes == MAX_PASSES:
+            return prior, result, passes, converged and bool(result.converged.all())
+        start = result.theta
+        new_mean, new_shape = _maximise(result, group, first)
+        moved = np.maximum(np.abs(new_mean / mean - 1.0), np.abs(new_shape / shape - 1.0))
+        mean, shape, converged = new_mean, new_shape, bool(moved.max() <= TOLERANCE)
+        passes += 1
+
+
+def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
+    """Return means (G, d) as if each change were counted once, halfway through its interval."""
+    of_crawl = np.repeat(group, np.diff(crawls.offsets))
+    exposure = crawls.design * np.where(crawls.changed, 0.5, 1.0)[:, None] * crawls.weight[:, None]
+    count = int(group.max()) + 1
+    d = crawls.design.shape[1]
+    events = np.bincount(of_crawl, crawls.weight * crawls.changed, minlength=count) / d
+    total = np.stack([np.bincount(of_crawl, row, minlength=count) for row in exposure.T], axis=1)
+    guess = (events[:, None] + EXTRA_EVENTS) / np.where(total > 0.0, total, 1.0)
+    return np.where(total > 0.0, guess, DEFAULT_EVIDENCE)
+
+
+def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return means and shapes (G, d) of the Gamma distributions closest to the pages' posteriors.
+
+    ``first`` is the mean of the pseudo-pages.
+    """
+    variance = np.diagonal(result.covariance, axis1=1, axis2=2)
+    log_precision = result.theta**2 / variance
+    log_mean = np.log(result.theta) + digamma(log_precision) - np.log(log_precision)
+    sizes = np.bincount(group)[:, None] + PSEUDO_PAGES
+
+    def average(values: FloatArray, pseudo: FloatArray) -> FloatArray:
+        sums = np.stack([np.bincount(group, row) for row in values.T], axis=1)
+        return np.asarray((sums + PSEUDO_PAGES * pseudo) / sizes)
+
+    mean = average(result.theta, first)
+    return mean, gamma_shape(np.log(mean) - average(log_mean, np.log(first) + digamma(1.0)))
+
+
+def gamma_shape(gap: FloatArray) -> FloatArray:
+    """Return the shape a with ln a - digamma(a) = gap > 0, where gap = ln E - E ln.
+
+    Newton's method in 1 / a from a rational start (Minka 2002, "Estimating a Gamma distribution").
+    """
+    gap = np.maximum(gap, 1e-12)
+    shape = (3.0 - gap + np.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
+    for _ in range(8):
+        excess = np.log(shape) - digamma(shape) - gap
+        slope = shape * shape * (1.0 / shape - polygamma(1, shape))
+        shape = 1.0 / (1.0 / shape + excess / slope)
+    return np.asarray(np.clip(shape, *SHAPES))

@@ -1,0 +1,177 @@
+"""Identity of pages over the history of files: births, renames, returns, deaths, and names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from scripts.data.git.git_history import Touch
+
+RETURN_DAYS = 30.0
+"""Days within which a path that returns is the same page."""
+INSIDE_WORDS = "_-+"
+"""Characters inside words, besides letters, digits, and dots between them."""
+
+
+class Death(NamedTuple):
+    """Removal of a page: days by committer and by author, and lines removed."""
+
+    time: float
+    authored: float
+    lines_removed: int
+
+
+@dataclass(eq=False, slots=True)
+class Page:
+    """A file over time.
+
+    ``path`` and ``blob`` are its last path and content, ``first_path`` and ``first_blob`` those at
+    the window's start or at birth. Times are days since the window's start.
+    """
+
+    path: str
+    first_path: str
+    blob: str
+    first_blob: str
+    born: float
+    death: Death | None = None
+
+
+class Event(NamedTuple):
+    """A change of a page in a commit; ``old_blob`` is None for a creation."""
+
+    page: Page
+    old_blob: str | None
+    lines_added: int
+    lines_removed: int
+
+
+class PageBook:
+    """The pages of a repository while its main line is read, oldest commit first.
+
+    Attributes:
+        pages: all pages so far, without those removed for good before the window.
+        moved: number of renames in the window.
+        returned: number of returns of a path within ``RETURN_DAYS`` in the window.
+    """
+
+    def __init__(self) -> None:
+        self.pages: list[Page] = []
+        self.returned = 0
+        self.moved = 0
+        self._live: dict[str, Page] = {}
+        self._dead: dict[str, Page] = {}
+        self._named: defaultdict[str, dict[Page, None]] = defaultdict(dict)
+        self._longest = 0
+
+    def start_window(self) -> None:
+        """Remove the pages that are gone for good; record the first state of the others."""
+        self._dead = {
+            path: page
+            for path, page in self._dead.items()
+            if page.death is not None and page.death.time > -RETURN_DAYS
+        }
+        self.pages = sorted(
+            dict.fromkeys((*self._live.values(), *self._dead.values())),
+            key=lambda page: (page.path, page.born),
+        )
+        self.moved = self.returned = 0
+        for page in self.pages:
+            page.first_path, page.first_blob = page.path, page.blob
+
+    def enter(
+        self, touches: list[Touch], time: float, authored: float
+    ) -> tuple[list[Event], list[Page]]:
+        """Process a commit; return its creations and changes, and all pages that it touched.
+
+        A rename keeps the page. A path that returns within ``RETURN_DAYS`` is the same page,
+        without a gap. Deaths are attributes of the pages.
+        """
+        before = [self._live.pop(touch.old_path or "", None) for touch in touches]
+        for page in before:
+            if page is not None:
+                self._rename(page, None)
+        events: list[Event] = []
+        touched: list[Page] = []
+        for touch, page in zip(touches, before, strict=True):
+            if touch.new_path is None or touch.new_blob is None:
+                if page is not None:
+                    page.death = Death(time, authored, touch.lines_removed)
+                    self._dead[page.path] = page
+            else:
+                page, event = self._continue(page, touch, touch.new_path, touch.new_blob, time)
+                if event is not None:
+                    events.append(event)
+            if page is not None:
+                touched.append(page)
+        return events, touched
+
+    def _continue(
+        self, page: Page | None, touch: Touch, path: str, blob: str, time: float
+    ) -> tuple[Page, Event | None]:
+        """Return the page of ``path`` (the same, a returned or a new one) and its event if any."""
+        if page is None:
+            page = self._returning(path, time)
+        if page is None:
+            page = Page(path, path, blob, blob, time)
+            self.pages.append(page)
+            event: Event | None = Event(page, None, touch.lines_added, 0)
+        elif page.blob != blob:
+            event = Event(page, page.blob, touch.lines_added, touch.lines_removed)
+        else:
+            event = None
+        self.moved += page.path != path
+        page.path, page.blob = path, blob
+        self._live[path] = page
+        self._rename(page, path)
+        return page, event
+
+    def _returning(self, path: str, time: float) -> Page | None:
+        """Revive and return the page that died at ``path`` within ``RETURN_DAYS``, if any."""
+        page = self._dead.pop(path, None)
+        if page is None or page.death is None or time - page.death.time > RETURN_DAYS:
+            return None
+        page.death = None
+        self.returned += 1
+        return page
+
+    def _rename(self, page: Page, path: str | None) -> None:
+        """Add the names of a page at its new ``path``, or remove its names if None."""
+        for name in _names(path or page.path):
+            if path is None:
+                self._named[name].pop(page, None)
+                if not self._named[name]:
+                    del self._named[name]
+            else:
+                self._named[name][page] = None
+                self._longest = max(self._longest, len(name))
+
+    def mentioned(self, subject: str) -> list[Page]:
+        """Return the living pages whose file name or stem is in ``subject`` as a word.
+
+        Case is ignored. Letters, digits, underscores, hyphens, plus signs and dots between them do
+        not end a word; names of several words are matched as well.
+        """
+        text = subject.casefold()
+        inside = [letter.isalnum() or letter in INSIDE_WORDS for letter in text]
+        for index, letter in enumerate(text):
+            if letter == "." and 0 < index < len(text) - 1:
+                inside[index] = inside[index - 1] and inside[index + 1]
+        ends = [index for index, both in enumerate(pairwise(inside), 1) if not all(both)]
+        ends = [0, *ends, len(text)]
+        mentioned_pages: dict[Page, None] = {}
+        for first, start in enumerate(ends):
+            for end in ends[first + 1 :]:
+                if end - start > self._longest:
+                    break
+                mentioned_pages.update(self._named.get(text[start:end], {}))
+        return list(mentioned_pages)
+
+
+def _names(path: str) -> set[str]:
+    """Return the file name of a path and its stem, in lower case."""
+    name = PurePosixPath(path)
+    return {name.name.casefold(), name.stem.casefold()}

@@ -1,0 +1,234 @@
+"""Evaluation of an agent and of policies to compare with, as a setting of the runner."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+import agents
+import policies
+from agents.catalog import AGENT_FILES, SHIPPED
+from agents.evolution.stored import read_object
+from agents.sb3.arguments import TrainArguments
+from crawl_envs.evaluation import PolicyFactory, Row
+from crawl_envs.types import Policy
+from crawl_envs.types.compiled_policies import CompilablePolicy
+from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, policy_factories
+from scripts.reporting.settings import Setting
+from scripts.training.baselines import all_names
+from scripts.training.options import PREFIX
+
+FIRST_SEED = 1_000_000
+"""First seed of evaluations, distinct from common training seeds."""
+USUAL = (
+    *("RandomCrawl", "RoundRobin", "LambdaCrawl", "Greedy", "GreedyCIS", "GreedyNCIS"),
+    *("GreedyHarmonic", "LearningGreedyNCIS", "LambdaLearnAndCrawl"),
+)
+"""Default policies to compare with, if they can act in the environment."""
+
+
+class Candidate(NamedTuple):
+    """An agent or policy to evaluate.
+
+    Attributes:
+        label: name in rows and tables.
+        factory: function of an environment that returns the policy.
+        env_id: id of the training environment; empty if unknown.
+        env_args: arguments of the training environment.
+        learned: True for agents, False for analytic policies.
+    """
+
+    label: str
+    factory: PolicyFactory
+    env_id: str = ""
+    env_args: Mapping[str, Any] = {}
+    learned: bool = True
+
+
+def candidate_of(model: str) -> Candidate:
+    """Return the candidate of a name: folder or name of an agent, or name of a policy.
+
+    Raises:
+        ValueError: an unknown name, or a file that is damaged or foreign.
+    """
+    folder = SHIPPED / model if model in agents.names() else Path(model)
+    files = [folder / name for name in AGENT_FILES if (folder / name).exists()]
+    if files:
+        digest = hashlib.sha256(files[0].read_bytes()).hexdigest()[:16]
+        label = folder.resolve().name
+        label = f"agent {label}" if label in policies.names(fragments=True) else label
+        return Candidate(label, partial(loaded, str(folder), digest=digest), *_trained_on(files[0]))
+    if model.partition(":")[0] in policies.names(fragments=True):
+        return Candidate(model, policy_factories([model])[model], learned=False)
+    shipped = ", ".join(agents.names()) or "none yet"
+    raise ValueError(
+        f"model must be a folder with {' or '.join(AGENT_FILES)}, a shipped agent "
+        f"({shipped}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
+    )
+
+
+def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
+    """Return the environment of a training run and its arguments, as far as known."""
+    if file.name == "model.zip":
+        from agents.sb3.model_file import read_arguments
+
+        arguments: TrainArguments = read_arguments(file)
+        return arguments.env_id, dict(arguments.env_args)
+    if file.name == "index.json":
+        from agents.evolution import read_index
+
+        settings = read_index(file.parent).made
+        names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
+        return "CrawlNCIS-v0", {name: settings[name] for name in names if name in settings}
+    return _read_config(file.with_name("config.json"))
+
+
+def _read_config(config: Path) -> tuple[str, dict[str, Any]]:
+    """Return the environment named in a file of arguments, of the last stage if several.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not config.exists():
+        return "", {}
+    arguments = read_object(config)
+    stages = arguments.get("stages")
+    last = stages[-1] if isinstance(stages, list) and stages else arguments
+    last = last if isinstance(last, dict) else {}
+    env_id, env_args = last.get("env_id"), last.get("env_args")
+    if not (isinstance(env_id, str) and isinstance(env_args, dict)):
+        return "", {}
+    return env_id.removeprefix(PREFIX), env_args
+
+
+def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
+    """Return the agent in a folder, for an environment.
+
+    Args:
+        folder: folder of the agent.
+        env: environment.
+        digest: hash of its file, which distinguishes its rows from those of other agents.
+
+    Raises:
+        ValueError: no agent there, or one for other environments.
+    """
+    agent: Policy = agents.load(folder, env)
+    return agent
+
+
+@dataclass(frozen=True)
+class Evaluation(Setting):
+    """A setting whose repetition i uses the seed ``first_seed + i``.
+
+    Attributes:
+        agent: label of the agent, which runs with one torch thread, or None.
+        first_seed: first seed.
+    """
+
+    agent: str | None = None
+    first_seed: int = FIRST_SEED
+
+    def check(self) -> None:
+        """Make the environment and the policies and test one action; ValueError if one fails."""
+        super().check()
+        env = gymnasium.make(self.id, **self.arguments)
+        env.reset(seed=self.first_seed)
+        for label, factory in self.policies.items():
+            try:
+                _choose(env, factory)
+            except ValueError as error:
+                raise ValueError(f"{label} cannot act here: {error}") from None
+        env.close()
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one policy in one repetition."""
+        with _one_thread() if label == self.agent else contextlib.nullcontext():
+            rows = super().play(label, self.first_seed + seed)
+        return [row._replace(seed=seed) for row in rows]
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the numbers, as plain values."""
+        return {**super().described(), "first_seed": self.first_seed}
+
+
+def _one_thread() -> contextlib.AbstractContextManager[None]:
+    from agents.sb3.torch_threads import threads
+
+    return threads(1)
+
+
+def _choose(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
+    """Have a policy choose an action; ValueError if it cannot.
+
+    Many policies detect missing information only then.
+    """
+    core: Any = env.unwrapped
+    policy = factory(env)
+    if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
+        policy.compile(core.problem, core.num_slots(), core.rng())
+        return
+    observation, _ = env.reset(seed=FIRST_SEED)
+    policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)
+
+
+def evaluation_of(
+    candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
+) -> Evaluation:
+    """Return the checked setting that compares a candidate with other policies.
+
+    Args:
+        candidate: the agent or policy to evaluate. In the environment of its training, arguments
+            default to those of its training.
+        env_id: id of the environment.
+        env_args: arguments of the environment.
+        specs: policies as ``Name`` or ``Name:key=value``, or ``all`` but oracles; the default
+            policies if empty.
+
+    Raises:
+        ValueError: arguments that the environment rejects, an unknown policy, a named policy that
+            cannot act there, or an agent of another environment.
+    """
+    name = env_id.removeprefix(PREFIX)
+    TrainArguments(env_id=name)
+    same = candidate.env_id == name
+    arguments = {**(candidate.env_args if same else {}), **env_args}
+    chosen = Evaluation(
+        name,
+        name,
+        arguments,
+        {candidate.label: candidate.factory},
+        agent=candidate.label if candidate.learned else None,
+    )
+    chosen.check()
+    free = not specs or list(specs) == ["all"]
+    usual = dict.fromkeys((*USUAL, *(ON_FRAGMENTS if name == OF_FRAGMENTS else ())))
+    wanted = list(specs) if not free else all_names(name) if specs else list(usual)
+    factories = policy_factories([spec for spec in wanted if spec != candidate.label])
+    if free:
+        factories = _applicable(factories, name, arguments)
+    full = replace(chosen, policies={**chosen.policies, **factories})
+    full.check()
+    return full
+
+
+def _applicable(
+    factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
+) -> dict[str, PolicyFactory]:
+    """Return the policies that can act in an environment."""
+    env = gymnasium.make(env_id, **env_args)
+    env.reset(seed=0)
+    applicable = {}
+    for label, factory in factories.items():
+        with contextlib.suppress(ValueError):
+            _choose(env, factory)
+            applicable[label] = factory
+    env.close()
+    return applicable

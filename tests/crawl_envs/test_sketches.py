@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl_envs.types.sketches import (
+    Sketches,
+    divergence,
+    divergences,
+    mix_all,
+    mixed32,
+    similarity,
+    sketch_divergence,
+    sketch_of,
+    sketch_similarity,
+)
+
+HASHES = st.sets(st.integers(0, 60) | st.integers(0, 2**32 - 1), max_size=25)
+
+
+def naive_mixed32(word: int) -> int:
+    """lowbias32 of a shifted word, in whole numbers without end."""
+    bits = (word + 0x9E3779B9) % 2**32
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits = (bits ^ (bits >> shift)) * factor % 2**32
+    return bits ^ (bits >> 16)
+
+
+def unmixed32(word: int) -> int:
+    """The word whose hash this is: every step undone."""
+    bits = word ^ (word >> 16)
+    for shift, factor in ((15, 0x846CA68B), (16, 0x7FEB352D)):
+        bits = bits * pow(factor, -1, 2**32) % 2**32
+        undone = bits
+        for _ in range(32 // shift + 1):
+            undone = bits ^ (undone >> shift)
+        bits = undone
+    return (bits - 0x9E3779B9) % 2**32
+
+
+def naive_similarity(first: set[int], second: set[int], size: int | None) -> float:
+    """|MIN_s(A u B) n A n B| / |MIN_s(A u B)| of whole sets; exact where both are smaller."""
+    union = sorted(first | second)
+    if size is not None and max(len(first), len(second)) >= size:
+        union = union[:size]
+    return len(set(union) & first & second) / len(union) if union else 1.0
+
+
+def as_array(hashes: set[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return np.array(sorted(hashes), np.uint32)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_the_mixer_is_its_twin_and_can_be_undone(word: int) -> None:
+    assert int(mixed32(np.uint32(word))) == naive_mixed32(word)
+    assert unmixed32(naive_mixed32(word)) == word
+
+
+def test_mixed_hashes_of_numbered_words_are_spread_evenly() -> None:
+    for step in (1, 8, 64, 1 << 20):
+        hashes = mix_all((np.arange(1 << 12) * step).astype(np.uint32))
+        assert np.unique(hashes).size == hashes.size
+        for bits in (0, 24):
+            cells = np.bincount((hashes >> np.uint32(bits)) & np.uint32(255), minlength=256)
+            statistic = float(((cells - 16.0) ** 2 / 16.0).sum())
+            assert abs(statistic - 255.0) < 5.0 * math.sqrt(2.0 * 255.0), (step, bits)
+
+
+def test_one_bit_of_a_word_turns_half_of_its_hash() -> None:
+    words = np.random.default_rng(1).integers(0, 2**32, 4096, dtype=np.uint32)
+    for bit in range(32):
+        turned = mix_all(words) ^ mix_all(words ^ np.uint32(1 << bit))
+        share = np.unpackbits(turned.view(np.uint8)).mean()
+        assert share == pytest.approx(0.5, abs=0.02), bit
+
+
+@settings(max_examples=200, deadline=None)
+@given(HASHES, st.integers(1, 30) | st.none())
+def test_a_sketch_is_the_smallest_hashes(hashes: set[int], size: int | None) -> None:
+    sketch = sketch_of(list(hashes) * 2, size)
+    assert sketch.dtype == np.uint32
+    assert sketch.tolist() == sorted(map(naive_mixed32, hashes))[:size]
+
+
+@settings(max_examples=200, deadline=None)
+@given(HASHES, HASHES, st.integers(1, 30) | st.none())
+def test_similarity_is_that_of_whole_sets(
+    first: set[int], second: set[int], size: int | None
+) -> None:
+    expected = naive_similarity(first, second, size)
+    cut = as_array(first)[:size], as_array(second)[:size]
+    assert similarity(*cut, size or 0) == expected
+    assert divergence(*cut, size or 0) == 1.0 - expected
+    assert sketch_similarity(*cut, size) == expected
+    assert sketch_divergence(*cut, size) == 1.0 - expected
+    assert similarity(cut[1], cut[0], size or 0) == expected
+    assert similarity(as_array(first), as_array(second), size or 0) == expected, "longer sketches"
+
+
+@settings(max_examples=200, deadline=None)
+@given(HASHES, HASHES)
+def test_nothing_cut_off_is_exact(first: set[int], second: set[int]) -> None:
+    exact = len(first & second) / len(first | second) if first | second else 1.0
+    room = max(len(first), len(second)) + 1
+    for size in (None, room):
+        sketches = sketch_of(sorted(first), size), sketch_of(sorted(second), size)
+        assert sketch_similarity(*sketches, size) == exact
+
+
+@pytest.mark.parametrize(
+    ("alone", "both", "new", "size"),
+    [(10, 30, 10, 8), (5, 5, 40, 8), (0, 60, 30, 16), (20, 20, 0, 1), (3, 3, 30, 8), (50, 0, 9, 4)],
+)
+def test_the_estimate_has_no_bias(alone: int, both: int, new: int, size: int) -> None:
+    dice = np.random.default_rng(7)
+    exact = both / (alone + both + new)
+    estimates = []
+    for _ in range(4000):
+        words = np.arange(alone + both + new) * 8 + int(dice.integers(2**31))
+        first = sketch_of(words[: alone + both], size)
+        second = sketch_of(words[alone:], size)
+        estimates.append(similarity(first, second, size))
+    error = np.std(estimates) / math.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - exact) <= 4.0 * error
+    assert error > 0.0 or both == 0
+
+
+def test_rows_of_sketches() -> None:
+    dice = np.random.default_rng(3)
+    sets = [set(dice.integers(0, 80, int(dice.integers(0, 40))).tolist()) for _ in range(41)]
+    sketches = [sketch_of(sorted(row), 12) for row in sets]
+    first, second = Sketches.of_rows(sketches[:-1]), Sketches.of_rows(sketches[1:])
+    assert first.number == 40
+    assert (first.start.dtype, first.hashes.dtype) == (np.int64, np.uint32)
+    estimates = divergences(first, second, 12)
+    for row in range(40):
+        assert first.row(row).tolist() == sketches[row].tolist()
+        assert estimates[row] == sketch_divergence(sketches[row], sketches[row + 1], 12)
+    none = Sketches.of_rows([])
+    assert (none.number, none.hashes.dtype) == (0, np.uint32)
+    assert divergences(none, none, None).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("hashes", "size", "message"),
+    [
+        ([-1, 2], None, r"hashes must be whole numbers in \[0, 2\*\*32\).*from -1 to 2"),
+        ([2**32], None, "hashes must be.*from 4294967296"),
+        ([0.5], None, "hashes must be.*dtype float64"),
+        ([[1]], None, r"hashes must be.*shape \(1, 1\)"),
+        (["a"], None, "hashes must be.*dtype <U1"),
+        ([1], 0, "size must be an integer >= 1, got 0"),
+        ([1], 1.5, "size must be an integer >= 1, got 1.5"),
+    ],
+)
+def test_bad_fragments_are_named(hashes: Any, size: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sketch_of(hashes, size)
+
+
+def test_bad_sketches_are_named() -> None:
+    good = sketch_of([1, 2, 3])
+    for bad in (good[::-1], good[[0, 0]], good.astype(np.int64), good.reshape(1, 3)):
+        with pytest.raises(ValueError, match="first must be a sketch"):
+            sketch_similarity(bad, good, None)
+        with pytest.raises(ValueError, match="second must be a sketch"):
+            sketch_divergence(good, bad, None)
+    with pytest.raises(ValueError, match="size must be an integer >= 1, got 0"):
+        sketch_divergence(good, good, 0)
+    with pytest.raises(ValueError, match="second must hold 1 sketches, got 2"):
+        divergences(Sketches.of_rows([good]), Sketches.of_rows([good, good]), None)

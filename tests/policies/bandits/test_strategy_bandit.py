@@ -1,0 +1,372 @@
+"""Bandits over strategies: bounds, draws, logs of the arms, learning, bad input."""
+
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs.checks import check_policy
+from crawl_envs.evaluation import evaluate
+from policies import Exp3, Exp3IX, Exp3PlusPlus
+from policies.bandits.arm_set import ArmSet
+from policies.bandits.default_arms import KAB5
+from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward
+from policies.base.binding import ActingPolicy
+from policies.offers.rates import OfferRates
+from tests.naive.bandits import NaiveExp3, naive_draw
+from tests.policies.offers.fake_offer_env import OfferStandIn, play
+from tests.policies.small_environments import EVERY_PLACE, OFFERS, keywords, place, places
+
+EVERY_BANDIT = pytest.mark.parametrize("bandit", [Exp3, Exp3IX, Exp3PlusPlus])
+PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
+
+
+def test_the_bound_of_each_form():
+    def bound(env):
+        env.reset(seed=3)
+        policy = Exp3(env)
+        policy.predict(env.reset(seed=3)[0])
+        return policy._lane_states[0].rewards.bound, env.unwrapped.tracker().problem
+
+    for form, crawls in (("page", 1), ("scores", 2), ("refresh", 6)):
+        result, problem = bound(place("CrawlNCIS-v0", form))
+        largest = np.sort(problem.importance)[-crawls:].sum()
+        assert result == pytest.approx(largest / problem.importance.sum(), rel=1e-12)
+    assert bound(place("CrawlHarmonic-v0", "rates"))[0] == 1.0
+    result, problem = bound(place(OFFERS, "rates"))  # 24 crawls per day are 2 per step
+    largest = np.sort(problem.importance)[-2:].sum()
+    assert largest / problem.importance.sum() > OFFER_GAIN_BOUND == result
+
+
+# Draws and arms
+
+
+@pytest.mark.parametrize("reward", ["gain", "literal"])
+@pytest.mark.parametrize("form", ["page", "scores"])
+def test_exp3_is_algorithm_1(form, reward):
+    """A twin that bids the naive bandit, and arms of its own that follow along."""
+    env = place("CrawlNCIS-v0", form, num_pages=30, bandwidth=30.0, horizon=8.0)
+    policy = Exp3(env, arms=PAIR, reward=reward, gamma=0.3, record=True)
+    observation, _ = env.reset(seed=5)
+    core = env.unwrapped
+    alone = [make(env) for make in PAIR.values()]
+    twin, rng = NaiveExp3(2, 0.3), core.rng(0).spawn(1)[0]
+    importance = core.problem.importance
+    bound = np.sort(importance)[-core.batch :].sum() / importance.sum()
+    arms, rewards = [], []
+    over = False
+    while not over:
+        chances = twin.probabilities()
+        arm = naive_draw(chances, rng.random())
+        wanted = [each.predict(observation)[0] for each in alone][arm]
+        action, _ = policy.predict(observation)
+        assert np.array_equal(action, wanted)
+        observation, _, _, over, _ = env.step(action)
+        log = core.last_log()
+        step_reward = literal_reward(log, importance)
+        if reward == "gain":
+            step_reward = gained_share(log, importance) / bound
+        twin.update(arm, min(step_reward, 1.0), chances[arm])
+        arms.append(arm)
+        rewards.append(step_reward)
+    policy.observe(core.last_log())
+    history = policy.history()
+    assert history.arm.tolist() == arms
+    assert history.reward == pytest.approx(rewards, rel=1e-12)
+    assert len({*arms}) == 2
+    assert policy.clipped() == 0
+    assert policy.selection_probabilities() == pytest.approx(
+        dict(zip(PAIR, twin.probabilities(), strict=True)), rel=1e-9
+    )
+    assert history.probabilities.shape == (len(arms), 2)
+    assert history.probabilities[0].tolist() == [0.5, 0.5]
+    assert np.all(np.diff(history.time) > 0.0)
+
+
+@EVERY_BANDIT
+@pytest.mark.parametrize("reveal", ["parameters", "importance"])
+@EVERY_PLACE
+def test_every_family_and_form_with_its_own_arms(name, form, reveal, bandit):
+    check_policy(bandit, lambda: place(name, form, reveal=reveal))
+
+
+def test_the_arms_of_offers_are_the_paper_s():
+    env = place(OFFERS, "rates")
+    policy = Exp3(env)
+    with pytest.raises(ValueError, match="default arms at the first predict"):
+        _ = policy.labels
+    policy.predict(env.reset(seed=0)[0])
+    assert policy.labels == tuple(arm.__name__ for arm in KAB5)
+    assert policy.labels == (
+        "UniformCrawl",
+        "ChangeWeightedCrawl",
+        "ClickWeightedCrawl",
+        "ImpressionWeightedCrawl",
+        "DiscreteLambdaCrawl",
+    )
+    assert policy.selection_probabilities() == pytest.approx(dict.fromkeys(policy.labels, 0.2))
+
+
+@EVERY_BANDIT
+@pytest.mark.parametrize(("name", "form"), [("CrawlNCIS-v0", "page"), (OFFERS, "rates")])
+def test_lanes_of_a_vector_are_single_environments(bandit, name, form):
+    vector = places(3, name, form)
+    policy = bandit(vector, record=True)
+    rows, _ = vector.reset(seed=11)
+    together = []
+    for _ in range(10):
+        action, _ = policy.predict(rows)
+        together.append(action)
+        rows, *_ = vector.step(action)
+    for lane in range(3):
+        env = place(name, form)
+        alone = bandit(env, record=True)
+        rows, _ = env.reset(seed=11 + lane)
+        for step in range(10):
+            action, _ = alone.predict(rows)
+            assert np.array_equal(action, together[step][lane])
+            rows, *_ = env.step(action)
+        for mine, theirs in zip(alone.history(), policy.history(lane), strict=True):
+            assert np.array_equal(mine, theirs)
+    drawn = [tuple(policy.history(lane).arm.tolist()) for lane in range(3)]
+    assert len({*drawn}) > 1
+
+
+def test_observing_is_what_the_next_predict_does():
+    runs = []
+    for observing in (False, True):
+        env = place("CrawlNCIS-v0", "page", horizon=6.0)
+        policy = Exp3(env, record=True)
+        rows, _ = env.reset(seed=2)
+        for _ in range(30):
+            action, _ = policy.predict(rows)
+            assert np.array_equal(policy.predict(rows)[0], action)
+            rows, *_ = env.step(action)
+            if observing:
+                policy.observe(env.unwrapped.last_log())
+                policy.observe(env.unwrapped.last_log())
+        policy.observe(env.unwrapped.last_log())
+        runs.append(policy.history())
+    for one, other in zip(*runs, strict=True):
+        assert np.array_equal(one, other)
+    assert len(runs[0].arm) == 30
+
+
+def test_an_episode_resets_the_bandit():
+    env = place("CrawlNCIS-v0", "page")
+    policy = Exp3(env, arms=PAIR, record=True)
+    histories = []
+    for _ in range(2):
+        rows, _ = env.reset(seed=2)
+        for _ in range(8):
+            rows, *_ = env.step(policy.predict(rows)[0])
+        policy.observe(env.unwrapped.last_log())
+        histories.append(policy.history())
+    for one, other in zip(*histories, strict=True):
+        assert np.array_equal(one, other)
+
+
+class Notes:
+    """A policy from outside the suite: it crawls page 0 and records logs and calls."""
+
+    def __init__(self):
+        self.observed, self.asked = [], 0
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        self.asked += 1
+        assert observation.ndim == 2
+        return np.int64(0), state
+
+    def observe(self, log):
+        self.observed.append(log.page.tolist())
+
+
+def test_all_arms_observe_every_step():
+    env = place("CrawlNCIS-v0", "page", horizon=6.0)
+    notes = Notes()
+    nutch = policies.NutchAdaptive(env)
+    policy = Exp3(
+        env,
+        arms={
+            "notes": notes,
+            "nutch": nutch,
+            "learner": policies.LearningGreedyNCIS,
+            "among": lambda env: Exp3(env, arms=PAIR),
+        },
+        record=True,
+    )
+    rows, _ = env.reset(seed=1)
+    crawled = []
+    for _ in range(30):
+        action, _ = policy.predict(rows)
+        crawled.append([int(action)])
+        rows, *_ = env.step(action)
+    policy.observe(env.unwrapped.last_log())
+    assert notes.observed == [[], *crawled]
+    arms = policy.history().arm
+    assert notes.asked == np.sum(arms == 0)
+    assert {*arms.tolist()} == {0, 1, 2, 3}
+    # What Nutch knows is what it would know if it had stood by at every step.
+    other = policies.NutchAdaptive(env)
+    rows, _ = env.reset(seed=1)
+    for [page] in crawled:
+        other.predict(rows)
+        rows, *_ = env.step(page)
+    mine, theirs = nutch._lane_states[0].revisits, other._lane_states[0].revisits
+    assert np.array_equal(mine.due, theirs.due)
+    assert np.array_equal(mine.interval, theirs.interval)
+
+
+@EVERY_BANDIT
+def test_evaluation_plays_it_as_the_loop_does(bandit):
+    env = place("CrawlNCIS-v0", "page", horizon=6.0)
+    policy = bandit(env)
+    rows, _ = env.reset(seed=4)
+    over = False
+    while not over:
+        rows, _, _, over, _ = env.step(policy.predict(rows)[0])
+    more = keywords("CrawlNCIS-v0", "page") | {"horizon": 6.0}
+    result = {row.metric: row.value for row in evaluate("CrawlNCIS-v0", {"b": bandit}, [4], **more)}
+    assert result["freshness"] == env.unwrapped.ledger().freshness
+
+
+# What is learned
+
+
+class Only(ActingPolicy):
+    """Crawls given offers in turn, at the rates form's highest rate, whatever is known."""
+
+    acts = ("rates",)
+
+    def __init__(self, env, pages, count):
+        super().__init__(env)
+        self.pages, self.count = pages, count
+
+    def _decide(self, rows, lane):
+        steps = round(self.core.tracker(lane).time * 12)
+        chosen = self.pages[(steps * self.count + np.arange(self.count)) % len(self.pages)]
+        rates = np.zeros(self.core.problem.num_pages)
+        rates[chosen] = 12.0
+        return rates
+
+    def _begin(self, tracker, lane): ...
+
+    def _choose(self, lane_state, tracker, lane): ...
+
+    def _read(self, rows, lane): ...
+
+
+def misleading():
+    """200 worthless offers that change all the time, and 200 that matter and change sometimes.
+
+    Going for the first finds a change at every crawl, and does nothing for freshness.
+    """
+    merchant = np.repeat([0, 1], 200)
+    importance = np.where(merchant == 0, 0.001, 1.0)
+    world = OfferStandIn(merchant, [0.9, 0.01], importance, budget=0.6)
+    sure, worthy = np.arange(200), np.arange(200, 400)
+    arms = {
+        "sure": lambda env: Only(env, sure, 20),
+        "worthy": lambda env: Only(env, worthy, 20),
+    }
+    return world, arms
+
+
+@EVERY_BANDIT
+def test_the_gain_finds_the_arm_that_serves_freshness_and_the_literal_reward_does_not(bandit):
+    result = {}
+    for reward in ("gain", "literal"):
+        world, arms = misleading()
+        bound = 0.02 if reward == "gain" else None
+        policy = bandit(world, arms=arms, reward=reward, gain_bound=bound, record=True)
+        fresh = play(world, policy, 3000)
+        last = policy.history().arm[-500:]
+        result[reward] = fresh[-500:].mean(), np.mean(last == 1)
+    assert result["gain"][1] > 0.75
+    assert result["literal"][1] < 0.4
+    assert result["gain"][0] > result["literal"][0] + 0.02
+
+
+def test_a_tight_bound_clips_and_counts():
+    world, arms = misleading()
+    policy = Exp3(world, arms=arms, gain_bound=1e-6, record=True)
+    play(world, policy, 60)
+    rewards = policy.history().reward
+    assert policy.clipped() == np.sum(rewards == 1.0) > 10
+    assert np.all((rewards == 0.0) | (rewards == 1.0))
+
+
+def test_weights_of_a_source_are_asked_for_every_day():
+    world, arms = misleading()
+    asked = []
+
+    def source(tracker):
+        asked.append(tracker.offers.day)
+        click = np.where(np.arange(400) < 200, 1.0 + tracker.offers.day, 0.0)
+        return OfferRates(click, click, np.zeros(400))
+
+    policy = Exp3(world, arms=arms, weights=source, record=True, gain_bound=20 / 200)
+    play(world, policy, 36)
+    assert asked == [0, 1, 2]
+    history = policy.history()
+    assert np.all(history.reward[history.arm == 1] == 0.0)
+    assert np.all(history.reward[history.arm == 0] > 0.0)
+    assert history.reward.max() <= 1.0
+    assert policy.clipped() == 0
+
+
+# Bad input
+
+
+def small():
+    return place("CrawlNCIS-v0", "page")
+
+
+BAD = {
+    "no env": (lambda: Exp3(None), "env must be an environment"),
+    "no arms": (lambda: Exp3(small(), arms={}), "arms must map"),
+    "a list": (lambda: Exp3(small(), arms=[policies.Greedy]), "arms must map"),
+    "no policy": (lambda: Exp3(small(), arms={"a": 3}), "arm 'a' must be a policy"),
+    "makes none": (lambda: Exp3(small(), arms={"a": lambda env: 3}), "arm 'a' must be a policy"),
+    "elsewhere": (
+        lambda: Exp3(small(), arms={"a": policies.Greedy(small())}),
+        "arm 'a' must be bound to the same environment",
+    ),
+    "no actions": (
+        lambda: Exp3(small(), arms={"a": policies.ThresholdNCIS}),
+        "arm 'a' must have actions, got ThresholdNCIS",
+    ),
+    "other form": (
+        lambda: Exp3(small(), arms={"a": policies.ClickWeightedCrawl}),
+        "action_form must be one of .* for ClickWeightedCrawl, got 'page'",
+    ),
+    "reward": (lambda: Exp3(small(), reward="loss"), "reward must be one of .* got 'loss'"),
+    "bound": (lambda: Exp3(small(), gain_bound=1.5), r"gain_bound must lie in \(0, 1\], got 1.5"),
+    "no bound": (lambda: Exp3(small(), gain_bound=0.0), "gain_bound must be .* got 0.0"),
+    "for nothing": (
+        lambda: Exp3(small(), reward="literal", gain_bound=0.5),
+        "gain_bound must be None for 'literal', got 0.5",
+    ),
+    "weights": (lambda: Exp3(small(), weights=3), "weights must be a function .* got 3"),
+    "record": (lambda: Exp3(small(), record=1), "record must be True or False, got 1"),
+    "gamma": (lambda: Exp3(small(), gamma=0.0), "gamma must be .* got 0.0"),
+    "rate": (lambda: Exp3IX(small(), learning_rate=0.0), "learning_rate must be .* got 0.0"),
+    "alpha": (lambda: Exp3PlusPlus(small(), alpha=-1.0), "alpha must be .* got -1.0"),
+    "lane": (lambda: Exp3(small()).selection_probabilities(), "lane must be one .* got 0"),
+    "history": (lambda: Exp3(small()).history(), "record must be True .* got False"),
+    "unset": (lambda: ArmSet(small(), None), "arms must map .* got None"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@EVERY_BANDIT
+def test_an_unknown_argument_is_blamed_on_the_bandit_that_got_it(bandit):
+    name = bandit.__name__
+    wanted = rf"^{name}\.__init__\(\) got an unexpected keyword argument 'foo'$"
+    with pytest.raises(TypeError, match=wanted):
+        bandit(small(), foo=1)

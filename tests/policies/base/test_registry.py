@@ -1,0 +1,35 @@
+"""The registry: decorated classes are built by name, and all are attributes of the package."""
+
+from __future__ import annotations
+
+import gymnasium
+import pytest
+
+import policies
+from policies.base.registry import POLICIES, registered
+from policies.baselines.heuristics import RoundRobin
+
+
+def test_a_decorated_class_is_built_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Backwards(RoundRobin):
+        """Round robin under another name."""
+
+    monkeypatch.setitem(POLICIES, "Backwards", None)  # restores the registry afterwards
+    assert registered(Backwards) is Backwards
+    assert "Backwards" in policies.names("page")
+    env = gymnasium.make("crawl_envs:CrawlNCIS-v0", num_pages=3, bandwidth=3.0)
+    assert type(policies.make("Backwards", env)) is Backwards
+
+
+def test_every_registered_class_is_an_attribute() -> None:
+    assert {*POLICIES} == {*policies.names(fragments=True)}
+    for name, policy in POLICIES.items():
+        assert getattr(policies, name) is policy
+        assert policy.__name__ == name
+        assert policy.__module__.split(".")[1] in policies.FOLDERS
+
+
+def test_names_leave_out_policies_for_fragments() -> None:
+    assert "CurveFitting" in policies.fragment_names()
+    assert "CurveFitting" not in policies.names()
+    assert {*policies.names(fragments=True)} == {*policies.names(), *policies.fragment_names()}

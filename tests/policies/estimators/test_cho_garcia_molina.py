@@ -1,0 +1,221 @@
+"""Moment matching and estimates from counts: roots, published figures, exact expectations."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from policies.estimators import (
+    complete_observation_rates,
+    fit_change_rates,
+    improved_rate,
+    last_modified_rate,
+    match_moments,
+    moment_error_bound,
+    naive_rate,
+    poisson_crawl_rate,
+)
+
+
+def check_moments(rate, intervals, changed, tolerance, smoothing=0.0):
+    """In 50 digits: the expected count crosses the observed one within ``tolerance``."""
+    lengths = [*intervals.tolist(), *([smoothing] * 2 if smoothing else [])]
+    result = int(changed.sum()) + (1 if smoothing else 0)
+    with mpmath.workdps(50):
+        for sign in (-1, 1):
+            near = mpmath.mpf(float(rate)) * (1 + sign * mpmath.mpf(tolerance))
+            expected = sum(-mpmath.expm1(-near * mpmath.mpf(w)) for w in lengths)
+            assert sign * (expected - result) > 0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(15))
+def test_moments_in_fifty_digits(seed, smoothing):
+    rng = np.random.default_rng([1, seed])
+    n = int(rng.integers(2, 40))
+    intervals = rng.exponential(10.0 ** rng.uniform(-3, 3), n)
+    changed = rng.random(n) < rng.random()
+    changed[:2] = True, False
+    result = match_moments(intervals, changed, smoothing=smoothing)
+    check_moments(result.change_rate[0], intervals, changed, 1e-12, smoothing)
+    assert result.converged.all()
+
+
+def test_moments_where_intervals_differ_wildly():
+    """From 1e-6 to 1e6: a root of the moments wherever they tell rates apart."""
+    rng = np.random.default_rng(2)
+    intervals = 10.0 ** rng.uniform(-6, 6, (500, 9))
+    changed = rng.random((500, 9)) < rng.random((500, 1))
+    changed[:, 0], changed[:, 1] = True, False
+    result = match_moments(intervals, changed)
+    assert result.converged.all()
+    assert np.isfinite(result.change_rate).all()
+    assert (result.change_rate > 0.0).all()
+    x = result.change_rate[:, None] * intervals
+    gap = np.abs((-np.expm1(-x)).sum(axis=1) - changed.sum(axis=1))
+    assert gap.max() < 1e-11
+
+
+def test_moments_agree_with_brent_and_their_stderr():
+    rng = np.random.default_rng(3)
+    intervals = rng.exponential(1.0, (100, 20))
+    changed = rng.random((100, 20)) < 0.4
+    changed[:, 0], changed[:, 1] = True, False
+    result = match_moments(intervals, changed)
+    for i in range(100):
+
+        def gap(x, w=intervals[i], hits=changed[i]):
+            return (-np.expm1(-x * w) - hits).sum()
+
+        root = brentq(gap, 1e-9, 1e4, xtol=1e-300, rtol=1e-14)
+        assert result.change_rate[i] == pytest.approx(root, rel=1e-11)
+        fresh = np.exp(-root * intervals[i])
+        error = math.sqrt((fresh * (1.0 - fresh)).sum()) / (intervals[i] * fresh).sum()
+        assert result.stderr[i] == pytest.approx(error, rel=1e-10)
+
+
+def test_moments_of_equal_intervals_are_the_likelihood():
+    changed = np.arange(9)[None] < np.arange(10)[:, None]
+    result = match_moments(np.full((10, 9), 0.3), changed)
+    likely = fit_change_rates(np.full((10, 9), 0.3), changed)
+    np.testing.assert_allclose(result.change_rate, likely.change_rate, rtol=1e-13)
+    np.testing.assert_allclose(result.stderr, likely.stderr, rtol=1e-12)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(
+            result.change_rate, -np.log1p(-np.arange(10) / 9.0) / 0.3, rtol=1e-13
+        )
+    none = match_moments([], np.zeros(0, bool))
+    assert np.isnan([none.change_rate[0], none.stderr[0]]).all()
+
+
+def test_an_interval_of_no_length_tells_nothing():
+    intervals, changed = np.array([1.0, 0.0, 2.0, 0.0]), np.array([True, False, False, False])
+    for method in (match_moments, fit_change_rates):
+        result, kept = method(intervals, changed), method(intervals[::2], changed[::2])
+        assert result.change_rate[0] == pytest.approx(kept.change_rate[0], rel=1e-14)
+    assert match_moments([0.0, 1.0], [False, True]).change_rate[0] == math.inf
+
+
+def test_spread_of_moments_is_that_of_the_likelihood():
+    """60 crawls at exponential intervals: bias and spread near those of the MLE."""
+    rng = np.random.default_rng(4)
+    intervals = rng.exponential(1.0, (4000, 60))
+    changed = rng.random((4000, 60)) < -np.expm1(-0.8 * intervals)
+    moments, likely = match_moments(intervals, changed), fit_change_rates(intervals, changed)
+    spread = moments.change_rate.std() / likely.change_rate.std()
+    assert 0.98 < spread < 1.1
+    assert np.mean(moments.change_rate) == pytest.approx(0.8, abs=0.02)
+    score = (moments.change_rate - 0.8) / np.mean(moments.stderr)
+    assert score.std() == pytest.approx(1.0, abs=0.06)
+
+
+def test_moments_stay_within_their_bound():
+    """The bound fails no more often than it may, and its parts are those of the formula."""
+    rng = np.random.default_rng(5)
+    intervals = rng.exponential(1.0, (3000, 50))
+    rate = rng.uniform(0.1, 1.0, 3000)
+    changed = rng.random((3000, 50)) < -np.expm1(-rate[:, None] * intervals)
+    result = match_moments(intervals, changed)
+    most = np.maximum(result.change_rate, rate)
+    for delta in (0.5, 0.05):
+        bound = np.array(
+            [
+                moment_error_bound(row, max_rate=x, failure_probability=delta)
+                for row, x in zip(intervals, most, strict=True)
+            ]
+        )
+        failed = np.abs(result.change_rate - rate) > bound
+        assert failed.mean() <= delta
+    together = moment_error_bound(intervals, max_rate=1.0, failure_probability=0.1)
+    assert together.shape == (3000,)
+    expected = math.sqrt(50 * math.log(20.0) / 2) / sum(w * math.exp(-w) for w in intervals[7])
+    assert together[7] == pytest.approx(expected, rel=1e-13)
+    assert moment_error_bound([0.0], max_rate=1.0, failure_probability=0.1) == np.inf
+
+
+PUBLISHED = {1.0: (0.63, 1.003, 1.009), 2.0: (0.86, 1.94, 2.01)}
+"""Means of the naive, improved and last-modified estimates of 10 visits at interval 1."""
+
+
+@pytest.mark.parametrize("rate", PUBLISHED)
+def test_published_means(rate):
+    """By simulation of 400,000 histories, and exactly where only counts matter.
+
+    Half of the last digit printed, and four standard errors of the simulation, are let pass.
+    """
+    rng = np.random.default_rng([6, int(rate)])
+    n, trials = 10, 400_000
+    age = rng.exponential(1.0 / rate, (trials, n))
+    changed = age < 1.0
+    result = changed.sum(axis=1)
+    time = np.where(changed, age, 1.0).sum(axis=1)
+    estimates = (
+        naive_rate(result, n),
+        improved_rate(result, n, n),
+        last_modified_rate(result, n, time),
+    )
+    means = [estimate.mean() for estimate in estimates]
+    errors = [4.0 * estimate.std() / math.sqrt(trials) for estimate in estimates]
+    for mean, error, printed in zip(means, errors, PUBLISHED[rate], strict=True):
+        digits = len(str(printed).partition(".")[2])
+        assert mean == pytest.approx(printed, abs=0.5 * 10.0**-digits + error)
+    counts = np.arange(n + 1)
+    weights = binom.pmf(counts, n, -math.expm1(-rate))
+    for k, values in enumerate((naive_rate(counts, n), improved_rate(counts, n, n))):
+        assert means[k] == pytest.approx(weights @ values, abs=errors[k])
+
+
+def test_last_modified_has_no_bias_of_first_order():
+    """At 50 visits, within .1%; X / T', the maximum of the likelihood, is 1 / n above."""
+    rng = np.random.default_rng(7)
+    age = rng.exponential(1.0, (100_000, 50))
+    result, time = (age < 1.0).sum(axis=1), np.minimum(age, 1.0).sum(axis=1)
+    assert last_modified_rate(result, 50, time).mean() == pytest.approx(1.0, abs=0.003)
+    assert naive_rate(result, time).mean() > 1.012
+
+
+def test_counts_by_hand():
+    np.testing.assert_allclose(naive_rate([0, 3, 3], [2.0, 2.0, 0.0]), [0.0, 1.5, np.nan])
+    improved = improved_rate([0, 3, 4, 0], [4, 4, 4, 0], [2.0, 2.0, 2.0, 0.0])
+    expected = [0.0, -math.log(1.5 / 4.5) / 0.5, -math.log(0.5 / 4.5) / 0.5, np.nan]
+    np.testing.assert_allclose(improved, expected)
+    modified = last_modified_rate([0, 2, 4, 1, 0], [4, 4, 4, 1, 0], [2.0, 2.0, 2.0, 2.0, 0.0])
+    expected = [0.0, (1.0 + 2.0 / (4.0 * math.log(2.0))) / 2.0, 1.5, 0.0, np.nan]
+    np.testing.assert_allclose(modified, expected)
+    law = poisson_crawl_rate([0, 2, 4, 0], [4, 4, 4, 0], [2.0, 2.0, 2.0, 2.0])
+    np.testing.assert_allclose(law, [0.0, 4.0 / 3.0, 8.0, np.nan])
+    assert poisson_crawl_rate(4, 4, 2.0, extra=0.0) == np.inf
+    complete = complete_observation_rates([0, 3], [4.0, 4.0])
+    np.testing.assert_allclose(complete, [0.5 / 4.5, 3.5 / 4.5])
+    assert np.isnan(complete_observation_rates(3, 0.0, smoothing=0.0))
+    for result in (naive_rate(0, 1.0), improved_rate(0, 3, 1.0), last_modified_rate(0, 3, 1.0)):
+        assert not np.signbit(result)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: naive_rate(-1, 1.0), "changes must be finite"),
+        (lambda: naive_rate(1, np.inf), "time must be finite"),
+        (lambda: improved_rate([1, 5], 4, 1.0), "changes must not exceed crawls, got 5.0 of 4.0"),
+        (lambda: last_modified_rate(1, np.nan, 1.0), "crawls must be finite"),
+        (lambda: poisson_crawl_rate(1, 2, -1.0), "crawl_rate must be finite"),
+        (lambda: poisson_crawl_rate(1, 2, 1.0, extra=-1.0), "extra"),
+        (lambda: complete_observation_rates(1, -2.0), "time must be finite"),
+        (lambda: complete_observation_rates(1, 2.0, smoothing=-1.0), "smoothing"),
+        (lambda: match_moments([1.0], [True], smoothing=-1.0), "smoothing"),
+        (lambda: match_moments([0.0], [True]), "changed must be False"),
+        (lambda: moment_error_bound([], max_rate=1.0, failure_probability=0.1), "intervals must"),
+        (lambda: moment_error_bound([1.0], max_rate=-1.0, failure_probability=0.1), "max_rate"),
+        (lambda: moment_error_bound([1.0], max_rate=1.0, failure_probability=1.0), "must be below"),
+        (lambda: moment_error_bound([1.0], max_rate=1.0, failure_probability=0.0), "failure_prob"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,245 @@
+"""The policy that learns while it crawls, in environments."""
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.envs.wrappers import Observing
+from crawl_envs.evaluation import evaluate
+from crawl_envs.instances import make as make_instance
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import Instance
+from crawl_envs.types.compiled_policies import CompilablePolicy
+from crawl_envs.worlds.pages.lanes import Lanes
+
+PAGES, BANDWIDTH = 30, 32.0
+
+
+def noisy(horizon=10.0, **arguments):
+    arguments = {"num_pages": PAGES, "bandwidth": BANDWIDTH, "reveal": "importance"} | arguments
+    return gym.make("CrawlNCIS-v0", horizon=horizon, instance="noisy", **arguments)
+
+
+def play(env, policy, seed=None, options=None):
+    """Pages of an episode."""
+    observation, _ = env.reset(seed=seed, options=options)
+    crawls, over = [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        crawls.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    return crawls
+
+
+def test_cold_start_in_every_family_by_name():
+    for env in (
+        noisy(horizon=3.0),
+        gym.make("CrawlTrace-v0", reveal="importance", days_per_crawl=1000.0),
+    ):
+        policy = policies.make("LearningGreedyNCIS", env)
+        assert not isinstance(policy, CompilablePolicy)
+        crawls = play(env, policy, seed=0)
+        assert len(crawls) == env.unwrapped.num_slots()
+        assert env.unwrapped.ledger().wasted == 0
+
+
+def test_near_the_informed_policy_and_above_round_robin():
+    freshness = {}
+    players = {
+        "learning": policies.LearningGreedyNCIS,
+        "informed": policies.GreedyNCIS,
+        "round robin": policies.RoundRobin,
+    }
+    arguments = {"num_pages": PAGES, "bandwidth": BANDWIDTH, "instance": "noisy", "horizon": 30.0}
+    for row in evaluate("CrawlNCIS-v0", players, range(4), **arguments):
+        if row.metric == "freshness":
+            freshness.setdefault(row.policy, []).append(row.value)
+    learning, informed, fair = (np.array(freshness[label]) for label in players)
+    assert np.all(learning > fair)
+    assert (informed - learning).mean() < 0.03
+    assert (learning - fair).mean() > 2.0 * (informed - learning).mean()
+
+
+def test_same_seed_same_crawls_and_asking_twice_changes_nothing():
+    env = noisy(horizon=4.0)
+    first = play(env, policies.LearningGreedyNCIS(env), seed=3)
+    policy = policies.LearningGreedyNCIS(env)
+    observation, _ = env.reset(seed=3)
+    again, over = [], False
+    while not over:
+        policy.observe(env.unwrapped.last_log())
+        action, _ = policy.predict(observation)
+        assert policy.predict(observation)[0] == action
+        again.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    assert again == first
+
+
+def taped(seed, hidden, reveal="importance"):
+    """An environment with given events; its instance has other, hidden parameters."""
+    rng = np.random.default_rng(seed)
+    truth = make_instance("noisy", num_pages=10, bandwidth=10.0, seed=seed)
+    lists = {}
+    for name, rate in (("changes", truth.change_rate), ("signals", truth.signal_rate)):
+        counts = rng.poisson(rate * 20.0)
+        lists[name] = rng.uniform(0.0, 20.0, counts.sum()), np.repeat(np.arange(10), counts)
+
+    class Given:
+        num_pages = 10
+
+        def __call__(self, _):
+            return Instance(truth.importance, *hidden, bandwidth=10.0)
+
+    form, tape = action_form("page", 10, 1), Tape.of_events(10, **lists)
+    return CrawlEnv(
+        Lanes(1, Given(), form, horizon=20.0, reveal=reveal, tape=tape), Objective("freshness")
+    )
+
+
+def test_nothing_hidden_is_used():
+    one, other = taped(5, (0.1, 0.2, 0.3)), taped(5, (3.0, 0.9, 0.01))
+    shown = taped(5, (3.0, 0.9, 0.01), "parameters")
+    first, second, third = (
+        play(env, policies.LearningGreedyNCIS(env)) for env in (one, other, shown)
+    )
+    assert first == second == third
+    moved = taped(6, (0.1, 0.2, 0.3))
+    assert play(moved, policies.LearningGreedyNCIS(moved)) != first
+
+
+def test_episodes_start_with_no_data_unless_kept():
+    env = noisy(horizon=6.0)
+    policy, keeping = policies.LearningGreedyNCIS(env), policies.LearningGreedyNCIS(env, keep=True)
+    once = [play(env, each, seed=1) for each in (policy, keeping)]
+    assert once[0] == once[1]
+    twice = [play(env, each, seed=1) for each in (policy, keeping)]
+    assert twice[0] == once[0]
+    assert twice[1] != once[1]
+
+
+def test_lanes_learn_by_themselves():
+    batch = gym.make_vec(
+        "CrawlNCIS-v0",
+        num_envs=2,
+        num_pages=10,
+        bandwidth=10.0,
+        horizon=5.0,
+        instance="noisy",
+        reveal="importance",
+    )
+    policy = policies.LearningGreedyNCIS(batch)
+    observation, _ = batch.reset(seed=4)
+    crawls = []
+    for _ in range(50):
+        action, _ = policy.predict(observation)
+        crawls.append(action)
+        observation, *_ = batch.step(action)
+    for lane in range(2):
+        env = noisy(horizon=5.0, num_pages=10, bandwidth=10.0)
+        alone = play(env, policies.LearningGreedyNCIS(env), seed=4 + lane)
+        assert [int(action[lane]) for action in crawls] == alone
+
+
+def rounded(seed):
+    """An instance whose importance float32 holds exactly, as it does times of 1 / 32."""
+    instance = make_instance("noisy", num_pages=PAGES, bandwidth=BANDWIDTH, seed=seed)
+    return Instance(
+        instance.importance.astype(np.float32),
+        instance.change_rate,
+        instance.recall,
+        instance.false_signal_rate,
+        bandwidth=BANDWIDTH,
+    )
+
+
+def test_unbound_with_the_wrapper_does_what_bound_does():
+    env = noisy(horizon=8.0)
+    options = {"instance": rounded(2)}
+    bound = play(env, policies.LearningGreedyNCIS(env), 0, options)
+    policy = policies.LearningGreedyNCIS(features=env.unwrapped.features)
+    seeing = Observing(env, policy)
+    assert play(seeing, policy, 0, options) == bound
+    assert play(seeing, policy, 0, options) == bound  # a reset starts with no data
+    unseeing = policies.LearningGreedyNCIS(features=env.unwrapped.features)
+    assert play(env, unseeing, 0, options) != bound
+
+
+@pytest.mark.parametrize(("form", "arguments"), [("scores", {"batch": 4}), ("refresh", {})])
+def test_other_forms_of_action(form, arguments):
+    env = noisy(horizon=3.0, action=form, **arguments)
+    policy = policies.LearningGreedyNCIS(env)
+    observation, _ = env.reset(seed=0)
+    over = False
+    while not over:
+        action, _ = policy.predict(observation)
+        assert np.count_nonzero(action > 0) == arguments.get("batch", 1)
+        observation, _, _, over, _ = env.step(action)
+    assert np.all(policy.estimates()["signal_rate"] > 0.0)
+
+
+def test_several_sources_have_different_evidence():
+    rng = np.random.default_rng(8)
+    importance, change_rate = rng.random((2, 12))
+    recall = np.stack([np.full(12, 0.7), np.zeros(12)])
+    instance = Instance(importance, change_rate + 0.3, recall, np.full((2, 12), 0.2), bandwidth=12)
+    form = action_form("page", 12, 1)
+
+    class Given:
+        num_pages, num_sources = 12, 2
+
+        def __call__(self, _):
+            return instance
+
+    lanes = Lanes(1, Given(), form, horizon=60.0, reveal="importance")
+    env = CrawlEnv(lanes, Objective("freshness"))
+    policy = policies.LearningGreedyNCIS(env)
+    play(env, policy, seed=0)
+    telling, idle = np.median(policy.estimates()["evidence"], axis=1)
+    assert telling > 4.0 * idle
+
+
+def test_groups_reach_the_beliefs():
+    env = noisy(horizon=3.0)
+    policy = policies.LearningGreedyNCIS(env, groups=np.arange(PAGES) % 3)
+    play(env, policy, seed=0)
+    assert policy._lane_states[0].learner.beliefs[0].shape.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory": 1.0}, "memory must be > 1 crawl, .* got 1.0"),
+        ({"memory": ()}, r"memory must be > 1 crawl, .* got \(\)"),
+        ({"memory": (np.nan, 5.0)}, "memory must be > 1 crawl"),
+        ({"groups": [0.5, 1.0]}, "groups must be a whole number >= 0 for each page, got dtype fl"),
+        ({"groups": [[0, 1]]}, r"groups must be .* shape \(1, 2\)"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        policies.LearningGreedyNCIS(noisy(), **arguments)
+
+
+def test_bad_input_elsewhere():
+    make = partial(policies.LearningGreedyNCIS, features=("elapsed", "signals"))
+    with pytest.raises(ValueError, match="needs the columns importance, features has elapsed, s"):
+        make()
+    with pytest.raises(ValueError, match="needs the columns signals"):
+        policies.LearningGreedyNCIS(features=("elapsed", "importance"))
+    env = noisy()
+    policy = policies.LearningGreedyNCIS(env, groups=[0, 1])
+    observation, _ = env.reset(seed=0)
+    with pytest.raises(ValueError, match="groups must be of 30 pages, got 2"):
+        policy.predict(observation)
+    with pytest.raises(ValueError, match="lane must be one that predict was called for, got 1"):
+        policy.estimates(1)
+    with pytest.raises(ValueError, match="env must be a single crawl environment, got object"):
+        Observing(object(), policy)
+    with pytest.raises(ValueError, match=r"must have a method observe\(log\), got RoundRobin"):
+        Observing(env, policies.RoundRobin(env))

@@ -1,0 +1,334 @@
+"""Binary freshness in discrete time: closed form, other optimisers, a slow twin, extremes."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from policies import solvers
+
+module = importlib.import_module("policies.solvers.binary.discrete_time")
+IMPORTANCE, CHANCE = np.array([1.0, 2.0, 4.0, 1.0]), np.array([0.1, 0.4, 0.7, 0.2])
+
+
+def freshness(chance, rate):
+    """F as it is printed, but 1 where there is nothing to keep up with."""
+    return rate / (rate + chance - rate * chance) if chance > 0.0 else 1.0
+
+
+def objective(importance, chance, rates):
+    pages = zip(importance, chance, rates, strict=True)
+    return sum(mu * freshness(delta, rho) for mu, delta, rho in pages) / np.sum(importance)
+
+
+def marginal_gains(importance, chance, rates):
+    """dF/drho times normalised importance; 0 where nothing changes."""
+    kept_up = np.where(chance > 0.0, chance + (1.0 - chance) * rates, 1.0)
+    return importance / np.sum(importance) * chance / kept_up**2
+
+
+def conditions_gap(importance, chance, ceiling, result):
+    """How far, relative to the multiplier, marginal gains are on the wrong side of it."""
+    useful = (importance > 0.0) & (chance > 0.0)
+    rates, gains = result.rates[useful], marginal_gains(importance, chance, result.rates)[useful]
+    off = gains / result.multiplier - 1.0
+    none, full = rates == 0.0, rates >= ceiling
+    assert not result.rates[~useful].any()
+    inner = np.abs(off[~none & ~full]).max(initial=0.0)
+    return max(inner, off[none].max(initial=0.0), -off[full].min(initial=0.0))
+
+
+def twin(importance, chance, budget, ceiling=1.0):
+    """Bisection on the multiplier with 40 digits; the rates, and the multiplier.
+
+    Where the rates jump at the multiplier, they are mixed between its two sides.
+    """
+    with mpmath.workdps(40):
+        mu = [mpmath.mpf(float(x)) for x in importance]
+        total = mpmath.fsum(mu)
+        delta = [mpmath.mpf(float(x)) for x in chance]
+
+        def rates(multiplier):
+            result = []
+            for m, d in zip(mu, delta, strict=True):
+                if m == 0 or d == 0:
+                    rate = mpmath.mpf(0)
+                elif d == 1:
+                    rate = mpmath.mpf(ceiling if m / total > multiplier else 0)
+                else:
+                    rate = (mpmath.sqrt(m / total * d / multiplier) - d) / (1 - d)
+                result.append(min(max(rate, mpmath.mpf(0)), mpmath.mpf(ceiling)))
+            return result
+
+        low, high = mpmath.mpf(10) ** -60, mpmath.mpf(10) ** 60
+        for _ in range(400):
+            middle = mpmath.sqrt(low * high)
+            low, high = (middle, high) if mpmath.fsum(rates(middle)) > budget else (low, middle)
+        more, less = rates(low), rates(high)
+        step = mpmath.fsum(more) - mpmath.fsum(less)
+        share = (budget - mpmath.fsum(less)) / step if step else mpmath.mpf(0)
+        mixed = [float(b + share * (a - b)) for a, b in zip(more, less, strict=True)]
+        return np.array(mixed), float(low)
+
+
+# What freshness is
+
+
+@pytest.mark.parametrize(("chance", "rate"), [(0.3, 0.2), (0.05, 0.6), (0.9, 0.1), (1.0, 0.4)])
+def test_freshness_by_simulation(chance, rate):
+    rng = np.random.default_rng(1)
+    lanes, steps = 4000, 500
+    fresh, seen = np.ones(lanes, bool), 0
+    for step in range(steps):
+        fresh &= rng.random(lanes) >= chance
+        fresh |= rng.random(lanes) < rate
+        seen += fresh.sum() if step >= 200 else 0
+    share = seen / (lanes * 300)
+    assert freshness(chance, rate) == pytest.approx(share, abs=3e-3)
+    result = solvers.binary_discrete(1.0, [chance] * 5, 5.0 * rate)
+    assert result.objective == pytest.approx(freshness(chance, rate), rel=1e-12)
+
+
+# Optimality
+
+
+@pytest.mark.parametrize("budget", [0.5, 1.0, 1.3])
+def test_closed_form_where_nothing_is_cut(budget):
+    root = np.sqrt(IMPORTANCE * CHANCE)
+    at = (budget + (CHANCE / (1.0 - CHANCE)).sum()) / (root / (1.0 - CHANCE)).sum()
+    rates = (root * at - CHANCE) / (1.0 - CHANCE)
+    assert rates.min() > 0.0
+    assert rates.max() < 1.0
+    result = solvers.binary_discrete(IMPORTANCE, CHANCE, budget)
+    np.testing.assert_allclose(result.rates, rates, rtol=1e-12)
+    assert result.multiplier * 8.0 == pytest.approx(at**-2, rel=1e-12)
+    assert result.objective == pytest.approx(objective(IMPORTANCE, CHANCE, rates), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_against_a_general_optimiser(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 8))
+    importance, chance = rng.random(size) + 0.01, rng.uniform(0.02, 0.98, size)
+    ceiling = rng.uniform(0.3, 1.0)
+    budget = rng.uniform(0.02, 0.98) * ceiling * size
+    result = solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
+    shares = importance / importance.sum()
+
+    def loss(rates):
+        return 1.0 - np.sum(shares * rates / (rates + chance - rates * chance))
+
+    general = minimize(
+        loss,
+        np.full(size, budget / size),
+        jac=lambda rates: -marginal_gains(importance, chance, rates),
+        bounds=[(0.0, ceiling)] * size,
+        constraints={
+            "type": "eq",
+            "fun": lambda rates: rates.sum() - budget,
+            "jac": lambda rates: np.ones(size),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    )
+    assert result.converged
+    assert result.objective >= 1.0 - general.fun - 1e-12
+    assert result.objective == pytest.approx(1.0 - general.fun, abs=1e-9)
+    np.testing.assert_allclose(result.rates, general.x, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    importance, chance = rng.pareto(1.0, 30), rng.beta(0.3, 0.5, 30)
+    importance[rng.random(30) < 0.1] = 0.0
+    chance[:4] = 0.0, 1.0, 1.0, 1e-9
+    for budget, ceiling in ((0.01, 1.0), (1.0, 0.5), (4.0, 1.0), (9.0, 0.7)):
+        result = solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
+        rates, multiplier = twin(importance, chance, budget, ceiling)
+        np.testing.assert_allclose(result.rates, rates, rtol=1e-9, atol=1e-11)
+        assert result.multiplier == pytest.approx(multiplier, rel=1e-9)
+        assert result.objective == pytest.approx(objective(importance, chance, rates), rel=1e-11)
+
+
+logarithms = st.floats(-6.0, 6.0)
+chances = st.one_of(
+    st.floats(-9.0, 0.0).map(lambda x: 10.0**x),
+    st.floats(-15.0, 0.0).map(lambda x: 1.0 - 10.0**x),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    pages=st.lists(st.tuples(logarithms, chances), min_size=1, max_size=20),
+    share=st.floats(1e-6, 0.999),
+    ceiling=st.sampled_from([1.0, 0.3, 1e-3]),
+)
+def test_optimality_conditions(pages, share, ceiling):
+    importance, chance = 10.0 ** np.array([page[0] for page in pages]), np.array(pages)[:, 1]
+    useful = np.count_nonzero(chance)
+    budget = share * ceiling * max(useful, 1)
+    result = solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
+    assert result.converged
+    assert 0.0 <= result.objective <= 1.0 + 1e-12
+    assert np.all((result.rates >= 0.0) & (result.rates <= ceiling))
+    if useful == 0:
+        assert not result.rates.any()
+        return
+    assert result.rates.sum() == pytest.approx(budget, rel=1e-11)
+    assert conditions_gap(importance, chance, ceiling, result) < 1e-9
+
+
+def test_multiplier_is_the_gain_of_one_more_crawl():
+    step = 1e-6
+    result, more, less = (
+        solvers.binary_discrete(IMPORTANCE, CHANCE, 1.0 + d) for d in (0.0, step, -step)
+    )
+    slope = (more.objective - less.objective) / (2.0 * step)
+    assert result.multiplier == pytest.approx(slope, rel=1e-7)
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-5, 1e-7])
+def test_short_steps_are_continuous_time(step):
+    rng = np.random.default_rng(5)
+    importance, change_rate = rng.random(50), rng.lognormal(-1.0, 1.5, 50)
+    chance = -np.expm1(-change_rate * step)
+    result = solvers.binary_discrete(importance, chance, 10.0 * step)
+    limit = solvers.binary_poisson(importance, change_rate, 10.0)
+    np.testing.assert_allclose(result.rates / step, limit.rates, atol=30.0 * step)
+    assert result.objective == pytest.approx(limit.objective, abs=30.0 * step)
+    assert result.multiplier * step == pytest.approx(limit.multiplier, rel=30.0 * step)
+
+
+# Pages that always change, and other edges
+
+
+def test_pages_that_always_change_get_all_or_nothing():
+    result = solvers.binary_discrete([3.0, 2.0, 2.0, 1.0], 1.0, 1.5)
+    np.testing.assert_allclose(result.rates, [1.0, 0.25, 0.25, 0.0], rtol=1e-14)
+    assert result.multiplier == pytest.approx(2.0 / 8.0, rel=1e-14)
+    assert result.objective == pytest.approx((3.0 + 2.0 * 0.5) / 8.0, rel=1e-14)
+    assert result.converged
+
+
+def test_a_jump_that_others_share():
+    importance, chance = np.array([1.0, 1.0, 0.5, 4.0]), np.array([1.0, 1.0, 0.3, 0.2])
+    rates, _ = twin(importance, chance, 2.0)
+    result = solvers.binary_discrete(importance, chance, 2.0)
+    np.testing.assert_allclose(result.rates, rates, rtol=1e-12)
+    assert 0.0 < result.rates[0] == result.rates[1] < 1.0
+    assert result.multiplier == pytest.approx(1.0 / 6.5, rel=1e-14)
+
+
+@pytest.mark.parametrize("budget", [1e-300, 1e-30, 1e-9])
+def test_tiny_budgets_go_to_the_best_page(budget):
+    importance, chance = [1.0, 2.0, 1.0, 3.0], [0.5, 0.5, 0.5, 1.0]
+    result = solvers.binary_discrete(importance, chance, budget)
+    np.testing.assert_allclose(result.rates, [0.0, budget, 0.0, 0.0], rtol=1e-12)
+    assert result.converged
+    jump = solvers.binary_discrete([1.0, 3.0, 3.0], [0.5, 1.0, 1.0], budget)
+    np.testing.assert_allclose(jump.rates, [0.0, budget / 2, budget / 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("budget", "ceiling"), [(3.0, 1.0), (2.0, 1.0), (50.0, 0.25)])
+def test_what_cannot_be_used_is_not_spent(budget, ceiling):
+    result = solvers.binary_discrete(
+        [1.0, 2.0, 0.0, 5.0], [0.4, 1.0, 0.3, 0.0], budget, ceiling=ceiling
+    )
+    np.testing.assert_array_equal(result.rates, [ceiling, ceiling, 0.0, 0.0])
+    assert (result.multiplier, result.converged, result.probabilities) == (0.0, True, None)
+    value = 1.0 * freshness(0.4, ceiling) + 2.0 * freshness(1.0, ceiling) + 5.0
+    assert result.objective == pytest.approx(value / 8.0, rel=1e-14)
+
+
+def test_nothing_changes():
+    result = solvers.binary_discrete([1.0, 2.0], 0.0, 1.0)
+    assert not result.rates.any()
+    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
+
+
+@pytest.mark.parametrize("scale", [1e-11, 1e11])
+def test_scale_of_importance_does_not_matter(scale):
+    plain = solvers.binary_discrete(IMPORTANCE, CHANCE, 1.0)
+    scaled = solvers.binary_discrete(scale * IMPORTANCE, CHANCE, 1.0)
+    np.testing.assert_allclose(scaled.rates, plain.rates, rtol=1e-12)
+    assert scaled.objective == pytest.approx(plain.objective, rel=1e-12)
+    assert scaled.multiplier == pytest.approx(plain.multiplier, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [1e-12, 1e-6, 1e-2, 0.5, 0.99])
+def test_ratios_of_a_million_millions(share):
+    rng = np.random.default_rng(7)
+    importance, chance = 10.0 ** rng.uniform(-12, 12, 60), 10.0 ** rng.uniform(-12, 0, 60)
+    result = solvers.binary_discrete(importance, chance, 60.0 * share)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(60.0 * share, rel=1e-11)
+    assert conditions_gap(importance, chance, 1.0, result) < 1e-9
+    assert result.iterations < 60
+
+
+def test_least_chances_there_are():
+    result = solvers.binary_discrete([1.0, 1.0, 2.0], [5e-324, 1e-300, 0.5], 0.5)
+    assert result.converged
+    assert result.rates.sum() == pytest.approx(0.5, rel=1e-12)
+    np.testing.assert_allclose(result.rates[2], 0.5, rtol=1e-9)
+
+
+def test_sampled_start_leads_to_the_same_rates(monkeypatch):
+    rng = np.random.default_rng(9)
+    importance, chance = np.sort(rng.random(30_000)), rng.random(30_000)
+    chance[::7] = 1.0
+    cold = {budget: solvers.binary_discrete(importance, chance, budget) for budget in (3.0, 3000.0)}
+    monkeypatch.setattr(module, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(module, "SAMPLE", 1000)
+    for budget, one in cold.items():
+        warm = solvers.binary_discrete(importance, chance, budget)
+        np.testing.assert_allclose(warm.rates, one.rates, rtol=1e-9, atol=1e-12)
+    importance[::30] = 0.0  # a sample that tells nothing
+    assert solvers.binary_discrete(importance, chance, 3000.0).converged
+    importance[::30] = 1e-3
+    importance[7] = 1e9  # a sample too poor to buy anything at the price of the best page
+    poor = solvers.binary_discrete(importance, chance, 1e-3)
+    assert poor.rates[7] == pytest.approx(1e-3, rel=1e-12)
+
+
+def test_counts_with_many_ties():
+    rng = np.random.default_rng(2)
+    importance = rng.poisson(rng.lognormal(-1.0, 2.0, 5000)) / 30.0
+    chance = np.minimum(rng.poisson(rng.lognormal(1.0, 2.0, 5000)) / 30.0, 1.0)
+    assert (chance == 1.0).sum() > 200
+    for share in (0.001, 0.003, 0.01, 0.03, 0.1, 0.2):
+        result = solvers.binary_discrete(importance, chance, 5000 * share)
+        assert result.rates.sum() == pytest.approx(5000 * share, rel=1e-11)
+        assert conditions_gap(importance, chance, 1.0, result) < 1e-9
+        alike = np.unique(np.stack([importance, chance]), axis=1, return_inverse=True)[1].ravel()
+        for kind in np.unique(alike)[::40]:
+            assert np.ptp(result.rates[alike == kind]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("importance", "chance", "budget", "ceiling", "message"),
+    [
+        ([1.0, -1.0], 0.5, 1.0, 1.0, "importance must be finite and >= 0, got -1.0"),
+        ([1.0, 1.0], [0.5, np.nan], 1.0, 1.0, "change_probability must be finite and >= 0, got n"),
+        ([1.0, 1.0], [0.5, 1.5], 1.0, 1.0, r"change_probability must lie in \[0, 1\], got 1.5"),
+        ([1.0, 1.0], [[0.5]], 1.0, 1.0, "change_probability must be a scalar or have shape"),
+        ([1.0], "often", 1.0, 1.0, "change_probability must be a number"),
+        ([0.0, 0.0], 0.5, 1.0, 1.0, "importance must be positive for at least one page"),
+        ([1.0], 0.5, 0.0, 1.0, "budget must be finite and > 0, got 0.0"),
+        ([1.0], 0.5, math.inf, 1.0, "budget must be finite and > 0, got inf"),
+        ([1.0], 0.5, 1.0, 0.0, "ceiling must be finite and > 0, got 0.0"),
+        ([1.0], 0.5, 1.0, 1.1, r"ceiling must lie in \(0, 1\], a probability, got 1.1"),
+    ],
+)
+def test_bad_input(importance, chance, budget, ceiling, message):
+    with pytest.raises(ValueError, match=message):
+        solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
