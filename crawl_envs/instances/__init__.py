@@ -1,4 +1,7 @@
-"""Instances: generators of the papers, misspecified laws, and recorded data.
+"""Instances: laws of the papers, misspecified laws, and recorded data.
+
+:data:`LAWS` holds the laws by name; a law of your own is ``LAWS["mine"] = Law(draw_mine)``, before
+``gymnasium.make("CrawlNCIS-v0", instance="mine")``.
 
 Public modules: longevity, market, synthetic.
 """
@@ -8,31 +11,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crawl_envs.instances.longevity import LAWS, LongevitySet, longevity_set
-from crawl_envs.instances.misspecified.settings import STRESS, WORLDS, Stress
-from crawl_envs.instances.synthetic import MOST_PAGES, SIGNALS, Synthetic, delay_of
-from crawl_envs.instances.urls.bing import BingLike
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, LambdaCrawlSet
-from crawl_envs.instances.urls.pool import SUFFIX, Subsample, UrlPool, url_pool
+from crawl_envs.instances import longevity, misspecified, synthetic, urls
+from crawl_envs.instances.laws import DELAY, Generator, Law
+from crawl_envs.instances.misspecified import STRESS
+from crawl_envs.instances.urls.pool import SUFFIX, UrlPool, pool_law, url_pool
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import bandwidth_function, whole
+from crawl_envs.types.arguments import whole
 from crawl_envs.types.delay import Delay
 
-__all__ = ["STRESS", "UrlPool", "generator_of", "make", "names", "url_pool"]
+__all__ = [
+    "DELAY",
+    "LAWS",
+    "STRESS",
+    "Generator",
+    "Law",
+    "UrlPool",
+    "generator_of",
+    "make",
+    "names",
+    "url_pool",
+]
 
-BING_LIKE = "bing-like"
-LAMBDACRAWL = "lambdacrawl"
-OF_PAGES = (LAMBDACRAWL, "mixed")
-"""Instances whose default bandwidth is proportional to the number of pages."""
-
-BANDWIDTH = 100.0
-"""Default crawls per unit time, except in the set-up of the LambdaCrawl paper."""
+LAWS: dict[str, Law] = {**synthetic.LAWS, **urls.LAWS, **misspecified.LAWS, **longevity.LAWS}
+"""Laws of instances by name."""
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the synthetic instances."""
-    return (*SIGNALS, BING_LIKE, LAMBDACRAWL, *WORLDS, *LAWS)
+    """Return the names of the laws."""
+    return tuple(LAWS)
 
 
 def generator_of(
@@ -45,60 +52,49 @@ def generator_of(
     num_sources: int | None = None,
     corruption: float | None = None,
     signals: str | None = None,
-) -> Synthetic | BingLike | LambdaCrawlSet | Subsample | Stress | LongevitySet:
-    """Return the named generator.
+    **more: Any,
+) -> Generator:
+    """Return a generator of instances of a law; arguments of None have the law's defaults.
 
-    Its class is :class:`crawl_envs.instances.urls.bing.BingLike` for ``bing-like``,
-    :class:`crawl_envs.instances.urls.lambdacrawl.LambdaCrawlSet` for ``lambdacrawl``,
-    :class:`crawl_envs.instances.urls.pool.Subsample` for the path of a ``.parquet`` file of URLs,
-    :class:`crawl_envs.instances.misspecified.settings.Stress` for a key of its WORLDS,
-    :class:`crawl_envs.instances.longevity.LongevitySet` for a key of its LAWS, and
-    :class:`crawl_envs.instances.synthetic.Synthetic` otherwise. The default bandwidth is 0.2 per
-    page for ``lambdacrawl``, ``mixed`` and files, 0.1 per page for LAWS, and 100 otherwise. The
-    default number of sources is 2 for ``sources``, and 1 otherwise. Only ``corrupted`` has a
-    ``corruption``, by default 0.5, and only LAWS have ``signals``, by default none.
+    Args:
+        name: a key of LAWS, or the path of a ``.parquet`` file of URLs, for subsamples of it.
+        num_pages: number of pages, m >= 1.
+        bandwidth: crawls per unit time, > 0; by default 100, or 0.2 per page of ``mixed``,
+            ``lambdacrawl`` and files, and 0.1 per page of ``quality`` and ``random``.
+        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        delay: delay of signals, as read by :func:`crawl_envs.instances.laws.delay_of`; neither
+            ``late`` nor ``quality`` and ``random`` have it.
+        num_sources: number of sources of signals of ``sources``, 2 by default.
+        corruption: share of noise in the revealed quality of ``corrupted``, 0.5 by default.
+        signals: ``none``, ``partial`` or ``noisy`` signals of ``quality`` and ``random``.
+        **more: arguments of a law of your own.
 
     Raises:
-        ValueError: an argument is outside its range, or a file is not a complete set of URLs.
+        ValueError: an unknown name, an argument outside its range or not of the law, or a file that
+            is not a complete set of URLs.
     """
-    if num_sources is None:
-        num_sources = 2 if name == "sources" else 1
-    pages = whole("num_pages", num_pages, 1, MOST_PAGES)
-    recorded = str(name).endswith(SUFFIX)
     if name in LAWS:
-        whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
-        for other, value in (("delay", delay), ("corruption", corruption)):
-            if value is not None:
-                raise ValueError(f"{other} must be None for instance {name!r}, got {value!r}")
-        return longevity_set(name, pages, bandwidth, bandwidth_steps, signals)
-    if signals is not None:
-        raise ValueError(f"signals must be None for instance {name!r}, got {signals!r}")
-    if bandwidth is None:
-        bandwidth = CRAWLS_PER_PAGE * pages if recorded or name in OF_PAGES else BANDWIDTH
-    rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
-    travel = delay_of(delay, rate)
-    if corruption is not None and name != "corrupted":
-        raise ValueError(f"corruption must be None for instance {name!r}, got {corruption!r}")
-    if name in SIGNALS:
-        return Synthetic(name, pages, rate, steps, travel, num_sources)
-    if not recorded and name not in names():
+        law = LAWS[name]
+    elif str(name).endswith(SUFFIX):
+        law = pool_law(name)
+    else:
         raise ValueError(f"instance must be one of {names()} or a {SUFFIX} file, got {name!r}")
-    whole(f"num_sources of instance {name!r}", num_sources, 1, 1)
-    if name in WORLDS:
-        return Stress(name, pages, rate, steps, travel, corruption)
-    if recorded:
-        return Subsample(url_pool(name), pages, rate, steps, travel)
-    return (BingLike if name == BING_LIKE else LambdaCrawlSet)(pages, rate, steps, travel)
+    more |= {
+        "delay": delay,
+        "num_sources": num_sources,
+        "corruption": corruption,
+        "signals": signals,
+    }
+    return law.generator(name, num_pages, bandwidth, bandwidth_steps, **more)
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
-    """Draw the named instance that an environment draws on ``reset(seed=seed)``.
+    """Draw the instance of a law that an environment draws on ``reset(seed=seed)``.
 
     Args:
-        name: one of :func:`names`, or the path of a Parquet file of URLs.
+        name: a key of LAWS, or the path of a ``.parquet`` file of URLs.
         seed: an integer >= 0.
-        **arguments: num_pages, bandwidth, bandwidth_steps, delay, num_sources, corruption,
-            signals; see :func:`generator_of`.
+        **arguments: see :func:`generator_of`.
     """
     root = roots(whole("seed", seed, 0)).instance
     return generator_of(name, **arguments)(generator(root, 0))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.instances.laws import Law
 from crawl_envs.instances.misspecified.occurrences import arrivals
-from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, MOST_PAGES, RECALL_BETA
-from crawl_envs.sim.tape import CODE_STRIDE, REQUEST, Tape
+from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
+from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, REQUEST, UPDATE, Tape
 from crawl_envs.types import FloatArray, Problem, Reveal
-from crawl_envs.types.arguments import bandwidth_function, whole
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
 from crawl_envs.worlds.fragments.regions import FragmentLaw, draw
@@ -92,10 +93,12 @@ class RegionPages(FragmentLaw):
         """Draw the changes, signals and Poisson requests of an episode."""
         tape, _ = self.draw(rng, horizon)
         request_time, request_page = arrivals(rng, self.importance, horizon)
+        updates = (tape.code & KIND_MASK) == UPDATE
+        own = np.where(updates, tape.code - UPDATE + CHANGE, tape.code)
         time = np.concatenate((tape.time, request_time))
-        code = np.concatenate((tape.code, request_page * CODE_STRIDE + REQUEST))
+        code = np.concatenate((own, request_page * CODE_STRIDE + REQUEST))
         order = np.argsort(time, kind="stable")
-        return Tape(time[order], code[order], tape.alive)
+        return Tape.trusted(time[order], code[order], tape.alive)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class PageLaw:
     mean_items: float
 
 
-LAWS: dict[str, PageLaw] = {
+PAGE_LAWS: dict[str, PageLaw] = {
     "quality": PageLaw(
         dynamic=0.5,
         median_size=200.0,
@@ -209,72 +212,49 @@ def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regi
     )
 
 
-@dataclass(frozen=True)
-class LongevitySet:
-    """Generator of a set of pages; calling it with a NumPy generator returns an instance.
+def draw_pages(
+    law: PageLaw,
+    rng: np.random.Generator,
+    num_pages: int,
+    *,
+    signals: PageSignals = "none",
+    **more: Any,
+) -> RegionPages:
+    """Draw an instance of uniform importance; its pages are the same for all ``signals``.
 
     Args:
-        name: a key of LAWS.
-        num_pages: number of pages, m >= 1.
-        bandwidth: crawls per day, > 0.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        law: the distribution of the pages.
+        rng: random generator.
+        num_pages: number of pages, m.
         signals: ``none``, ``partial`` (recall from Beta(1/4, 1/4)) or ``noisy`` (also false signals
             at rates from FALSE_SIGNAL_SCALE times U(0.1, 0.6) per day), as in Busa-Fekete et al.
-            (2025). The pages depend on the seed only.
-
-    Raises:
-        ValueError: an argument outside its range.
+            (2025).
+        **more: bandwidth and bandwidth_steps, as of :class:`RegionPages`.
     """
-
-    name: str
-    num_pages: int
-    bandwidth: float
-    bandwidth_steps: tuple[tuple[float, float], ...] = ()
-    signals: PageSignals = "none"
-
-    def __post_init__(self) -> None:
-        if self.name not in LAWS:
-            raise ValueError(f"instance must be one of {tuple(LAWS)}, got {self.name!r}")
-        whole("num_pages", self.num_pages, 1, MOST_PAGES)
-        bandwidth_function(self.bandwidth, self.bandwidth_steps)
-        if self.signals not in get_args(PageSignals):
-            raise ValueError(
-                f"signals must be one of {get_args(PageSignals)} for instance {self.name!r}, got "
-                f"{self.signals!r}"
-            )
-
-    def __call__(self, rng: np.random.Generator) -> RegionPages:
-        """Draw an instance of uniform importance."""
-        regions = draw_regions(LAWS[self.name], self.num_pages, rng)
-        recall, false_rate = np.zeros(self.num_pages), np.zeros(self.num_pages)
-        if self.signals != "none":
-            recall = rng.beta(*RECALL_BETA, self.num_pages)
-        if self.signals == "noisy":
-            false_rate = FALSE_SIGNAL_SCALE * rng.uniform(*FALSE_SIGNAL_RANGE, self.num_pages)
-        return RegionPages(
-            np.ones(self.num_pages),
-            regions,
-            recall,
-            false_rate,
-            bandwidth=self.bandwidth,
-            bandwidth_steps=self.bandwidth_steps,
-        )
+    regions = draw_regions(law, num_pages, rng)
+    recall, false_rate = np.zeros(num_pages), np.zeros(num_pages)
+    if signals != "none":
+        recall = rng.beta(*RECALL_BETA, num_pages)
+    if signals == "noisy":
+        false_rate = FALSE_SIGNAL_SCALE * rng.uniform(*FALSE_SIGNAL_RANGE, num_pages)
+    return RegionPages(np.ones(num_pages), regions, recall, false_rate, **more)
 
 
-def longevity_set(
-    name: str,
-    num_pages: int,
-    bandwidth: float | None = None,
-    bandwidth_steps: Sequence[Sequence[float]] = (),
-    signals: str | None = None,
-) -> LongevitySet:
-    """Return the generator of that name; the default bandwidth is CRAWLS_PER_PAGE per page.
+def _signals(value: Any, bandwidth: float) -> str:
+    """Check a kind of signals."""
+    if value not in get_args(PageSignals):
+        raise ValueError(f"signals must be one of {get_args(PageSignals)}, got {value!r}")
+    return str(value)
 
-    Raises:
-        ValueError: an argument outside its range.
-    """
-    if bandwidth is None:
-        bandwidth = CRAWLS_PER_PAGE * whole("num_pages", num_pages, 1, MOST_PAGES)
-    rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
-    kind = "none" if signals is None else signals
-    return LongevitySet(name, num_pages, rate, steps, kind)  # type: ignore[arg-type]  # checked
+
+LAWS = {
+    name: Law(
+        partial(draw_pages, law),
+        f"The {name} set of Olston and Pandey (2008).",
+        bandwidth=CRAWLS_PER_PAGE,
+        per_page=True,
+        arguments={"signals": _signals},
+    )
+    for name, law in PAGE_LAWS.items()
+}
+"""Laws by name."""

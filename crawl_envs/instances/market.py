@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crawl_envs.instances.synthetic import MOST_PAGES
+from crawl_envs.instances.laws import Law
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import bandwidth_function, real, whole
+from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.offer_features import IdArray, OfferMetadata
 from crawl_envs.worlds.offers.law import (
     GONE,
@@ -193,7 +193,7 @@ class World(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def world(number: int, shape: MarketShape) -> World:
+def draw_world(number: int, shape: MarketShape) -> World:
     """Draw the world of that number, >= 0."""
     rng = np.random.default_rng((number, 2020))
     m, c, b = shape.merchants, shape.categories, shape.brands
@@ -271,82 +271,73 @@ def season() -> FloatArray:
     return factors
 
 
-@dataclass(frozen=True)
-class Shopping:
-    """Generator of markets of ``num_pages`` offers of one world.
+def draw_market(
+    rng: np.random.Generator,
+    num_pages: int,
+    *,
+    bandwidth: float,
+    bandwidth_steps: tuple[()] = (),
+    first_day: int = 9,
+    world: int = 0,
+    shape: MarketShape = FITTED,
+) -> Market:
+    """Draw a market of ``num_pages`` offers of one world.
 
     Args:
-        num_pages: number of offers, m >= 1.
-        bandwidth: crawls per day, > 0.
+        rng: random generator.
+        num_pages: number of offers, m.
+        bandwidth: crawls per day.
+        bandwidth_steps: none.
         first_day: day of the year at the start of episodes, in [0, 365); day 0 is a Monday.
         world: world number, >= 0.
         shape: distribution of worlds and markets.
-
-    Raises:
-        ValueError: an argument outside its range.
     """
+    traits = draw_world(world, shape)
+    metadata = _draw_metadata(rng, traits, num_pages)
+    merchant, category, brand = metadata.merchant, metadata.category, metadata.brand
+    change_level, demand_level, click_level = rng.standard_normal((3, num_pages))
+    price = traits.category_price[category] * np.exp(0.7 * rng.standard_normal(num_pages))
+    gone = rng.random(num_pages) < shape.obsolete
+    views = traits.merchant_views[merchant] * traits.category_views[category]
+    clicks = traits.category_clicks[category] * traits.brand_clicks[brand]
+    clicks = shape.click_share * clicks * np.exp(shape.offer_clicks * click_level)
+    demand = np.exp(shape.offer_views * demand_level).astype(np.float32)
+    view_scale = shape.view_rate * views * traits.brand_views[brand]
+    law = MarketLaw(
+        merchant=merchant,
+        change_scale=shape.change_rate
+        * traits.merchant_change[merchant]
+        * traits.category_change[category],
+        view_scale=np.minimum(view_scale, LARGEST_MEAN / demand),
+        click_share=np.minimum(clicks, 1.0),
+        change_level=np.exp(shape.offer_change * change_level).astype(np.float32),
+        demand_level=np.where(gone, 0.0, demand).astype(np.float32),
+        price=np.where(gone, GONE, np.clip(price, 1, 10**8)).astype(np.int32),
+        week=traits.week,
+        hours=traits.hours,
+        campaign_rate=traits.campaign_rate,
+        campaign_share=np.full(shape.merchants, shape.campaign_share),
+        click_hours=click_hours(),
+        season=season(),
+        numbers=np.array(_numbers(shape, first_day)),
+    )
+    return Market(metadata, law, bandwidth=bandwidth)
 
-    num_pages: int
-    bandwidth: float
-    first_day: int = 9
-    world: int = 0
-    shape: MarketShape = FITTED
 
-    def __post_init__(self) -> None:
-        whole("num_pages", self.num_pages, 1, MOST_PAGES)
-        bandwidth_function(self.bandwidth, ())
-        whole("first_day", self.first_day, 0, DAYS_OF_YEAR - 1)
-        whole("world", self.world, 0)
-
-    def __call__(self, rng: np.random.Generator) -> Market:
-        """Draw a market."""
-        shape, m = self.shape, self.num_pages
-        traits = world(self.world, shape)
-        metadata = _draw_metadata(rng, traits, m)
-        merchant, category, brand = metadata.merchant, metadata.category, metadata.brand
-        change_level, demand_level, click_level = rng.standard_normal((3, m))
-        price = traits.category_price[category] * np.exp(0.7 * rng.standard_normal(m))
-        gone = rng.random(m) < shape.obsolete
-        views = traits.merchant_views[merchant] * traits.category_views[category]
-        clicks = traits.category_clicks[category] * traits.brand_clicks[brand]
-        demand = np.exp(shape.offer_views * demand_level).astype(np.float32)
-        view_scale = shape.view_rate * views * traits.brand_views[brand]
-        law = MarketLaw(
-            merchant=merchant,
-            change_scale=shape.change_rate
-            * traits.merchant_change[merchant]
-            * traits.category_change[category],
-            view_scale=np.minimum(view_scale, LARGEST_MEAN / demand),
-            click_share=np.minimum(
-                shape.click_share * clicks * np.exp(shape.offer_clicks * click_level), 1.0
-            ),
-            change_level=np.exp(shape.offer_change * change_level).astype(np.float32),
-            demand_level=np.where(gone, 0.0, demand).astype(np.float32),
-            price=np.where(gone, GONE, np.clip(price, 1, 10**8)).astype(np.int32),
-            week=traits.week,
-            hours=traits.hours,
-            campaign_rate=traits.campaign_rate,
-            campaign_share=np.full(shape.merchants, shape.campaign_share),
-            click_hours=click_hours(),
-            season=season(),
-            numbers=np.array(self._numbers()),
-        )
-        return Market(metadata, law, bandwidth=self.bandwidth)
-
-    def _numbers(self) -> MarketNumbers:
-        shape = self.shape
-        return MarketNumbers(
-            change_spread=shape.offer_change,
-            demand_spread=shape.offer_views,
-            change_jump=shape.change_jump,
-            demand_jump=shape.demand_jump,
-            obsolete_rate=shape.obsolete_rate,
-            drift_spread=shape.drift,
-            drift_memory=shape.drift_memory,
-            back=shape.back,
-            first_day=float(self.first_day),
-            first_weekday=float(self.first_day % 7),
-        )
+def _numbers(shape: MarketShape, first_day: int) -> MarketNumbers:
+    """Return the numbers of a market's law."""
+    return MarketNumbers(
+        change_spread=shape.offer_change,
+        demand_spread=shape.offer_views,
+        change_jump=shape.change_jump,
+        demand_jump=shape.demand_jump,
+        obsolete_rate=shape.obsolete_rate,
+        drift_spread=shape.drift,
+        drift_memory=shape.drift_memory,
+        back=shape.back,
+        first_day=float(first_day),
+        first_weekday=float(first_day % 7),
+    )
 
 
 def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMetadata:
@@ -367,20 +358,43 @@ def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMeta
     )
 
 
+def _shape(value: Any, bandwidth: float) -> MarketShape:
+    """Check a shape."""
+    if not isinstance(value, MarketShape):
+        raise ValueError(f"shape must be a MarketShape, got {value!r}")
+    return value
+
+
+MARKET = Law(
+    draw_market,
+    "Shopping offers.",
+    bandwidth=0.1,
+    per_page=True,
+    arguments={
+        "first_day": lambda value, _: whole("first_day", value, 0, DAYS_OF_YEAR - 1),
+        "world": lambda value, _: whole("world", value, 0),
+        "shape": _shape,
+    },
+)
+"""The law of ``CrawlOffers-v1``; its bandwidth is the smallest budget of the paper's tables."""
+
+
 def market(
     num_offers: int, *, seed: int = 0, bandwidth: float | None = None, **arguments: Any
 ) -> Market:
-    """Draw the market that ``CrawlOffers-v0`` draws on ``reset(seed=seed)``.
+    """Draw the market that ``CrawlOffers-v1`` draws on ``reset(seed=seed)``.
 
     Args:
         num_offers: number of offers, m.
         seed: an integer >= 0.
         bandwidth: crawls per day; None is 0.1 per offer.
-        **arguments: of :class:`Shopping`.
+        **arguments: first_day, world and shape of :func:`draw_market`.
 
     Raises:
         ValueError: an argument outside its range.
     """
-    rate = 0.1 * whole("num_offers", num_offers, 1) if bandwidth is None else bandwidth
-    drawn = Shopping(num_offers, rate, **arguments)
-    return drawn(generator(roots(whole("seed", seed, 0)).instance, 0))
+    whole("num_offers", num_offers, 1)
+    draw = MARKET.generator("market", num_offers, bandwidth, **arguments)
+    drawn = draw(generator(roots(whole("seed", seed, 0)).instance, 0))
+    assert isinstance(drawn, Market)
+    return drawn

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified
 from crawl_envs.instances.misspecified.occurrences import Occurrences, in_pieces, signalled
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
 
 BURST_LENGTH = 1.0
@@ -24,7 +26,7 @@ BURST_FACTOR = (1.0 - (1.0 - BURST_SHARE) * QUIET_FACTOR) / BURST_SHARE
 
 
 @dataclass(frozen=True)
-class Bursty(RevealedDelay):
+class Bursty(HiddenLaw):
     """Changes of a stationary two-state Markov-modulated Poisson process per page.
 
     Bursts and quiet spells have exponential lengths, with means BURST_LENGTH and
@@ -73,6 +75,6 @@ def spells(
     return ends[page, spell], end, page, burst[page, spell % number.size]
 
 
-def bursty(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Return the pages with bursty changes; revealed rates and signal quality are true."""
-    return Misspecified(pages, Bursty())
+def draw_bursty(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
+    """Draw pages with bursty changes; revealed rates and signal quality are true."""
+    return Misspecified(draw_noisy(rng, num_pages, **more), Bursty())

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, signalled
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types import FloatArray, Instance
 
 CORRUPTION = 0.5
 """Share of noise in the revealed quality; figure 8 of the NCIS paper stops at 0.2."""
 
 
-def check_share(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is a number in [0, 1]."""
+def check_share(name: str, value: Any) -> float:
+    """Return a share; raise ValueError unless ``value`` is a number in [0, 1]."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+    return float(value)
 
 
 def corrupted_quality(
@@ -63,7 +65,7 @@ def corrupted_quality(
 
 
 @dataclass(frozen=True, eq=False)
-class Corrupted(RevealedDelay):
+class Corrupted(HiddenLaw):
     """Poisson changes at the revealed rates; signals with a different recall and false-signal rate.
 
     Args:
@@ -80,20 +82,12 @@ class Corrupted(RevealedDelay):
         return signalled(rng, changes, self.recall, self.false_signal_rate, horizon)
 
 
-def corrupted(
-    pages: Instance, rng: np.random.Generator, corruption: float = CORRUPTION
+def draw_corrupted(
+    rng: np.random.Generator, num_pages: int, *, corruption: float = CORRUPTION, **more: Any
 ) -> Misspecified:
-    """Return the pages with :func:`corrupted_quality` revealed, and true change rates.
-
-    Args:
-        pages: true parameters.
-        rng: generator of the noise.
-        corruption: share of noise in the revealed quality, in [0, 1].
-
-    Raises:
-        ValueError: the corruption is outside [0, 1].
-    """
-    noise = rng.random((2, pages.num_pages))
+    """Draw pages with true change rates, and :func:`corrupted_quality` of this share revealed."""
+    pages = draw_noisy(rng, num_pages, **more)
+    noise = rng.random((2, num_pages))
     recall, false = corrupted_quality(
         pages.change_rate, pages.recall, pages.false_signal_rate, corruption, noise
     )

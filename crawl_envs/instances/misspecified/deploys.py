@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.hosts import hosts_of
-from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified, hosts_of
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, blocks
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, SIGNAL
 from crawl_envs.types import FloatArray, Instance, IntArray
 
@@ -26,7 +27,7 @@ rate is 0.5, as in the other instances."""
 
 
 @dataclass(frozen=True, eq=False)
-class Deploys(RevealedDelay):
+class Deploys(HiddenLaw):
     """Poisson deploys of hosts, and independent Poisson changes of pages.
 
     A deploy sends one signal for every page of its host at the same time, and changes each page
@@ -58,15 +59,15 @@ class Deploys(RevealedDelay):
         )
 
 
-def deploys(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Assign the pages to hosts, and draw the deploy rates.
+def draw_deploys(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
+    """Draw pages of hosts, and the deploy rates.
 
     Revealed parameters are the long-run rates that a model of independent signals would fit to
     each page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate,
     Delta = a + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q.
     Hosts are public (``problem.group``).
     """
-    host = hosts_of(pages.num_pages)
+    pages, host = draw_noisy(rng, num_pages, **more), hosts_of(num_pages)
     own_rate = OWN_FACTOR * pages.change_rate
     deploy_rate = rng.uniform(*DEPLOY_RANGE, int(host[-1]) + 1)
     often = deploy_rate[host]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,26 +11,31 @@ from numpy.typing import ArrayLike
 from crawl_envs.instances.misspecified.occurrences import Occurrences, tape_of
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Instance
+from crawl_envs.types import Instance, IntArray
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.delay import Delay
 
+PAGES_PER_HOST = 10
+"""Approximate number of pages per host: large enough for a few crawls to be informative about the
+rest, small enough for several hosts among 100 pages."""
 
-class Law(Protocol):
+
+def hosts_of(num_pages: int) -> IntArray:
+    """Return the host of each page, (m,): contiguous blocks of about PAGES_PER_HOST pages."""
+    count = max(1, round(num_pages / PAGES_PER_HOST))
+    host: IntArray = np.arange(num_pages, dtype=np.int64) * count // num_pages
+    return host
+
+
+class HiddenLaw(ABC):
     """The true processes of changes and signals of an instance."""
 
+    @abstractmethod
     def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
         """Draw all changes and sent signals in (0, horizon]."""
 
     def delay(self, pages: Instance) -> Delay:
-        """Return the true delay of signals."""
-
-
-class RevealedDelay:
-    """Base class of laws whose true signal delay is the revealed one."""
-
-    def delay(self, pages: Instance) -> Delay:
-        """Return the revealed delay."""
+        """Return the true delay of signals, by default the revealed one."""
         return pages.delay
 
 
@@ -53,12 +58,12 @@ class Misspecified(CustomEvents):
         ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
     """
 
-    law: Law
+    law: HiddenLaw
 
     def __init__(
         self,
         revealed: Instance,
-        law: Law,
+        law: HiddenLaw,
         *,
         change_rate: ArrayLike | None = None,
         recall: ArrayLike | None = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Misspecified
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified
 from crawl_envs.instances.misspecified.occurrences import Occurrences, arrivals, signalled
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import quantity
 from crawl_envs.types.delay import Delay
 
 MEAN_RANGE = (0.05, 2.0)
@@ -20,20 +21,14 @@ lanes: the delay has to be learned from signals and crawl results."""
 
 
 @dataclass(frozen=True)
-class Late:
+class Late(HiddenLaw):
     """Poisson changes and signals at the revealed rates, with a hidden exponential delay.
 
     Args:
         delay_mean: mean delay of signals, true and false, > 0.
-
-    Raises:
-        ValueError: ``delay_mean`` is not > 0.
     """
 
     delay_mean: float
-
-    def __post_init__(self) -> None:
-        quantity("delay_mean", self.delay_mean, above=0.0)
 
     def occurrences(self, pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
         """Draw all changes and sent signals in (0, horizon]."""
@@ -45,13 +40,8 @@ class Late:
         return Delay("exponential", self.delay_mean)
 
 
-def late(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Draw a mean delay, log-uniform over MEAN_RANGE; the other revealed parameters are true.
-
-    Raises:
-        ValueError: the pages have a delay.
-    """
-    if pages.delay.kind != "none":
-        raise ValueError(f"delay must be None for 'late', whose delay is hidden, got {pages.delay}")
+def draw_late(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
+    """Draw pages, and a mean delay, log-uniform over MEAN_RANGE; revealed rates are true."""
+    pages = draw_noisy(rng, num_pages, **more)
     least, most = map(math.log, MEAN_RANGE)
     return Misspecified(pages, Late(math.exp(rng.uniform(least, most))))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified
 from crawl_envs.instances.misspecified.occurrences import Occurrences, in_pieces, signalled
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types import FloatArray, Instance, IntArray
 
 SHAPE_RANGE = (20.0, 50.0)
@@ -20,7 +22,7 @@ WINDOW = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic(RevealedDelay):
+class Periodic(HiddenLaw):
     """Changes by nearly regular renewals, or only at certain hours.
 
     Pages with a shape k > 0 change by a stationary renewal process with gaps
@@ -99,11 +101,12 @@ def in_windows(
     return time, piece // days.size
 
 
-def periodic(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Draw shapes and windows; revealed rates and signal quality are true.
+def draw_periodic(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
+    """Draw pages, and their shapes and windows; revealed rates and signal quality are true.
 
     Half of the pages, rounded down, have windows, the others shapes from U(SHAPE_RANGE).
     """
-    hourly = rng.permutation(pages.num_pages) < pages.num_pages // 2
-    shape = np.where(hourly, 0.0, rng.uniform(*SHAPE_RANGE, pages.num_pages))
-    return Misspecified(pages, Periodic(shape, rng.random(pages.num_pages)))
+    pages = draw_noisy(rng, num_pages, **more)
+    hourly = rng.permutation(num_pages) < num_pages // 2
+    shape = np.where(hourly, 0.0, rng.uniform(*SHAPE_RANGE, num_pages))
+    return Misspecified(pages, Periodic(shape, rng.random(num_pages)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.hosts import hosts_of
-from crawl_envs.instances.misspecified.instance import Misspecified, RevealedDelay
+from crawl_envs.instances.misspecified.instance import HiddenLaw, Misspecified, hosts_of
 from crawl_envs.instances.misspecified.occurrences import (
     Occurrences,
     arrivals,
@@ -15,6 +15,7 @@ from crawl_envs.instances.misspecified.occurrences import (
     in_pieces,
     signalled,
 )
+from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types import FloatArray, Instance, IntArray
 
 SHIFT_RATE = 0.2
@@ -24,7 +25,7 @@ of an episode of length 20."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shifting(RevealedDelay):
+class Shifting(HiddenLaw):
     """Habits, change rates shared by pages, that are redrawn from U(0, 1) at Poisson times.
 
     At time 0 a habit is the revealed change rate of its pages; its expectation at time t is
@@ -75,17 +76,17 @@ def spans(
     return start, end, habit, rate
 
 
-def shifting(pages: Instance, rng: np.random.Generator) -> Misspecified:
-    """Assign habits: one to all pages of a host for half of the hosts, one per page for the others.
+def draw_shifting(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
+    """Draw pages and habits: one per host for half of the hosts, one per page for the others.
 
     A random half of the hosts, rounded up, shares habits; a shared habit starts at the rate of the
     host's first page. Revealed change rates are true at time 0 only; recall and false-signal rate
     are constant. Hosts are public (``problem.group``); the sharing of habits is hidden.
     """
-    host = hosts_of(pages.num_pages)
+    pages, host = draw_noisy(rng, num_pages, **more), hosts_of(num_pages)
     hosts = int(host[-1]) + 1
     together = rng.permutation(hosts) < (hosts + 1) // 2
-    named = np.where(together[host], pages.num_pages + host, np.arange(pages.num_pages))
+    named = np.where(together[host], num_pages + host, np.arange(num_pages))
     _, first, habit = np.unique(named, return_index=True, return_inverse=True)
     return Misspecified(
         pages, Shifting(habit), change_rate=pages.change_rate[first[habit]], group=host

@@ -14,7 +14,7 @@ from crawl_envs.instances.traces.tables import (
     column_error,
     read_columns,
 )
-from crawl_envs.instances.traces.windows import RecordedFragments, Signals, Trace, TraceWindow
+from crawl_envs.instances.traces.windows import RecordedFragments, Trace
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.contents import Contents
 
@@ -150,22 +150,3 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
         key=spells.fragment[seen],
     )
     return contents, pages
-
-
-def window_tape(
-    trace: Trace, start: float, end: float, signals: Signals, pages: IntArray
-) -> TraceWindow:
-    """Return the window's events of some pages, renumbered in the given order.
-
-    Args:
-        trace: the record.
-        start: start of the window, days since the record's start.
-        end: end of the window.
-        signals: kind of recorded signals.
-        pages: rows of the pages in the trace, as from :func:`window_contents`, (k,).
-
-    Raises:
-        ValueError: the window is not within the record, ``signals`` is unknown, or ``pages`` are
-            not rows of the trace.
-    """
-    return trace.window(start, end, signals).of_pages(pages)

@@ -4,63 +4,94 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.traces import loading as traces
-from crawl_envs.instances.traces.fragments import window_contents, window_tape
+from crawl_envs.instances.laws import Generator
+from crawl_envs.instances.traces.fragments import window_contents
+from crawl_envs.instances.traces.loading import find, load
+from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
+from crawl_envs.instances.traces.windows import Trace, TraceWindow, check_signals
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import quantity, real
 from crawl_envs.types.contents import Contents
 
-Importance = Literal["uniform", "zipf"]
 IMPORTANCES = ("uniform", "zipf")
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """A window of a trace; calling it with a NumPy generator returns an instance.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recorded(Generator):
+    """A generator of instances of a window of a trace, with the window's events.
 
-    The instance's change rates and signal quality were fitted on another window. Its events are
-    ``tape``, and the fragments of its pages ``contents``, if requested. Only ``zipf`` importance,
-    1 / rank in a random order, depends on the generator.
+    Attributes:
+        tape: the events.
+        duration: length of the window in days.
+        contents: fragments of the pages, if requested.
     """
 
     tape: Tape
     duration: float
-    change_rate: FloatArray
-    recall: FloatArray
-    false_signal_rate: FloatArray
-    bandwidth: float
-    importance: Importance
-    group: IntArray | None = None
     contents: Contents | None = None
 
-    @property
-    def num_pages(self) -> int:
-        """Number of pages, m: all pages of the trace, or those with fragments."""
-        return int(self.tape.alive.size)
 
-    @property
-    def num_sources(self) -> int:
-        """Number of sources of signals, S."""
-        return self.tape.num_sources
+def replay(
+    trace: Trace,
+    window: TraceWindow,
+    fitted: Parameters,
+    *,
+    bandwidth: float,
+    importance: str = "uniform",
+    pages: IntArray | slice = slice(None),
+    contents: Contents | None = None,
+) -> Recorded:
+    """Return a generator of instances of a window, with parameters fitted on any window.
 
-    def __call__(self, rng: np.random.Generator) -> Instance:
-        """Return the instance."""
-        rank = rng.permutation(self.num_pages) if self.importance == "zipf" else 0
-        weights = np.broadcast_to(1.0 / (1.0 + rank), self.num_pages)
-        return Instance(
-            weights,
-            self.change_rate,
-            self.recall,
-            self.false_signal_rate,
-            bandwidth=self.bandwidth,
-            group=self.group,
-        )
+    Args:
+        trace: the record.
+        window: the events of the pages.
+        fitted: parameters of all pages of the trace.
+        bandwidth: crawls per day.
+        importance: ``uniform``, or ``zipf``: 1 / rank in an order drawn with the generator, on
+            which nothing else depends.
+        pages: rows of the pages in the trace, (m,); by default all.
+        contents: fragments of the pages.
+    """
+    draw = partial(
+        _draw,
+        zipf=importance == "zipf",
+        parameters=(
+            fitted.change_rate[pages],
+            fitted.recall[..., pages],
+            fitted.false_signal_rate[..., pages],
+        ),
+        group=trace.directory[pages],
+    )
+    return Recorded(
+        draw=draw,
+        num_pages=window.num_pages,
+        bandwidth=bandwidth,
+        num_sources=window.num_sources,
+        tape=Tape(window.time, window.code, window.alive, window.num_sources),
+        duration=window.duration,
+        contents=contents,
+    )
+
+
+def _draw(
+    rng: np.random.Generator,
+    num_pages: int,
+    *,
+    zipf: bool,
+    parameters: tuple[FloatArray, FloatArray, FloatArray],
+    **more: Any,
+) -> Instance:
+    """Draw the importance of fitted pages."""
+    rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
+    return Instance(1.0 / (1.0 + rank), *parameters, **more)
 
 
 def window_of(window: Any) -> tuple[float, float] | None:
@@ -104,19 +135,19 @@ def recorded(
     Raises:
         ValueError: an argument is outside its range, or a file is missing or invalid.
     """
-    kind = traces.check_signals(signals)
+    kind = check_signals(signals)
     if importance not in IMPORTANCES:
         raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
     quantity("days_per_crawl", days_per_crawl, above=0.0)
-    folder = traces.find(trace)
-    record = traces.load(folder)
+    folder = find(trace)
+    record = load(folder)
     start, end = (record.days / 2.0, record.days) if window is None else window
     contents, pages = (
         window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
     )
-    events = window_tape(record, start, end, kind, pages)
-    path = Path(parameters) if parameters is not None else traces.parameters_path(folder, kind)
-    fitted = traces.load_parameters(path, record)
+    events = record.window(start, end, kind).of_pages(pages)
+    path = Path(parameters) if parameters is not None else parameters_path(folder, kind)
+    fitted = load_parameters(path, record)
     if fitted.num_sources != events.num_sources:
         raise ValueError(
             f"parameters must be fitted to {events.num_sources} sources for signals={kind!r}, "
@@ -125,14 +156,12 @@ def recorded(
     if bandwidth is None:
         alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
         bandwidth = alive / days_per_crawl
-    return Recorded(
-        Tape(events.time, events.code, events.alive, events.num_sources),
-        events.duration,
-        fitted.change_rate[pages],
-        fitted.recall[..., pages],
-        fitted.false_signal_rate[..., pages],
-        bandwidth,
-        "zipf" if importance == "zipf" else "uniform",
-        record.directory[pages],
-        contents,
+    return replay(
+        record,
+        events,
+        fitted,
+        bandwidth=bandwidth,
+        importance=importance,
+        pages=pages,
+        contents=contents,
     )

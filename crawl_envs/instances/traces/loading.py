@@ -33,13 +33,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crawl_envs.instances.traces.fragments import read_fragments
-from crawl_envs.instances.traces.parameters import (
-    Parameters,
-    Pooled,
-    load_parameters,
-    parameters_path,
-    save_parameters,
-)
 from crawl_envs.instances.traces.tables import (
     ColumnKind,
     Columns,
@@ -50,32 +43,8 @@ from crawl_envs.instances.traces.tables import (
     column_error,
     read_columns,
 )
-from crawl_envs.instances.traces.windows import (
-    SIGNALS,
-    RecordedFragments,
-    Signals,
-    Trace,
-    TraceWindow,
-    check_signals,
-)
+from crawl_envs.instances.traces.windows import Trace
 from crawl_envs.types import FloatArray
-
-__all__ = [
-    "SIGNALS",
-    "Parameters",
-    "Pooled",
-    "RecordedFragments",
-    "Signals",
-    "Trace",
-    "TraceWindow",
-    "check_signals",
-    "find",
-    "load",
-    "load_parameters",
-    "parameters_path",
-    "save_parameters",
-    "shipped",
-]
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 CHANGE_KINDS = ("creation", "content", "whitespace", "deletion")

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray
 
-ColumnKind: TypeAlias = Literal["whole", "number", "optional number", "word"]
-"""Type of a column: integers, finite numbers, finite numbers or nulls, strings."""
+ColumnKind: TypeAlias = Literal["whole", "number", "optional number", "any number", "flag", "word"]
+"""Type of a column: integers, finite floating-point numbers, the same or nulls, the same or
+integers, bool, strings."""
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
@@ -31,7 +32,7 @@ def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns,
 
     Returns:
         The columns, (rows,) each: int64 for integers, float64 for numbers (nulls of an optional
-        number are NaN) and str objects for strings; and the file's metadata.
+        number are NaN), bool for flags and str objects for strings; and the file's metadata.
 
     Raises:
         ValueError: the file is missing, is not a complete Parquet file, lacks a column, or a column
@@ -70,6 +71,11 @@ def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any
     if kind == "word":
         held = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         fits, expected = pa.types.is_string(held) or pa.types.is_large_string(held), "words"
+    elif kind == "flag":
+        fits, expected = pa.types.is_boolean(column.type), "True or False"
+    elif kind == "any number":
+        fits = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        expected = "numbers"
     elif kind == "whole":
         fits, expected = pa.types.is_integer(column.type), "whole numbers"
     else:
@@ -81,8 +87,8 @@ def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any
         raise column_error(path, name, f"null in row {row}", expected)
     if kind == "word":
         return np.array(column.to_pylist(), dtype=object)
-    if kind == "whole":
-        return np.asarray(column.to_numpy(), dtype=np.int64)
+    if kind in ("whole", "flag"):
+        return np.asarray(column.to_numpy(), dtype=np.int64 if kind == "whole" else np.bool_)
     _check_finite(path, name, column.drop_null().to_numpy())
     return np.asarray(column.to_numpy(), dtype=np.float64)
 

@@ -7,14 +7,12 @@ bandwidth is 0.2 crawls per day and page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from crawl_envs.instances.urls.law import Urls, urls_of
 from crawl_envs.types import BoolArray, FloatArray, Instance
-from crawl_envs.types.arguments import bandwidth_function, whole
-from crawl_envs.types.delay import Delay
 
 CRAWLS_PER_PAGE = 0.2
 """Bandwidth over the number of pages, per day (Kolobov et al., section 7)."""
@@ -27,43 +25,9 @@ BLOCK = 2**16
 """Pages drawn at a time; it does not affect the pages."""
 
 
-@dataclass(frozen=True)
-class LambdaCrawlSet:
-    """Generator of the synthetic set; calling it with a NumPy generator returns an instance.
-
-    Pages with complete observation have recall 1 and no false signals, all others no signals.
-    Pages are drawn in order, so a smaller set is a prefix of a larger one.
-
-    Args:
-        num_pages: number of pages, m >= 1.
-        bandwidth: crawls per day, > 0; CRAWLS_PER_PAGE * m in the paper.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: delay of signals.
-
-    Raises:
-        ValueError: fewer than one page, a bad bandwidth.
-    """
-
-    num_pages: int
-    bandwidth: float
-    bandwidth_steps: tuple[tuple[float, float], ...] = ()
-    delay: Delay | None = None
-
-    def __post_init__(self) -> None:
-        whole("num_pages", self.num_pages, 1)
-        bandwidth_function(self.bandwidth, self.bandwidth_steps)
-
-    def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance."""
-        urls = draw_urls(rng, self.num_pages)
-        return complete_or_not(
-            urls.importance,
-            urls.change_rate,
-            urls.declared,
-            bandwidth=self.bandwidth,
-            bandwidth_steps=self.bandwidth_steps,
-            delay=self.delay,
-        )
+def draw_lambdacrawl(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
+    """Draw pages: a smaller set is a prefix of a larger one; ``more`` as in complete_or_not."""
+    return complete_or_not(*draw_urls(rng, num_pages), **more)
 
 
 def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> Urls:
@@ -78,25 +42,14 @@ def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> U
 
 
 def complete_or_not(
-    importance: FloatArray,
-    change_rate: FloatArray,
-    complete: BoolArray,
-    *,
-    bandwidth: float,
-    bandwidth_steps: tuple[tuple[float, float], ...] = (),
-    delay: Delay | None = None,
+    importance: FloatArray, change_rate: FloatArray, complete: BoolArray, **more: Any
 ) -> Instance:
     """Return an instance in which exactly the changes of ``complete`` pages, (m,), are signalled.
 
+    These have recall 1, and there are no false signals. ``more`` are bandwidth, bandwidth_steps and
+    delay of :class:`crawl_envs.Instance`.
+
     Raises:
-        ValueError: as for :class:`crawl_envs.types.Instance`.
+        ValueError: as for :class:`crawl_envs.Instance`.
     """
-    return Instance(
-        importance,
-        change_rate,
-        complete.astype(np.float64),
-        0.0,
-        bandwidth=bandwidth,
-        bandwidth_steps=bandwidth_steps,
-        delay=delay,
-    )
+    return Instance(importance, change_rate, complete.astype(np.float64), **more)

@@ -9,18 +9,24 @@ every change of the page is signalled, bool). A file with a column ``recall`` or
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from crawl_envs.instances.laws import DELAY, Law
 from crawl_envs.instances.traces.tables import ColumnKind, check_range, column_error, read_columns
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import BoolArray, FloatArray, Instance
-from crawl_envs.types.arguments import bandwidth_function, whole
-from crawl_envs.types.delay import Delay
+from crawl_envs.types.arguments import whole
 
 SUFFIX = ".parquet"
-COLUMNS = ("importance", "change_rate", "complete")
+COLUMNS: dict[str, ColumnKind] = {
+    "importance": "any number",
+    "change_rate": "any number",
+    "complete": "flag",
+}
 REFUSED = ("recall", "false_signal_rate")
 
 
@@ -52,61 +58,35 @@ class UrlPool:
         rate = CRAWLS_PER_PAGE * self.num_pages if bandwidth is None else bandwidth
         return complete_or_not(self.importance, self.change_rate, self.complete, bandwidth=rate)
 
-    def subsample(self, num_pages: int, seed: int = 0) -> UrlPool:
+    def subsample(self, num_pages: int, seed: int | np.random.Generator = 0) -> UrlPool:
         """Return ``num_pages`` distinct pages, drawn from ``seed``, in the order of the pool.
 
         Raises:
-            ValueError: the pool has fewer pages, or the seed is not an integer >= 0.
+            ValueError: the pool has fewer pages, or the seed is negative.
         """
-        return self.drawn(num_pages, np.random.default_rng(whole("seed", seed, 0)))
-
-    def drawn(self, num_pages: int, rng: np.random.Generator) -> UrlPool:
-        """Return ``num_pages`` distinct pages, drawn with ``rng``, in the order of the pool.
-
-        Raises:
-            ValueError: the pool has fewer pages.
-        """
+        rng = np.random.default_rng(seed)
         count = whole("num_pages", num_pages, 1, self.num_pages)
         kept = np.sort(rng.choice(self.num_pages, count, replace=False, shuffle=False))
         return UrlPool(self.importance[kept], self.change_rate[kept], self.complete[kept])
 
 
-@dataclass(frozen=True, eq=False)
-class Subsample:
-    """Generator of subsamples of a pool; calling it with a NumPy generator returns an instance.
+def pool_law(path: str | Path) -> Law:
+    """Return the law of subsamples of a file of URLs."""
+    pool = url_pool(path)
+    return Law(
+        partial(_draw, pool),
+        f"Subsamples of {path}.",
+        bandwidth=CRAWLS_PER_PAGE,
+        per_page=True,
+        arguments=DELAY,
+        most_pages=pool.num_pages,
+    )
 
-    Args:
-        pool: all pages.
-        num_pages: number of pages of an instance, from 1 to the size of the pool.
-        bandwidth: crawls per day, > 0.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: delay of signals.
 
-    Raises:
-        ValueError: an argument is outside its range.
-    """
-
-    pool: UrlPool
-    num_pages: int
-    bandwidth: float
-    bandwidth_steps: tuple[tuple[float, float], ...] = ()
-    delay: Delay | None = None
-
-    def __post_init__(self) -> None:
-        whole("num_pages", self.num_pages, 1, self.pool.num_pages)
-        bandwidth_function(self.bandwidth, self.bandwidth_steps)
-
-    def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance."""
-        pages = self.pool.drawn(self.num_pages, rng)
-        return complete_or_not(
-            pages.importance,
-            pages.change_rate,
-            pages.complete,
-            bandwidth=self.bandwidth,
-            bandwidth_steps=self.bandwidth_steps,
-            delay=self.delay,
-        )
+def _draw(pool: UrlPool, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
+    """Draw an instance of some pages of a pool."""
+    pages = pool.subsample(num_pages, rng)
+    return complete_or_not(pages.importance, pages.change_rate, pages.complete, **more)
 
 
 def url_pool(path: str | Path) -> UrlPool:
@@ -117,51 +97,15 @@ def url_pool(path: str | Path) -> UrlPool:
             quality, has no rows, or a column has another type, a null, or a number that is not
             finite and >= 0.
     """
+    import pyarrow.parquet as pq
+
     file = Path(path)
-    columns, _ = read_columns(file, _kinds(file))
-    importance, change_rate = (columns[name].astype(np.float64, copy=False) for name in COLUMNS[:2])
-    check_range(file, "importance", importance, 0.0, np.inf)
-    check_range(file, "change_rate", change_rate, 0.0, np.inf)
-    if importance.size == 0:
-        raise column_error(file, "importance", "no rows", "at least one page")
-    return UrlPool(importance, change_rate, _flags(file, "complete"))
-
-
-def _kinds(path: Path) -> dict[str, ColumnKind]:
-    """Return the kinds of numeric columns; raise ValueError if columns are missing or refused."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file, expected a Parquet file with {list(COLUMNS)}")
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{path}: expected a whole Parquet file, but {reason}") from None
-    absent = [name for name in COLUMNS if name not in schema.names]
-    if absent:
-        raise ValueError(
-            f"{path}: column {absent[0]!r} is missing, expected columns {list(COLUMNS)}, got "
-            f"{schema.names}"
-        )
-    for name in REFUSED:
-        if name in schema.names:
+    columns, _ = read_columns(file, COLUMNS)
+    for name in pq.read_schema(file).names:
+        if name in REFUSED:
             raise ValueError(f"{path}: expected no signals but 'complete', got column {name!r}")
-    whole = {name: pa.types.is_integer(schema.field(name).type) for name in COLUMNS[:2]}
-    return {name: "whole" if fits else "number" for name, fits in whole.items()}
-
-
-def _flags(path: Path, name: str) -> BoolArray:
-    """Read a boolean column of a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        column = file.read(columns=[name])[name]
-    if not pa.types.is_boolean(column.type):
-        raise column_error(path, name, f"type {column.type}", "True or False")
-    if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise column_error(path, name, f"null in row {row}", "True or False")
-    return np.asarray(column.to_numpy(), dtype=np.bool_)
+    for name in ("importance", "change_rate"):
+        check_range(file, name, columns[name], 0.0, np.inf)
+    if columns["importance"].size == 0:
+        raise column_error(file, "importance", "no rows", "at least one page")
+    return UrlPool(**columns)

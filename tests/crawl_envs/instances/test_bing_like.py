@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crawl_envs import instances
 from crawl_envs.instances.urls import bing as bing_like
 from crawl_envs.instances.urls import law as url_law
-from crawl_envs.instances.urls.bing import BingLike
 
 EARLIER = {
     "importance": [6.933596694336096, 0.007023472346582663, 0.6078350519785441],
@@ -19,7 +19,7 @@ EARLIER = {
 
 @pytest.fixture(scope="module")
 def drawn():
-    return BingLike(400_000, 5000.0)(np.random.default_rng(0))
+    return instances.generator_of("bing-like", num_pages=400_000)(np.random.default_rng(0))
 
 
 def test_pages_follow_the_law_of_the_set(drawn):
@@ -32,7 +32,7 @@ def test_pages_follow_the_law_of_the_set(drawn):
 
 def test_first_pages_are_what_they_were():
     """Drawn by an earlier version: published results stand on these pages."""
-    pages = BingLike(1000, 50.0)(np.random.default_rng(3))
+    pages = instances.generator_of("bing-like", num_pages=1000)(np.random.default_rng(3))
     assert pages.importance[:3].tolist() == pytest.approx(EARLIER["importance"], rel=1e-13)
     assert pages.change_rate[:3].tolist() == pytest.approx(EARLIER["change_rate"], rel=1e-13)
     assert pages.recall[:3].tolist() == pytest.approx(EARLIER["recall"], rel=1e-13)
@@ -70,9 +70,3 @@ def test_histograms(word, drawn):
         kept = expected > 0.0
         assert result[~kept].sum() == 0
         assert stats.chisquare(result[kept], expected[kept] * mask.sum()).pvalue > 1e-4
-
-
-@pytest.mark.parametrize(("pages", "bandwidth"), [(0, 1.0), (10, 0.0), (10, float("nan"))])
-def test_bad_sizes(pages, bandwidth):
-    with pytest.raises(ValueError, match="num_pages" if pages == 0 else "bandwidth"):
-        BingLike(pages, bandwidth)

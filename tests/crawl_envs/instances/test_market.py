@@ -11,14 +11,14 @@ from crawl_envs.instances.market import (
     CATEGORIES_EACH,
     CHANCES,
     DAYS_OF_YEAR,
+    MARKET,
     MOST,
     SPREADS,
     MarketShape,
-    Shopping,
     click_hours,
+    draw_world,
     market,
     season,
-    world,
 )
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.worlds.offers.law import GONE, STEPS_PER_DAY
@@ -56,13 +56,13 @@ def test_a_market_repeats_itself_and_differs_by_seed():
 
 
 def test_the_generator_draws_what_market_draws():
-    drawn = Shopping(40, 4.0)(generator(roots(5).instance, 0))
+    drawn = MARKET.generator("market", 40)(generator(roots(5).instance, 0))
     assert same(drawn.law, market(40, seed=5).law)
 
 
 def test_seeds_share_a_world():
     one, other = market(300, seed=5), market(300, seed=6)
-    there = world(0, SHAPE)
+    there = draw_world(0, SHAPE)
     for drawn in (one, other):
         assert np.array_equal(drawn.law.week, there.week)
         assert np.array_equal(drawn.law.campaign_rate, there.campaign_rate)
@@ -75,7 +75,7 @@ def test_seeds_share_a_world():
 
 
 def test_offers_carry_what_their_world_allows():
-    metadata, there = market(2000, seed=1).metadata, world(0, SHAPE)
+    metadata, there = market(2000, seed=1).metadata, draw_world(0, SHAPE)
     assert there.merchant_categories.shape == (SHAPE.merchants, CATEGORIES_EACH)
     assert there.category_brands.shape == (SHAPE.categories, BRANDS_EACH)
     sold = there.merchant_categories[metadata.merchant] == metadata.category[:, None]
@@ -111,13 +111,13 @@ def test_rates_are_what_the_law_says_and_gone_offers_have_none():
 )
 def test_effects_of_a_world_are_lognormal(effects, spread):
     shape = MarketShape(merchants=2000, categories=2000, brands=2000, fast=0.0)
-    logs = np.log(getattr(world(4, shape), effects)) / getattr(shape, spread)
+    logs = np.log(getattr(draw_world(4, shape), effects)) / getattr(shape, spread)
     assert stats.kstest(logs, "norm").pvalue > 1e-3
 
 
 def test_some_merchants_reprice_all_the_time():
     ordinary, some = MarketShape(merchants=2000, fast=0.0), MarketShape(merchants=2000, fast=0.1)
-    factors = world(4, some).merchant_change / world(4, ordinary).merchant_change
+    factors = draw_world(4, some).merchant_change / draw_world(4, ordinary).merchant_change
     fast = factors > 1.5
     assert np.allclose(factors[fast], some.fast_factor)
     assert np.allclose(factors[~fast], 1.0)
@@ -131,7 +131,7 @@ def test_levels_of_offers_are_lognormal():
 
 
 def test_merchants_have_their_shares_of_the_offers():
-    metadata, there = market(20_000, seed=2).metadata, world(0, SHAPE)
+    metadata, there = market(20_000, seed=2).metadata, draw_world(0, SHAPE)
     counts = np.bincount(metadata.merchant, minlength=SHAPE.merchants)
     assert there.size.sum() == pytest.approx(1.0)
     assert stats.chisquare(counts, 20_000 * there.size).pvalue > 1e-3
@@ -139,7 +139,7 @@ def test_merchants_have_their_shares_of_the_offers():
 
 def test_weekly_rhythms():
     """Scheduled merchants have their share on one to three days, the others less at weekends."""
-    week = world(0, SHAPE).week
+    week = draw_world(0, SHAPE).week
     assert np.allclose(week.mean(axis=1), 1.0)
     chosen = ~np.isclose(week, [1.15, 1.15, 1.15, 1.15, 1.1, 0.65, 0.65]).all(axis=1)
     assert stats.binomtest(int(chosen.sum()), len(week), SHAPE.scheduled).pvalue > 1e-3
@@ -151,7 +151,7 @@ def test_weekly_rhythms():
 
 
 def test_daily_rhythms_are_shares():
-    for cumulative in (world(0, SHAPE).hours, click_hours()):
+    for cumulative in (draw_world(0, SHAPE).hours, click_hours()):
         assert np.allclose(cumulative[:, -1], 1.0)
         assert np.all(np.diff(cumulative, axis=1) > 0.0)
     clicks = np.diff(click_hours()[0], prepend=0.0)
@@ -232,6 +232,8 @@ def test_drift_must_forget():
         ("bandwidth", {"bandwidth": 0.0}),
         ("first_day", {"first_day": 365}),
         ("world", {"world": -1}),
+        ("shape", {"shape": {}}),
+        ("corruption", {"corruption": 0.1}),
     ],
 )
 def test_bad_arguments_of_a_market(name, arguments):

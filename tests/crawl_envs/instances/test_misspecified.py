@@ -13,15 +13,16 @@ from crawl_envs import Instance, instances
 from crawl_envs.checks import check_crawl_env, check_policy
 from crawl_envs.evaluation import simulate
 from crawl_envs.families.ncis import CrawlNCIS
+from crawl_envs.instances import STRESS, misspecified
 from crawl_envs.instances.misspecified import bursty as bursts
 from crawl_envs.instances.misspecified import periodic as rhythms
 from crawl_envs.instances.misspecified.corrupted import Corrupted
 from crawl_envs.instances.misspecified.instance import Misspecified
-from crawl_envs.instances.misspecified.settings import STRESS, WORLDS, Stress
 from crawl_envs.sim.law import CustomEvents
 from tests.environments import actions_of, assert_same, assert_same_future, play
 from tests.naive import misspecified as naive_stress
 
+WORLDS = tuple(misspecified.LAWS)
 LAWS = tuple(name for name in WORLDS if name != "cold")
 DELAYS = {
     "none": None,
@@ -246,32 +247,6 @@ def test_an_episode_may_pass_without_any_event():
 
 
 # Bad input
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": "late", "delay": DELAYS["constant"]}, "delay must be None for instance 'late'"),
-        ({"name": "corrupted", "corruption": 1.1}, "corruption must lie in .0, 1., got 1.1"),
-        ({"name": "corrupted", "corruption": float("nan")}, "corruption must lie in"),
-        ({"name": "corrupted", "corruption": "all"}, "corruption must lie in"),
-        ({"name": "bursty", "corruption": 0.1}, "corruption must be None for instance 'bursty'"),
-        ({"name": "noisy", "corruption": 0.1}, "corruption must be None for instance 'noisy'"),
-        ({"name": "bursty", "num_sources": 2}, "num_sources of instance 'bursty'"),
-        ({"name": "deploys", "num_pages": 0}, "num_pages"),
-        ({"name": "burst"}, "instance must be one of .*'bursty'"),
-    ],
-)
-def test_bad_arguments_of_generators(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        instances.generator_of(**arguments)
-
-
-def test_bad_names_and_corruption_of_the_generator():
-    with pytest.raises(ValueError, match="instance must be one of"):
-        Stress("noisy", 10, 10.0)
-    with pytest.raises(ValueError, match="corruption must be None"):
-        Stress("late", 10, 10.0, corruption=0.1)
 
 
 @pytest.mark.parametrize("horizon", [0.0, -1.0, float("inf"), float("nan")])

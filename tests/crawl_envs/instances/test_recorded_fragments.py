@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces.fragments import window_contents, window_tape
+from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.instances.traces.windows import RecordedFragments
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH
 from crawl_envs.types.contents import Contents
@@ -138,30 +138,13 @@ def test_a_window_without_pages_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("signals", traces.SIGNALS)
 def test_the_tape_of_some_pages(tmp_path: Path, pages: list[int], signals: traces.Signals) -> None:
     trace = traces.load(with_fragments(tmp_path))
-    tape = window_tape(trace, 1.0, 8.0, signals, np.array(pages))
+    tape = trace.window(1.0, 8.0, signals).of_pages(np.array(pages))
     assert [(time, kind, pages[page]) for time, kind, page in events(tape)] == [
         event for event in events(trace.window(1.0, 8.0, signals)) if event[2] in pages
     ]
     assert tape.num_pages == len(pages)
     assert tape.alive.tolist() == trace.window(1.0, 8.0).alive[pages].tolist()
     assert (tape.duration, tape.num_sources) == (7.0, 2 if signals == "both" else 1)
-
-
-@pytest.mark.parametrize(
-    ("pages", "message"),
-    [
-        ([], "pages must be rows below 5"),
-        ([5], r"pages must be rows below 5, got \[5\]"),
-        ([-1, 0], "pages must be rows below 5"),
-        ([[0]], "pages must be rows below 5"),
-        ([0.0], "pages must be rows below 5"),
-        ([1, 2, 1], r"pages must be named once, got \[1 2 1\]"),
-    ],
-)
-def test_bad_pages_are_named(tmp_path: Path, pages: Any, message: str) -> None:
-    trace = traces.load(with_fragments(tmp_path))
-    with pytest.raises(ValueError, match=message):
-        window_tape(trace, 0.0, 5.0, "none", np.array(pages))
 
 
 BAD_COLUMNS: list[tuple[str, list[Any], str]] = [
@@ -227,7 +210,7 @@ def check_window(trace: traces.Trace, start: float, end: float, dice: random.Ran
     assert pages.tolist() == sorted(
         page for page in spells if trace.created[page] <= end and trace.deleted[page] > start
     )
-    tape = window_tape(trace, start, end, "none", pages)
+    tape = trace.window(start, end, "none").of_pages(pages)
     exact = [float(time) for time in dice.sample(tape.time.tolist(), min(3, tape.time.size))]
     for time in (0.0, end - start, *exact, *(dice.uniform(0.0, end - start) for _ in range(4))):
         expected = [naive_version(spells[page], start, time) for page in pages.tolist()]
@@ -259,7 +242,9 @@ def test_the_shipped_tape_agrees_with_events_page_by_page() -> None:
             for time, kind, page in naive_events(trace, 90.0, 130.0, signals)
             if page in number
         ]
-        assert sorted(events(window_tape(trace, 90.0, 130.0, signals, pages))) == sorted(expected)
+        assert sorted(events(trace.window(90.0, 130.0, signals).of_pages(pages))) == sorted(
+            expected
+        )
 
 
 @pytest.mark.parametrize("site", SITES)

@@ -1,0 +1,128 @@
+"""Laws of instances by name, and the generators that draw from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.types import Instance
+from crawl_envs.types.arguments import bandwidth_function, quantity, whole
+from crawl_envs.types.delay import Delay
+
+MOST_PAGES = 2**28 - 1
+"""Largest number of pages: pairs of page and event kind have 32 bits."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A generator of instances; call it with a NumPy generator for an instance.
+
+    Attributes:
+        draw: see :class:`Law`; its further arguments are bound.
+        num_pages: number of pages, m.
+        bandwidth: crawls per unit time.
+        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        num_sources: number of sources of signals.
+    """
+
+    draw: Callable[..., Instance]
+    num_pages: int
+    bandwidth: float
+    bandwidth_steps: tuple[tuple[float, float], ...] = ()
+    num_sources: int = 1
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Draw an instance."""
+        return self.draw(
+            rng, self.num_pages, bandwidth=self.bandwidth, bandwidth_steps=self.bandwidth_steps
+        )
+
+
+@dataclass(frozen=True)
+class Law:
+    """A distribution of instances.
+
+    Attributes:
+        draw: ``draw(rng, num_pages, *, bandwidth, bandwidth_steps, **arguments)`` returns an
+            :class:`crawl_envs.Instance` of ``num_pages`` pages, drawn with the NumPy generator
+            ``rng``. Arguments that are not given are not passed.
+        about: a line of documentation.
+        bandwidth: default crawls per unit time; per page if ``per_page``.
+        per_page: whether the default bandwidth is proportional to the number of pages.
+        arguments: the further arguments, and a check of each: a function of the value and the
+            bandwidth that returns the value for ``draw`` or raises ValueError.
+        num_sources: number of sources of signals, unless it is an argument.
+        most_pages: largest number of pages.
+    """
+
+    draw: Callable[..., Instance]
+    about: str = ""
+    bandwidth: float = 100.0
+    per_page: bool = False
+    arguments: Mapping[str, Callable[[Any, float], Any]] = field(default_factory=dict)
+    num_sources: int = 1
+    most_pages: int = MOST_PAGES
+
+    def generator(
+        self,
+        name: str,
+        num_pages: int,
+        bandwidth: float | None = None,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+        **arguments: Any,
+    ) -> Generator:
+        """Return a generator of instances; arguments of None have their defaults.
+
+        Args:
+            name: name of the law, for errors.
+            num_pages: number of pages, m >= 1.
+            bandwidth: crawls per unit time, > 0.
+            bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+            **arguments: further arguments of the law.
+
+        Raises:
+            ValueError: an argument is outside its range, or the law does not have it.
+        """
+        pages = whole("num_pages", num_pages, 1, self.most_pages)
+        default = self.bandwidth * pages if self.per_page else self.bandwidth
+        rate, steps = bandwidth_function(
+            default if bandwidth is None else bandwidth, bandwidth_steps
+        )
+        given = {}
+        for key, value in arguments.items():
+            if value is None:
+                continue
+            if key not in self.arguments:
+                raise ValueError(f"{key} must be None for instance {name!r}, got {value!r}")
+            given[key] = self.arguments[key](value, rate)
+        sources = given.get("num_sources", self.num_sources)
+        return Generator(partial(self.draw, **given), pages, rate, steps, sources)
+
+
+def delay_of(spec: Mapping[str, Any] | Delay, bandwidth: float) -> Delay:
+    """Read a delay from plain values: ``{"kind": ..., "mean": ..., "unit": "time" or "slots"}``.
+
+    The unit of the mean is a slot of 1 / ``bandwidth``, or a unit of time; a Poisson delay is a
+    whole number of units.
+
+    Raises:
+        ValueError: unknown keys or values.
+    """
+    if isinstance(spec, Delay):
+        return spec
+    keys = {"kind", "mean"}
+    if not isinstance(spec, Mapping) or not keys <= set(spec) <= {*keys, "unit"}:
+        raise ValueError(f"delay must have the keys kind, mean and maybe unit, got {spec!r}")
+    unit = spec.get("unit", "time")
+    if unit not in ("time", "slots"):
+        raise ValueError(f"delay unit must be 'time' or 'slots', got {unit!r}")
+    quantum = 1.0 / bandwidth if unit == "slots" else 1.0
+    return Delay(spec["kind"], quantity("delay mean", spec["mean"], least=0.0) * quantum, quantum)
+
+
+DELAY = {"delay": delay_of}
+"""The argument of laws whose signals can have any delay."""
