@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.heap import empty_heap, set_due
 
 Method = Literal["deadline", "tijdeman"]
 
@@ -126,8 +127,7 @@ def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: floa
     due = np.empty(num_pages)
     released_at = np.full(slots, -1, np.int64)
     next_released = np.full(num_pages, -1, np.int64)
-    heap = np.empty(num_pages, np.int64)
-    size = 0
+    heap = empty_heap(num_pages)
     for page in range(num_pages - 1, -1, -1):
         opens, due[page] = _window(shares[page], 0, exact, margin)
         if opens < slots:
@@ -136,51 +136,14 @@ def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: floa
     for slot in range(slots):
         page = released_at[slot]
         while page >= 0:
-            size = _push(heap, size, due, page)
+            set_due(heap, page, due[page])
             page = next_released[page]
-        page = heap[0]
-        size = _pop(heap, size, due)
+        page = heap.entries[0]
         chosen[slot] = page
         crawls[page] += 1
         opens, due[page] = _window(shares[page], crawls[page], exact, margin)
-        if opens <= slot:
-            size = _push(heap, size, due, page)
-        elif opens < slots:
+        set_due(heap, page, due[page] if opens <= slot else np.inf)
+        if slot < opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
     return chosen
-
-
-@compiled()
-def _sooner(due: FloatArray, a: int, b: int) -> bool:
-    return bool(due[a] < due[b] or (due[a] == due[b] and a < b))
-
-
-@compiled()
-def _push(heap: IntArray, size: int, due: FloatArray, page: int) -> int:
-    child = size
-    while child > 0:
-        parent = (child - 1) // 2
-        if not _sooner(due, page, heap[parent]):
-            break
-        heap[child] = heap[parent]
-        child = parent
-    heap[child] = page
-    return size + 1
-
-
-@compiled()
-def _pop(heap: IntArray, size: int, due: FloatArray) -> int:
-    size -= 1
-    page = heap[size]
-    parent = 0
-    while 2 * parent + 1 < size:
-        child = 2 * parent + 1
-        if child + 1 < size and _sooner(due, heap[child + 1], heap[child]):
-            child += 1
-        if not _sooner(due, heap[child], page):
-            break
-        heap[parent] = heap[child]
-        parent = child
-    heap[parent] = page
-    return size

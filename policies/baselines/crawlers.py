@@ -11,7 +11,6 @@ values of ``conf/nutch-default.xml``; ``org.apache.stormcrawler.persistence.Adap
 
 from __future__ import annotations
 
-import heapq
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, quantity, real, whole
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.heap import IndexedHeap, empty_heap, first_due, set_due
 from policies.base.binding import ActingPolicy
 from policies.base.registry import registered
 
@@ -117,40 +117,56 @@ def storm_reschedule(
         due[number] = now + length * rule.minute
 
 
+@compiled()
+def put_pages(heap: IndexedHeap, pages: IntArray, due: FloatArray) -> None:
+    """Put pages, (n,), into the heap by their due times, (m,)."""
+    for page in pages:
+        set_due(heap, page, due[page])
+
+
+@compiled()
+def first_pages(
+    heap: IndexedHeap,
+    due: FloatArray,
+    count: int,
+    until: float,
+    alive: BoolArray,
+    parked: BoolArray,
+) -> IntArray:
+    """Return the ``count`` existing pages that are due first, none due after ``until``.
+
+    Pages that do not exist leave the heap and are marked as ``parked``.
+    """
+    pages, number = np.empty(min(count, heap.size[0]), np.int64), 0
+    while number < pages.size and heap.size[0] > 0 and first_due(heap) <= until:
+        page = heap.entries[0]
+        set_due(heap, page, np.inf)
+        pages[number] = page
+        parked[page] = not alive[page]
+        number += alive[page]
+    put_pages(heap, pages[:number], due)
+    return pages[:number]
+
+
 @dataclass
 class RevisitState:
-    """The state of a lane's episode: due times, as a heap that may contain outdated entries.
-
-    ``parked`` (m,) marks the pages without an entry, because they do not exist.
-    """
+    """The state of a lane's episode; ``parked`` (m,) marks the pages that are not in the heap."""
 
     episode: int
     revisits: Revisits
     parked: BoolArray
-    heap: list[tuple[float, int]] = field(default_factory=list)
+    heap: IndexedHeap
     time: float = math.nan
     chosen: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def enter(self, pages: IntArray) -> None:
         """Put pages into the heap."""
-        for page, due in zip(pages.tolist(), self.revisits.due[pages].tolist(), strict=True):
-            heapq.heappush(self.heap, (due, page))
+        put_pages(self.heap, pages, self.revisits.due)
 
     def first(self, count: int, until: float, alive: BoolArray) -> IntArray:
         """Return the ``count`` existing pages that are due first, none due after ``until``."""
-        entries: list[tuple[float, int]] = []
-        while self.heap and len(entries) < count and self.heap[0][0] <= until:
-            entry = heapq.heappop(self.heap)
-            due, page = entry
-            if due != self.revisits.due[page] or (entries and entries[-1] == entry):
-                continue
-            if alive[page]:
-                entries.append(entry)
-            else:
-                self.parked[page] = True
-        for entry in entries:
-            heapq.heappush(self.heap, entry)
-        return np.array([page for _, page in entries], dtype=np.int64)
+        rest = (count, until, alive, self.parked)
+        return first_pages(self.heap, self.revisits.due, *rest)
 
 
 class RevisitPolicy(ActingPolicy[RevisitState]):
@@ -191,6 +207,7 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
             tracker.episode,
             Revisits(np.zeros(num_pages), np.zeros(num_pages), np.zeros(num_pages)),
             np.ones(num_pages, np.bool_),
+            empty_heap(num_pages),
         )
         self._add_born(lane_state, tracker)
         return lane_state
