@@ -18,7 +18,7 @@ FAMILIES = {
     "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",
     "CrawlLongevity-v0": "crawl_envs.families.longevity:CrawlLongevity",
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
-    "CrawlOffers-v0": "crawl_envs.families.offers:CrawlOffers",
+    "CrawlOffers-v1": "crawl_envs.families.offers:CrawlOffers",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
 """Registered ids and their classes; vector environments have the suffix Vector."""

@@ -17,7 +17,7 @@ from crawl_envs.evaluation import PolicyFactory, simulate
 from crawl_envs.spaces.observations import NO_BASE, without_source
 from crawl_envs.types import Ledger, Tracker
 from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.lanes import Lanes
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50

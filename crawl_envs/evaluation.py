@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
-from crawl_envs.sim.penalties import Penalty, penalty_increments
-from crawl_envs.sim.rollouts.play import Episode, Rollout, play_form
+from crawl_envs import FAMILIES
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.sim.clock import clock_rows, slots_until
+from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.workload import check_events
 from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types import Instance, Ledger, Policy
 from crawl_envs.types.arguments import quantity, whole
@@ -30,15 +30,17 @@ from crawl_envs.types.compiled_policies import (
     CompiledSequence,
     CompiledThresholds,
 )
+from crawl_envs.worlds.budgets import MOST_CRAWLS
+from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.offers.law import Market
-from crawl_envs.worlds.pages.lanes import Lanes
-from crawl_envs.worlds.pages.rate_lanes import MOST_CRAWLS, EpochLanes
+from crawl_envs.worlds.rollouts import ONE_LANE, Rollout, play_form, roll
 
 __all__ = [
     "Rollout",
     "Row",
     "Summary",
     "evaluate",
+    "make_env",
     "mean_and_half_width",
     "play",
     "simulate",
@@ -72,12 +74,12 @@ def simulate(
         seed: seed of the events and of the policy.
         tape: events in place of random ones.
         penalty: cost of undetected changes for ``rollout.ledger.cost``: ``harmonic``, ``binary`` or
-            a table C(0), C(1), .. (:func:`crawl_envs.sim.penalties.penalty_increments`); None
+            a table C(0), C(1), .. (:func:`crawl_envs.sim.divergence.penalty_increments`); None
             counts no penalty.
         requests: whether there are requests; ``CrawlHarmonic-v0`` has none.
 
     Raises:
-        ValueError: a market, whose rates are not constant (use ``CrawlOffers-v0``), a horizon
+        ValueError: a market, whose rates are not constant (use ``CrawlOffers-v1``), a horizon
             shorter than one slot, more events or crawls than an episode may have, a tape of another
             number of pages, a tape with births and deaths for a fixed sequence of crawls, or
             infeasible thresholds.
@@ -86,8 +88,9 @@ def simulate(
         raise ValueError(f"instance must be an Instance, got {instance!r}")
     if isinstance(instance, Market):
         raise ValueError(
-            "instance must have constant rates, got a Market: play it in CrawlOffers-v0"
+            "instance must have constant rates, got a Market: play it in CrawlOffers-v1"
         )
+    whole("seed", seed, 0)
     if not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
@@ -95,19 +98,14 @@ def simulate(
         )
     if penalty is not None:
         penalty_increments(penalty, "penalty")
-    whole("seed", seed, 0)
-    slots = slots_until(
-        clock_rows(instance.bandwidth, instance.bandwidth_steps),
-        quantity("horizon", horizon, above=0.0),
-    )
-    if slots < 1:
-        raise ValueError(f"horizon must hold at least one crawl, got {horizon!r}")
-    check_events(instance, horizon, requests, tape)
+    rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+    slots = slots_until(rows, quantity("horizon", horizon, above=0.0))
     _check_crawls(instance, slots)
     form = policy.compile(instance.problem(), slots, generator(roots(seed).rng, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
-    return play_form(Episode(instance, horizon, seed, tape, penalty, requests), form, slots)
+    start: dict[str, Any] = {"seed": seed, "tape": tape, "penalty": penalty, "requests": requests}
+    return play_form(form, instance, horizon, **start)
 
 
 def _check_crawls(instance: Instance, slots: int) -> None:
@@ -134,6 +132,31 @@ PolicyFactory = Callable[[Any], Policy]
 Bound = Callable[[Instance], float]
 
 
+def make_env(id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
+    """Make a crawling environment, of this package or registered by others.
+
+    Args:
+        id: id of a registered environment; for ``module:Name-v0`` the module is imported first.
+        **arguments: arguments of ``gymnasium.make``.
+
+    Raises:
+        ValueError: an unknown id, an environment of another kind, or an argument outside its range.
+        TypeError: an argument that does not exist.
+    """
+    try:
+        env = gymnasium.make(id, **arguments)
+    except (gymnasium.error.Error, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"env_id must be one of {', '.join(FAMILIES)} or another registered id, got {id!r}: "
+            f"{reason}"
+        ) from None
+    if not isinstance(env.unwrapped, CrawlEnv):
+        kind = type(env.unwrapped).__name__
+        raise ValueError(f"env_id must be of a crawling environment, got {id!r}, a {kind}")
+    return env
+
+
 def evaluate(
     id: str,
     policies: Mapping[str, PolicyFactory],
@@ -150,7 +173,7 @@ def evaluate(
     which is measured at midnight, for horizons shorter than a day.
 
     Args:
-        id: id of a registered environment.
+        id: see :func:`make_env`.
         policies: policy factories, functions of an environment, by label.
         seeds: integers >= 0.
         setting: name of the arguments in the rows.
@@ -161,7 +184,7 @@ def evaluate(
         **arguments: arguments of ``gymnasium.make``.
     """
     for seed in seeds:
-        env = gymnasium.make(id, **arguments)
+        env = make_env(id, **arguments)
         env.reset(seed=seed)
         instance = env.unwrapped.instance  # type: ignore[attr-defined]  # a CrawlEnv
         for label, bound in (bounds or {}).items():
@@ -185,21 +208,16 @@ def play(
         policy: policy of ``env``; its ``observe``, if any, is called with the log of every step.
         seed: seed of the events.
         compiled: whether to run a policy with a compiled form in compiled code. Threshold policies
-            have no page actions, and always run compiled. Only worlds of
-            :class:`crawl_envs.worlds.pages.lanes.Lanes` without fragments have compiled rollouts;
-            in others policies run in steps.
+            have no page actions, and always run compiled.
     """
     core: Any = env.unwrapped
-    if (
-        core.action_form in ("page", "rates")
-        and isinstance(policy, CompilablePolicy)
-        and isinstance(core.lanes, Lanes)
-        and core.lanes.in_rollouts
-    ):
+    if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.rng())
         if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
-            return play_form(_episode(core, seed), form, core.num_slots()).ledger
+            lanes = core.make_lanes(1, observed=False)
+            lanes.begin(ONE_LANE, [seed], [core.instance], play=False)
+            return roll(lanes, form).ledger
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False
     learn = getattr(policy, "observe", None)
@@ -215,19 +233,13 @@ def play(
     return ledger
 
 
-def _episode(core: Any, seed: int) -> Episode:
-    """Return the first episode of a seed of an environment with the seed's instance."""
-    lanes: Lanes = core.lanes
-    horizon = lanes.horizon
-    if lanes.form.name == "rates":
-        horizon = slot_time(clock_rows(1.0 / lanes.epoch), core.num_slots())
-    return Episode(core.instance, horizon, seed, lanes.tape, lanes.penalty, lanes.requests)
-
-
 def _playable(form: Compiled, lanes: Lanes) -> bool:
     """Return whether a compiled rollout of the form equals the steps of the environment."""
     if isinstance(form, CompiledRates):
-        return isinstance(lanes, EpochLanes) and lanes.keeps_to(form)
+        budget, epochs = lanes.budget, lanes.num_slots(0)
+        if budget is None or not lanes.crawls_at_random:
+            return False
+        return budget.keeps_to(form, lanes.instance(0), epochs)
     mortal = lanes.tape is not None and lanes.tape.mortal
     return lanes.form.name == "page" and not (isinstance(form, CompiledSequence) and mortal)
 

@@ -11,7 +11,7 @@ import crawl_envs
 
 NCIS = "CrawlNCIS-v0"
 HARMONIC = "CrawlHarmonic-v0"
-OFFERS = "CrawlOffers-v0"
+OFFERS = "CrawlOffers-v1"
 LONGEVITY = "CrawlLongevity-v0"
 SMALL = {
     NCIS: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "instance": "noisy"},
@@ -25,12 +25,15 @@ FORMS = {
     "scores": {"action": "scores", "batch": 2},
     "refresh": {"action": "refresh"},
 }
-OFFER_FORMS = {"rates": {"action": "rates"}, "scores": {"action": "scores"}}
+RATES = {"action": "rates"}
+PROBES = {"action": "page", "probe": True}
 
 
 def forms_of(name):
     """The forms of action that tests of every id try, with their arguments."""
-    return OFFER_FORMS if name == OFFERS else FORMS
+    if name != OFFERS:
+        return {**FORMS, "rates": RATES, "probes": PROBES}
+    return {"rates": RATES, **FORMS, "scores": {"action": "scores"}, "probes": PROBES}
 
 
 EVERY_ID = pytest.mark.parametrize("name", list(crawl_envs.FAMILIES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,9 @@ from crawl_envs import Instance
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.actions import CrawlRates, action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.worlds.pages.lanes import Lanes
-from crawl_envs.worlds.pages.rate_lanes import EpochLanes
+from crawl_envs.worlds.lanes import Lanes
 
 GRAIN = 1024.0
 
@@ -66,16 +66,17 @@ def lanes_of(
     *,
     action: str = "page",
     batch: int = 1,
+    probe: bool = False,
     horizon: float = 5.0,
     tape: Tape | None = None,
     **more: Any,
 ) -> Lanes:
-    form = action_form(action, instance.num_pages, batch)
+    form = action_form(action, instance.num_pages, batch, probe)
     return Lanes(num_lanes, Always(instance), form, horizon=horizon, tape=tape, **more)
 
 
-def single_of(instance: Instance, **more: Any) -> CrawlEnv:
-    return CrawlEnv(lanes_of(instance, **more), Objective())
+def single_of(instance: Instance, *, reward: str = "freshness", **more: Any) -> CrawlEnv:
+    return CrawlEnv(partial(lanes_of, instance, **more), Objective(reward))
 
 
 def vector_of(
@@ -98,19 +99,20 @@ def epochs_of(
     highest: float = 64.0,
     overspend: str = "error",
     **more: Any,
-) -> EpochLanes:
-    return EpochLanes(
+) -> Lanes:
+    form = CrawlRates(instance.num_pages, highest)
+    return Lanes(
         num_lanes,
         Always(instance),
+        form,
         horizon=horizon,
-        highest=highest,
         overspend=overspend,
-        **more,
+        **{"epoch": 1.0, **more},
     )
 
 
 def rated_of(instance: Instance, *, reward: str = "freshness", **more: Any) -> CrawlEnv:
-    return CrawlEnv(epochs_of(instance, **more), Objective(reward))
+    return CrawlEnv(partial(epochs_of, instance, **more), Objective(reward))
 
 
 def rated_vector_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import CrawlLog, Ledger, Tracker
-from crawl_envs.worlds.lanes import Episodes
+from crawl_envs.worlds.lanes import Lanes
 
 
 class LaneAccess:
@@ -36,7 +37,7 @@ class LaneAccess:
     render_mode: str | None
     _spec: EnvSpec | None = None
 
-    def __init__(self, lanes: Episodes, objective: Objective, render_mode: str | None) -> None:
+    def __init__(self, lanes: Lanes, objective: Objective, render_mode: str | None) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode must be one of {RENDER_MODES}, got {render_mode!r}")
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
@@ -80,12 +81,12 @@ class LaneAccess:
     @property
     def epoch(self) -> float:
         """Length of an epoch where actions are rates, else NaN."""
-        return self.lanes.epoch
+        return math.nan if self.lanes.epoch is None else self.lanes.epoch
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
         """Declare the tracker's estimated change rates, for the budget of the next step.
 
-        See :meth:`crawl_envs.worlds.pages.rate_lanes.EpochLanes.declare`.
+        See :meth:`crawl_envs.worlds.budgets.RateBudget.declare`.
 
         Raises:
             ValueError: actions are not rates, not one finite number >= 0 per page, no such lane.

@@ -15,7 +15,7 @@ from crawl_envs.spaces.observations import ObservationArray, observation_space
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, Instance, Problem
 from crawl_envs.types.arguments import whole
-from crawl_envs.worlds.lanes import Episodes
+from crawl_envs.worlds.lanes import Lanes
 
 SingleEnv: TypeAlias = Env[ObservationArray, Any]
 """Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
@@ -25,12 +25,9 @@ class CrawlEnv(LaneAccess, SingleEnv):
     """One crawling environment.
 
     Args:
-        lanes: a batch of one lane.
+        make_lanes: factory of batches of any number of such lanes, ``make_lanes(num_lanes)``.
         objective: the reward.
         render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
-
-    Attributes:
-        make_lanes: factory of batches of any number of such lanes; set by the families.
 
     Raises:
         ValueError: an unknown render mode.
@@ -38,11 +35,15 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
     metadata: dict[str, Any] = {**RENDERING}  # noqa: RUF012
-    make_lanes: Callable[[int], Episodes]
 
     def __init__(
-        self, lanes: Episodes, objective: Objective, *, render_mode: str | None = None
+        self,
+        make_lanes: Callable[..., Lanes],
+        objective: Objective,
+        *,
+        render_mode: str | None = None,
     ) -> None:
+        self.make_lanes, lanes = make_lanes, make_lanes(1)
         super().__init__(lanes, objective, render_mode)
         self.action_space = lanes.form.space()
         self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)

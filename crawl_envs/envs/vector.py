@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from types import new_class
 from typing import Any, ClassVar, TypeAlias
 
+import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -19,7 +21,7 @@ from crawl_envs.spaces.observations import ObservationArray, batched, observatio
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, FloatArray, Instance
 from crawl_envs.types.arguments import flag, whole
-from crawl_envs.worlds.lanes import Episodes
+from crawl_envs.worlds.lanes import Lanes
 
 NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
 """Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
@@ -48,7 +50,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     def __init__(
         self,
-        lanes: Episodes,
+        lanes: Lanes,
         objective: Objective,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -239,7 +241,7 @@ class FamilyVectorEnv(CrawlVectorEnv):
         TypeError: an argument that does not exist.
     """
 
-    single: ClassVar[type[CrawlEnv]]
+    single: type[CrawlEnv]
     __signature__: ClassVar[inspect.Signature | None]
 
     def __init_subclass__(cls) -> None:
@@ -276,3 +278,19 @@ class FamilyVectorEnv(CrawlVectorEnv):
             copy=copy,
             render_mode=render_mode,
         )
+
+
+def vectorized(single: type[CrawlEnv]) -> type[FamilyVectorEnv]:
+    """Return the class of the vector environments of a family, with its keywords and accessors.
+
+    Its name is that of the class of the single environment, with the suffix Vector.
+    """
+    access = [base for base in single.__bases__ if not issubclass(base, gymnasium.Env)]
+    name = f"{single.__name__}Vector"
+    doc = f"""``num_envs`` lanes of :class:`{single.__name__}` that step together.
+
+    Its arguments are those of :class:`{single.__name__}` and :class:`FamilyVectorEnv`.
+    """
+    own = {"__module__": single.__module__, "__qualname__": name, "__doc__": doc, "single": single}
+    bases = (*access, FamilyVectorEnv, NativeVectorEnv)
+    return new_class(name, bases, exec_body=lambda body: body.update(own))

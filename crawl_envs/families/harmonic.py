@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
-from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.envs.vector import vectorized
 from crawl_envs.instances import generator_of
-from crawl_envs.sim.penalties import Penalty
-from crawl_envs.spaces.actions import ACTION_FORMS, SLOT_FORMS, action_form
+from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.worlds.pages.lanes import Lanes
-from crawl_envs.worlds.pages.rate_lanes import EpochLanes, Overspend
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.decisions import decisions
+from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
 REWARDS: tuple[HarmonicReward, ...] = get_args(HarmonicReward)
-
-
-def _deciding(
-    action: str, generator: Any, epochs: Mapping[str, Any], slots: Mapping[str, Any]
-) -> Callable[..., Lanes]:
-    """Return the class of lanes of an action form, with the arguments of that form.
-
-    Args:
-        action: name of the form.
-        generator: generator of instances.
-        epochs: arguments of the form ``rates``, None where not given.
-        slots: arguments of the other forms, None where not given.
-
-    Raises:
-        ValueError: an unknown form, or an argument of another form.
-    """
-    if action == "rates":
-        _refuse(slots, "actions of slots", action)
-        highest = max(generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps), 0.0)
-        return partial(EpochLanes, highest=highest, **_given(epochs))
-    if action in SLOT_FORMS:
-        _refuse(epochs, "action 'rates'", action)
-        return partial(Lanes, form=action_form(action, generator.num_pages, **_given(slots)))
-    raise ValueError(f"action must be one of {ACTION_FORMS}, got {action!r}")
-
-
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not None}
-
-
-def _refuse(others: Mapping[str, Any], whose: str, action: str) -> None:
-    """Raise ValueError where an argument of another action form was given."""
-    for name, value in _given(others).items():
-        raise ValueError(f"{name} is for {whose}, got {value!r} with action {action!r}")
 
 
 class CrawlHarmonic(CrawlEnv, SingleEnv):
@@ -139,10 +105,10 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
       table of URLs, which ends in ``.parquet``.
-    - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (1.0), the length of an
-      epoch; ``overspend`` ("scale"); ``bucket`` (None), the size in crawls of a token bucket,
-      which starts full and is refilled at the bandwidth. With others: ``batch`` (1),
-      ``probe`` (False).
+    - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (None), the length of an
+      epoch, by default 1; ``overspend`` (None), by default ``scale``; ``bucket`` (None), the size
+      in crawls of a token bucket, which starts full and is refilled at the bandwidth, by default no
+      limit. With others: ``batch`` (1), ``probe`` (False).
     - ``objective`` ("harmonic"): or ``binary``, C(n) = 1 for n > 0, or a concave table C(0), C(1),
       ..., C(K) that starts at 0.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).
@@ -165,8 +131,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         epoch: float | None = None,
         overspend: Overspend | None = None,
         bucket: float | None = None,
-        batch: int | None = None,
-        probe: bool | None = None,
+        batch: int = 1,
+        probe: bool = False,
         objective: Penalty = "harmonic",
         reward: HarmonicReward | None = None,
         crawl_cost: float = 0.0,
@@ -186,11 +152,11 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             delay=delay,
             num_sources=num_sources,
         )
-        epochs = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-        slots = {"batch": batch, "probe": probe}
-        self.make_lanes = partial(
-            _deciding(action, generator, epochs, slots),
+        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+        make_lanes = partial(
+            Lanes,
             generator=generator,
+            **decisions(action, generator, batch=batch, probe=probe, **deciding),
             horizon=horizon,
             reveal=reveal,
             resample=resample,
@@ -199,13 +165,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             show_complete=True,
         )
         terms = Objective(reward or "penalty", crawl_cost)
-        super().__init__(self.make_lanes(1), terms, render_mode=render_mode)
+        super().__init__(make_lanes, terms, render_mode=render_mode)
 
 
-class CrawlHarmonicVector(FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlHarmonic` that step together.
-
-    Its arguments are those of :class:`CrawlHarmonic` and :class:`FamilyVectorEnv`.
-    """
-
-    single = CrawlHarmonic
+CrawlHarmonicVector = vectorized(CrawlHarmonic)

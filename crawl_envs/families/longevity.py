@@ -9,14 +9,15 @@ from typing import Any, Literal, TypeAlias
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
-from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
-from crawl_envs.instances import traces
-from crawl_envs.instances.longevity import LAWS, longevity_set
+from crawl_envs.envs.vector import vectorized
+from crawl_envs.instances import generator_of, traces
+from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded, window_of
-from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.decisions import decisions
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
@@ -45,8 +46,8 @@ def _playing(
     bandwidth: float | None,
     of_traces: dict[str, Any],
     of_drawn: dict[str, Any],
-) -> tuple[Callable[..., FragmentLanes], int]:
-    """Return a factory of lanes of drawn or recorded pages, and the number of pages.
+) -> tuple[Callable[..., FragmentLanes], Any]:
+    """Return a factory of lanes of drawn or recorded pages, and the generator of instances.
 
     Args:
         instance: name of a law or a trace, or the folder of a trace.
@@ -62,8 +63,14 @@ def _playing(
         _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
         num_pages = PAGES if of_drawn["num_pages"] is None else of_drawn["num_pages"]
         horizon = DAYS if of_drawn["horizon"] is None else of_drawn["horizon"]
-        law = longevity_set(instance, num_pages, bandwidth, of_drawn["bandwidth_steps"], signals)
-        return partial(FragmentLanes, generator=law, horizon=horizon), law.num_pages
+        law = generator_of(
+            instance,
+            num_pages=num_pages,
+            bandwidth=bandwidth,
+            bandwidth_steps=of_drawn["bandwidth_steps"],
+            signals=signals,
+        )
+        return partial(FragmentLanes, generator=law, horizon=horizon), law
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         raise ValueError(
@@ -82,7 +89,7 @@ def _playing(
         tape=site.tape,
         contents=site.contents,
     )
-    return lanes, site.num_pages
+    return lanes, site
 
 
 class FragmentAccess:
@@ -148,7 +155,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
 
     ``reset(options={"instance": instance})`` pins a
     :class:`crawl_envs.instances.longevity.RegionPages` of as many pages. A reset draws the whole
-    episode: about 6 kB per page for 60 days of ``quality``.
+    episode: about 3.4 kB per page for 60 days of ``quality``.
 
     ## Policies
 
@@ -157,13 +164,16 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
 
     ## Action Space
 
-    - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot; crawl j happens at j / R.
+    - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot; crawl j happens at j / R;
+      with ``probe=True`` ``Discrete(2 m)``, as in ``CrawlNCIS-v0``.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the pages
       of the ``batch`` highest scores; ties go to the lowest index.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages at every tick of length 1 / R: the
       paper's own form, where a policy refreshes all pages whose utility reaches a threshold. The
       resulting refresh cost is in ``info["crawls"]`` and the ledger. The paper's snapshots every
       two days are ``bandwidth=0.5``.
+    - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, with the
+      first decision at time 0; see ``CrawlHarmonic-v0``.
 
     ## Observation Space
 
@@ -174,6 +184,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     | elapsed | [0, horizon] | days since the last crawl |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found an update; -1 before the first |
+    | probed | -1, 0, 1 | the same of the last probe since then; -1 none; with ``probe=True`` |
     | alive | 0, 1 | whether the page exists; of traces |
     | importance | [0, 1e6] | W of eq. 1 |
     | change_rate | [0, 1e6] | updates per day of all its regions; with ``reveal="parameters"`` |
@@ -200,12 +211,13 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
 
     ## Starting State
 
-    At time 0 every copy is current. The first observation is at the first crawl, time 1 / R.
+    At time 0 every copy is current. The first observation is at the first crawl, time 1 / R; with
+    ``rates`` at time 0.
 
     ## Episode End
 
-    Truncated at the end of the slot that follows the last crawl within the horizon; never
-    terminated.
+    Truncated at the end of the slot that follows the last crawl within the horizon, or with
+    ``rates`` after the last epoch within it; never terminated.
 
     ## Arguments
 
@@ -217,7 +229,9 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     - ``instance`` ("quality"): ``quality``, ``random``, or a trace.
     - ``signals`` (None): ``none`` (the default), ``partial`` or ``noisy``, as in ``CrawlNCIS-v0``,
       on the same pages; for traces ``directory`` (the default), ``mentions``, ``both`` or ``none``.
-    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
+    - ``action`` ("page"), ``batch`` (1), ``probe`` (False): the action form, crawls per decision of
+      ``scores``, and whether pages can be probed. With ``rates``: ``epoch`` (None), ``overspend``
+      (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
     - ``objective`` ("fragments"), ``crawl_cost`` (0.0): see above.
     - ``base_versions`` (2): number of earlier copies that a new one is compared with, h.
     - ``sketch_size`` (None): number of fragments in a sketch, those with the smallest hashes; None
@@ -246,8 +260,12 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         days_per_crawl: float = 30.0,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
-        action: Literal["page", "scores", "refresh"] = "page",
+        action: Literal["page", "scores", "refresh", "rates"] = "page",
         batch: int = 1,
+        probe: bool = False,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
         objective: FragmentObjective = "fragments",
         crawl_cost: float = 0.0,
         base_versions: int = 2,
@@ -265,23 +283,18 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             "parameters": parameters,
         }
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
-        make, num_pages = _playing(instance, signals, bandwidth, of_traces, of_drawn)
-        self.make_lanes = partial(
+        make, generator = _playing(instance, signals, bandwidth, of_traces, of_drawn)
+        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+        make_lanes = partial(
             make,
-            form=action_form(action, num_pages, batch),
+            **decisions(action, generator, batch=batch, probe=probe, **deciding),
             base_versions=base_versions,
             sketch_size=sketch_size,
             reveal=reveal,
             resample=resample,
         )
         terms = Objective(REWARD_TERMS[objective], crawl_cost)
-        super().__init__(self.make_lanes(1), terms, render_mode=render_mode)
+        super().__init__(make_lanes, terms, render_mode=render_mode)
 
 
-class CrawlLongevityVector(FragmentAccess, FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlLongevity` that step together.
-
-    Its arguments are those of :class:`CrawlLongevity` and :class:`FamilyVectorEnv`.
-    """
-
-    single = CrawlLongevity
+CrawlLongevityVector = vectorized(CrawlLongevity)

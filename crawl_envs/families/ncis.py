@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
-from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.envs.vector import vectorized
 from crawl_envs.instances import generator_of
-from crawl_envs.sim.penalties import Penalty
-from crawl_envs.spaces.actions import action_form
+from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.decisions import decisions
+from crawl_envs.worlds.lanes import Lanes
 
 
 class CrawlNCIS(CrawlEnv, SingleEnv):
@@ -70,6 +71,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       and observes whether the page has changed since its last crawl, without refreshing it.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
       is in the ledger, and in the reward with ``crawl_cost``.
+    - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
+      events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
 
     ## Observation Space
 
@@ -126,7 +129,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       imported table of URLs, which ends in ``.parquet``; and ``quality`` and ``random`` of
       ``CrawlLongevity-v0``, with pages that are either fresh or stale.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
-      ``probe`` (False): whether pages can be probed.
+      ``probe`` (False): whether pages can be probed. With ``rates``: ``epoch`` (None),
+      ``overspend`` (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
     - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in
       ``CrawlHarmonic-v0``; ``reward`` (None): ``freshness``, ``requests`` or ``penalty``; by
       default ``freshness`` with the binary objective, else ``penalty``, which is negative;
@@ -155,9 +159,12 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         bandwidth_steps: Sequence[Sequence[float]] = (),
         horizon: float = 10.0,
         instance: str = "uniform",
-        action: Literal["page", "scores", "refresh"] = "page",
+        action: Literal["page", "scores", "refresh", "rates"] = "page",
         batch: int = 1,
         probe: bool = False,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
         objective: Penalty = "binary",
         reward: Literal["freshness", "requests", "penalty"] | None = None,
         crawl_cost: float = 0.0,
@@ -178,22 +185,17 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             corruption=corruption,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        self.make_lanes = partial(
+        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+        make_lanes = partial(
             Lanes,
             generator=generator,
-            form=action_form(action, num_pages, batch, probe),
+            **decisions(action, generator, batch=batch, probe=probe, **deciding),
             horizon=horizon,
             reveal=reveal,
             resample=resample,
             penalty=penalty,
         )
-        super().__init__(self.make_lanes(1), Objective(term, crawl_cost), render_mode=render_mode)
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
-class CrawlNCISVector(FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlNCIS` that step together.
-
-    Its arguments are those of :class:`CrawlNCIS` and :class:`FamilyVectorEnv`.
-    """
-
-    single = CrawlNCIS
+CrawlNCISVector = vectorized(CrawlNCIS)

@@ -1,4 +1,4 @@
-"""``CrawlOffers-v0``: shopping offers with changing prices."""
+"""``CrawlOffers-v1``: shopping offers with changing prices."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
-from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
-from crawl_envs.instances.market import Shopping
+from crawl_envs.envs.vector import vectorized
+from crawl_envs.instances.market import MARKET
+from crawl_envs.sim.state import SIMILARITY
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
-from crawl_envs.types.arguments import whole
-from crawl_envs.worlds.offers.lane import OfferObjective, PriceHistory
-from crawl_envs.worlds.offers.lanes import OfferLanes
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.offers.lanes import (
+    OfferDay,
+    OfferLanes,
+    OfferObjective,
+    PriceHistory,
+    offer_form,
+)
 from crawl_envs.worlds.offers.law import DayEvents
-from crawl_envs.worlds.offers.world import OfferDay
-from crawl_envs.worlds.pages.rate_lanes import Overspend
 
 OfferReward: TypeAlias = Literal["freshness", "requests"]
 REWARDS: tuple[OfferReward, ...] = get_args(OfferReward)
-CRAWLS_PER_OFFER = 0.1
-"""Default crawls per day and offer: the smallest budget of the paper's tables."""
 
 
 class OfferAccess:
@@ -64,9 +66,9 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     hours. Merchants run promotions, after which prices revert. Seasons and holidays affect all
     offers, and some offers are discontinued. So a held price can become right again without a
     crawl. Impressions and clicks are heavy-tailed and depend on brand, category, merchant and
-    country; rates jump for single offers and drift for merchants. Time is in days, a step is two
-    hours. In a step prices change, then b offers are crawled (R / 12 of R crawls per day), then
-    freshness is measured, and the clicks of the step are served.
+    country; rates jump for single offers and drift for merchants. Time is in days. Prices change at
+    the start of every two hours, and those that change at the moment of a decision have changed
+    before it. Clicks are spread evenly over the two hours.
 
     ## Instance
 
@@ -78,12 +80,19 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
 
     ## Action Space
 
-    - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. In the next
-      step an offer is crawled with probability rate / 12, at most 1, and the number of crawls is
-      the sum of the probabilities, rounded down or up (systematic sampling). A sum of rates above R
-      is scaled down (``overspend="scale"``) or an error (``"error"``).
-    - ``action="scores"``: ``Box(-1, 1, (m,))``; crawls the b offers of the highest scores; ties go
-      to the lowest index. If b is not an integer, some steps crawl fewer.
+    ``rates``, ``scores`` and ``refresh`` decide every two hours, and crawl at once; ``page``
+    decides at every crawl.
+
+    - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. An offer is
+      crawled with probability rate / 12, at most 1, and the number of crawls is the sum of the
+      probabilities, rounded down or up (systematic sampling). A sum of rates above R is scaled down
+      (``overspend="scale"``) or an error (``"error"``).
+    - ``action="scores"``: ``Box(-1, 1, (m,))``; crawls the b = R / 12 offers of the highest scores;
+      ties go to the lowest index. If b is not an integer, some steps crawl fewer.
+    - ``action="refresh"``: ``MultiBinary(m)``, any set of offers.
+    - ``action="page"``: ``Discrete(m)``, the offer to crawl in this slot; crawl j happens at j / R.
+      With ``probe=True`` it is ``Discrete(2 m)``: m + i probes offer i. A probe uses the slot and
+      observes whether the held price is wrong, without replacing it.
 
     ## Observation Space
 
@@ -108,10 +117,10 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
 
     ## Rewards
 
-    The share of offers that are fresh right after the step's crawls, in [0, 1], weighted by the
-    expected clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or
-    unweighted (``"offers"``); with ``reward="requests"`` the number of clicks of the step with the
-    true price. Each crawl costs ``crawl_cost``. ``info["reward_terms"]`` has the terms of the
+    The share of offers that are fresh, averaged over the step, in [0, 1], weighted by the expected
+    clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or unweighted
+    (``"offers"``); with ``reward="requests"`` the number of clicks of the step with the true price.
+    Each crawl costs ``crawl_cost``. ``info["reward_terms"]`` has the terms of the
     reward; ``info["requests"]``, ``"hits"`` and ``"crawls"`` the numbers of clicks, of clicks with
     the true price, and of crawls; ``info["click_freshness"]`` and ``"offer_freshness"`` both
     shares. ``env.unwrapped.days()`` has the measures of the paper: eq. 4 from actual clicks, and
@@ -120,11 +129,12 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     ## Starting State
 
     At time 0 all held prices are true; the 30 days before were logged in full. The first decision
-    is at time 0.
+    is at time 0, with ``page`` at time 1 / R.
 
     ## Episode End
 
-    Truncated after the last step that ends within the horizon; never terminated.
+    Truncated after the last step that ends within the horizon, or the slot that follows the last
+    crawl within it; never terminated.
 
     ## Arguments
 
@@ -133,7 +143,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``horizon`` (7.0): days of an episode.
     - ``first_day`` (9): first day of an episode in the year, from 0; day 0 is a Monday.
     - ``world`` (0): number of the world of merchants, categories and brands.
-    - ``action`` ("rates"), ``overspend`` ("scale"): see above.
+    - ``action`` ("rates"), ``overspend`` ("scale"): see above; ``probe`` (False): with ``page``,
+      whether offers can be probed.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
     - ``price_history`` ("log"): the price changes that the features count: ``log``, all of them,
       as in the hourly crawls of the paper's data, so that every morning the features include the
@@ -147,6 +158,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
 
     ## Version History
 
+    - v1: price changes at the moment of a decision are counted before it; the reward is an integral
+      over the step; ``page``, ``refresh`` and probes.
     - v0: first version.
     """
 
@@ -158,7 +171,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         horizon: float = 7.0,
         first_day: int = 9,
         world: int = 0,
-        action: Literal["rates", "scores"] = "rates",
+        action: Literal["rates", "scores", "refresh", "page"] = "rates",
+        probe: bool = False,
         overspend: Overspend = "scale",
         objective: OfferObjective = "clicks",
         reward: OfferReward = "freshness",
@@ -170,12 +184,12 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     ) -> None:
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
-        if bandwidth is None:
-            bandwidth = CRAWLS_PER_OFFER * whole("num_pages", num_pages, 1)
-        self.make_lanes = partial(
+        market: dict[str, Any] = {"first_day": first_day, "world": world}
+        generator = MARKET.generator("market", num_pages, bandwidth, **market)
+        make_lanes = partial(
             OfferLanes,
-            generator=Shopping(num_pages, bandwidth, first_day=first_day, world=world),
-            action=action,
+            generator=generator,
+            form=offer_form(action, num_pages, generator.bandwidth, probe),
             horizon=horizon,
             reveal=reveal,
             resample=resample,
@@ -183,13 +197,9 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
             price_history=price_history,
             overspend=overspend,
         )
-        super().__init__(self.make_lanes(1), Objective(reward, crawl_cost), render_mode=render_mode)
+        row = SIMILARITY if (reward, objective) == ("freshness", "offers") else None
+        terms = Objective(reward, crawl_cost, row)
+        super().__init__(make_lanes, terms, render_mode=render_mode)
 
 
-class CrawlOffersVector(OfferAccess, FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlOffers`, stepped one after the other.
-
-    Its arguments are those of :class:`CrawlOffers` and :class:`FamilyVectorEnv`.
-    """
-
-    single = CrawlOffers
+CrawlOffersVector = vectorized(CrawlOffers)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
-from crawl_envs.envs.vector import FamilyVectorEnv, NativeVectorEnv
+from crawl_envs.envs.vector import vectorized
 from crawl_envs.instances.traces.instance import recorded, window_of
-from crawl_envs.sim.penalties import Penalty
-from crawl_envs.spaces.actions import action_form
+from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.decisions import decisions
+from crawl_envs.worlds.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
 
@@ -37,7 +38,8 @@ class CrawlTrace(CrawlEnv, SingleEnv):
 
     ## Action Space
 
-    As in ``CrawlNCIS-v0``: ``page``, ``scores`` or ``refresh``, over all pages that ever existed.
+    As in ``CrawlNCIS-v0``: ``page``, ``scores``, ``refresh`` or ``rates``, over all pages that ever
+    existed.
     A crawl of a page that does not exist is wasted and counted (``ledger().wasted``);
     ``info["action_mask"]`` (int8) and ``action_masks()`` are the masks of existing pages.
 
@@ -78,9 +80,9 @@ class CrawlTrace(CrawlEnv, SingleEnv):
       seed).
     - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
-    - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``objective`` ("binary"),
-      ``crawl_cost`` (0.0), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None):
-      as in ``CrawlNCIS-v0``.
+    - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``epoch`` (None), ``overspend`` (None),
+      ``bucket`` (None), ``objective`` ("binary"), ``crawl_cost`` (0.0), ``reveal`` ("parameters"),
+      ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
 
     ## Version History
 
@@ -97,9 +99,12 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         days_per_crawl: float = 30.0,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
-        action: Literal["page", "scores", "refresh"] = "page",
+        action: Literal["page", "scores", "refresh", "rates"] = "page",
         batch: int = 1,
         probe: bool = False,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
         objective: Penalty = "binary",
         reward: Literal["freshness", "penalty"] | None = None,
         crawl_cost: float = 0.0,
@@ -122,23 +127,18 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             parameters=parameters,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        self.make_lanes = partial(
+        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
+        make_lanes = partial(
             Lanes,
             generator=generator,
-            form=action_form(action, generator.num_pages, batch, probe),
+            **decisions(action, generator, batch=batch, probe=probe, **deciding),
             horizon=generator.duration,
             reveal=reveal,
             resample=resample,
             tape=generator.tape,
             penalty=penalty,
         )
-        super().__init__(self.make_lanes(1), Objective(term, crawl_cost), render_mode=render_mode)
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
-class CrawlTraceVector(FamilyVectorEnv, NativeVectorEnv):
-    """``num_envs`` lanes of :class:`CrawlTrace` that step together.
-
-    Its arguments are those of :class:`CrawlTrace` and :class:`FamilyVectorEnv`.
-    """
-
-    single = CrawlTrace
+CrawlTraceVector = vectorized(CrawlTrace)

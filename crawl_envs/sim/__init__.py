@@ -1,4 +1,5 @@
 """The simulation core: tapes of events, and the one kernel that plays them.
 
-Public modules: advance, clock, law, penalties, state, streams, tape, workload, world.
+Public modules: advance, clock, divergence, law, state, streams, tape, versions,
+workload, world.
 """

@@ -1,26 +1,27 @@
 """The arrays of a batch of worlds: one record per lane, and other arrays with a row per lane.
 
-Kernels work on a :class:`State`. Its arrays are never rebound, so a copy of them is a copy of the
-worlds. A kernel called from Python receives the state as a small table of addresses and makes the
-arrays from it by :func:`state_at`: one argument instead of twenty, and no reference counts, which
-would cost more than the events. The owner of a table must keep the arrays alive, as
-:class:`crawl_envs.sim.world.World` does.
+:class:`State` is their only specification: names, element types and axes. Its arrays are never
+rebound, so a copy of them is a copy of the worlds. A kernel called from Python receives the state
+as one array, its *table*, and makes the arrays from it by :func:`state_at`: one argument instead of
+thirty, and no reference counts, which would cost more than the events. The owner of a table must
+keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
+from numba import extending as untyped_extending
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.numpy_support import carray
+from numba.core import cgutils as untyped_cgutils
+from numba.core.typing import templates
+from numba.np import arrayobj
+from numba.np.numpy_support import from_dtype
 from numpy.typing import NDArray
 
 from crawl_envs.sim.streams import UintArray
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 LANE = np.dtype(
     [
@@ -42,24 +43,28 @@ LANE = np.dtype(
         ("horizon", np.float64),
         ("mortal", np.bool_),
         ("probing", np.bool_),
-        ("fresh_weight", np.float64),
+        # sums over existing pages of importance, of that of fresh pages, of weight, and of weight
+        # times divergence; time up to which the last two are integrated
         ("alive_weight", np.float64),
-        ("penalty_weight", np.float64),
-        # the current slot
-        ("slot_fresh", np.float64),
+        ("fresh_weight", np.float64),
+        ("divergent_weight", np.float64),
+        ("divergence_weight", np.float64),
+        ("divergence_since", np.float64),
+        # the current slot: integrals over time of these sums, and numbers of events
         ("slot_alive", np.float64),
-        ("slot_penalty", np.float64),
+        ("slot_fresh", np.float64),
+        ("slot_divergence", np.float64),
+        ("slot_divergent", np.float64),
         ("slot_requests", np.int64),
         ("slot_hits", np.int64),
         ("slot_crawls", np.int64),
         ("slot_denied", np.int64),
         ("logged", np.int64),
-        ("counted", np.int64),
         ("reshaped", np.bool_),
         # the ledger
         ("fresh_time", np.float64),
         ("alive_time", np.float64),
-        ("penalty_time", np.float64),
+        ("divergence_time", np.float64),
         ("requests", np.int64),
         ("hits", np.int64),
         ("crawls", np.int64),
@@ -69,15 +74,15 @@ LANE = np.dtype(
         ("changes", np.int64),
         ("changes_found", np.int64),
         ("signals", np.int64),
-        # the tape
+        # the tape, and whether its events are given day by day
         ("cursor", np.int64),
         ("length", np.int64),
         ("recorded", np.bool_),
+        ("by_day", np.bool_),
         ("column_bits", np.int64),
         ("mean_gap", np.float64),
         ("next_time", np.float64),
         ("next_code", np.int64),
-        ("pending", np.int64),
         ("delay_kind", np.int64),
         ("delay_mean", np.float64),
         ("delay_quantum", np.float64),
@@ -95,11 +100,11 @@ LANE = np.dtype(
     ],
     align=True,
 )
-
-
 PAGE = np.dtype(
     [
         ("importance", np.float64),
+        # changes and signals since ``last_crawl``; whether the last crawl found a change, and the
+        # last probe since then (-1 none); whether the page exists
         ("changes", np.int32),
         ("signals", np.int32),
         ("changed", np.int8),
@@ -124,106 +129,256 @@ CRAWL_ENTRY = np.dtype(
     ],
     align=True,
 )
+SPELL = np.dtype(
+    [
+        ("birth", np.float64),
+        ("death", np.float64),
+        ("key", np.uint64),
+        ("size", np.int32),
+        ("earlier", np.int32),
+    ],
+    align=True,
+)
+COPY = np.dtype(
+    [
+        # number of live fragments; of the held copy its time, its fragments, those still present
+        ("live", np.int64),
+        ("made", np.float64),
+        ("held", np.int64),
+        ("common", np.int64),
+        # integral of its divergence up to ``since``; time of the first change
+        ("area", np.float64),
+        ("since", np.float64),
+        ("first_change", np.float64),
+    ],
+    align=True,
+)
+BASE = np.dtype(
+    [
+        # time of a base version, NaN for none, its fragments, and those that are live
+        ("made", np.float64),
+        ("held", np.int64),
+        ("common", np.int64),
+        # divergence and age of the held copy relative to it
+        ("divergence", np.float64),
+        ("age", np.float64),
+    ],
+    align=True,
+)
+PRICES = np.dtype([("true", np.int32), ("held", np.int32)], align=True)
+
+cgutils: Any = untyped_cgutils
+extending: Any = untyped_extending
+Template: Any = templates.AttributeTemplate
+make_array: Any = arrayobj.make_array
+populate_array: Any = arrayobj.populate_array
 
 Records: TypeAlias = NDArray[Any]
+SmallArray: TypeAlias = NDArray[np.int32]
 
 
 class State(NamedTuple):
-    """N worlds of m pages, as arrays of records.
+    """N worlds of m pages. An annotation has the element type and the axes of an array.
 
-    C is the number of sources if signals are counted by source, and 0 for a single one. M is m if
-    penalties are counted, else 0. A is m if pages are crawled at random instants, else 0.
+    Axes of one name have one length. Those of optional parts are 0 where a world lacks the part: C
+    sources of signals counted apart, I increments of a penalty, D pages with a divergence, Q pages
+    crawled at random instants, V pages with prices, G pages of fragments with h base versions.
 
     Attributes:
-        lanes: LANE, (N,).
-        clock: rows (start, crawls before, bandwidth), (N, S, 3).
-        stream: the generator's state, (N, 4) words.
-        last_crawl: start of each page's elapsed time, (N, m).
-        pages: PAGE, (N, m): importance, changes and signals since ``last_crawl``, whether the last
-            crawl found a change (-1 none yet), whether the last probe since then did (-1 none),
-            whether the page exists.
-        alive_at_start: mask of the pages that exist at time 0, (m,).
-        tape: EVENT, (N, E): per lane a block of drawn events or a whole recorded tape; or (1, E)
-            recorded ones for all lanes.
-        alias: ALIAS, (N, K m), alias table of (page, kind); K kinds, a power of two.
-        pending: EVENT, (N, P), a heap of the signals under way.
-        signal_log: SIGNAL_ENTRY, (N, L); the first ``logged`` arrived in the current slot.
-        crawl_log: CRAWL_ENTRY, (N, B); the first ``slot_crawls`` were made at its start.
-        outcomes: outcomes of the last slot, (NUM_OUTCOMES, N).
-        shown: observation of each page, [lane, feature, page] float32, (N, F, m).
-        source_signals: signals since ``last_crawl`` by source and page, (N, C, m) int32.
-        crawl_signals: signals of the crawls in ``crawl_log`` by source, (N, C, B) int32.
-        increments: first increments of the penalty, (K,); see
-            :func:`crawl_envs.sim.penalties.increment`. K = 0 counts no penalty.
-        penalty: the penalty of each page's changes since ``last_crawl``, (N, M).
-        crawl_alias: ALIAS, (N, A), alias table of the pages of random crawls.
-        chances: probability of a crawl at a signal, (N, A).
-        rng: state of the generator of random crawls, (N, 4) words.
+        lanes: the lanes.
+        clock: rows (start, crawls before, bandwidth) of each lane's clock.
+        stream: states of the generators of tapes.
+        last_crawl: start of each page's elapsed time.
+        pages: the pages.
+        alive_at_start: mask of the pages that exist at time 0.
+        tape: per lane a block of drawn events or a whole recorded tape; or one for all lanes.
+        detail: spell or price of each event of the tape.
+        alias: alias tables of (page, kind), with a power of two kinds.
+        pending_due, pending_code, pending_entry, pending_place, pending_size: the signals under
+            way, an :class:`crawl_envs.types.heap.IndexedHeap` of entries by arrival.
+        signal_log: the first ``logged`` signals arrived in the current slot.
+        crawl_log: the first ``slot_crawls`` crawls were made at its start.
+        outcomes: rows of the outcomes of the last slot.
+        shown: observations.
+        source_signals: signals since ``last_crawl`` by source.
+        crawl_signals: signals of the crawls in ``crawl_log`` by source.
+        increments: first increments of the penalty of undetected changes.
+        divergence: divergence of each page's copy.
+        crawl_alias: alias tables of the pages of random crawls.
+        chances: probabilities of a crawl at a signal.
+        rng: states of the generators of random crawls.
+        spell_start: first spell of each page, and the end of the last; one row or one per lane.
+        spells: the spells of fragments by page, in order of birth.
+        copies: the held copies of pages of fragments.
+        bases: their base versions, the latest first.
+        prices: true and held prices.
     """
 
-    lanes: Records
-    clock: FloatArray
-    stream: UintArray
-    last_crawl: FloatArray
-    pages: Records
-    alive_at_start: NDArray[np.bool_]
-    tape: Records
-    alias: Records
-    pending: Records
-    signal_log: Records
-    crawl_log: Records
-    outcomes: FloatArray
-    shown: NDArray[np.float32]
-    source_signals: NDArray[np.int32]
-    crawl_signals: NDArray[np.int32]
-    increments: FloatArray
-    penalty: FloatArray
-    crawl_alias: Records
-    chances: FloatArray
-    rng: UintArray
+    lanes: Annotated[Records, LANE, "N"]
+    clock: Annotated[FloatArray, np.float64, "N clock_rows 3"]
+    stream: Annotated[UintArray, np.uint64, "N 4"]
+    last_crawl: Annotated[FloatArray, np.float64, "N m"]
+    pages: Annotated[Records, PAGE, "N m"]
+    alive_at_start: Annotated[BoolArray, np.bool_, "m"]
+    tape: Annotated[Records, EVENT, "tapes events"]
+    detail: Annotated[SmallArray, np.int32, "tapes details"]
+    alias: Annotated[Records, ALIAS, "N columns"]
+    pending_due: Annotated[FloatArray, np.float64, "N pending"]
+    pending_code: Annotated[IntArray, np.int64, "N pending"]
+    pending_entry: Annotated[IntArray, np.int64, "N pending"]
+    pending_place: Annotated[IntArray, np.int64, "N pending"]
+    pending_size: Annotated[IntArray, np.int64, "N 1"]
+    signal_log: Annotated[Records, SIGNAL_ENTRY, "N logged"]
+    crawl_log: Annotated[Records, CRAWL_ENTRY, "N crawled"]
+    outcomes: Annotated[FloatArray, np.float64, "outcomes N"]
+    shown: Annotated[NDArray[np.float32], np.float32, "N F m"]
+    source_signals: Annotated[SmallArray, np.int32, "N C m"]
+    crawl_signals: Annotated[SmallArray, np.int32, "N C crawled"]
+    increments: Annotated[FloatArray, np.float64, "I"]
+    divergence: Annotated[FloatArray, np.float64, "N D"]
+    crawl_alias: Annotated[Records, ALIAS, "N Q"]
+    chances: Annotated[FloatArray, np.float64, "N Q"]
+    rng: Annotated[UintArray, np.uint64, "N 4"]
+    spell_start: Annotated[IntArray, np.int64, "contents starts"]
+    spells: Annotated[Records, SPELL, "contents spells"]
+    copies: Annotated[Records, COPY, "N G"]
+    bases: Annotated[Records, BASE, "N G h"]
+    prices: Annotated[Records, PRICES, "N V"]
 
 
-FRESHNESS, HITS, REQUESTS, CRAWLS, PENALTY, DENIED, DECLARED = range(7)
-NUM_OUTCOMES = 7
-"""Rows of the outcomes."""
-DIVERGENCE, FRAGMENTS = NUM_OUTCOMES, NUM_OUTCOMES + 1
-"""Further rows for pages with fragments: the mean divergence of copies, and 1 minus it."""
+class Field(NamedTuple):
+    """An array of a State: its name, element type, and axes, by name or of fixed length."""
 
-ARRAY_DTYPES = (
-    LANE,
-    np.dtype(np.float64),
-    np.dtype(np.uint64),
-    np.dtype(np.float64),
-    PAGE,
-    np.dtype(np.bool_),
-    EVENT,
-    ALIAS,
-    EVENT,
-    SIGNAL_ENTRY,
-    CRAWL_ENTRY,
-    np.dtype(np.float64),
-    np.dtype(np.float32),
-    np.dtype(np.int32),
-    np.dtype(np.int32),
-    np.dtype(np.float64),
-    np.dtype(np.float64),
-    ALIAS,
-    np.dtype(np.float64),
-    np.dtype(np.uint64),
+    name: str
+    dtype: np.dtype[Any]
+    axes: tuple[str | int, ...]
+
+
+def _fields() -> tuple[Field, ...]:
+    """Read the specification of the arrays from the annotations of State."""
+    hints = get_type_hints(State, include_extras=True)
+    return tuple(
+        Field(
+            name,
+            np.dtype(hint.__metadata__[0]),
+            tuple(int(axis) if axis.isdigit() else axis for axis in hint.__metadata__[1].split()),
+        )
+        for name, hint in hints.items()
+    )
+
+
+FIELDS = _fields()
+AXES: tuple[str, ...] = tuple(
+    dict.fromkeys(axis for field in FIELDS for axis in field.axes if isinstance(axis, str))
 )
-"""Element types of the arrays of a State, which kernels assume."""
+"""Names of all axes."""
+
+GROWING = {"clock_rows", "events", "details", "pending", "logged", "crawled", "spells"}
+"""Axes that grow as needed."""
+
+FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY = range(8)
+NUM_OUTCOMES = 8
+"""Rows of the outcomes; SIMILARITY is 1 minus DIVERGENCE."""
 
 
-def address_table(state: State) -> IntArray:
-    """Return the table of a state: a row (address, shape padded by zeros) per array, (20, 4)."""
-    table = np.zeros((len(state), 4), np.int64)
+def new_state(lengths: dict[str, int]) -> State:
+    """Return arrays of zeros with axes of the given lengths, 0 if none is given."""
+    lengths = {"outcomes": NUM_OUTCOMES, **lengths}
+    return State(
+        *(
+            np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
+            for _, dtype, axes in FIELDS
+        )
+    )
+
+
+def lengths_of(state: State) -> dict[str, int]:
+    """Return the lengths of all axes; ValueError if arrays disagree about one."""
+    lengths: dict[str, int] = {}
     arrays: tuple[NDArray[Any], ...] = tuple(state)
-    for row, (array, dtype) in enumerate(zip(arrays, ARRAY_DTYPES, strict=True)):
-        assert array.dtype == dtype
-        assert array.flags.c_contiguous
-        table[row, 0] = array.ctypes.data
-        table[row, 1 : 1 + array.ndim] = array.shape
-    return table
+    for array, (name, dtype, axes) in zip(arrays, FIELDS, strict=True):
+        if array.dtype != dtype or array.ndim != len(axes) or not array.flags.c_contiguous:
+            raise ValueError(f"{name} must be {dtype} of axes {axes}, got {array.shape}")
+        for axis, length in zip(axes, array.shape, strict=True):
+            if length != (axis if isinstance(axis, int) else lengths.setdefault(axis, length)):
+                raise ValueError(f"{name} must have axes {axes} like others, got {array.shape}")
+    return lengths
+
+
+def table_of(state: State, lengths: dict[str, int]) -> IntArray:
+    """Return the table of a state: the lengths of the axes, then the addresses of the arrays."""
+    arrays: tuple[NDArray[Any], ...] = tuple(state)
+    return np.array([*(lengths[axis] for axis in AXES), *(a.ctypes.data for a in arrays)], np.int64)
+
+
+class StateType(types.Type):
+    """The type of a State in compiled code: the address of its table.
+
+    Functions pass the address. An array is made where it is read, from loads that the compiler may
+    move and merge, because a table does not change.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="State")
+
+
+ARRAYS: dict[str, Any] = {
+    field.name: types.Array(from_dtype(field.dtype), len(field.axes), "C") for field in FIELDS
+}
+"""The types of the arrays in compiled code."""
+
+extending.register_model(StateType)(extending.models.OpaqueModel)
+
+
+class StateAttributes(Template):  # type: ignore[misc]  # numba has no types
+    """The attributes of a State in compiled code: its arrays."""
+
+    key = StateType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        """Return the type of an array."""
+        return ARRAYS.get(name)
+
+
+extending.infer_getattr(StateAttributes)
+
+
+def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> Any:
+    """Make an array of a state from its table."""
+    place = State._fields.index(name)
+    field, array = FIELDS[place], make_array(ARRAYS[name])(context, builder)
+    words = builder.bitcast(table, cgutils.intp_t.as_pointer())
+
+    def word(position: int) -> Any:
+        load = builder.load(cgutils.gep_inbounds(builder, words, position))
+        load.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return load
+
+    size = cgutils.intp_t(context.get_abi_sizeof(context.get_data_type(ARRAYS[name].dtype)))
+    shape = [word(AXES.index(a)) if isinstance(a, str) else cgutils.intp_t(a) for a in field.axes]
+    strides = [size]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    data = builder.inttoptr(word(len(AXES) + place), array.data.type)
+    populate_array(array, data, shape, strides, size, meminfo=None)
+    return array._getvalue()
+
+
+extending.lower_getattr_generic(StateType)(_array_of)
+
+
+def _state_at(typing_context: Any, table: Any) -> Any:
+    """Turn a table into the state of compiled code."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words = make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.bitcast(words, cgutils.voidptr_t)
+
+    return StateType()(table), generate
+
+
+state_at: Any = extending.intrinsic(_state_at)
+"""Return the State of a table; its arrays are valid as long as their owner keeps them alive."""
 
 
 def _pointer_to(typing_context: Any, address: Any) -> Any:
@@ -235,32 +390,4 @@ def _pointer_to(typing_context: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
-pointer_to: Any = intrinsic(_pointer_to)
-
-
-@compiled(forceinline=True)
-def state_at(table: IntArray) -> State:
-    """Return the state of a table; its arrays are valid as long as their owner keeps them alive."""
-    num_lanes, num_pages = table[3, 1], table[3, 2]
-    return State(
-        carray(pointer_to(table[0, 0]), (num_lanes,), LANE),
-        carray(pointer_to(table[1, 0]), (num_lanes, table[1, 2], 3), np.float64),
-        carray(pointer_to(table[2, 0]), (num_lanes, 4), np.uint64),
-        carray(pointer_to(table[3, 0]), (num_lanes, num_pages), np.float64),
-        carray(pointer_to(table[4, 0]), (num_lanes, num_pages), PAGE),
-        carray(pointer_to(table[5, 0]), (num_pages,), np.bool_),
-        carray(pointer_to(table[6, 0]), (table[6, 1], table[6, 2]), EVENT),
-        carray(pointer_to(table[7, 0]), (num_lanes, table[7, 2]), ALIAS),
-        carray(pointer_to(table[8, 0]), (num_lanes, table[8, 2]), EVENT),
-        carray(pointer_to(table[9, 0]), (num_lanes, table[9, 2]), SIGNAL_ENTRY),
-        carray(pointer_to(table[10, 0]), (num_lanes, table[10, 2]), CRAWL_ENTRY),
-        carray(pointer_to(table[11, 0]), (NUM_OUTCOMES, num_lanes), np.float64),
-        carray(pointer_to(table[12, 0]), (num_lanes, table[12, 2], num_pages), np.float32),
-        carray(pointer_to(table[13, 0]), (num_lanes, table[13, 2], num_pages), np.int32),
-        carray(pointer_to(table[14, 0]), (num_lanes, table[14, 2], table[14, 3]), np.int32),
-        carray(pointer_to(table[15, 0]), (table[15, 1],), np.float64),
-        carray(pointer_to(table[16, 0]), (num_lanes, table[16, 2]), np.float64),
-        carray(pointer_to(table[17, 0]), (num_lanes, table[17, 2]), ALIAS),
-        carray(pointer_to(table[18, 0]), (num_lanes, table[18, 2]), np.float64),
-        carray(pointer_to(table[19, 0]), (num_lanes, 4), np.uint64),
-    )
+pointer_to: Any = extending.intrinsic(_pointer_to)

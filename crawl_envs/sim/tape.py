@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.sim.heap import pop_pending, push_pending
 from crawl_envs.sim.state import Records, State
 from crawl_envs.sim.streams import Stream, UintArray, loaded, next_uniform, store, stream_of
 from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 REQUEST = 0
 CHANGE = 1
@@ -28,6 +28,14 @@ SIGNAL = 2
 CHANGE_SIGNAL = 3
 BIRTH = 32
 DEATH = 33
+SPELL_END = 34
+SPELL_START = 35
+UPDATE = 36
+PRICE = 37
+DAY = 38
+"""Kinds of events. SPELL_END and SPELL_START have the spell of fragments as ``detail``. So has
+UPDATE, which ends it, starts another one of new fragments of its size, and changes the page. PRICE
+has the new price. DAY ends a day of a market."""
 KIND_BITS = 6
 CODE_STRIDE = 1 << KIND_BITS
 KIND_MASK = CODE_STRIDE - 1
@@ -146,6 +154,7 @@ class Tape:
         code: ``page * CODE_STRIDE + kind`` of each event, int64.
         alive: mask of the pages that exist at time 0, (m,) bool; others are born by an event.
         num_sources: number of sources of signals, S.
+        detail: spell or price of each event, int32; (0,) if no event has one.
 
     Raises:
         ValueError: arrays disagree in shape, times decrease or are not finite, a code is not of a
@@ -156,6 +165,7 @@ class Tape:
     code: CodeArray
     alive: BoolArray
     num_sources: int = 1
+    detail: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def __post_init__(self) -> None:
         if self.time.shape != self.code.shape or self.time.ndim != 1:
@@ -170,17 +180,36 @@ class Tape:
             raise ValueError(f"tape time must not decrease, but does at event {late[0] + 1}")
         pages, kinds = np.divmod(self.code, CODE_STRIDE)
         whole("tape num_sources", self.num_sources, 1, MOST_SOURCES)
-        known = (kinds < SIGNAL + 2 * self.num_sources) | (kinds == BIRTH) | (kinds == DEATH)
+        last = DAY if self.detail.shape == self.time.shape else DEATH
+        known = (kinds < SIGNAL + 2 * self.num_sources) | ((kinds >= BIRTH) & (kinds <= last))
         if np.any(pages < 0) or np.any(pages >= self.alive.size) or not known.all():
             raise ValueError(
                 f"tape code must name a page below {self.alive.size} and a kind, with a source "
                 f"below {self.num_sources}"
             )
 
+    @classmethod
+    def trusted(
+        cls,
+        time: FloatArray,
+        code: CodeArray,
+        alive: BoolArray,
+        *,
+        num_sources: int = 1,
+        detail: NDArray[np.int32] | None = None,
+    ) -> Tape:
+        """Return a tape of arrays that are valid by construction, without checks."""
+        tape = cls.__new__(cls)
+        detail = np.empty(0, np.int32) if detail is None else detail
+        columns = {"time": time, "code": code, "alive": alive, "detail": detail}
+        tape.__dict__.update(columns, num_sources=num_sources)
+        return tape
+
     @property
     def mortal(self) -> bool:
         """Whether pages are born or die."""
-        return not self.alive.all() or bool(np.any(self.code & KIND_MASK >= BIRTH))
+        kinds = self.code & KIND_MASK
+        return not self.alive.all() or bool(np.any((kinds == BIRTH) | (kinds == DEATH)))
 
     @classmethod
     def of_events(
@@ -261,22 +290,41 @@ def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Reco
     store(stream, words)
 
 
+@compiled(forceinline=True)
+def signals_under_way(state: State, lane: int) -> IndexedHeap:
+    """Return the heap of the signals of a lane under way."""
+    return IndexedHeap(
+        state.pending_due[lane],
+        state.pending_entry[lane],
+        state.pending_place[lane],
+        state.pending_size[lane],
+    )
+
+
 @compiled()
 def draw_block_delayed(
-    record: Any, block: Records, words: UintArray, alias: Records, pending: Records
+    record: Any,
+    block: Records,
+    words: UintArray,
+    alias: Records,
+    heap: IndexedHeap,
+    codes: IntArray,
 ) -> None:
     """Fill a block of events with delayed signals: events and arrivals, in order of time.
 
     A signal is sent when its event is the next one. A false signal is an event only on arrival.
+
+    Raises:
+        RuntimeError: there are more signals under way than the heap can hold.
     """
     stream, time, code = loaded(words), record.next_time, record.next_code
     position = 0
     while position < block.shape[0]:
         event = block[position]
-        if record.pending > 0 and pending[0].time < time:
-            event.time, event.code = pending[0].time, pending[0].code
-            pop_pending(pending, record.pending)
-            record.pending -= 1
+        if first_due(heap) < time:
+            entry = heap.entries[0]
+            event.time, event.code = heap.due[entry], codes[entry]
+            set_due(heap, entry, math.inf)
             position += 1
             continue
         kind = code & KIND_MASK
@@ -285,8 +333,11 @@ def draw_block_delayed(
                 stream, record.delay_kind, record.delay_mean, record.delay_quantum
             )
             change = kind & CHANGE
-            push_pending(pending, record.pending, time + delay, code - change)
-            record.pending += 1
+            if heap.size[0] == codes.shape[0]:
+                raise RuntimeError("there are more signals under way than the heap can hold")
+            entry = heap.entries[heap.size[0]]
+            codes[entry] = code - change
+            set_due(heap, entry, time + delay)
             code += change - kind
         if kind < SIGNAL or kind & CHANGE or math.isinf(time):
             event.time, event.code = time, code
@@ -304,7 +355,8 @@ def draw_block(state: State, lane: int) -> None:
     if record.delay_kind == DELAY_NONE:
         draw_block_prompt(record, block, words, alias)
     else:
-        draw_block_delayed(record, block, words, alias, state.pending[lane])
+        heap, codes = signals_under_way(state, lane), state.pending_code[lane]
+        draw_block_delayed(record, block, words, alias, heap, codes)
     record.cursor = 0
     record.length = block.shape[0]
 
@@ -314,10 +366,13 @@ def rewind(state: State, lane: int) -> None:
     """Rewind the lane's tape to the start of its episode."""
     record = state.lanes[lane]
     record.cursor = 0
-    if record.recorded:
+    if record.recorded or record.by_day:
         return
     record.length = 0
-    record.pending = 0
+    state.pending_size[lane, 0] = 0
+    for entry in range(state.pending_place.shape[1]):
+        state.pending_entry[lane, entry] = entry
+        state.pending_place[lane, entry] = -1
     stream = stream_of(record.root, record.episode)
     record.next_time, record.next_code, stream = draw_source(record, stream, state.alias[lane], 0.0)
     store(stream, state.stream[lane])

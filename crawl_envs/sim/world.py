@@ -1,4 +1,4 @@
-"""The Python interface of a batch of worlds: allocation, instances, logs and states."""
+"""The Python interface of a batch of worlds: allocation, instances, tapes, logs and states."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.sim.clock import clock_rows, slots_until
+from crawl_envs.sim.clock import clock_rows
 from crawl_envs.sim.state import (
-    ALIAS,
-    CRAWL_ENTRY,
-    EVENT,
-    LANE,
-    NUM_OUTCOMES,
-    PAGE,
-    SIGNAL_ENTRY,
-    Records,
+    FIELDS,
+    GROWING,
+    SPELL,
+    SmallArray,
     State,
-    address_table,
+    lengths_of,
+    new_state,
+    table_of,
 )
 from crawl_envs.sim.tape import (
     BLOCK,
@@ -33,6 +31,7 @@ from crawl_envs.sim.tape import (
 )
 from crawl_envs.types import CrawlLog, FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.contents import Contents
 from crawl_envs.types.delay import DELAY_KINDS
 
 MOST_COLUMNS = 2**31 - 1
@@ -41,21 +40,24 @@ MOST_COLUMNS = 2**31 - 1
 LOG_CAPACITY = 16
 """Initial capacity of the log of signals of a slot; it grows as needed."""
 
-GROWING = {"clock": 1, "tape": 1, "pending": 1, "signal_log": 1, "crawl_log": 1, "crawl_signals": 2}
-"""Arrays that grow as needed, with the number of their leading axes of fixed length."""
+HELD, SLACK = ("events", "details", "spells"), 1.25
+"""Axes with the length of the longest episode, and what they get beyond the length needed."""
 
 
 class Layout(NamedTuple):
-    """Parameters of the arrays of a world, besides its numbers of lanes and pages.
+    """The parts of a world, besides its numbers of lanes and pages.
 
     Attributes:
         num_sources: number of sources of signals, S.
         num_features: number of columns of an observation, F; 0 without observations.
-        crawls_per_slot: largest number of crawls per decision.
-        at_random: crawls at random instants, at rates; their log grows as needed.
-        increments: increments of the penalty; None counts none.
+        crawls_per_slot: largest number of crawls per decision; its log grows as needed.
+        at_random: crawls at random instants, at rates.
+        increments: increments of the penalty of undetected changes; None counts none.
+        base_versions: number of base versions of pages of fragments, h; None without fragments.
+        priced: pages are offers with prices.
         block: number of events drawn at once; the events do not depend on it.
         tape: a recorded tape for all lanes; None draws one per lane.
+        contents: with ``tape``, the recorded contents of all lanes.
     """
 
     num_sources: int = 1
@@ -63,50 +65,50 @@ class Layout(NamedTuple):
     crawls_per_slot: int = 1
     at_random: bool = False
     increments: FloatArray | None = None
+    base_versions: int | None = None
+    priced: bool = False
     block: int = BLOCK
     tape: Tape | None = None
+    contents: Contents | None = None
 
 
 def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
     """Allocate the arrays of ``num_lanes`` worlds, zero except for the recorded tape."""
-    tape, sources, crawls = layout.tape, layout.num_sources, layout.crawls_per_slot
-    events = np.zeros((num_lanes, layout.block) if tape is None else (1, tape.time.size), EVENT)
-    alive = np.ones(num_pages, np.bool_)
-    columns = num_pages << column_bits(sources) if tape is None else 0
-    apart = sources if sources > 1 else 0
-    increments = np.zeros(0) if layout.increments is None else layout.increments.copy()
-    rated = num_pages if layout.at_random else 0
-    if tape is not None:
-        events["time"], events["code"], alive = tape.time, tape.code, tape.alive.copy()
-    return State(
-        lanes=np.zeros(num_lanes, LANE),
-        clock=np.zeros((num_lanes, 1, 3)),
-        stream=np.zeros((num_lanes, 4), np.uint64),
-        last_crawl=np.zeros((num_lanes, num_pages)),
-        pages=np.zeros((num_lanes, num_pages), PAGE),
-        alive_at_start=alive,
-        tape=events,
-        alias=np.zeros((num_lanes, columns), ALIAS),
-        pending=np.zeros((num_lanes, 0), EVENT),
-        signal_log=np.zeros((num_lanes, LOG_CAPACITY), SIGNAL_ENTRY),
-        crawl_log=np.zeros((num_lanes, crawls), CRAWL_ENTRY),
-        outcomes=np.zeros((NUM_OUTCOMES, num_lanes)),
-        shown=np.zeros((num_lanes, layout.num_features, num_pages), np.float32),
-        source_signals=np.zeros((num_lanes, apart, num_pages), np.int32),
-        crawl_signals=np.zeros((num_lanes, apart, crawls), np.int32),
-        increments=increments,
-        penalty=np.zeros((num_lanes, num_pages if increments.size else 0)),
-        crawl_alias=np.zeros((num_lanes, rated), ALIAS),
-        chances=np.zeros((num_lanes, rated)),
-        rng=np.zeros((num_lanes, 4), np.uint64),
+    tape, sources = layout.tape, layout.num_sources
+    increments = np.zeros(0) if layout.increments is None else layout.increments
+    fragments = layout.base_versions is not None
+    events = layout.block if tape is None else tape.time.size
+    diverging = increments.size > 0 or fragments or layout.priced
+    state = new_state(
+        {
+            "N": num_lanes,
+            "m": num_pages,
+            "clock_rows": 1,
+            "tapes": num_lanes if tape is None else 1,
+            "events": events,
+            "details": events * (fragments or layout.priced),
+            "columns": num_pages << column_bits(sources) if tape is None else 0,
+            "logged": LOG_CAPACITY,
+            "crawled": layout.crawls_per_slot,
+            "F": layout.num_features,
+            "C": sources if sources > 1 else 0,
+            "I": increments.size,
+            "D": num_pages * diverging,
+            "Q": num_pages * layout.at_random,
+            "V": num_pages * layout.priced,
+            "G": num_pages * fragments,
+            "h": layout.base_versions or 0,
+            "contents": num_lanes if layout.contents is None else 1,
+            "starts": (num_pages + 1) * fragments,
+        }
     )
-
-
-def _widened(records: Records, width: int) -> Records:
-    """Return a copy of (.., L) records with zeros up to the given width."""
-    wide = np.zeros((*records.shape[:-1], width), records.dtype)
-    wide[..., : records.shape[-1]] = records
-    return wide
+    state.increments[:] = increments
+    state.alive_at_start[:] = True
+    if tape is not None:
+        state.alive_at_start[:] = tape.alive
+        state.tape["time"], state.tape["code"] = tape.time, tape.code
+        state.detail[:] = tape.detail if fragments else 0
+    return state
 
 
 class World:
@@ -141,11 +143,10 @@ class World:
         plan = Layout(**layout)
         num_sources, tape = plan.num_sources, plan.tape
         whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
-        if tape is not None and tape.alive.size != num_pages:
-            raise ValueError(f"tape must be of {num_pages} pages, got {tape.alive.size}")
-        if tape is not None and tape.num_sources != num_sources:
+        if tape is not None and (tape.alive.size, tape.num_sources) != (num_pages, num_sources):
             raise ValueError(
-                f"tape must be of {num_sources} sources of signals, got {tape.num_sources}"
+                f"tape must be of {num_pages} pages and {num_sources} sources of signals, got "
+                f"{tape.alive.size} and {tape.num_sources}"
             )
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
         self.epoch, self.requests, self.one_tape = epoch, requests, tape is not None
@@ -157,6 +158,9 @@ class World:
         lanes["probing"], lanes["bucket"] = probing, bucket
         lanes["recorded"] = lanes["mortal"] = tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
+        lanes["by_day"] = plan.priced
+        if plan.contents is not None:
+            self.set_contents(0, plan.contents)
 
     def clock_of(self, instance: Instance) -> FloatArray:
         """Return the clock of the slots, (steps, 3)."""
@@ -165,29 +169,23 @@ class World:
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
-        """Set the instance of a lane, from its next restart on."""
-        if instance.num_pages != self.num_pages:
-            raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
-        if instance.num_sources != self.num_sources:
-            raise ValueError(
-                f"instance must have {self.num_sources} sources of signals, "
-                f"got {instance.num_sources}"
-            )
-        self._widen_arrays(instance)
-        state, record = self.state, self.state.lanes[lane]
+        """Set the instance of a lane, which fits, from its next restart on."""
         rows = self.clock_of(instance)
+        self.lengthen(clock_rows=rows.shape[0], pending=pending_capacity(instance))
+        state, record = self.state, self.state.lanes[lane]
         state.clock[lane] = np.inf
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
-        if not self.one_tape:
-            record["recorded"] = False
-            rates = event_rates(instance, self.requests).ravel()
-            total = rates.sum()
-            record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
-            fill_alias(rates, state.alias[lane])
-            record["delay_kind"] = DELAY_KINDS.index(instance.delay.kind)
-            record["delay_mean"] = instance.delay.mean
-            record["delay_quantum"] = instance.delay.quantum
+        if self.one_tape or record["by_day"]:
+            return
+        record["recorded"] = False
+        rates = event_rates(instance, self.requests).ravel()
+        total = rates.sum()
+        record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
+        fill_alias(rates, state.alias[lane])
+        record["delay_kind"] = DELAY_KINDS.index(instance.delay.kind)
+        record["delay_mean"] = instance.delay.mean
+        record["delay_quantum"] = instance.delay.quantum
 
     def set_tape(self, lane: int, tape: Tape) -> None:
         """Set a recorded tape of a single lane, without births and deaths.
@@ -198,52 +196,70 @@ class World:
         Raises:
             ValueError: the numbers of pages or sources differ, or pages are born or die.
         """
-        if tape.alive.size != self.num_pages or tape.num_sources != self.num_sources:
+        if (tape.alive.size, tape.num_sources) != (self.num_pages, self.num_sources) or tape.mortal:
             raise ValueError(
-                f"tape must be of {self.num_pages} pages and {self.num_sources} sources, got "
-                f"{tape.alive.size} and {tape.num_sources}"
+                f"tape must be of {self.num_pages} pages and {self.num_sources} sources, without "
+                f"births and deaths, got {tape.alive.size} and {tape.num_sources}"
             )
-        if tape.mortal:
-            raise ValueError("tape of a single lane must have no births and deaths")
-        played = self.requests | (tape.code & KIND_MASK != REQUEST)
-        time, code = tape.time[played], tape.code[played]
-        if time.size > self.state.tape.shape[1]:
-            self._adopt(self.state._replace(tape=_widened(self.state.tape, time.size)))
-        events, record = self.state.tape[lane], self.state.lanes[lane]
-        events["time"][: time.size], events["code"][: time.size] = time, code
-        record["recorded"], record["length"] = True, time.size
+        time, code, detail = tape.time, tape.code, tape.detail
+        if not self.requests and not detail.size:
+            played = code & KIND_MASK != REQUEST
+            time, code = time[played], code[played]
+        self.set_events(lane, time, code, detail)
 
-    def _widen_arrays(self, instance: Instance) -> None:
-        """Widen the arrays whose width depends on the instance."""
-        state = self.state
-        steps = 1 + len(instance.bandwidth_steps)
-        if steps > state.clock.shape[1]:
-            clock = np.full((self.num_lanes, steps, 3), np.inf)
-            clock[:, : state.clock.shape[1]] = state.clock
-            state = state._replace(clock=clock)
-        pending = pending_capacity(instance)
-        if pending > state.pending.shape[1]:
-            state = state._replace(pending=_widened(state.pending, pending))
-        self._adopt(state)
+    def set_events(self, lane: int, time: FloatArray, code: IntArray, detail: SmallArray) -> None:
+        """Set the next events of a lane; ``detail`` may be (0,)."""
+        count = time.size
+        self.lengthen(events=count, details=count * (self.state.detail.shape[1] > 0))
+        self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
+        if detail.size:
+            self.state.detail[lane, :count] = detail
+        record = self.state.lanes[lane]
+        record["cursor"], record["length"] = 0, count
+        record["recorded"] = not record["by_day"]
+
+    def set_contents(self, row: int, contents: Contents) -> None:
+        """Set the fragments of the pages of a lane, or of all, from the next restart on."""
+        count = contents.birth.size
+        self.lengthen(spells=count)
+        self.state.spell_start[row] = contents.start
+        spells = self.state.spells[row, :count]
+        for name in SPELL.names or ():
+            spells[name] = getattr(contents, name)
+
+    def lengthen(self, **lengths: int) -> None:
+        """Lengthen axes to at least the given lengths, keeping all entries."""
+        own = self.lengths
+        longer = {
+            axis: int(SLACK * length) if axis in HELD else length
+            for axis, length in lengths.items()
+            if length > own[axis]
+        }
+        if not longer:
+            return
+        arrays = self.state._asdict()
+        for name, dtype, axes in FIELDS:
+            if not longer.keys() & set(axes):
+                continue
+            old = arrays[name]
+            shape = [longer.get(str(a), length) for a, length in zip(axes, old.shape, strict=True)]
+            arrays[name] = np.zeros(shape, dtype)
+            arrays[name][tuple(map(slice, old.shape))] = old
+        if "clock_rows" in longer:
+            arrays["clock"][:, own["clock_rows"] :] = np.inf
+        if "pending" in longer:
+            arrays["pending_entry"][:, own["pending"] :] = range(own["pending"], longer["pending"])
+            arrays["pending_place"][:, own["pending"] :] = -1
+        self._adopt(State(**arrays))
 
     def grow_logs(self) -> None:
         """Double the logs of a slot that are full in some lane, keeping their entries."""
-        state, lanes = self.state, self.state.lanes
-        capacity = state.signal_log.shape[1]
-        if np.any(lanes["logged"] == capacity):
-            state = state._replace(signal_log=_widened(state.signal_log, 2 * capacity))
-        capacity = state.crawl_log.shape[1]
-        if np.any(lanes["slot_crawls"] == capacity):
-            log, apart = (
-                _widened(rows, 2 * capacity) for rows in (state.crawl_log, state.crawl_signals)
-            )
-            state = state._replace(crawl_log=log, crawl_signals=apart)
-        self._adopt(state)
-
-    def num_slots(self, lane: int) -> int:
-        """Return the number of crawls in the lane's budget up to its horizon."""
-        rows = self.state.clock[lane]
-        return slots_until(rows[np.isfinite(rows[:, 0])], self.state.lanes[lane]["horizon"])
+        lanes, signals = self.state.lanes, self.state.signal_log.shape[1]
+        crawls = self.state.crawl_log.shape[1]
+        if np.any(lanes["logged"] == signals):
+            self.lengthen(logged=2 * signals)
+        if np.any(lanes["slot_crawls"] == crawls):
+            self.lengthen(crawled=2 * crawls)
 
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of the lane since its restart."""
@@ -259,7 +275,7 @@ class World:
             changes=int(record["changes"]),
             changes_found=int(record["changes_found"]),
             signals=int(record["signals"]),
-            penalty_time=float(record["penalty_time"]) if self.state.increments.size else None,
+            penalty_time=float(record["divergence_time"]) if self.state.increments.size else None,
             probes=int(record["probes"]),
             denied=int(record["denied"]),
         )
@@ -301,16 +317,17 @@ class World:
         Raises:
             ValueError: a state of a world of another size; nothing is changed in this case.
         """
-        for name, own in self.state._asdict().items():
-            given = arrays.get(name)
-            same = GROWING.get(name, own.ndim)
-            if given is None or given.dtype != own.dtype or given.shape[:same] != own.shape[:same]:
+        if not isinstance(arrays, Mapping) or set(arrays) != set(State._fields):
+            raise ValueError(f"state must be of get_state of a world, got {type(arrays).__name__}")
+        given = State(**{name: np.array(arrays[name], order="C") for name in State._fields})
+        for axis, length in lengths_of(given).items():
+            own = self.lengths[axis]
+            if axis not in GROWING and length != own:
                 raise ValueError(
                     f"state must be of a world of {self.num_lanes} lanes and {self.num_pages} "
-                    f"pages like this one, but {name} is {None if given is None else given.shape} "
-                    f"instead of {own.shape}"
+                    f"pages like this one, but axis {axis} has {length} entries, not {own}"
                 )
-        self._adopt(State(**{name: arrays[name].copy() for name in State._fields}))
+        self._adopt(given)
 
     def _adopt(self, state: State) -> None:
         """Set the arrays of the world.
@@ -318,7 +335,8 @@ class World:
         ``table`` is the argument of kernels. ``outcomes`` and ``shown`` are tuples of the rows of
         these arrays, because looking up a row takes longer than copying it.
         """
-        self.state, self.table = state, address_table(state)
+        self.state, self.lengths = state, lengths_of(state)
+        self.table = table_of(state, self.lengths)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
         self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
 

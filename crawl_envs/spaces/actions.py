@@ -3,7 +3,7 @@
 A slot form decodes a batch of actions into ``pages`` (N, B) int64 and ``counts`` (N,) int64; lane i
 crawls its first ``counts[i]`` pages. The clock enforces the budget: a decision takes ``batch``
 slots, and ``page`` and ``scores`` crawl that many pages. In the form ``rates`` actions are rates
-and probabilities, (N, m), and :mod:`crawl_envs.worlds.pages.rate_lanes` enforces the budget.
+and probabilities, (N, m), and :mod:`crawl_envs.worlds.budgets` enforces the budget.
 """
 
 from __future__ import annotations
@@ -191,6 +191,19 @@ class CrawlRates(ActionForm):
         rates = _checked(actions, (num_lanes, self.num_pages), "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
             raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
+        return (np.ascontiguousarray(rates, np.float64),)
+
+
+class SampledRates(CrawlRates):
+    """``rates`` of offers: crawls per day, sampled at every step.
+
+    An offer is crawled with probability rate / steps per day, at most 1, and the number of crawls
+    is the sum of the probabilities, rounded down or up.
+    """
+
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
+        """Return the rates of all lanes, one array (N, m); their values are checked at the step."""
+        rates = _checked(actions, (num_lanes, self.num_pages), "fiu", "rates")
         return (np.ascontiguousarray(rates, np.float64),)
 
 

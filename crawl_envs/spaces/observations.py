@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from crawl_envs.sim.state import State
-from crawl_envs.types import REVEALS, FloatArray, Instance, IntArray, Reveal
+from crawl_envs.types import REVEALS, Instance, Reveal
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import NO_CHANGE
 
@@ -25,6 +25,8 @@ ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
 
 The result of the last probe follows, if pages can be probed.
 """
+OFFER_CHANGED = 1
+"""Column of ``changed`` of offers, which have no signals."""
 SIGNAL_CAP = 1000.0
 """Largest number of signals in observations; trackers have exact counts."""
 RATE_CAP = 1e6
@@ -128,12 +130,33 @@ def write_page(
 
 
 @compiled()
-def write_sources(state: State, lane: int) -> None:
+def write_sources(shown: ObservationArray, counts: NDArray[np.int32], lane: int) -> None:
     """Write the signals of all pages by source, in place of the total."""
-    for source in range(state.source_signals.shape[1]):
-        for number in range(state.source_signals.shape[2]):
-            count = float(state.source_signals[lane, source, number])
-            state.shown[lane, SIGNALS + source, number] = min(count, SIGNAL_CAP)
+    for source in range(counts.shape[1]):
+        for number in range(counts.shape[2]):
+            shown[lane, SIGNALS + source, number] = min(
+                float(counts[lane, source, number]), SIGNAL_CAP
+            )
+
+
+@compiled(forceinline=True)
+def write_copy(state: State, lane: int, number: int) -> None:
+    """Write the last columns of a page of fragments: the features of its held copy.
+
+    These are the number of fragments, the divergence from each base version, and its age; both are
+    NO_BASE without a base version.
+    """
+    bases, shown = state.bases[lane, number], state.shown
+    count = bases.shape[0]
+    first = shown.shape[1] - 1 - 2 * count
+    horizon = state.lanes[lane].horizon
+    shown[lane, first, number] = min(float(state.copies[lane, number].held), RATE_CAP)
+    for slot in range(count):
+        known = not np.isnan(bases[slot].made)
+        divergence = bases[slot].divergence if known else NO_BASE
+        age = min(bases[slot].age, horizon) if known else NO_BASE
+        shown[lane, first + 1 + slot, number] = divergence
+        shown[lane, first + 1 + count + slot, number] = age
 
 
 @compiled(forceinline=True)
@@ -144,14 +167,16 @@ def write_observations(state: State) -> None:
     for pages with a crawl or a signal in the last slot.
     """
     lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
+    num_pages, extra = shown.shape[2], max(state.source_signals.shape[1] - 1, 0)
+    priced, copied = state.prices.shape[1] > 0, state.copies.shape[1] > 0
     crawl_log, signal_log = state.crawl_log, state.signal_log
-    num_pages, source_rows = shown.shape[2], state.source_signals.shape[1]
-    extra = max(source_rows - 1, 0)
     for lane in range(lanes.shape[0]):
         record = lanes[lane]
         if not record.moved:
             continue
         record.moved = False
+        if shown.shape[1] == 0:
+            continue
         now, horizon, mortal, probing = record.time, record.horizon, record.mortal, record.probing
         for number in range(num_pages):
             shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
@@ -161,77 +186,18 @@ def write_observations(state: State) -> None:
         if mortal:
             for number in range(num_pages):
                 shown[lane, ELAPSED, number] *= pages[lane, number].alive
-        if record.reshaped:
-            for number in range(num_pages):
-                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
-        else:
-            for position in range(record.slot_crawls):
-                number = crawl_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
-            for position in range(record.logged):
-                number = signal_log[lane, position].page
-                write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
-        if source_rows > 0:
-            write_sources(state, lane)
-
-
-@compiled(forceinline=True)
-def write_copy(
-    shown: Any,
-    first: int,
-    copies: Any,
-    divergence: FloatArray,
-    age: FloatArray,
-    lane: int,
-    page: int,
-    horizon: float,
-) -> None:
-    """Write the features of the copy of a page; see :func:`write_copies`."""
-    bases = divergence.shape[1]
-    shown[lane, first, page] = min(float(copies[lane, page].held), RATE_CAP)
-    for slot in range(bases):
-        known = divergence[lane, slot, page]
-        shown[lane, first + 1 + slot, page] = NO_BASE if np.isnan(known) else known
-        known = age[lane, slot, page]
-        known = NO_BASE if np.isnan(known) else min(known, horizon)
-        shown[lane, first + 1 + bases + slot, page] = known
-
-
-@compiled()
-def write_copies(
-    shown: Any,
-    first: int,
-    copies: Any,
-    divergence: FloatArray,
-    age: FloatArray,
-    horizon: float,
-    accounts: Any,
-    crawls: IntArray,
-    counts: IntArray,
-) -> None:
-    """Write the features of copies into the columns from ``first`` on.
-
-    They are written for pages crawled in the last step, and for all pages of lanes with the flag
-    ``reshaped``, which is cleared.
-
-    Args:
-        shown: observations, (N, F, m).
-        first: column of the number of fragments; the divergence and the age of each base version
-            follow.
-        copies: records with the number of fragments ``held``, (N, m).
-        divergence: distance from each base version, (N, h, m); NaN is written as NO_BASE.
-        age: age of each base version relative to the copy, (N, h, m); NaN likewise.
-        horizon: largest age.
-        accounts: records with the flags, (N,).
-        crawls: crawled pages, the first ``counts[i]`` of lane i, (N, B).
-        counts: numbers of crawls, (N,).
-    """
-    for lane in range(counts.size):
-        if accounts[lane].reshaped:
-            accounts[lane].reshaped = False
-            for page in range(shown.shape[2]):
-                write_copy(shown, first, copies, divergence, age, lane, page, horizon)
-        else:
-            for position in range(counts[lane]):
-                page = crawls[lane, position]
-                write_copy(shown, first, copies, divergence, age, lane, page, horizon)
+        count = num_pages if record.reshaped else record.slot_crawls
+        for position in range(count):
+            number = position if record.reshaped else crawl_log[lane, position].page
+            page = pages[lane, number]
+            if priced:
+                shown[lane, OFFER_CHANGED, number] = page.changed
+                continue
+            write_page(page, shown, lane, number, extra, mortal, probing)
+            if copied:
+                write_copy(state, lane, number)
+        for position in range(record.logged * (not record.reshaped)):
+            number = signal_log[lane, position].page
+            write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
+        if extra > 0:
+            write_sources(shown, state.source_signals, lane)

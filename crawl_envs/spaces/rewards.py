@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from crawl_envs.sim.penalties import Penalty, penalty_increments
-from crawl_envs.sim.state import CRAWLS, FRAGMENTS, FRESHNESS, HITS, PENALTY
+from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS, HITS, SIMILARITY
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.arguments import quantity
 
 Amount = TypeVar("Amount", float, FloatArray)
 
-ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": PENALTY, "fragments": FRAGMENTS}
+ROWS = {"freshness": FRESHNESS, "requests": HITS, "penalty": DIVERGENCE, "fragments": SIMILARITY}
 REWARDS = tuple(ROWS)
 PAGE_REWARDS = ("freshness", "requests", "penalty")
 """Rewards of pages that are fresh or stale as a whole."""
@@ -30,17 +30,21 @@ class Objective:
             importance-weighted mean divergence of copies over the step, in [0, 1], for pages with
             fragments.
         crawl_cost: cost of a crawl, >= 0, subtracted from the reward.
+        row: row of the outcomes that the reward is; None for that of its name.
 
     Raises:
         ValueError: ``reward`` is unknown, or ``crawl_cost`` is negative.
     """
 
-    def __init__(self, reward: str = "freshness", crawl_cost: float = 0.0) -> None:
+    def __init__(
+        self, reward: str = "freshness", crawl_cost: float = 0.0, row: int | None = None
+    ) -> None:
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
         self.reward = reward
         self.crawl_cost = quantity("crawl_cost", crawl_cost, least=0.0)
-        self._row, self._negative = ROWS[reward], reward == "penalty"
+        self._row = ROWS[reward] if row is None else row
+        self._negative = reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
         """Return the terms of the reward from the outcomes of a step, for one lane or all.

@@ -1,7 +1,7 @@
 """Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled forms.
 
 Public modules: arguments, compiled_policies, compiling, contents, copies, delay, evidence,
-ledgers, offer_features, regions, sketches.
+heap, ledgers, offer_features, regions, sketches.
 """
 
 from __future__ import annotations

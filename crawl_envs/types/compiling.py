@@ -52,7 +52,8 @@ SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
 def sources_stamp() -> tuple[int, int]:
     """Return the newest modification time and the total size of the files with kernels."""
     files = (file for folder in SOURCES for file in folder.rglob("*.py"))
-    stats = [file.stat() for file in files if b"@compiled" in file.read_bytes()]
+    marks = (b"@compiled", b"from numba")
+    stats = [file.stat() for file in files if any(mark in file.read_bytes() for mark in marks)]
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 

@@ -1,24 +1,30 @@
-"""A batch of lanes: their seeds, instances and episodes, for any kind of world.
+"""A batch of lanes: their seeds, instances and episodes, and the world in which they step.
 
-This is the environment without Gymnasium's API, which the vector and single classes add.
-:class:`crawl_envs.worlds.pages.lanes.Lanes` adds the world of pages and events.
+This is the environment without Gymnasium's API, which the vector and single classes add. Pages of
+fragments and offers are subclasses: they draw other events and show other columns.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crawl_envs.sim.advance import DONE, UNFINISHED
+from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
+from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.law import CustomEvents
+from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, REQUESTS
 from crawl_envs.sim.streams import Roots, generator, roots
-from crawl_envs.spaces.actions import ActionForm, Actions
-from crawl_envs.spaces.observations import ObservationArray
+from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.workload import check_events
+from crawl_envs.sim.world import World
+from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
+from crawl_envs.spaces.observations import ObservationArray, feature_names, write_parameters
 from crawl_envs.types import (
     BoolArray,
     CrawlLog,
@@ -31,45 +37,15 @@ from crawl_envs.types import (
     Tracker,
 )
 from crawl_envs.types.arguments import flag, quantity, whole
-
-MOST = 8
-"""Largest number of reused buffers; further copies are new arrays."""
-
-
-def _references_unheld() -> int:
-    """Return the reference count of a buffer held by a list only, as seen in a loop."""
-    for buffer in [np.empty(1)]:
-        return sys.getrefcount(buffer)
-    raise AssertionError("the list is not empty")
-
-
-UNHELD = _references_unheld()
-
-
-class Buffers:
-    """Reusable buffers for copies of arrays of one shape and dtype."""
-
-    def __init__(self) -> None:
-        self._buffers: list[NDArray[Any]] = []
-
-    def copy(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of a C-contiguous array; it is not reused while the caller refers to it."""
-        for buffer in self._buffers:
-            if sys.getrefcount(buffer) == UNHELD:
-                np.copyto(buffer, array)
-                return buffer
-        fresh = array.copy()
-        if len(self._buffers) < MOST:
-            self._buffers.append(fresh)
-        return fresh
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the buffers out: they belong to callers."""
-        return {}
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        self._buffers = []
-
+from crawl_envs.worlds.budgets import Overspend, RateBudget
+from crawl_envs.worlds.buffers import Buffers
+from crawl_envs.worlds.step import (
+    play_lanes,
+    play_lanes_at_rates,
+    restart_lanes,
+    step_lanes,
+    step_rates,
+)
 
 NEVER = np.iinfo(np.int64).max
 
@@ -101,11 +77,8 @@ class Plan(NamedTuple):
     pinned: bool
 
 
-class Episodes(ABC):
+class Lanes:
     """N independent lanes of m pages that step together.
-
-    Subclasses implement the worlds. They set ``features`` and ``reported``, and may set ``mortal``
-    and ``epoch``.
 
     Args:
         num_lanes: number of lanes, N.
@@ -114,12 +87,22 @@ class Episodes(ABC):
         horizon: length of an episode, in the instance's unit of time, > 0.
         reveal: known part of the instance, ``parameters`` or ``importance``.
         resample: draw a new instance at every reset, not only at seeded ones.
+        tape: a recorded tape for all lanes; None draws one per lane.
+        penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
+            :func:`crawl_envs.sim.divergence.penalty_increments`); None counts no penalty.
+        requests: whether requests are simulated; otherwise importance is a weight.
+        show_complete: whether observations show complete observation of pages.
+        epoch: length of an epoch, > 0: the first decision is at time 0, the k-th at time k * epoch.
+            None for decisions at crawls.
+        overspend, bucket: of :class:`crawl_envs.worlds.budgets.RateBudget`, for ``rates``.
+        observed: whether observations are written.
+        **layout: further fields of :class:`crawl_envs.sim.world.Layout`.
 
     Attributes:
+        world: the arrays.
         features: names of the columns of an observation.
         reported: entries of the info of a step besides the reward.
         mortal: whether pages are born and die.
-        epoch: length of an epoch if actions are for epochs, else NaN.
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
         ended: mask of the lanes at the end of their episode, (N,) bool.
         any_ended: whether there are any.
@@ -127,11 +110,6 @@ class Episodes(ABC):
     Raises:
         ValueError: an argument outside its range.
     """
-
-    features: tuple[str, ...]
-    reported: Reported
-    mortal: bool = False
-    epoch: float = math.nan
 
     _OWN: tuple[str, ...] = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
     _PLAIN = ("_steps_left", "any_ended")
@@ -145,22 +123,139 @@ class Episodes(ABC):
         horizon: float,
         reveal: Reveal = "parameters",
         resample: bool = False,
+        tape: Tape | None = None,
+        penalty: Penalty | None = None,
+        requests: bool = True,
+        show_complete: bool = False,
+        epoch: float | None = None,
+        overspend: Overspend = "scale",
+        bucket: float | None = None,
+        observed: bool = True,
+        **layout: Any,
     ) -> None:
-        whole("num_envs", num_lanes, 1)
-        quantity("horizon", horizon, above=0.0)
-        self.num_lanes, self.num_pages = num_lanes, generator.num_pages
-        self.form, self.horizon, self.reveal = form, float(horizon), reveal
-        self.resample = flag("resample", resample)
-        self._generator = generator
-        self._buffers = Buffers()
+        self.num_lanes, self.num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
+        self.horizon, self.form, self.reveal = quantity("horizon", horizon, above=0.0), form, reveal
+        self.resample, self.tape = flag("resample", resample), tape
+        self.penalty, self.requests, self.mortal = penalty, requests, tape is not None
+        self.num_sources: int = getattr(generator, "num_sources", 1)
+        self.epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
+        self._stride = form.batch if epoch is None else 1
+        self.budget: RateBudget | None = None
+        if isinstance(form, CrawlRates):
+            assert self.epoch is not None
+            shape = (num_lanes, self.num_pages)
+            self.budget = RateBudget(*shape, self.epoch, reveal, overspend, bucket)
+        self.reported = self._entries()
+        self.features = self._columns(show_complete)
+        self.world = World(
+            num_lanes,
+            self.num_pages,
+            horizon=self.horizon,
+            batch=self._stride,
+            epoch=self.epoch,
+            requests=requests,
+            probing=form.probing,
+            bucket=np.inf if bucket is None else bucket,
+            num_sources=self.num_sources,
+            num_features=len(self.features) * observed,
+            crawls_per_slot=form.most,
+            increments=None if penalty is None else penalty_increments(penalty),
+            tape=tape,
+            **{"at_random": self.budget is not None, **layout},
+        )
+        self._generator, self._buffers = generator, Buffers()
         self._roots: list[Roots | None] = [None] * num_lanes
         self._instances: list[Instance | None] = [None] * num_lanes
         self._pinned = np.zeros(num_lanes, np.bool_)
         self._last_slot = np.zeros(num_lanes, np.int64)
         self.episodes = np.zeros(num_lanes, np.int64)
-        self.ended = np.zeros(num_lanes, np.bool_)
-        self.any_ended = False
+        self.ended, self.any_ended = np.zeros(num_lanes, np.bool_), False
         self._steps_left = 0
+
+    def _entries(self) -> Reported:
+        """Return the entries of the info of a step besides the reward."""
+        if self.budget is not None:
+            return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
+        return (("requests", REQUESTS), ("hits", HITS)) if self.requests else (("crawls", CRAWLS),)
+
+    def _columns(self, complete: bool) -> tuple[str, ...]:
+        """Return the names of the columns; with ``complete`` that of complete observation."""
+        signs = {"probed": self.form.probing, "complete": complete}
+        return feature_names(self.reveal, self.mortal, self.num_sources, **signs)
+
+    @property
+    def crawls_at_random(self) -> bool:
+        """Whether pages can be crawled at random instants, at rates."""
+        return self.world.lengths["Q"] > 0
+
+    # Decisions
+
+    def _last_slot_of(self, instance: Instance) -> int:
+        """Return the slot of the last decision of an episode: a multiple of the batch, or an epoch.
+
+        Raises:
+            ValueError: too many slots to count, or not one decision fits.
+        """
+        if self.epoch is not None:
+            return self._epochs(self.epoch) - 1
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        slots, batch = slots_until(clock, self.horizon), self.form.batch
+        if slots < batch:
+            raise ValueError(
+                f"horizon must hold at least {batch} crawls, got {slots} with horizon "
+                f"{self.horizon} and bandwidth {instance.bandwidth}"
+            )
+        return slots // batch * batch
+
+    def _epochs(self, epoch: float) -> int:
+        try:
+            epochs = slots_until(clock_rows(1.0 / epoch), self.horizon)
+        except ValueError:
+            raise ValueError(
+                f"epoch must not be so short beside the horizon {self.horizon:g} that epochs "
+                f"cannot be counted, got {epoch!r}"
+            ) from None
+        if epochs < 1:
+            raise ValueError(
+                f"horizon must hold at least one epoch, got {self.horizon} with epoch {epoch}"
+            )
+        return epochs
+
+    def _steps_of(self, instance: Instance) -> int:
+        """Return the number of steps of an episode; ValueError as :meth:`_last_slot_of`."""
+        last = self._last_slot_of(instance)
+        return last // self.form.batch if self.epoch is None else last + 1
+
+    def _decisions_left(self) -> IntArray:
+        """Return the number of decisions left in each lane, including the current one, (N,)."""
+        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self._stride + 1
+        return left
+
+    def steps_per_episode(self) -> int | None:
+        """Return the number of steps of an episode at the bandwidth of the generator.
+
+        None if the generator has no bandwidth, or if no step fits, which a reset will report.
+        """
+        bandwidth = getattr(self._generator, "bandwidth", None)
+        if bandwidth is None:
+            return None
+        steps = getattr(self._generator, "bandwidth_steps", ())
+        try:
+            return self._steps_of(Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps))
+        except ValueError:
+            return None
+
+    def num_slots(self, lane: int) -> int:
+        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
+        return int(self._last_slot[lane]) + (self.epoch is not None)
+
+    def crawls_allowed(self, lane: int) -> float:
+        """Return the budget of a lane's episode, in crawls; at rates their number is random."""
+        if self.epoch is None:
+            return float(self.num_slots(lane))
+        instance = self.instance(lane)
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
 
     # Episodes
 
@@ -169,12 +264,15 @@ class Episodes(ABC):
         chosen: BoolArray,
         seeds: Sequence[int | None],
         instances: Sequence[Instance | None],
-        fallback: np.random.Generator,
+        fallback: np.random.Generator | None = None,
+        *,
+        play: bool = True,
     ) -> None:
         """Start an episode in the chosen lanes, and play to its first decision.
 
         A seed restarts the lane's streams and draws its instance; without one the streams continue.
-        A given instance stays until the next seed. ``fallback`` seeds lanes without a seed.
+        A given instance stays until the next seed. ``fallback`` seeds lanes without a seed. Without
+        ``play`` the lanes stay at time 0, for rollouts.
 
         Raises:
             ValueError: an instance that does not fit; nothing is changed in this case.
@@ -182,12 +280,12 @@ class Episodes(ABC):
         plans = []
         for lane in map(int, np.flatnonzero(chosen)):
             seed = seeds[lane]
-            if seed is None and self._roots[lane] is None:
+            if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
             plans.append(self._plan(lane, seed, instances[lane]))
         for plan in plans:
             self._prepare(plan)
-        self._restart(chosen)
+        self._restart(chosen, play)
 
     def begin_next(self, chosen: BoolArray) -> None:
         """Start the next episode of the chosen lanes, which have had one."""
@@ -195,7 +293,7 @@ class Episodes(ABC):
         for plan in [self._plan(lane, None, None) for lane in lanes]:
             self._prepare(plan)
         if not self.resample:
-            self._count_episodes(chosen)
+            self.world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
 
     def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
@@ -216,26 +314,63 @@ class Episodes(ABC):
 
     def _check(self, instance: Instance) -> None:
         """Raise ValueError unless an instance fits the lanes."""
-        if instance.num_pages != self.num_pages:
-            raise ValueError(f"instance must have {self.num_pages} pages, got {instance.num_pages}")
+        given = (instance.num_pages, instance.num_sources)
+        if given != (self.num_pages, self.num_sources):
+            raise ValueError(
+                f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
+                f"signals like the environment, got {given[0]} and {given[1]}"
+            )
+        self._check_events(instance)
+        if self.budget is not None:
+            self.budget.check(instance)
+
+    def _check_events(self, instance: Instance) -> None:
+        """Raise ValueError if an episode would have too many events."""
+        check_events(instance, self.horizon, self.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
         """Set a lane's streams and instance before its restart."""
         lane = plan.lane
         self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
-        self._set_streams(lane, plan.roots, plan.episode)
+        record = self.world.state.lanes[lane]
+        record["root"], record["episode"] = plan.roots.tape, plan.episode
+        record["rng_root"] = plan.roots.rng
         if plan.instance is not None:
-            self._set_instance(lane, plan.instance)
+            self.world.set_instance(lane, plan.instance)
             self._instances[lane] = plan.instance
             self._last_slot[lane] = self._last_slot_of(plan.instance)
+            if self.world.shown[lane].size:
+                write_parameters(self.world.shown[lane], plan.instance, self.features)
 
-    def _restart(self, chosen: BoolArray) -> None:
-        self._restart_worlds(chosen)
+    def _restart(self, chosen: BoolArray, play: bool = True) -> None:
+        for lane in map(int, np.flatnonzero(chosen)):
+            if self.budget is not None:
+                self.budget.start(lane, self.instance(lane))
+            self._provide_events(lane)
+        restart_lanes(self.world.table, chosen)
+        self._steps_left = 0  # an interrupted lane needs a reset
+        if not play:
+            return
+        self._finish(play_lanes(self.world.table), play_lanes)
         self.episodes[chosen] += 1
         self.ended[chosen] = False
         self.any_ended = bool(self.ended.any())
-        self._idle_ended()
+        self.world.state.lanes["idle"] = self.ended
         self._count_steps_left()
+
+    def _provide_events(self, lane: int) -> None:
+        """Provide the events of a lane's next episode, if they are not drawn while it is played."""
+        instance = self.instance(lane)
+        if isinstance(instance, CustomEvents):
+            self.world.set_tape(lane, instance.draw_tape(self._tape_rng(lane), self.horizon))
+
+    def _tape_rng(self, lane: int) -> np.random.Generator:
+        """Return a generator of the events of a lane's current episode."""
+        return generator(self._known_roots(lane).tape, self._episode(lane))
+
+    def _episode(self, lane: int) -> int:
+        """Return the number of a lane's episode since its seed, from 0."""
+        return int(self.world.state.lanes[lane]["episode"])
 
     def _count_steps_left(self) -> None:
         """Update the number of steps until the next end of an episode, of lanes not ended.
@@ -255,114 +390,111 @@ class Episodes(ABC):
         ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
         self.ended |= ended
         self.any_ended = True
-        self._idle_ended()
+        self.world.state.lanes["idle"] = self.ended
         self._count_steps_left()
         return ended
 
-    def steps_per_episode(self) -> int | None:
-        """Return the number of steps of an episode at the bandwidth of the generator.
+    # Steps
 
-        None if the generator has no bandwidth, or if no step fits, which a reset will report.
-        """
-        bandwidth = getattr(self._generator, "bandwidth", None)
-        if bandwidth is None:
-            return None
-        steps = getattr(self._generator, "bandwidth_steps", ())
-        try:
-            return self._steps_of(Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps))
-        except ValueError:
-            return None
-
-    def _steps_of(self, instance: Instance) -> int:
-        """Return the number of steps of an episode; ValueError as :meth:`_last_slot_of`."""
-        return self._last_slot_of(instance) + 1
-
-    # Interface of worlds
-
-    @abstractmethod
-    def _last_slot_of(self, instance: Instance) -> int:
-        """Return the slot of the last decision of an episode of the instance.
-
-        Raises:
-            ValueError: too many slots to count, or not one decision fits.
-        """
-
-    @abstractmethod
-    def _decisions_left(self) -> IntArray:
-        """Return the number of decisions left in each lane, including the current one, (N,).
-
-        Below 1 past the last. Called when lanes start, and when the first of them ends.
-        """
-
-    @abstractmethod
-    def _episode(self, lane: int) -> int:
-        """Return the number of a lane's episode since its seed, from 0."""
-
-    @abstractmethod
-    def _count_episodes(self, chosen: BoolArray) -> None:
-        """Increment the episode numbers of the chosen lanes, before their restart."""
-
-    @abstractmethod
-    def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
-        """Set the random streams of a lane's next episode, before its restart."""
-
-    @abstractmethod
-    def _set_instance(self, lane: int, instance: Instance) -> None:
-        """Set the instance of a lane, which fits, before its restart."""
-
-    @abstractmethod
-    def _restart_worlds(self, chosen: BoolArray) -> None:
-        """Play the chosen lanes from their start to their first decision."""
-
-    @abstractmethod
-    def _idle_ended(self) -> None:
-        """Make exactly the lanes that have ``ended`` idle in the next steps."""
-
-    @abstractmethod
-    def _get_world(self) -> Any:
-        """Return a copy of the state of the worlds."""
-
-    @abstractmethod
-    def _set_world(self, state: Any) -> None:
-        """Restore a copy of a state returned by :meth:`_get_world`.
-
-        Raises:
-            ValueError: a state of worlds of another size; nothing is changed in this case.
-        """
-
-    @abstractmethod
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
         """Take decoded actions and play to the next decision, in lanes not ended.
 
-        Returns the rows of outcomes of the step, NUM_OUTCOMES of (N,), which the next call
+        Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
         overwrites; zero for ended lanes.
 
         Raises:
             ValueError: an invalid action; nothing is changed in this case.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
+        if self._steps_left == 0:
+            raise ResetNeeded("call reset before step")
+        if self.budget is not None:
+            self._play_at_rates(self.budget, actions[0])
+            return self.world.outcomes
+        pages, counts = actions
+        status = step_lanes(self.world.table, pages, counts)
+        if status == UNFINISHED:
+            self._finish(status, play_lanes)
+        elif status != DONE:
+            raise ValueError(
+                f"action must be a page in [0, {self.form.choices}), got {pages[status, 0]} "
+                f"in lane {status}"
+            )
+        return self.world.outcomes
+
+    def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
+        """Crawl at the wanted rates for an epoch, as far as the budget allows."""
+        lanes = self.world.state.lanes
+        if self.any_ended:
+            wanted = np.where(self.ended[:, None], 0.0, wanted)
+        limits = budget.steady.copy()
+        for lane in map(int, np.flatnonzero(np.isnan(limits))):
+            limits[lane] = self.mean_bandwidth(lane)
+        action, declared = budget.allowed(wanted, limits, lanes["time"])
+        rates = np.where(budget.complete, 0.0, action)
+        chances = np.where(budget.complete, action, 0.0)
+        status = step_rates(self.world.table, rates, chances, limits)
+        self._finish(status, play_lanes_at_rates)
+        self.world.outcomes[DECLARED][:] = declared
+        budget.count_signals(self.world.state)
+
+    def mean_bandwidth(self, lane: int) -> float:
+        """Return the mean bandwidth of a lane's next epoch; NaN where actions are not rates."""
+        if self.budget is None:
+            return math.nan
+        slot = int(self.world.state.lanes[lane]["slot"])
+        return self.budget.bandwidth(self.instance(lane), slot)
+
+    def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
+        """Continue until all lanes are at their decision.
+
+        After an interrupt the lanes need a reset.
+        """
+        steps_left, self._steps_left = self._steps_left, 0
+        while status == UNFINISHED:
+            self.supply()
+            status = play(self.world.table)
+        self._steps_left = steps_left
+
+    def supply(self) -> None:
+        """Give lanes that are held up larger logs, or their next events."""
+        self.world.grow_logs()
 
     # Observations
 
-    @abstractmethod
     def observations(self, copy: bool = True) -> ObservationArray:
         """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
+        shown = self.world.state.shown
+        return (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
 
-    @abstractmethod
     def observation(self, lane: int) -> ObservationArray:
         """Return the observation of a lane, (m, F), a new array."""
+        return self.world.shown[lane].copy().T
 
-    @abstractmethod
     def action_masks(self) -> BoolArray:
         """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
+        masks: BoolArray = self.world.state.pages["alive"].copy()
+        return masks
 
-    @abstractmethod
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
+        state = self.world.state
+        pages, now = state.pages[lane], float(state.lanes[lane]["time"])
+        alive = pages["alive"].copy()
+        return Tracker(
+            problem=self.problem(lane),
+            episode=int(self.episodes[lane]),
+            time=now,
+            elapsed=np.where(alive, now - state.last_crawl[lane], 0.0),
+            signals=self.world.signals(lane),
+            changed=pages["changed"].copy(),
+            alive=alive,
+            probed=pages["probed"].copy(),
+        )
 
-    @abstractmethod
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
+        return self.world.log(lane)
 
     # Truth
 
@@ -372,45 +504,43 @@ class Episodes(ABC):
         Raises:
             gymnasium.error.ResetNeeded: the lane has no instance yet.
         """
-        instance = self._instances[lane]
+        instance = self._instances[whole("lane", lane, 0, self.num_lanes - 1)]
         if instance is None:
             raise ResetNeeded("call reset first: there is no instance yet")
         return instance
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Declare estimated change rates, as in ``pages.rate_lanes.EpochLanes.declare``.
+        """Declare estimated change rates; see :meth:`RateBudget.declare`.
 
         Raises:
             ValueError: actions are not rates, not one finite number >= 0 per page, no such lane.
         """
-        raise ValueError(f"declare is for actions 'rates', got actions {self.form.name!r}")
+        if self.budget is None:
+            raise ValueError(f"declare is for actions 'rates', got actions {self.form.name!r}")
+        self.budget.declare(change_rate, lane)
 
     def problem(self, lane: int) -> Problem:
         """Return the public part of the instance of a lane."""
         return self.instance(lane).problem(self.reveal)
 
-    @abstractmethod
     def fresh(self, lane: int) -> BoolArray:
         """Return the mask of pages with a current copy, (m,) bool."""
+        current: BoolArray = self.world.state.pages[lane]["changes"] == 0
+        return current
 
-    @abstractmethod
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of a lane since the start of its episode."""
+        return self.world.ledger(lane)
 
     def rng(self, lane: int) -> np.random.Generator:
         """Return a new generator for the random choices of a lane's current episode."""
+        return generator(self._known_roots(lane).rng, self._episode(lane))
+
+    def _known_roots(self, lane: int) -> Roots:
         lane_roots = self._roots[lane]
         if lane_roots is None:
             raise ResetNeeded("call reset first: there is no seed yet")
-        return generator(lane_roots.rng, self._episode(lane))
-
-    @abstractmethod
-    def num_slots(self, lane: int) -> int:
-        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
-
-    @abstractmethod
-    def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls."""
+        return lane_roots
 
     # State
 
@@ -418,16 +548,23 @@ class Episodes(ABC):
         """Return a copy of the complete state."""
         own = {name: getattr(self, name).copy() for name in self._OWN}
         plain = {name: getattr(self, name) for name in self._PLAIN}
-        return {**own, **plain, "kind": self._kind(), "world": self._get_world()}
+        budget = None if self.budget is None else self.budget.get_state()
+        world = self.world.get_state()
+        return {**own, **plain, "kind": self._kind(), "world": world, "budget": budget}
 
     def _kind(self) -> dict[str, Any]:
         """Return the settings that must agree between lanes to share states, by name."""
+        budget = self.budget
         return {
             "action": self.form.name,
             "batch": self.form.batch,
             "probe": self.form.probing,
             "horizon": self.horizon,
             "reveal": self.reveal,
+            "objective": None if self.penalty is None else list(self.penalty),
+            "epoch": self.epoch,
+            "overspend": None if budget is None else budget.overspend,
+            "bucket": None if budget is None else budget.bucket,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -438,7 +575,7 @@ class Episodes(ABC):
         Raises:
             ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
-        missing = {*self._OWN, *self._PLAIN, "kind", "world"} - set(state)
+        missing = {*self._OWN, *self._PLAIN, "kind", "world", "budget"} - set(state)
         if missing:
             raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
         for name, value in self._kind().items():
@@ -448,9 +585,11 @@ class Episodes(ABC):
                     f"{state['kind'].get(name)!r}"
                 )
         episodes = np.maximum(self.episodes, state["episodes"]) + 1
-        self._set_world(state["world"])
+        self.world.set_state(state["world"])
         for name in self._OWN:
             setattr(self, name, state[name].copy())
         for name in self._PLAIN:
             setattr(self, name, state[name])
+        if self.budget is not None:
+            self.budget.set_state(state["budget"])
         self.episodes = episodes

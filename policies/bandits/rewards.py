@@ -60,7 +60,7 @@ class RewardRule:
 
     Bandits distinguish arms by rewards of the order of 1. If importance is concentrated, the sure
     bound is far above the actual gains, and a bandit learns next to nothing in a thousand steps:
-    on 2,000 offers of ``CrawlOffers-v0`` with a tenth crawled a day, the bound is about .5 and the
+    on 2,000 offers of ``CrawlOffers-v1`` with a tenth crawled a day, the bound is about .5 and the
     mean gain .005. A ``gain_bound`` that is exceeded now and then works better; the default for
     offers is OFFER_GAIN_BOUND, or the sure bound if that is less.
 

@@ -92,7 +92,6 @@ def test_worlds_of_other_numbers_of_sources():
     two = instance(recall=[[0.5, 0.5], [0.25, 0.25]])
     env = gym.make(NCIS, num_pages=2, bandwidth=2.0)
     complains(lambda: env.reset(options={"instance": two}), "instance", "1 sources", "2")
-    complains(lambda: World(1, 2).set_instance(0, two), "instance", "1 sources", "2")
     tape = Tape.of_events(2, signals=([1.0], [1], [1]), num_sources=2)
     complains(lambda: World(1, 2, tape=tape), "tape", "1 sources", "2")
     complains(lambda: Tape.of_events(2, signals=([1.0], [1], [1])), "signals", "[0, 1)")

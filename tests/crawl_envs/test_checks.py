@@ -35,9 +35,9 @@ SETTINGS = {
     },
     "harmonic": {"id": "CrawlHarmonic-v0", "action": "page", "instance": "lambdacrawl"},
     "probes": {"id": "CrawlNCIS-v0", "probe": True, "objective": "harmonic", "instance": "noisy"},
-    "offers": {"id": "CrawlOffers-v0", "num_pages": 60, "reveal": "parameters"},
+    "offers": {"id": "CrawlOffers-v1", "num_pages": 60, "reveal": "parameters"},
     "offers, scores": {
-        "id": "CrawlOffers-v0",
+        "id": "CrawlOffers-v1",
         "num_pages": 60,
         "bandwidth": 100.0,
         "action": "scores",

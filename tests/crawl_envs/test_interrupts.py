@@ -23,9 +23,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import gymnasium, numpy as np
 import crawl_envs, policies
 from crawl_envs import Instance
+from crawl_envs import evaluation
 from crawl_envs.evaluation import simulate
-from crawl_envs.instances.longevity import RegionPages
-from crawl_envs.types.regions import Regions
 
 def busy(events, pages=100_000, requests=True, bandwidth=0.02, horizon=100.0):
     rate = np.full(pages, events / pages / horizon)
@@ -40,6 +39,21 @@ def epoch(events):
     env = gymnasium.make("CrawlHarmonic-v0", num_pages=100_000, horizon=100.0, epoch=100.0)
     env.reset(options={"instance": busy(events, requests=False)})
     env.step(np.zeros(100_000))
+
+def episode(name, crawls, days, **more):
+    env = gymnasium.make(name, bandwidth=crawls / days, **more)
+    env.reset(seed=0)
+    evaluation.play(env, policies.make("Greedy", env), 0)
+
+def trace(crawls):
+    episode("CrawlTrace-v0", crawls, 60.0, window=[60.0, 120.0])
+
+def longevity(crawls):
+    episode("CrawlLongevity-v0", crawls, 60.0, instance="random", sketch_size=1000)
+
+def offers(crawls):
+    more = {"action": "page", "reveal": "parameters", "num_pages": 100, "horizon": 60.0}
+    episode("CrawlOffers-v1", crawls, 60.0, **more)
 
 def play(name, instance):
     pages = instance.num_pages
@@ -70,6 +84,9 @@ TASKS = {
     "a learner": ("learner", 9e5),
     "thresholds": ("thresholds", 9e8),
     "rates": ("rates", 9e8),
+    "a trace": ("trace", 6e7),
+    "fragments": ("longevity", 6e7),
+    "offers": ("offers", 6e7),
 }
 
 

@@ -50,8 +50,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "action": "page",
         "probe": True,
     },
-    "CrawlOffers-v0": {"num_pages": 100, "bandwidth": 50.0, "horizon": 1.5, "first_day": 325},
-    "CrawlOffers-v0 scores": {
+    "CrawlOffers-v1": {"num_pages": 100, "bandwidth": 50.0, "horizon": 1.5, "first_day": 325},
+    "CrawlOffers-v1 scores": {
         "num_pages": 100,
         "bandwidth": 40.0,
         "horizon": 1.5,

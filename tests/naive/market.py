@@ -288,51 +288,129 @@ def systematic(chances, offset):
 
 
 class Tracker:
-    """The copies of all offers, and all their crawls.
+    """The held prices of all offers and all their crawls, in an episode of a market.
 
-    ``changes`` are the price changes of each offer logged before, by day; ``latest`` is the time of
-    the latest.
+    Which offers are fresh, and their weight, is found again whenever prices change.
     """
 
-    def __init__(self, prices, changes, latest):
-        self.true, self.held = dict(enumerate(prices)), dict(enumerate(prices))
-        self.crawls = {offer: [] for offer in self.true}  # (time, changed)
-        self.logged, self.latest = changes, latest
-        self.clicks = self.hits = self.changes = 0
+    def __init__(self, law, root, episode):
+        self.market = Market(law, root, episode)
+        self.true = [offer.price for offer in self.market.offers]
+        self.held = list(self.true)
+        self.logged = [
+            {day: len(steps) for day, steps in offer.changes.items()}
+            for offer in self.market.offers
+        ]
+        self.latest = [offer.last_change(0) for offer in self.market.offers]
+        self.crawls = [[] for _ in self.true]  # (time, changed)
+        self.time, self.day = 0.0, -1
+        self.clicks = self.hits = self.changes = self.probes = 0
+        self.days, self.areas = [], []
+        self.events = happening(self.market)
+        self.coming = next(self.events)
 
-    def play_step(self, day, step, changes, chosen, clicks):
-        """Advance by a step; return the log of its crawls: (offer, elapsed, changed)."""
-        time, log = (day * STEPS + step) / STEPS, []
-        for offer, price in changes:
-            self.true[offer] = price
-            self.changes += 1
+    def crawl(self, chosen, probe=False):
+        """Crawl or probe offers; return the log: (offer, time, elapsed, changed, price, probe)."""
+        log = []
         for offer in chosen:
             last = self.crawls[offer][-1][0] if self.crawls[offer] else 0.0
             changed = self.held[offer] != self.true[offer]
-            log.append((offer, time - last, changed))
-            self.held[offer] = self.true[offer]
-            self.crawls[offer].append((time, changed))
-        for offer in clicks:
-            self.clicks += 1
-            self.hits += self.held[offer] == self.true[offer]
+            self.probes += probe
+            if not probe:
+                self.held[offer] = self.true[offer]
+                self.crawls[offer].append((self.time, changed))
+            log.append((offer, self.time, self.time - last, changed, self.held[offer], probe))
         return log
 
+    def advance(self, until):
+        """Play on, prices at the end included and clicks not.
+
+        Return the integrals of the expected clicks on fresh offers, and on all, and of the number
+        of fresh offers.
+        """
+        start = len(self.areas)
+        while self.coming[0] < until or (self.coming[0] == until and self.coming[1] != "click"):
+            time, kind, what = self.coming
+            if kind == "click":
+                self.clicks += 1
+                self.hits += self.held[what] == self.true[what]
+            elif kind == "price":
+                self.measure(time)
+                self.true[what[0]] = what[1]
+                self.changes += 1
+            else:
+                self.measure(time)
+                self.end_day()
+                self.means = what.click_mean
+            self.coming = next(self.events)
+        self.measure(until)
+        return [math.fsum(column) for column in zip(*self.areas[start:], strict=True)]
+
+    def measure(self, until):
+        passed, self.time = until - self.time, until
+        if passed > 0.0:
+            fresh = self.fresh()
+            expected = math.fsum(self.means[offer] for offer in fresh)
+            now = (expected, math.fsum(self.means), len(fresh))
+            self.areas.append([passed * amount for amount in now])
+
+    def end_day(self):
+        """Note clicks, hits and crawls of the day, and the share of fresh offers at midnight."""
+        self.day += 1
+        if self.day > 0:
+            totals = (self.clicks, self.hits, self.num_crawls())
+            before = [sum(column) for column in zip(*self.days, strict=True)] or [0] * 4
+            counts = (now - then for now, then in zip(totals, before[:3], strict=True))
+            self.days.append((*counts, len(self.fresh()) / len(self.true)))
+
     def fresh(self):
-        return [offer for offer in self.true if self.true[offer] == self.held[offer]]
+        return [offer for offer, held in enumerate(self.held) if self.true[offer] == held]
 
     def num_crawls(self):
-        return sum(len(crawls) for crawls in self.crawls.values())
+        return sum(len(crawls) for crawls in self.crawls) + self.probes
 
-    def num_detected(self):
-        return sum(changed for crawls in self.crawls.values() for _, changed in crawls)
+    def num_found(self):
+        return sum(changed for crawls in self.crawls for _, changed in crawls)
 
-    def detected_on(self, offer, day):
+    def found_on(self, offer, day):
         """How many changes were seen on a day: by crawls, or before the episode, in the log."""
         if day < 0:
             return self.logged[offer][day]
         return sum(changed and math.floor(time) == day for time, changed in self.crawls[offer])
 
-    def last_detected(self, offer, day):
-        """When a change was last seen before a day."""
-        times = [single(time) for time, changed in self.crawls[offer] if changed and time < day]
+    def last_found(self, offer):
+        """When a change was last seen before the present day."""
+        times = [
+            single(time) for time, changed in self.crawls[offer] if changed and time < self.day
+        ]
         return max([self.latest[offer], *times])
+
+    def features(self, crawled):
+        """Table 3's history features of the present day; of changes found by crawls, or of all."""
+        day, columns = self.day, []
+        for number, offer in enumerate(self.market.offers):
+            changes = {before: len(steps) for before, steps in offer.changes.items()}
+            latest = offer.last_change(day)
+            if crawled:
+                changes = {before: self.found_on(number, before) for before in range(day - 30, day)}
+                latest = self.last_found(number)
+            columns.append(history(offer.clicks, offer.views, changes, latest, day))
+        return {name: [column[name] for column in columns] for name in columns[0]}
+
+
+def happening(market):
+    """Yield the events of days in order of time: (time, kind, what).
+
+    Prices change at the beginning of a step, clicks are spread evenly over it.
+    """
+    while True:
+        day = market.day
+        happened = market.draw_day()
+        yield float(day), "day", happened
+        for step in range(STEPS):
+            begin = day * STEPS + step
+            for change in happened.changes[step]:
+                yield begin / STEPS, "price", change
+            clicks = happened.clicks[step]
+            for row, offer in enumerate(clicks):
+                yield (begin + (row + 0.5) / len(clicks)) / STEPS, "click", offer

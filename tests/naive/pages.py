@@ -1,13 +1,15 @@
 """The slow, obvious twin of the simulator: plain Python, one event, page and number at a time.
 
 It follows the words of the contract, not the kernels: streams are Python integers, a tape is a
-sorted list, freshness is summed again over all pages at every event. Where importances and rates
-have few binary digits, so that no sum of them is rounded, kernels must agree with it bit for bit.
+sorted list, freshness is summed again over all pages at every event, and divergence
+(:mod:`tests.naive.divergence`) whenever it may change. Where importances and rates have few binary
+digits, so that no sum of them is rounded, kernels must agree with it bit for bit.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from bisect import insort
 from dataclasses import dataclass, field
 
@@ -15,6 +17,8 @@ import numpy as np
 
 REQUEST, CHANGE, SIGNAL, CHANGE_SIGNAL = range(4)
 BIRTH, DEATH = 32, 33
+FRAGMENTS, PRICE, IMPORTANCE = 36, 37, 38
+"""Kinds of events with a detail: the new fragments or price of a page, new importances of all."""
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -228,7 +232,8 @@ class Page:
 class Slot:
     fresh_time: float = 0.0
     alive_time: float = 0.0
-    penalty_time: float = 0.0
+    divergence_time: float = 0.0
+    divergent_time: float = 0.0  # of the weights of divergence
     requests: int = 0
     hits: int = 0
     crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed, probe)
@@ -238,53 +243,82 @@ class Slot:
 class World:
     """One lane, from its reset on: it stands at its first decision when it has been made.
 
-    ``events`` are (time, page, kind) in order of time; ``slots`` pass per decision. ``penalty``
-    is a function of a number of changes, or None.
+    ``events`` are (time, page, kind) in order of time, with a detail if they have one; ``slots``
+    pass per decision, or an ``epoch``, with the first decision at time 0. ``divergence`` is one of
+    :mod:`tests.naive.divergence`.
     """
 
-    def __init__(self, instance, events, *, alive=None, slots=1, penalty=None):
+    def __init__(self, instance, events, *, alive=None, slots=1, epoch=None, divergence=None):
         weights = [float(weight) for weight in instance.importance]
         alive = [True] * len(weights) if alive is None else alive
         self.instance, self.events, self.slots = instance, list(events), slots
-        self.penalty = penalty
+        self.clock = (instance.bandwidth, instance.bandwidth_steps)
+        if epoch is not None:
+            self.clock = (1.0 / epoch, ())
+        self.divergence = divergence
         self.pages = [
             Page(weight, bool(there)) for weight, there in zip(weights, alive, strict=True)
         ]
-        self.time, self.slot_number, self.played = 0.0, 0, 0
+        self.time, self.integrated, self.slot_number, self.played = 0.0, 0.0, 0, 0
         counts = "requests hits crawls probes denied wasted changes changes_found signals"
         self.ledger = dict.fromkeys(counts.split(), 0)
-        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=0.0)
-        if penalty is None:
-            self.ledger["penalty_time"] = None
-        self.begin()
-
-    def begin(self):
-        """Go on to the first decision."""
+        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
+        self.divergence_time = 0.0
+        if epoch is not None:
+            self.slot_number -= slots
         self.play_slot([])
 
     def play_slot(self, pages):
-        """Crawl the pages now; then let everything happen that does before the next decision."""
+        """Crawl the pages now; then let everything happen that does before the next decision.
+
+        Prices and importances that change at the time of the decision have changed before it.
+        """
         self.slot = Slot()
         for number in pages:
             if number >= len(self.pages):
                 self.probe(number - len(self.pages))
             else:
                 self.crawl(number)
-        self.slot_number += self.slots
-        until = slot_time(self.instance.bandwidth, self.instance.bandwidth_steps, self.slot_number)
-        while self.played < len(self.events) and self.events[self.played][0] < until:
-            time, page, kind = self.events[self.played]
-            self.pass_time(time)
-            self.happen(self.pages[page], page, kind)
-            self.played += 1
+        until = self.next_decision()
+        while self.next_event_time() <= until:
+            if self.next_event_time() == until and self.events[self.played][2] < PRICE:
+                break
+            self.play_event()
         self.pass_time(until)
         self.enter()
 
+    def next_decision(self):
+        """Return the time of the next decision, the end of the next slots."""
+        self.slot_number += self.slots
+        return slot_time(*self.clock, self.slot_number)
+
+    def next_event_time(self):
+        return self.events[self.played][0] if self.played < len(self.events) else math.inf
+
+    def play_event(self):
+        """Play the next event; return it."""
+        time, number, kind, *detail = self.events[self.played]
+        self.played += 1
+        self.pass_time(time)
+        if kind == IMPORTANCE:
+            self.integrate()
+            for page, weight in zip(self.pages, *detail, strict=True):
+                page.importance = weight
+        elif kind in (FRAGMENTS, PRICE):
+            self.integrate()
+            self.ledger["changes"] += self.divergence.change(number, self.pages[number], *detail)
+        else:
+            self.happen(self.pages[number], number, kind)
+        return number, kind
+
     def enter(self):
         """Enter the slot into the ledger."""
-        penalty = ("penalty_time",) if self.penalty is not None else ()
-        for name in ("fresh_time", "alive_time", "requests", "hits", *penalty):
+        self.integrate()
+        for name in ("fresh_time", "alive_time", "requests", "hits"):
             self.ledger[name] += getattr(self.slot, name)
+        self.divergence_time += self.slot.divergence_time
+        if getattr(self.divergence, "is_penalty", False):
+            self.ledger["penalty_time"] = self.divergence_time
         self.ledger["signals"] += len(self.slot.signals)
         self.ledger["time"] = self.time
 
@@ -295,12 +329,19 @@ class World:
             self.ledger["wasted"] += 1
             self.slot.crawls.append((number, self.time, None, self.counted([]), False, False))
             return
+        self.integrate()
         changed = not page.fresh
         self.ledger["changes_found"] += changed
         elapsed = self.time - page.since
         signals = self.counted(page.signals)
         self.slot.crawls.append((number, self.time, elapsed, signals, changed, False))
-        page.renew(self.time, int(changed))
+        self.renew(number, int(changed))
+
+    def renew(self, number, changed):
+        """Replace the copy of a page by the live page."""
+        self.pages[number].renew(self.time, changed)
+        if self.divergence is not None:
+            self.divergence.renew(number)
 
     def probe(self, number):
         """Look, and refresh nothing."""
@@ -316,18 +357,17 @@ class World:
             page.probed = int(changed)
 
     def happen(self, page, number, kind):
-        if kind == BIRTH and not page.alive:
-            page.alive = True
-            page.renew(self.time, -1)
-        if kind == DEATH and page.alive:
-            page.alive = False
-            page.renew(self.time, -1)
+        if kind in (BIRTH, DEATH) and page.alive == (kind == DEATH):
+            self.integrate()
+            page.alive = kind == BIRTH
+            self.renew(number, -1)
         if not page.alive or kind >= BIRTH:
             return
         if kind == REQUEST:
             self.slot.requests += 1
             self.slot.hits += page.fresh
         if kind % 2:
+            self.integrate()
             self.ledger["changes"] += 1
             page.changes += 1
         if kind >= SIGNAL:
@@ -345,10 +385,18 @@ class World:
         fresh = math.fsum(page.importance for page in alive if page.fresh)
         self.slot.fresh_time += (until - self.time) * fresh
         self.slot.alive_time += (until - self.time) * math.fsum(page.importance for page in alive)
-        if self.penalty is not None:
-            cost = math.fsum(page.importance * self.penalty(page.changes) for page in alive)
-            self.slot.penalty_time += (until - self.time) * cost
         self.time = until
+
+    def integrate(self):
+        """Add the divergence since it was last added."""
+        passed, self.integrated = self.time - self.integrated, self.time
+        if self.divergence is None:
+            return
+        alive = [(number, page) for number, page in enumerate(self.pages) if page.alive]
+        weights = [self.divergence.weight(page) for _, page in alive]
+        distances = [self.divergence.of(number, page) for number, page in alive]
+        self.slot.divergence_time += passed * math.fsum(map(operator.mul, weights, distances))
+        self.slot.divergent_time += passed * math.fsum(weights)
 
     def freshness(self):
         """The slot's reward: the share of existing pages' importance and time that was fresh."""

@@ -19,24 +19,17 @@ class World(naive.World):
 
     def __init__(self, instance, events, *, seed, episode=0, epoch=1.0, bucket=math.inf, **more):
         self.rng = naive.Stream(naive.roots(seed)[2], episode)
-        self.epoch = epoch
         self.hazard = self.rng.exponential(1.0)
         self.total, self.due = 0.0, math.inf
         self.bucket = self.tokens = bucket
         self.filled_at, self.refill = 0.0, 0.0
         self.denied = 0
-        super().__init__(instance, events, **more)
-
-    def begin(self):
-        """The first decision is at time 0, when nothing has happened."""
-        self.slot = naive.Slot()
-        self.enter()
+        super().__init__(instance, events, epoch=epoch, **more)
 
     def play_epoch(self, rates, chances, refill=0.0):
         """Crawl at these rates up to the next decision."""
-        self.slot_number += 1
         self.refill = refill
-        self.play_until(naive.slot_time(1.0 / self.epoch, (), self.slot_number), rates, chances)
+        self.play_until(self.next_decision(), rates, chances)
 
     def play_until(self, until, rates, chances):
         """Crawl at these rates from now on, and answer signals with these chances."""
@@ -44,15 +37,19 @@ class World(naive.World):
         self.set_total(rates)
         table = naive.AliasTable([float(rate) for rate in rates])
         while True:
-            event = self.events[self.played] if self.played < len(self.events) else (math.inf,)
-            if min(self.due, event[0]) >= until:
+            event_time = self.next_event_time()
+            if min(self.due, event_time) >= until:
                 break
-            if self.due <= event[0]:
+            if self.due <= event_time:
                 self.pass_time(self.due)
                 self.crawl_if_allowed(table.draw(self.rng))
                 self.due += self.rng.exponential(1.0) / self.total
-            else:
-                self.play_event(*event, chances)
+                continue
+            number, kind = self.play_event()
+            signalled = naive.SIGNAL <= kind < naive.BIRTH
+            chance = float(chances[number]) if signalled and self.pages[number].alive else 0.0
+            if chance > 0.0 and self.rng.uniform() <= chance:
+                self.crawl_if_allowed(number)
         self.pass_time(until)
         self.enter()
         self.ledger["denied"] += self.denied
@@ -67,16 +64,6 @@ class World(naive.World):
             self.hazard = (self.due - self.time) * self.total
         self.total = total
         self.due = self.time + self.hazard / total if total > 0.0 else math.inf
-
-    def play_event(self, time, number, kind, chances):
-        self.pass_time(time)
-        page = self.pages[number]
-        self.happen(page, number, kind)
-        self.played += 1
-        chance = float(chances[number])
-        signalled = page.alive and naive.SIGNAL <= kind < naive.BIRTH
-        if signalled and chance > 0.0 and self.rng.uniform() <= chance:
-            self.crawl_if_allowed(number)
 
     def crawl_if_allowed(self, number):
         if self.bucket < math.inf:

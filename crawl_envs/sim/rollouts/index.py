@@ -54,7 +54,7 @@ def new_search(num_pages: int) -> Search:
 
 _WHOLE, _REAL = types.int64[::1], types.float64[::1]
 INDEX_SIGNATURE = types.boolean(
-    types.int64[:, ::1],
+    types.int64[::1],
     VALUE,
     types.float64[:, ::1],
     SIGNAL_WEIGHT,

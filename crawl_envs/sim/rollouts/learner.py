@@ -20,7 +20,7 @@ from crawl_envs.types.compiled_policies import AGE_ROUNDING
 from crawl_envs.types.compiling import LEARN, MEMORY, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
 
 LEARNER_SIGNATURE = types.boolean(
-    types.int64[:, ::1],
+    types.int64[::1],
     ON_BIRTH_OR_DEATH,
     LEARN,
     ON_SIGNAL,

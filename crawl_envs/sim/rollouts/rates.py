@@ -13,18 +13,22 @@ import math
 
 from crawl_envs.sim.advance import (
     AT_ONCE,
+    DAY_IS_OVER,
     DONE,
     PAUSED,
+    SLOT_IS_OVER,
     UNFINISHED,
     apply_next_event,
     close_slots,
-    crawl_now,
+    crawl_page,
+    end_slot,
+    is_log_full,
     next_event_time,
     open_slot,
     pass_time,
 )
 from crawl_envs.sim.state import State, state_at
-from crawl_envs.sim.streams import loaded, next_uniform, store, stream_of
+from crawl_envs.sim.streams import loaded, next_uniform, store
 from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
@@ -42,10 +46,9 @@ def draw_uniform(state: State, lane: int) -> float:
 
 
 @compiled()
-def rewind_rng(state: State, lane: int) -> None:
-    """Rewind the lane's random crawls to the start of its episode: rate 0, a full bucket."""
+def start_rates(state: State, lane: int) -> None:
+    """Start the random crawls of a lane's episode: rate 0, a full bucket."""
     record = state.lanes[lane]
-    store(stream_of(record.rng_root, record.episode), state.rng[lane])
     record.crawl_rate, record.crawl_due = 0.0, math.inf
     record.hazard = -math.log(draw_uniform(state, lane))
     record.tokens, record.token_time = record.bucket, 0.0
@@ -77,27 +80,28 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
             record.slot_denied += 1
             return
         record.tokens -= 1.0
-    crawl_now(state, lane, number)
+    crawl_page(state, lane, number)
 
 
 @compiled()
 def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
     """Play a busy lane up to its target, with crawls at random instants.
 
-    Returns DONE, UNFINISHED if a log is full and must grow before the next call, or PAUSED after
-    ``left`` events and crawls; and the number of them left.
+    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
+    and crawls; and the number of them left.
     """
     record = state.lanes[lane]
     while True:
-        due, event_time = record.crawl_due, next_event_time(state, lane)
-        if min(due, event_time) >= record.target:
-            pass_time(record, record.target)
-            record.busy = False
-            return DONE, left
         if left == 0:
             return PAUSED, left
-        if record.slot_crawls == state.crawl_log.shape[1]:
+        if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
             return UNFINISHED, left
+        due, event_time = record.crawl_due, next_event_time(state, lane)
+        if event_time == DAY_IS_OVER:
+            return UNFINISHED, left
+        if due >= record.target and event_time == SLOT_IS_OVER:
+            end_slot(record)
+            return DONE, left
         left -= 1
         if due <= event_time:
             pass_time(record, due)
@@ -107,10 +111,7 @@ def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
             crawl_if_allowed(state, lane, code >> KIND_BITS)
             record.crawl_due = due - math.log(draw_uniform(state, lane)) / record.crawl_rate
             continue
-        if record.logged == state.signal_log.shape[1]:
-            return UNFINISHED, left
-        code, kind = apply_next_event(state, lane)
-        number = code >> KIND_BITS
+        number, kind = apply_next_event(state, lane)
         answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
         if answerable and draw_uniform(state, lane) <= state.chances[lane, number]:
             crawl_if_allowed(state, lane, number)

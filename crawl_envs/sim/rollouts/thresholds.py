@@ -16,23 +16,27 @@ from numba.np.numpy_support import carray
 
 from crawl_envs.sim.advance import (
     AT_ONCE,
+    DAY_IS_OVER,
     DONE,
     PAUSED,
+    SLOT_IS_OVER,
     UNFINISHED,
     apply_next_event,
     close_slots,
-    crawl_now,
+    crawl_page,
+    end_slot,
+    is_log_full,
     next_event_time,
     open_slot,
     pass_time,
 )
-from crawl_envs.sim.heap import IndexedHeap, first_due, set_due
 from crawl_envs.sim.state import State, pointer_to, state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
-from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL
+from crawl_envs.sim.tape import BIRTH, DEATH, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 
 @compiled()
@@ -113,15 +117,14 @@ def play_event(
     rng: UintArray,
 ) -> None:
     """Apply the next event of the tape, and update the due time of its page."""
-    code, kind = apply_next_event(state, lane)
-    number = code >> KIND_BITS
-    if kind >= BIRTH:
+    number, kind = apply_next_event(state, lane)
+    if kind == BIRTH or kind == DEATH:  # noqa: SIM109  # two branches, no tuple
         due = math.inf
         if state.pages[lane, number].alive:
             draw_target(rule, target, number, rng)
             due = due_time(state, lane, rule, target[number], number)
         set_due(heap, number, due)
-    elif kind >= SIGNAL:
+    elif SIGNAL <= kind < BIRTH:
         set_due(heap, number, due_time(state, lane, rule, target[number], number))
 
 
@@ -137,30 +140,29 @@ def play_thresholds(
 ) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 
-    Returns DONE, UNFINISHED if a log is full and must grow before the next call, or PAUSED after
-    ``left`` events and crawls.
+    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
+    and crawls.
     """
     record = state.lanes[lane]
     while True:
-        due, event_time = first_due(heap), next_event_time(state, lane)
-        if min(due, event_time) >= record.target:
-            pass_time(record, record.target)
-            record.busy = False
-            return DONE
         if left == 0:
             return PAUSED
+        if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
+            return UNFINISHED
+        due, event_time = first_due(heap), next_event_time(state, lane)
+        if event_time == DAY_IS_OVER:
+            return UNFINISHED
+        if due >= record.target and event_time == SLOT_IS_OVER:
+            end_slot(record)
+            return DONE
         left -= 1
         if due <= event_time:
-            if record.slot_crawls == state.crawl_log.shape[1]:
-                return UNFINISHED
             pass_time(record, due)
-            number = heap.pages[0]
-            crawl_now(state, lane, number)
+            number = heap.entries[0]
+            crawl_page(state, lane, number)
             draw_target(rule, target, number, rng)
             set_due(heap, number, due_time(state, lane, rule, target[number], number))
         else:
-            if record.logged == state.signal_log.shape[1]:
-                return UNFINISHED
             play_event(state, lane, rule, target, heap, rng)
 
 
@@ -188,7 +190,7 @@ def borrowed_heap(heap: IndexedHeap) -> IndexedHeap:
     """Return a heap of borrowed arrays."""
     return IndexedHeap(
         borrowed(heap.due, np.float64),
-        borrowed(heap.pages, np.int64),
+        borrowed(heap.entries, np.int64),
         borrowed(heap.place, np.int64),
         borrowed(heap.size, np.int64),
     )

@@ -1,7 +1,8 @@
 """Random updates of churn and scroll regions as Poisson processes, and their signals.
 
 Every region has its own random stream, and so has every page for its false signals. Each is drawn
-in order of time, so that a longer horizon only adds events.
+in order of time, so that a longer horizon only adds events. A region of K items starts with K
+spells; an update appends a spell and ends the one appended K updates before.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_uniform, stream_of
-from crawl_envs.sim.tape import Tape
-from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape
+from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
@@ -33,22 +35,29 @@ class FragmentLaw(CustomEvents):
             horizon: the episode covers (0, horizon], > 0; a longer horizon only adds events.
 
         Returns:
-            Changes and signals, and the contents that result from the changes.
+            Ends and starts of spells, changes and signals, in this order at equal times, and the
+            contents with these spells.
         """
 
 
-class Updates(NamedTuple):
-    """Updates of regions, region by region, in order of time.
+class Draws(NamedTuple):
+    """Random draws of n sources: updates of all regions, and then false signals of all pages.
 
     Attributes:
-        start: first update of region g of page i at ``start[i * G + g]``, (m G + 1,).
-        time: times of the updates, (u,).
-        signalled: mask of the updates with a signal, (u,) bool.
+        start: first row of each source, (n + 1,). A source has a row for each initial spell, and
+            then one for each draw, in order of time.
+        source: source of each row, undefined for initial spells.
+        time: time of each row, undefined for initial spells.
+        signalled: mask of the draws with a signal.
+        after: linked lists of the draws of all sources in B buckets of time, each in order of time:
+            the first row of each bucket, and then the next row after each row; -1 for none.
     """
 
     start: IntArray
+    source: NDArray[np.int32]
     time: FloatArray
-    signalled: np.ndarray
+    signalled: BoolArray
+    after: NDArray[np.int32]
 
 
 @compiled(forceinline=True)
@@ -59,126 +68,186 @@ def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
 
 
 @compiled()
-def count_updates(rate: FloatArray, seeds: UintArray, horizon: float) -> IntArray:
-    """Return the start of the updates of each region, and their number, (regions + 1,)."""
-    start = np.zeros(rate.size + 1, np.int64)
-    for region in range(rate.size):
-        count = 0
-        if rate[region] > 0.0:
-            stream = stream_of(seeds[region], np.uint64(0))
-            time, stream = next_gap(stream, rate[region])
-            while time <= horizon:
-                count += 1
-                _, stream = next_uniform(stream)
-                gap, stream = next_gap(stream, rate[region])
-                time += gap
-        start[region + 1] = start[region] + count
-    return start
+def draw_sources(
+    rate: FloatArray, recall: FloatArray, initial: IntArray, seeds: UintArray, horizon: float
+) -> Draws:
+    """Draw the updates and false signals of all sources in (0, horizon].
 
-
-@compiled()
-def draw_updates(
-    rate: FloatArray, recall: FloatArray, seeds: UintArray, horizon: float
-) -> tuple[IntArray, FloatArray, np.ndarray]:
-    """Draw the updates of all regions in (0, horizon]; see :class:`Updates`.
+    Each is inserted in the list of its bucket when it is drawn: times are uniform, so that a bucket
+    has one draw on average. The number of draws is Poisson; the probability that there is no room
+    for them is below 1e-30.
 
     Args:
-        rate: updates per unit of time of each region, (regions,).
-        recall: probability that an update sends a signal, (regions,).
-        seeds: seeds of the streams of the regions, (regions,).
+        rate: draws per unit of time of each source, (n,).
+        recall: probability that a draw has a signal, (n,).
+        initial: number of initial spells of each source, (n,).
+        seeds: seeds of the streams, (n,).
         horizon: end of the episode, > 0.
     """
-    start = count_updates(rate, seeds, horizon)
-    times = np.empty(start[-1])
-    signalled = np.empty(start[-1], np.bool_)
-    for region in range(rate.size):
-        if start[region] == start[region + 1]:
+    mean = rate.sum() * horizon
+    room = initial.sum() + int(mean + 12.0 * math.sqrt(mean)) + 64
+    start, source = np.empty(rate.size + 1, np.int64), np.empty(room, np.int32)
+    times, signalled = np.empty(room), np.zeros(room, np.bool_)
+    buckets = int(mean) + 2
+    scale = (buckets - 1) / horizon
+    after = np.full(buckets + room, -1, np.int32)
+    row = 0
+    for own in range(rate.size):
+        start[own] = row
+        row += initial[own]
+        if rate[own] == 0.0:
             continue
-        stream = stream_of(seeds[region], np.uint64(0))
-        time = 0.0
-        for update in range(start[region], start[region + 1]):
-            gap, stream = next_gap(stream, rate[region])
-            time += gap
-            times[update] = time
+        time, stream = next_gap(stream_of(seeds[own], np.uint64(0)), rate[own])
+        while time <= horizon:
             uniform, stream = next_uniform(stream)
-            signalled[update] = uniform <= recall[region]
-    return start, times, signalled
+            source[row], times[row], signalled[row] = own, time, uniform <= recall[own]
+            place = int(time * scale)
+            while after[place] >= 0 and times[after[place]] <= time:
+                place = buckets + after[place]
+            after[buckets + row], after[place] = after[place], row
+            row += 1
+            gap, stream = next_gap(stream, rate[own])
+            time += gap
+    start[-1] = row
+    return Draws(start, source, times, signalled, after)
+
+
+class Spells(NamedTuple):
+    """Spells of all pages; see :class:`crawl_envs.types.contents.Contents`."""
+
+    birth: FloatArray
+    death: FloatArray
+    size: IntArray
+    key: UintArray
+
+
+@compiled(forceinline=True)
+def start_spell(spells: Spells, spell: int, time: float, size: int, key: np.uint64) -> None:
+    """Fill the row of a spell that starts at a time and has no end yet."""
+    spells.birth[spell], spells.death[spell] = time, np.inf
+    spells.size[spell], spells.key[spell] = size, mixed(key)
 
 
 @compiled()
-def sort_by_birth(births: FloatArray, deaths: FloatArray, sizes: IntArray, keys: UintArray) -> None:
-    """Sort the spells of a page by birth, in place."""
-    order = np.argsort(births, kind="mergesort")
-    births[:], deaths[:] = births[order], deaths[order]
-    sizes[:], keys[:] = sizes[order], keys[order]
+def initial_spells(
+    draws: Draws, first: IntArray, initial: IntArray, size: IntArray, seeds: UintArray
+) -> tuple[Spells, IntArray, NDArray[np.int32]]:
+    """Start the initial spells of all pages.
+
+    Args:
+        draws: draws of all sources.
+        first: first spell of each page, (m + 1,).
+        initial: number of initial spells of each source, (n,).
+        size: fragments in a spell of each region, (m G,).
+        seeds: seeds of the keys of fragments, (n,).
+
+    Returns:
+        All spells, the next spell of each page, and the spell of each row of draws.
+    """
+    count = first[-1]
+    spells = Spells(
+        np.empty(count), np.empty(count), np.empty(count, np.int64), np.empty(count, np.uint64)
+    )
+    following, spell_of = first[:-1].copy(), np.empty(count, np.int32)
+    for region in range(size.size):
+        page = region * following.size // size.size
+        for item in range(initial[region]):
+            key = seeds[region] + GOLDEN * np.uint64(item + 1)
+            start_spell(spells, following[page], -np.inf, size[region], key)
+            spell_of[draws.start[region] + item] = following[page]
+            following[page] += 1
+    return spells, following, spell_of
+
+
+class Events(NamedTuple):
+    """Columns of a tape; see :class:`crawl_envs.sim.tape.Tape`."""
+
+    time: FloatArray
+    code: IntArray
+    detail: NDArray[np.int32]
+
+
+@compiled(forceinline=True)
+def put(events: Events, row: int, time: float, code: int, detail: int) -> int:
+    """Fill a row of events and return the next row."""
+    events.time[row], events.code[row], events.detail[row] = time, code, detail
+    return row + 1
 
 
 @compiled()
-def draw_spells(
+def events_of(
+    draws: Draws, initial: IntArray, size: IntArray, seeds: UintArray
+) -> tuple[Events, IntArray, Spells]:
+    """Return the events of draws in order of time, and their spells in order of page and birth.
+
+    An update of a region ends a spell, starts another one, and changes the page.
+
+    Args:
+        draws: draws of all sources.
+        initial: number of initial spells of each source, (n,).
+        size: fragments in a spell of each region, (m G,).
+        seeds: seeds of the keys of fragments, (n,).
+
+    Returns:
+        Events, first spell of each page, (m + 1,), and spells.
+    """
+    regions = size.size
+    per_page = regions // (initial.size - regions)
+    first = draws.start[: regions + 1 : per_page].copy()
+    spells, following, spell_of = initial_spells(draws, first, initial, size, seeds)
+    count = (first[-1] - initial.sum()) + draws.signalled.sum()
+    events = Events(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int32))
+    event, buckets = 0, draws.after.size - draws.time.size
+    for bucket in range(buckets):
+        row = draws.after[bucket]
+        while row >= 0:
+            time, source = draws.time[row], draws.source[row]
+            page = source // per_page if source < regions else source - regions
+            code = page * CODE_STRIDE
+            if source < regions:
+                spell, ended = following[page], spell_of[row - initial[source]]
+                following[page] += 1
+                spell_of[row], spells.death[ended] = spell, time
+                key = seeds[source] + GOLDEN * np.uint64(row - draws.start[source] + 1)
+                start_spell(spells, spell, time, size[source], key)
+                event = put(events, event, time, code + UPDATE, ended)
+            if draws.signalled[row]:
+                event = put(events, event, time, code + SIGNAL, -1)
+            row = draws.after[buckets + row]
+    return events, first, spells
+
+
+@compiled()
+def draw_columns(
     items: IntArray,
     size: IntArray,
     rate: FloatArray,
+    recall: FloatArray,
+    false_signal_rate: FloatArray,
     seeds: UintArray,
-    start: IntArray,
-    times: FloatArray,
-) -> tuple[IntArray, FloatArray, FloatArray, IntArray, UintArray]:
-    """Return the spells of items that result from updates, by page, in order of birth.
-
-    A region of K items has K initial spells, which the first K updates end, the oldest first, and
-    a spell from each update to the K-th after it.
+    horizon: float,
+) -> tuple[Events, IntArray, Spells]:
+    """Draw the columns of a tape and of contents.
 
     Args:
-        items: number of items of each region, (m, G).
+        items: items of each region, (m, G).
         size: fragments per item, (m, G).
         rate: updates per unit of time, (m, G).
-        seeds: seeds of the keys of fragments of each region, (m, G).
-        start: first update of each region; see :class:`Updates`.
-        times: times of the updates.
+        recall: probability that an update has a signal, (m,).
+        false_signal_rate: false signals per unit of time, (m,).
+        seeds: seeds of the regions, and then of the pages, (m G + m,).
+        horizon: end of the episode, > 0.
 
     Returns:
-        First spell of each page, (m + 1,), and births, deaths, sizes and keys, (n,).
+        As :func:`events_of`.
     """
-    num_pages, most = rate.shape
-    first = np.zeros(num_pages + 1, np.int64)
-    for page in range(num_pages):
-        count = 0
-        for number in range(most):
-            region = page * most + number
-            if size[page, number] > 0:
-                moving = items[page, number] if rate[page, number] > 0.0 else 1
-                count += moving + start[region + 1] - start[region]
-        first[page + 1] = first[page] + count
-    total = first[-1]
-    births, deaths = np.empty(total), np.empty(total)
-    sizes, keys = np.empty(total, np.int64), np.empty(total, np.uint64)
-    for page in range(num_pages):
-        spell = first[page]
-        for number in range(most):
-            region, fragments = page * most + number, size[page, number]
-            if fragments == 0:
-                continue
-            begin, updates = start[region], start[region + 1] - start[region]
-            kept = items[page, number]
-            if rate[page, number] == 0.0:
-                fragments, kept = fragments * kept, 1
-            for item in range(kept + updates):
-                births[spell] = times[begin + item - kept] if item >= kept else -np.inf
-                deaths[spell] = times[begin + item] if item < updates else np.inf
-                sizes[spell] = fragments
-                keys[spell] = mixed(seeds[page, number] + GOLDEN * np.uint64(item + 1))
-                spell += 1
-        own = slice(first[page], first[page + 1])
-        sort_by_birth(births[own], deaths[own], sizes[own], keys[own])
-    return first, births, deaths, sizes, keys
-
-
-def draw_contents(regions: Regions, seeds: UintArray, updates: Updates) -> Contents:
-    """Return the contents that result from updates of regions; seeds of regions, (m, G)."""
-    start, births, deaths, sizes, keys = draw_spells(
-        regions.items, regions.size, regions.rate, seeds, updates.start, updates.time
-    )
-    earlier = np.full(births.size, -1, np.int64)
-    return Contents(start, births, deaths, sizes, keys, earlier)
+    moving = rate > 0.0
+    initial = np.where(moving, items, np.minimum(size, 1)).ravel()
+    initial = np.concatenate((initial, np.zeros(recall.size, np.int64)))
+    rates = np.concatenate((rate.ravel(), false_signal_rate))
+    recalls = np.concatenate((np.repeat(recall, rate.shape[1]), np.ones(recall.size)))
+    draws = draw_sources(rates, recalls, initial, seeds, horizon)
+    return events_of(draws, initial, np.where(moving, size, items * size).ravel(), seeds)
 
 
 def draw(
@@ -193,24 +262,16 @@ def draw(
         rng: generator of the seeds of all streams.
         horizon: end of the episode, > 0; a longer horizon only adds events.
     """
-    shape = regions.rate.shape
-    seeds: UintArray = rng.integers(0, 2**64, size=shape, dtype=np.uint64)
-    false_seeds: UintArray = rng.integers(0, 2**64, size=shape[:1], dtype=np.uint64)
-    recall = np.repeat(instance.recall, shape[1])
-    updates = Updates(*draw_updates(regions.rate.ravel(), recall, np.ravel(seeds), horizon))
-    page = np.repeat(np.arange(shape[0]), np.diff(updates.start[:: shape[1]]))
-    nowhere = np.zeros(shape[0])
-    false_start, false_time, _ = draw_updates(
-        instance.false_signal_rate, nowhere, false_seeds, horizon
+    seeds = rng.integers(0, 2**64, size=regions.rate.size + regions.num_pages, dtype=np.uint64)
+    events, first, spells = draw_columns(
+        regions.items,
+        regions.size,
+        regions.rate,
+        instance.recall,
+        instance.false_signal_rate,
+        seeds,
+        horizon,
     )
-    false_page = np.repeat(np.arange(shape[0]), np.diff(false_start))
-    signalled = updates.signalled
-    tape = Tape.of_events(
-        shape[0],
-        changes=(updates.time, page),
-        signals=(
-            np.concatenate((updates.time[signalled], false_time)),
-            np.concatenate((page[signalled], false_page)),
-        ),
-    )
-    return tape, draw_contents(regions, seeds, updates)
+    alive = np.ones(regions.num_pages, np.bool_)
+    tape = Tape.trusted(events.time, events.code, alive, detail=events.detail)
+    return tape, Contents(first, *spells, np.full(spells.birth.size, -1, np.int64))

@@ -1,4 +1,4 @@
 """Shopping offers: prices, clicks and impressions of a market.
 
-Public modules: features, lane, lanes, law, log, world.
+Public modules: features, lanes, law, log.
 """

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
+    HISTORY_FEATURES,
     NO_CHANGE,
     DailyArray,
     OfferFeatures,
@@ -16,20 +18,78 @@ from crawl_envs.types.offer_features import (
 )
 
 SPANS = (1, 7, 14, 30)
+LONG_SPANS = SPANS[1:]
+CLICK_SUMS, VIEW_SUMS, CHANGE_SUM, NUM_SUMS = 0, 3, 6, 7
+"""Rows of sums of counts over LONG_SPANS: of clicks, of impressions; over HISTORY_DAYS: of price
+changes; the number of rows."""
 
 
-def daily_means(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> list[DailyArray]:
-    """Return the mean counts of the last days before a day, (m,) float32 for each span.
+@compiled()
+def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
+    """Write the means of sums of counts below 2**24 over a number of days, (m,)."""
+    days = np.float32(span)
+    for offer in range(row.size):
+        row[offer] = np.float32(counts[offer]) / days
+
+
+@compiled()
+def write_features(
+    day: int,
+    clicks: NDArray[Any],
+    views: NDArray[Any],
+    sums: NDArray[np.int32],
+    changes: NDArray[np.int32],
+    last_change: DailyArray,
+    columns: DailyArray,
+) -> None:
+    """Write the history features of a day in the order of HISTORY_FEATURES, (11, m).
+
+    Args:
+        day: number of the day.
+        clicks: clicks per day, (rows, m), with day d in row d % rows.
+        views: the same of impressions.
+        sums: sums of the counts of the last days before the day, (NUM_SUMS, m).
+        changes: price changes of the last HISTORY_DAYS days before the day, (m,).
+        last_change: time of the latest of them, in days, (m,), -inf for none.
+        columns: output.
+    """
+    write_row(changes, HISTORY_DAYS, columns[0])
+    for offer in range(last_change.size):
+        since = np.float32(day) - last_change[offer]
+        columns[1, offer] = since if since <= HISTORY_DAYS else NO_CHANGE
+    for first, row, counts in ((2, CLICK_SUMS, clicks), (6, VIEW_SUMS, views)):
+        write_row(counts[(day - 1) % counts.shape[0]], 1, columns[first])
+        for place in range(len(LONG_SPANS)):
+            write_row(sums[row + place], LONG_SPANS[place], columns[first + 1 + place])
+
+
+@compiled()
+def add_day(
+    counts: NDArray[Any], day: int, spans: tuple[int, ...], sums: NDArray[np.int32]
+) -> None:
+    """Turn sums of counts of the last days before a day into those before the next one.
+
+    ``counts`` are (rows, m), with day d in row d % rows; there are more rows than days in a sum.
+    """
+    rows = counts.shape[0]
+    added = counts[day % rows]
+    for place in range(len(spans)):
+        left, total = counts[(day - spans[place]) % rows], sums[place]
+        for offer in range(added.size):
+            total[offer] += np.int32(added[offer]) - np.int32(left[offer])
+
+
+def sums_of(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the sums of the counts of the last days before a day, (len(spans), m).
 
     ``counts`` are (rows, m), with day d in row d % rows.
     """
-    total = np.zeros(counts.shape[1], np.int32)
-    means = []
+    total, sums = np.zeros(counts.shape[1], np.int32), []
     for back in range(1, max(spans) + 1):
         total += counts[(day - back) % counts.shape[0]]
         if back in spans:
-            means.append((total / np.float32(back)).astype(np.float32))
-    return means
+            sums.append(total.copy())
+    return np.array(sums)
 
 
 def features_of(
@@ -49,14 +109,9 @@ def features_of(
         last_change: time of the latest price change before the day, in days, (m,), -inf for none.
     """
     clicks, views, changes = counts
-    since = np.float32(day) - last_change
-    since = np.where(since <= HISTORY_DAYS, since, NO_CHANGE).astype(np.float32)
-    features = [
-        *daily_means(changes, day, (HISTORY_DAYS,)),
-        since,
-        *daily_means(clicks, day, SPANS),
-        *daily_means(views, day, SPANS),
-    ]
-    for array in features:
-        array.setflags(write=False)
-    return OfferFeatures(metadata, day, day_of_week, *features)
+    spans = ((clicks, LONG_SPANS), (views, LONG_SPANS), (changes, (HISTORY_DAYS,)))
+    sums = np.concatenate([sums_of(rows, day, lengths) for rows, lengths in spans])
+    columns = np.empty((len(HISTORY_FEATURES), last_change.size), np.float32)
+    write_features(day, clicks, views, sums, sums[CHANGE_SUM], last_change, columns)
+    columns.setflags(write=False)
+    return OfferFeatures(metadata, day, day_of_week, *columns)

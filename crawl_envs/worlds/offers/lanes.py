@@ -1,22 +1,20 @@
-"""Lanes of shopping offers: markets simulated day by day, and their trackers."""
+"""Lanes of shopping offers: their markets day by day, and the features of the day."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Protocol, cast, get_args
+from dataclasses import asdict, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from numpy.typing import ArrayLike
 
-from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, NUM_OUTCOMES, REQUESTS
-from crawl_envs.sim.streams import Roots
-from crawl_envs.spaces.actions import Actions, CrawlRates, TopScores
-from crawl_envs.spaces.observations import RATE_CAP, ObservationArray
+from crawl_envs.sim.advance import UNFINISHED
+from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, REQUESTS, SIMILARITY
+from crawl_envs.spaces.actions import ActionForm, Actions, SampledRates, TopScores, action_form
+from crawl_envs.spaces.observations import RATE_CAP
 from crawl_envs.types import (
-    BoolArray,
     CrawlLog,
     FloatArray,
     Instance,
@@ -26,105 +24,168 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
-from crawl_envs.types.arguments import per_page, whole
-from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
-from crawl_envs.worlds.lanes import Episodes, InstanceGenerator
-from crawl_envs.worlds.offers.lane import OfferLane, OfferObjective, PriceHistory
-from crawl_envs.worlds.offers.law import DayEvents, Market
-from crawl_envs.worlds.offers.world import EPOCH, OfferDay
-from crawl_envs.worlds.pages.rate_lanes import Overspend, within_budget
+from crawl_envs.types.arguments import whole
+from crawl_envs.types.offer_features import (
+    HISTORY_FEATURES,
+    METADATA_FEATURES,
+    OfferFeatures,
+    OfferMetadata,
+)
+from crawl_envs.worlds.budgets import RateBudget
+from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Plan, Reported
+from crawl_envs.worlds.offers.blocks import block_of
+from crawl_envs.worlds.offers.days import Changes, Days, LoggedDays, MarketDays, features_of_day
+from crawl_envs.worlds.offers.law import (
+    STEPS_PER_DAY,
+    DayEvents,
+    Market,
+    copied,
+    read_only,
+)
+from crawl_envs.worlds.offers.log import MarketLog
+from crawl_envs.worlds.offers.market import day_of_week
+from crawl_envs.worlds.offers.sampling import (
+    no_changes,
+    note_found_changes,
+    sample_offers,
+    start_day,
+)
+from crawl_envs.worlds.step import play_lanes, step_lanes, weigh_lane
 
-CLICK_FRESHNESS, OFFER_FRESHNESS = NUM_OUTCOMES, NUM_OUTCOMES + 1
-"""Further rows of the outcomes: both measures of freshness, right after the crawls."""
+OfferObjective: TypeAlias = Literal["clicks", "offers"]
+PriceHistory: TypeAlias = Literal["log", "crawled"]
+
+EPOCH = 1.0 / STEPS_PER_DAY
+"""Length of a step, in days."""
 ROUNDING = 1e-9
-"""Rounding tolerance of numbers of steps and crawls."""
+"""Rounding tolerance of numbers of crawls."""
 
 
-class MarketGenerator(InstanceGenerator, Protocol):
-    """A generator of markets, all of the same bandwidth."""
+class OfferDay(NamedTuple):
+    """The record of one day, with the two measures of Han et al. 2020, section 4.2.2.
+
+    Attributes:
+        clicks: number of clicks.
+        hits: number of clicks with the true price.
+        crawls: number of crawls.
+        fresh: share of fresh offers at midnight, at the end of the day: eq. 3.
+    """
+
+    clicks: int
+    hits: int
+    crawls: int
+    fresh: float
 
     @property
-    def bandwidth(self) -> float:
-        """Crawls per day."""
+    def click_freshness(self) -> float:
+        """Share of the clicks with the true price: eq. 4; NaN on a day without clicks."""
+        return self.hits / self.clicks if self.clicks else math.nan
 
 
-class OfferLanes(Episodes):
-    """N lanes of m shopping offers, a decision every two hours.
+def offer_form(action: str, num_pages: int, bandwidth: float, probe: bool = False) -> ActionForm:
+    """Return an action form for offers at a bandwidth in crawls per day.
+
+    ``rates``, ``scores`` and ``refresh`` decide every two hours, ``page`` at every crawl.
+
+    Raises:
+        ValueError: an unknown form, or probes of another form than ``page``.
+    """
+    if action == "rates" and not probe:
+        return SampledRates(num_pages, float(STEPS_PER_DAY))
+    if action == "scores" and not probe:
+        per_step = math.ceil(bandwidth * EPOCH * (1.0 - ROUNDING))
+        return TopScores(num_pages, max(min(per_step, num_pages), 1))
+    if action not in ("rates", "scores"):
+        return action_form(action, num_pages, probe=probe)
+    raise ValueError(f"probe must be False with action {action!r}, got True")
+
+
+class OfferLanes(Lanes):
+    """N lanes of m shopping offers; see also :class:`crawl_envs.worlds.lanes.Lanes`.
+
+    The importance of an offer, the weight of its freshness, is its expected number of clicks on
+    the day. Its divergence is 1 while the held price is not the true one.
 
     Args:
         num_lanes: number of lanes, N.
-        generator: generator of the market of a lane at every seeded reset.
-        action: ``scores`` or ``rates``.
-        horizon: length of an episode, in days, at least one step.
+        generator: generator of markets, all of one bandwidth.
+        form: action form, of :func:`offer_form`.
         reveal: known part of the market besides the features: ``parameters`` (the expected clicks
             and price changes per day), ``importance`` (the clicks only) or ``history`` (neither:
             importance is the mean number of clicks per day in the last 30 days).
-        resample: draw a new market at every reset, not only at seeded ones.
-        objective: weights of freshness: expected ``clicks``, or equal for all ``offers``.
+        objective: weights of freshness in ledgers: expected ``clicks``, or equal for all
+            ``offers``.
         price_history: price changes counted by the features: all of the ``log``, or those detected
             when offers were ``crawled``.
-        overspend: treatment of rates above the budget; see
-            :func:`crawl_envs.worlds.pages.rate_lanes.within_budget`.
+        log: the recorded days of all lanes, after which nothing happens; None draws them.
+        **arguments: of :class:`crawl_envs.worlds.lanes.Lanes`, in days.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
-    epoch = EPOCH
-    _OWN = (*Episodes._OWN, "_numbers", "_finished")
+    _OWN = (*Lanes._OWN, "_records", "_finished", "_totals", "_clicks", "_bandwidths")
 
     def __init__(
         self,
         num_lanes: int,
-        generator: MarketGenerator,
+        generator: InstanceGenerator,
+        form: ActionForm,
         *,
-        action: str,
-        horizon: float,
         reveal: Reveal = "history",
-        resample: bool = False,
         objective: OfferObjective = "clicks",
         price_history: PriceHistory = "log",
-        overspend: Overspend = "scale",
+        log: MarketLog | None = None,
+        **arguments: Any,
     ) -> None:
-        _one_of("reveal", reveal, get_args(Reveal))
-        _one_of("objective", objective, get_args(OfferObjective))
-        _one_of("price_history", price_history, get_args(PriceHistory))
-        _one_of("overspend", overspend, get_args(Overspend))
-        num_pages = generator.num_pages
-        per_step = math.ceil(generator.bandwidth * EPOCH * (1.0 - ROUNDING))
-        form: TopScores | CrawlRates
-        if _one_of("action", action, ("scores", "rates")) == "rates":
-            form = CrawlRates(num_pages, 1.0 / EPOCH)
-        else:
-            form = TopScores(num_pages, max(min(per_step, num_pages), 1))
-        super().__init__(
-            num_lanes, generator, form, horizon=horizon, reveal=reveal, resample=resample
-        )
-        self.objective, self.price_history, self.overspend = objective, price_history, overspend
-        revealed = ("change_rate",) if reveal == "parameters" else ()
-        self.features = (
-            *("elapsed", "changed", "importance"),
-            *revealed,
-            *HISTORY_FEATURES,
-            *METADATA_FEATURES,
-        )
-        self.reported = (
-            *(("requests", REQUESTS), ("hits", HITS), ("crawls", CRAWLS)),
-            *(("click_freshness", CLICK_FRESHNESS), ("offer_freshness", OFFER_FRESHNESS)),
-        )
-        self._numbers = np.zeros(num_lanes, np.int64)
+        for name, value, allowed in (
+            ("reveal", reveal, get_args(Reveal)),
+            ("objective", objective, get_args(OfferObjective)),
+            ("price_history", price_history, get_args(PriceHistory)),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        self.objective, self.price_history, self.log = objective, price_history, log
+        shape = (num_lanes, generator.num_pages * (price_history == "crawled"))
+        self._found = no_changes(*shape)
+        self._days: list[Days | None] = [None] * num_lanes
+        self._records: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
-        self._offer_lanes: list[OfferLane | None] = [None] * num_lanes
-        self._shown = np.zeros((num_lanes, len(self.features), num_pages), np.float32)
-        self._outcomes = np.zeros((NUM_OUTCOMES + 2, num_lanes))
+        self._features: list[OfferFeatures | None] = [None] * num_lanes
+        self._clicks: list[FloatArray | None] = [None] * num_lanes
+        self._chosen, self._counts = np.zeros((num_lanes, 0), np.int64), np.zeros(num_lanes, int)
+        self._bandwidths, self._totals = np.ones(num_lanes), np.zeros((num_lanes, 3), np.int64)
+        super().__init__(
+            num_lanes,
+            generator,
+            form,
+            reveal=reveal,
+            epoch=None if form.name == "page" else EPOCH,
+            priced=True,
+            at_random=False,
+            **arguments,
+        )
+
+    def _entries(self) -> Reported:
+        counts = (("requests", REQUESTS), ("hits", HITS), ("crawls", CRAWLS))
+        return (*counts, ("click_freshness", FRESHNESS), ("offer_freshness", SIMILARITY))
+
+    def _columns(self, complete: bool) -> tuple[str, ...]:
+        revealed = ("change_rate",) if self.reveal == "parameters" else ()
+        known = ("elapsed", "changed", "importance", *revealed)
+        return (*known, *HISTORY_FEATURES, *METADATA_FEATURES)
 
     # Episodes
 
-    def _check(self, instance: Instance) -> None:
-        super()._check(instance)
+    def _check_events(self, instance: Instance) -> None:
         if not isinstance(instance, Market):
             raise ValueError(f"instance must be a Market, got {type(instance).__name__}")
         instance.check_days(self.horizon)
+        if self.log is not None and self.horizon > self.log.num_days:
+            raise ValueError(
+                f"horizon must be at most the {self.log.num_days} days of the log, got "
+                f"{self.horizon:g}"
+            )
         most = self.form.batch / EPOCH
         if self.form.name == "scores" and instance.bandwidth > most * (1.0 + ROUNDING):
             raise ValueError(
@@ -132,218 +193,224 @@ class OfferLanes(Episodes):
                 f"scores choose {self.form.batch} offers per step, got {instance.bandwidth:g}"
             )
 
-    def _last_slot_of(self, instance: Instance) -> int:
-        steps = math.floor(self.horizon / EPOCH * (1.0 + ROUNDING))
-        if steps < 1:
-            raise ValueError(f"horizon must hold a step of 1/12 day, got {self.horizon!r}")
-        return steps - 1
+    def _prepare(self, plan: Plan) -> None:
+        super()._prepare(plan)
+        if plan.instance is None:
+            return
+        self._bandwidths[plan.lane] = plan.instance.bandwidth
+        if self.world.shown[plan.lane].size:
+            self._show_market(plan.lane, cast(Market, plan.instance))
+        if self.form.name == "rates":
+            self.world.lengthen(crawled=int(plan.instance.bandwidth * EPOCH) + 2)
 
-    def _decisions_left(self) -> IntArray:
-        steps = [0 if one is None else one.world.step for one in self._offer_lanes]
-        left: IntArray = self._last_slot - np.array(steps) + 1
-        return left
+    def _provide_events(self, lane: int) -> None:
+        market = cast(Market, self.instance(lane))
+        root, episode = self._known_roots(lane).tape, self._episode(lane)
+        days = MarketDays(market, root, episode) if self.log is None else LoggedDays(self.log)
+        self._days[lane] = days
+        self._finished[lane], self._records[lane] = self._records[lane], ()
+        self._totals[lane] = 0
+        prices = self.world.state.prices[lane]
+        prices["true"] = prices["held"] = days.prices
+        self._next_day(lane, days)
 
-    def _episode(self, lane: int) -> int:
-        return int(self._numbers[lane])
+    def supply(self) -> None:
+        """Give lanes that are held up larger logs, or their next day."""
+        super().supply()
+        self._note_found_changes()
+        lanes = self.world.state.lanes
+        over = (lanes["cursor"] == lanes["length"]) & (lanes["length"] > 0)
+        for lane in np.flatnonzero(over).tolist():
+            self._end_day(lane)
+            self._next_day(lane, self._known_days(lane))
 
-    def _count_episodes(self, chosen: BoolArray) -> None:
-        self._numbers[chosen] += 1
+    def _end_day(self, lane: int) -> None:
+        """Record the current day of a lane, which is over."""
+        record = self.world.state.lanes[lane]
+        totals = np.array(
+            [
+                record["requests"] + record["slot_requests"],
+                record["hits"] + record["slot_hits"],
+                record["crawls"],
+            ]
+        )
+        clicks, hits, crawls = (totals - self._totals[lane]).tolist()
+        self._totals[lane] = totals
+        fresh = (self.num_pages - record["divergence_weight"]) / self.num_pages
+        self._records[lane] += (OfferDay(clicks, hits, crawls, float(fresh)),)
 
-    def _set_streams(self, lane: int, lane_roots: Roots, episode: int) -> None:
-        self._numbers[lane] = episode
+    def _next_day(self, lane: int, days: Days) -> None:
+        """Start the next day of a lane: its events, the weights of offers, the features."""
+        events = read_only(days.next_day())
+        block, detail = block_of(events, days.day)
+        self.world.set_events(lane, block["time"], block["code"], detail)
+        weigh_lane(self.world.table, lane, events.click_mean)
+        self._features[lane] = None
+        first = days.day == 0
+        if self.price_history == "crawled":
+            if first:
+                counts, latest = days.changes()
+                self._found.counts[lane], self._found.last[lane] = counts, latest
+                self._found.today[lane] = -np.inf
+            start_day(self._found, lane, days.day)
+        if first and self.reveal == "history":
+            self._clicks[lane] = self.features_of(lane).clicks_30.astype(np.float64)
+        if self.world.shown[lane].size:
+            self._show_day(lane, days)
 
-    def _set_instance(self, lane: int, instance: Instance) -> None:
-        """Do nothing: only the instance itself is kept."""
+    def _known_days(self, lane: int) -> Days:
+        days = self._days[whole("lane", lane, 0, self.num_lanes - 1)]
+        if days is None:
+            raise ResetNeeded("call reset first: there is no market yet")
+        return days
 
-    def _restart_worlds(self, chosen: BoolArray) -> None:
-        for lane in map(int, np.flatnonzero(chosen)):
-            lane_roots, market = cast(Roots, self._roots[lane]), cast(Market, self.instance(lane))
-            episode, before = self._episode(lane), self._offer_lanes[lane]
-            self._finished[lane] = () if before is None else tuple(before.world.days)
-            self._offer_lanes[lane] = OfferLane(market, lane_roots, episode, self.price_history)
-            self._show_day(lane)
-
-    def _idle_ended(self) -> None:
-        """Do nothing: :meth:`play` skips the lanes that have ended."""
+    def num_slots(self, lane: int) -> int:
+        """Return the number of slots of a lane's episode, and with ``scores`` of crawls."""
+        if self.form.name == "scores":
+            return math.floor(self.crawls_allowed(lane) + ROUNDING)
+        return super().num_slots(lane)
 
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
         """Take decoded actions and play to the next decision, in lanes not ended.
 
-        As :meth:`crawl_envs.worlds.lanes.Episodes.play`, with two more rows of outcomes.
+        As :meth:`crawl_envs.worlds.lanes.Lanes.play`.
         """
-        if self._steps_left == 0:
-            raise ResetNeeded("call reset before step")
-        if self.form.name == "rates":
-            actions = (self._allowed(actions[0]),)
-        self._outcomes[:] = 0.0
-        for lane in map(int, np.flatnonzero(~self.ended)):
-            offers = self._offer_lane(lane)
-            outcome = offers.play(self._chosen(lane, actions))
-            by_clicks = self.objective == "clicks"
-            reward = outcome.freshness if by_clicks else outcome.offer_freshness
-            column = self._outcomes[:, lane]
-            column[FRESHNESS], column[HITS] = reward, outcome.hits
-            column[REQUESTS], column[CRAWLS] = outcome.clicks, outcome.crawls
-            column[CLICK_FRESHNESS] = outcome.freshness
-            column[OFFER_FRESHNESS] = outcome.offer_freshness
-            (self._show_day if offers.starts_day else self._show_crawls)(lane)
-        return tuple(self._outcomes)
+        if self.form.name == "scores":
+            actions = (actions[0], self._due_crawls())
+        outcomes = super().play(actions)
+        self._note_found_changes()
+        return outcomes
 
-    def _allowed(self, rates: FloatArray) -> FloatArray:
-        """Return rates, (N, m), within the budget, none above one crawl per step."""
-        rates = np.minimum(rates, 1.0 / EPOCH)
-        if self.any_ended:
-            rates[self.ended] = 0.0
-        budgets = [self.instance(lane).bandwidth for lane in range(self.num_lanes)]
-        nowhere = np.zeros(rates.shape, np.bool_)
-        return within_budget(rates, nowhere, np.zeros(rates.shape), budgets, self.overspend)[0]
+    def _note_found_changes(self) -> None:
+        """Record the price changes found by the crawls of the step, if features count them."""
+        if self.price_history == "crawled":
+            note_found_changes(self.world.table, self._found)
 
-    def _chosen(self, lane: int, actions: Actions) -> IntArray:
-        """Return the offers that a lane's action crawls, all distinct."""
-        world = self._offer_lane(lane).world
-        if self.form.name == "rates":
-            return world.choose(actions[0][lane])
-        per_step = self.instance(lane).bandwidth * EPOCH
-        due = [math.floor(step * per_step + ROUNDING) for step in (world.step, world.step + 1)]
-        chosen: IntArray = actions[0][lane, : due[1] - due[0]]
-        return chosen
+    def _due_crawls(self) -> IntArray:
+        """Return the number of crawls of the next step of each lane, (N,)."""
+        slots = self.world.state.lanes["slot"]
+        rates = self._bandwidths * EPOCH
+        ends = [np.floor((slots + end) * rates + ROUNDING) for end in (0, 1)]
+        return (ends[1] - ends[0]).astype(np.int64)
 
-    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Check and ignore declared change rates: no offer has complete observation."""
-        if self.form.name != "rates":
-            super().declare(change_rate, lane)
-        per_page("change_rate", change_rate, self.num_pages)
-        whole("lane", lane, 0, self.num_lanes - 1)
+    def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
+        """Crawl a sample of offers by the wanted rates, as far as the budget allows."""
+        if self._chosen.shape[1] != self.world.lengths["crawled"]:
+            self._chosen = np.zeros((self.num_lanes, self.world.lengths["crawled"]), np.int64)
+        rng, sample = self.world.state.rng, (self._chosen, self._counts)
+        before, strict = rng.copy(), budget.overspend == "error"
+        lane, spent = sample_offers(wanted, self._bandwidths, strict, rng, self.ended, *sample)
+        if lane >= 0:
+            rng[:] = before
+            if np.isnan(spent):
+                raise ValueError(f"action must be rates, finite and >= 0, got {wanted[lane]!r}")
+            raise ValueError(
+                f"action must spend at most the bandwidth {self._bandwidths[lane]:g} crawls per "
+                f"day, got {spent:g}"
+            )
+        status = step_lanes(self.world.table, *sample)
+        if status == UNFINISHED:
+            self._finish(status, play_lanes)
 
     # Observations
 
-    def _show_day(self, lane: int) -> None:
-        """Write all columns of the observation of a lane."""
-        known = self.tracker(lane)
-        features = cast(OfferFeatures, known.offers)
-        columns = {
-            "importance": known.problem.importance,
-            "change_rate": known.problem.change_rate,
-            **features._asdict(),
-            **features.metadata._asdict(),
-        }
-        for row, name in enumerate(self.features[2:], 2):
-            self._shown[lane, row] = np.minimum(columns[name], RATE_CAP)
-        self._show_crawls(lane)
+    def _show_market(self, lane: int, market: Market) -> None:
+        """Write the columns of the observation of a lane that are constant."""
+        for row, name in enumerate(self.features):
+            if name in OfferMetadata._fields:
+                self.world.shown[lane][row] = np.minimum(getattr(market.metadata, name), RATE_CAP)
 
-    def _show_crawls(self, lane: int) -> None:
-        world = self._offer_lane(lane).world
-        self._shown[lane, 0] = np.minimum(world.time - world.tracking.last_crawl, self.horizon)
-        self._shown[lane, 1] = world.tracking.changed
+    def _show_day(self, lane: int, days: Days) -> None:
+        """Write the columns of the observation of a lane that change from day to day."""
+        shown, first = self.world.shown[lane], self.features.index(HISTORY_FEATURES[0])
+        days.write(shown[first : first + len(HISTORY_FEATURES)], self._found_changes(lane))
+        market = cast(Market, self.instance(lane))
+        shown[self.features.index("day_of_week")] = day_of_week(market.law, days.day)
+        if days.day == 0:
+            importance = self.problem(lane).importance
+            shown[self.features.index("importance")] = np.minimum(importance, RATE_CAP)
 
-    def observations(self, copy: bool = True) -> ObservationArray:
-        """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
-        return (self._buffers.copy(self._shown) if copy else self._shown).transpose(0, 2, 1)
+    def _found_changes(self, lane: int) -> Changes | None:
+        """Return the price changes that features count, None for all."""
+        if self.price_history == "log":
+            return None
+        return self._found.counts[lane], self._found.last[lane]
 
-    def observation(self, lane: int) -> ObservationArray:
-        """Return the observation of a lane, (m, F), a new array."""
-        seen: ObservationArray = self._shown[lane].copy().T
-        return seen
-
-    def action_masks(self) -> BoolArray:
-        """Return a new mask of all offers, which may all be crawled, (N, m) bool."""
-        return np.ones((self.num_lanes, self.num_pages), np.bool_)
+    def features_of(self, lane: int) -> OfferFeatures:
+        """Return the features of the current day of a lane."""
+        features = self._features[lane]
+        if features is None:
+            days, market = self._known_days(lane), cast(Market, self.instance(lane))
+            features = features_of_day(days, market, self._found_changes(lane))
+            self._features[lane] = features
+        return features
 
     def problem(self, lane: int) -> Problem:
         """Return the public part of the market of a lane."""
         if self.reveal != "history":
             return self.instance(lane).problem(self.reveal)
-        clicks = self._offer_lane(lane).first_features.clicks_30.astype(np.float64)
+        self.instance(lane)
+        clicks = cast(FloatArray, self._clicks[lane]).copy()
         clicks.setflags(write=False)
         return replace(self.instance(lane).problem("importance"), importance=clicks)
 
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane; features are read-only."""
-        return self._offer_lane(lane).tracker(self.problem(lane), int(self.episodes[lane]))
+        return super().tracker(lane)._replace(offers=self.features_of(lane))
 
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls of the last step, or reset, of a lane."""
-        return self._offer_lane(lane).last_log()
+        log = super().last_log(lane)
+        return log._replace(price=self.held_prices(lane)[log.page])
 
     # Truth
 
-    def _of(self, lane: int) -> int:
-        return whole("lane", lane, 0, self.num_lanes - 1)
-
-    def _offer_lane(self, lane: int) -> OfferLane:
-        offers = self._offer_lanes[self._of(lane)]
-        if offers is None:
-            raise ResetNeeded("call reset first: there is no market yet")
-        return offers
-
-    def fresh(self, lane: int) -> BoolArray:
-        """Return the mask of true held prices, (m,) bool."""
-        tracking = self._offer_lane(lane).world.tracking
-        same: BoolArray = tracking.true == tracking.held
-        return same
-
     def held_prices(self, lane: int) -> IntArray:
         """Return the held prices of a lane in cents, (m,)."""
-        return self._offer_lane(lane).world.tracking.held.astype(np.int64)
+        self._known_days(lane)
+        held: IntArray = self.world.state.prices[lane]["held"].astype(np.int64)
+        return held
 
     def events(self, lane: int) -> DayEvents:
         """Return the true events of a lane's current day, and the rates behind them."""
-        return self._offer_lane(lane).world.events
+        return self._known_days(lane).truth()
 
     def days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the finished days of a lane's episode."""
-        return tuple(self._offer_lane(lane).world.days)
+        self._known_days(lane)
+        return self._records[lane]
 
     def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the days of a lane's previous episode."""
-        return self._finished[self._of(lane)]
+        return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
     def ledger(self, lane: int) -> OfferLedger:
         """Return the totals of a lane since the start of its episode."""
-        return self._offer_lane(lane).ledger(self.objective)
-
-    def num_slots(self, lane: int) -> int:
-        """Return the number of crawls of a lane's episode, or with ``rates`` of steps."""
-        steps = int(self._last_slot[lane]) + 1
-        if self.form.name == "rates":
-            return steps
-        return math.floor(steps * EPOCH * self.instance(lane).bandwidth + ROUNDING)
-
-    def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls."""
-        return (int(self._last_slot[lane]) + 1) * EPOCH * self.instance(lane).bandwidth
+        midnights = [day.fresh for day in self.days(lane)]
+        totals = asdict(super().ledger(lane))
+        if self.objective == "offers":
+            wrong = float(self.world.state.lanes[lane]["divergence_time"])
+            everything = self.num_pages * totals["time"]
+            totals |= {"fresh_time": everything - wrong, "alive_time": everything}
+        fresh = float(np.mean(midnights)) if midnights else math.nan
+        return OfferLedger(**totals, offer_freshness=fresh)
 
     # State
 
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of the complete state."""
+        days = [None if one is None else one.copy() for one in self._days]
+        return {**super().get_state(), "offers": (days, copied(self._found))}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore a state, as :meth:`crawl_envs.worlds.lanes.Lanes.set_state`."""
+        super().set_state(state)
+        days, found = state["offers"]
+        self._days = [None if one is None else one.copy() for one in days]
+        self._found, self._features = copied(found), [None] * self.num_lanes
+
     def _kind(self) -> dict[str, Any]:
-        own = {
-            "objective": self.objective,
-            "price_history": self.price_history,
-            "overspend": self.overspend,
-        }
+        own = {"objective": self.objective, "price_history": self.price_history}
         return {**super()._kind(), **own}
-
-    def _get_world(self) -> Any:
-        states = [None if one is None else one.get_state() for one in self._offer_lanes]
-        return {"lanes": states, "shown": self._shown.copy()}
-
-    def _set_world(self, state: Any) -> None:
-        fits = isinstance(state, Mapping) and {"lanes", "shown"} <= state.keys()
-        if fits:
-            sizes = [None if one is None else one["market"].num_pages for one in state["lanes"]]
-            fits = len(sizes) == self.num_lanes and set(sizes) <= {None, self.num_pages}
-        if not fits or np.shape(state["shown"]) != self._shown.shape:
-            raise ValueError(
-                f"state must be of {self.num_lanes} lanes of {self.num_pages} offers like these"
-            )
-        self._offer_lanes = [None if one is None else OfferLane.of(one) for one in state["lanes"]]
-        self._shown = state["shown"].copy()
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return the value of an argument; ValueError if it is not allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-    return value

@@ -17,6 +17,7 @@ from crawl_envs.sim.workload import check_expected
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata
+from crawl_envs.worlds.offers.features import NUM_SUMS
 
 FloatArray = NDArray[np.float64]
 SingleArray = NDArray[np.float32]
@@ -123,9 +124,10 @@ class MarketState(NamedTuple):
             plus 1; 0 for none, (m,).
         last_change: time of the latest price change before the latest day, in days, (m,).
         clicks, views, changes: counts per day, (RING, m), with day d in row d % RING.
-        click_mean, view_mean, change_chance: expected clicks and impressions of the latest day, and
-            the probability of a price change in it, (m,).
+        sums: sums of the counts of days before the latest one, (NUM_SUMS, m); see
+            :mod:`crawl_envs.worlds.offers.features`.
         drift: logarithm of the merchants' factors, (M,).
+        factor: their factors of price changes on the latest day, (M,).
         campaign_end: last day of a merchant's promotion, (M,).
         campaign_discount: its discount in percent, (M,).
         campaign: 1 if a promotion starts on the latest day, 2 if it ends, else 0, (M,).
@@ -145,10 +147,9 @@ class MarketState(NamedTuple):
     clicks: CountArray
     views: CountArray
     changes: ByteArray
-    click_mean: SingleArray
-    view_mean: SingleArray
-    change_chance: SingleArray
+    sums: PriceArray
     drift: FloatArray
+    factor: FloatArray
     campaign_end: PriceArray
     campaign_discount: PriceArray
     campaign: ByteArray
@@ -172,10 +173,9 @@ def new_state(law: MarketLaw) -> MarketState:
         clicks=np.zeros((RING, m), np.uint16),
         views=np.zeros((RING, m), np.uint16),
         changes=np.zeros((RING, m), np.uint8),
-        click_mean=np.zeros(m, np.float32),
-        view_mean=np.zeros(m, np.float32),
-        change_chance=np.zeros(m, np.float32),
+        sums=np.zeros((NUM_SUMS, m), np.int32),
         drift=np.zeros(merchants),
+        factor=np.zeros(merchants),
         campaign_end=np.full(merchants, -(2**30), np.int32),
         campaign_discount=np.zeros(merchants, np.int32),
         campaign=np.zeros(merchants, np.uint8),
@@ -202,13 +202,14 @@ def read_only(arrays: Any) -> Any:
 
 
 class DayEvents(NamedTuple):
-    """The events of one day, by step, in read-only arrays.
+    """The events of one day, by step.
 
     Prices of ``price_offer`` (int32) change to ``new_price`` (int32): those of step s are at
     ``price_start[s] : price_end[s]``; entries from there to the next start are unused, and 0.
     Clicks are on ``click_offer`` (int32): those of step s are at
-    ``click_start[s] : click_start[s + 1]``. ``click_mean``, ``view_mean`` and ``change_chance``
-    are the true expectations of the day, (m,) float32; see :class:`MarketState`.
+    ``click_start[s] : click_start[s + 1]``. The true expectations of the day are the expected
+    clicks ``click_mean`` and impressions ``view_mean`` and the probability of a price change
+    ``change_chance``, (m,) float32; the latter two are (0,) if only events were asked for.
     """
 
     price_offer: PriceArray

@@ -6,90 +6,31 @@ section 4). It is for training and for comparisons on the same events, not for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.sim.streams import roots
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import BoolArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 from crawl_envs.worlds.offers.features import features_of
 from crawl_envs.worlds.offers.law import (
     RING,
-    STEPS_PER_DAY,
     DayEvents,
     Market,
     PriceArray,
     SingleArray,
+    read_only,
 )
-from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
-from crawl_envs.worlds.offers.tracking import OfferTracking
-from crawl_envs.worlds.offers.world import OfferDay, OfferWorld
-
-DailyRates: TypeAlias = Callable[[int, OfferWorld], FloatArray]
-"""A strategy: crawls per day of each offer, (m,), as a function of the day and the tracker."""
-
-
-class ArmChooser(Protocol):
-    """A choice among strategies step by step, which learns from the outcomes of crawls."""
-
-    def choose(self) -> int:
-        """Return the number of the strategy of the next step."""
-
-    def learn(self, chosen: IntArray, changed: BoolArray) -> None:
-        """Learn from the crawled offers, (n,), and whether their price had changed, (n,)."""
-
-
-def begin(log: MarketLog, seed: int) -> OfferWorld:
-    """Return the tracker at the start of a log's day 0.
-
-    Args:
-        log: a log with events.
-        seed: seed of the random choices; that of ``reset`` gives those of the environment.
-
-    Raises:
-        ValueError: the log has no events, or a bad seed.
-    """
-    if len(log.events) != log.num_days:
-        raise ValueError("log must be recorded with keep_events=True")
-    root = roots(whole("seed", seed, 0)).rng
-    return OfferWorld(log.prices, log.history_ring(), log.last_change[0], root, 0)
-
-
-def play_rates(log: MarketLog, strategy: DailyRates, seed: int) -> list[OfferDay]:
-    """Play a strategy for all days of a log; return the record of every day.
-
-    Args:
-        log: a log with events.
-        strategy: its rates must be within the budget, none above STEPS_PER_DAY.
-        seed: seed of the random choices.
-    """
-    world = begin(log, seed)
-    for day in range(log.num_days):
-        world.enter(log.events[day])
-        world.play_at(strategy(day, world))
-    return world.days
-
-
-def play_arms(
-    log: MarketLog,
-    strategies: list[DailyRates],
-    chooser: ArmChooser,
-    seed: int,
-) -> Iterator[OfferDay]:
-    """Play strategies, with a choice among them at every step; yield the record of every day."""
-    world = begin(log, seed)
-    for day in range(log.num_days):
-        world.enter(log.events[day])
-        rates = [strategy(day, world) for strategy in strategies]
-        for _ in range(STEPS_PER_DAY):
-            world.play(world.choose(rates[chooser.choose()]))
-            chooser.learn(world.chosen, world.changed)
-        yield world.days[-1]
+from crawl_envs.worlds.offers.market import (
+    day_of_week,
+    draw_day,
+    initial_state,
+    note_last_changes,
+)
 
 
 class Labels(NamedTuple):
@@ -110,7 +51,8 @@ class MarketLog:
         prices: true prices at the start of day 0, (m,).
         clicks, impressions, changes: counts per day, (HISTORY_DAYS + D, m); the last rows are the
             history, so that day d is in row d also for negative d.
-        last_change: time of the last price change before each day from 0 on, in days, (D, m).
+        last_change: time of the last price change before each of the days 0 .. D, in days,
+            (D + 1, m).
         events: events of each day from 0 on; empty if they were not kept.
     """
 
@@ -128,25 +70,19 @@ class MarketLog:
         """Number of offers, m."""
         return self.market.num_pages
 
-    def features(self, day: int, tracking: OfferTracking | None = None) -> OfferFeatures:
-        """Return the features of a day in [0, D), from the log before that day.
+    def features(
+        self, day: int, changes: tuple[NDArray[np.uint8], SingleArray] | None = None
+    ) -> OfferFeatures:
+        """Return the features of a day in [0, D], from the log before that day.
 
-        With ``tracking``, at that day, the features count the price changes that its crawls found.
+        ``changes`` are the price changes per day that the features count, with the times of the
+        last ones; None counts all.
         """
-        day = whole("day", day, 0, self.num_days - 1)
-        changes, latest = self.changes, self.last_change[day]
-        if tracking is not None:
-            changes, latest = tracking.observed_changes, tracking.last_observed
-        counts = (self.clicks, self.impressions, changes)
+        day = whole("day", day, 0, self.num_days)
+        counted, latest = (self.changes, self.last_change[day]) if changes is None else changes
+        counts = (self.clicks, self.impressions, counted)
         weekday = day_of_week(self.market.law, day)
         return features_of(self.market.metadata, day, weekday, counts, latest)
-
-    def history_ring(self) -> NDArray[np.uint8]:
-        """Return the price changes per day of the history, (RING, m), day d in row d % RING."""
-        ring = np.zeros((RING, self.num_pages), np.uint8)
-        for day in range(-HISTORY_DAYS, 0):
-            ring[day % RING] = self.changes[day]
-        return ring
 
     def labels(self, day: int) -> Labels:
         """Return the labels of a day in [0, D)."""
@@ -155,7 +91,7 @@ class MarketLog:
 
 
 def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = False) -> MarketLog:
-    """Log a market for ``num_days`` days, those of the first episode of ``CrawlOffers-v0``.
+    """Log a market for ``num_days`` days, those of the first episode of ``CrawlOffers-v1``.
 
     ``record(market(m, seed=s), days, s)`` logs the events of that episode after ``reset(seed=s)``.
 
@@ -178,14 +114,16 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
         counts.append(np.zeros((HISTORY_DAYS + num_days, m), kept.dtype))
         for day in range(-HISTORY_DAYS, 0):
             counts[-1][day] = kept[day % RING]
-    last_change = np.empty((num_days, m), np.float32)
+    last_change = np.empty((num_days + 1, m), np.float32)
     for day in range(num_days):
-        drawn = draw_day(law, state, day)
+        drawn = draw_day(law, state, day, truth=keep_events)
         if keep_events:
-            events.append(drawn)
+            events.append(read_only(drawn))
         last_change[day] = state.last_change
         for rows, ring in zip(counts, rings, strict=True):
             rows[day] = ring[day % RING]
+    note_last_changes(state.mask, num_days, state.last_change)
+    last_change[num_days] = state.last_change
     clicks, impressions, changes = counts
     return MarketLog(
         market=market,

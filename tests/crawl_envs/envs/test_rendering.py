@@ -1,5 +1,6 @@
 import copy
 import sys
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -10,12 +11,13 @@ from gymnasium.utils.env_checker import check_env
 import crawl_envs
 from crawl_envs.envs.rendering import MOST_BARS, History, Scene, bars, picture, text
 from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.families.ncis import CrawlNCIS
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import CrawlLog, Ledger, Tracker
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.lanes import Lanes
 from tests.environments import bare
 
 IDS = sorted(crawl_envs.FAMILIES)
@@ -222,14 +224,14 @@ def test_rendering_changes_nothing_and_survives_a_copy():
 
 def test_pages_that_do_not_exist_are_drawn_and_not_counted():
     tape = Tape.of_events(3, changes=([0.5], [1]), alive=[True, True, False])
-    lanes = Lanes(
-        1,
-        generator_of("uniform", num_pages=3, bandwidth=1.0),
-        action_form("refresh", 3),
+    make_lanes = partial(
+        Lanes,
+        generator=generator_of("uniform", num_pages=3, bandwidth=1.0),
+        form=action_form("refresh", 3),
         horizon=10.0,
         tape=tape,
     )
-    env = CrawlEnv(lanes, Objective(), render_mode="ansi")
+    env = CrawlEnv(make_lanes, Objective(), render_mode="ansi")
     env.reset(seed=0)
     assert "fresh now: 1 of 2 pages" in env.render()
     env.render_mode = "rgb_array"
@@ -252,16 +254,7 @@ def test_rendering_without_a_mode_warns():
 
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="render_mode"):
-        CrawlEnv(
-            Lanes(
-                1,
-                generator_of("uniform", num_pages=3, bandwidth=1.0),
-                action_form("page", 3),
-                horizon=10.0,
-            ),
-            Objective(),
-            render_mode="braille",
-        )
+        CrawlNCIS(render_mode="braille")
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch):

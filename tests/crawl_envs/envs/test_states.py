@@ -15,10 +15,12 @@ from crawl_envs.sim.tape import Tape
 from tests.environments import (
     DELAYED,
     EVERY_ID,
+    EVERY_ID_AND_FORM,
     EVERY_MODE,
     HARMONIC,
     SLOW,
     actions_of,
+    arguments,
     assert_same,
     assert_same_future,
     bare,
@@ -36,7 +38,7 @@ def in_mid_delay(num_pages=6):
     env.reset(seed=0)
     for page in range(num_pages):
         env.step(page)
-    assert env.get_state()["world"]["lanes"]["pending"][0] > 0
+    assert env.get_state()["world"]["pending_size"][0, 0] > 0
     return env
 
 
@@ -46,7 +48,7 @@ def in_mid_delay_of_two_sources():
     for _ in range(12):
         env.step(0)
     world = env.get_state()["world"]
-    assert world["lanes"]["pending"][0] > 0
+    assert world["pending_size"][0, 0] > 0
     assert np.all(world["source_signals"].sum(2) > 0)
     return env
 
@@ -101,6 +103,28 @@ def test_a_state_is_gone_back_to(start):
     assert_same_future(env, start(), count=12)
 
 
+@EVERY_ID_AND_FORM
+def test_every_form_goes_back_to_a_state_in_mid_episode(name, form):
+    """Also in an environment that was never reset."""
+    given = arguments(name, form)
+    longer = {"horizon": 12.0} if "horizon" in given else {}
+    made = [bare(name, **given | longer) for _ in range(3)]
+    env, before, other = made
+    for one in made[:2]:
+        one.reset(seed=2)
+        one.reset()
+        play(one, actions_of(one, 7))
+    state = env.get_state()
+    other.set_state(pickle.loads(pickle.dumps(state)))
+    play(env, actions_of(env, 4, seed=1))
+    env.reset(seed=99)
+    env.set_state(state)
+    assert_same_future(other, before)
+    env.set_state(state)
+    before.set_state(state)
+    assert_same_future(env, before)
+
+
 def test_policies_reread_the_problem_after_a_state_is_restored():
     """Numbers of episodes that were used for another instance do not come back."""
     env = bare(horizon=20.0)
@@ -122,7 +146,7 @@ def test_policies_reread_the_problem_after_a_state_is_restored():
     ("spoil", "words"),
     [
         (lambda state: {}, "lacks"),
-        (lambda state: {**state, "world": {}}, "lanes"),
+        (lambda state: {**state, "world": {}}, "of a world"),
         (lambda state: smaller_state(), "pages"),
         (lambda state: in_mid_delay_of_two_sources().get_state(), "like this one"),
         (lambda state: {**state, "kind": {**state["kind"], "horizon": 7.0}}, "horizon"),

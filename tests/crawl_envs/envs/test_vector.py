@@ -72,7 +72,7 @@ def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
     env.action_space.seed(0)
     longest = max(single.num_slots() // single.batch for single in envs)
     ends = 0
-    for _ in range(min(2 * longest + 4, 60)):
+    for _ in range(min(2 * longest + 4, 66)):
         actions = env.action_space.sample()
         expected = singles.step(list(actions))
         observations, rewards, terminated, truncated, info = env.step(actions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 
 import gymnasium as gym
@@ -9,17 +10,27 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs import evaluation, instances
-from crawl_envs.instances.longevity import LAWS, LongevitySet, RegionPages, draw_regions
+from crawl_envs import Instance, evaluation, instances
+from crawl_envs.instances.longevity import PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.tape import KIND_MASK, SIGNAL, UPDATE, Tape
+from crawl_envs.spaces.actions import RefreshSet
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
 from crawl_envs.types.sketches import divergence as sketched
 from crawl_envs.types.sketches import sketch_of
+from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from crawl_envs.worlds.fragments.regions import draw
 from crawl_envs.worlds.fragments.shingling import fragments_of
-from crawl_envs.worlds.fragments.world import FragmentWorld
-from tests.naive.fragments import NaiveCopies, distance, histories, version_at, versions_of
+from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
+from tests.naive.fragments import (
+    NaiveCopies,
+    distance,
+    histories,
+    mean_divergence,
+    version_at,
+    versions_of,
+)
 
 NAME = "CrawlLongevity-v0"
 
@@ -114,6 +125,40 @@ def test_steps_are_those_of_sets(form, sketch_size):
     assert ledger.divergence == pytest.approx(total / ledger.time, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"action": "rates", "epoch": 0.7},
+        {"action": "rates", "bucket": 1.5},
+        {"action": "page", "probe": True},
+        {"action": "scores", "batch": 2},
+    ],
+)
+def test_the_divergence_of_an_episode_is_that_of_its_contents(form):
+    """Integrated page by page, from crawl to crawl; probes refresh nothing."""
+    instance = mixed_pages(bandwidth=2.0)
+    env = started(instance, **form)
+    env.action_space.seed(1)
+    versions, crawls, over = versions_of(env.contents()), [[0.0] for _ in range(5)], False
+    while not over:
+        action = env.action_space.sample()
+        *_, over, info = env.step(0.3 * action if form["action"] == "rates" else action)
+        log = env.last_log()
+        assert info["crawls"] == log.page.size
+        for page, time, probe in zip(log.page, log.time, log.probe, strict=True):
+            if not probe:
+                crawls[page].append(float(time))
+    ledger, total = env.ledger(), 0.0
+    for page, weight in enumerate(instance.importance):
+        times = [*crawls[page], ledger.time]
+        for made, until in itertools.pairwise(times):
+            held = version_at(versions[page], made)
+            total += weight * mean_divergence(versions[page], held, made, until)
+    assert ledger.divergence_time == pytest.approx(total, rel=1e-12)
+    assert ledger.crawls == sum(map(len, crawls)) - 5 + ledger.probes > 10
+    assert (ledger.probes > 0) == ("probe" in form)
+
+
 def test_the_first_change_is_the_first_update_since_the_crawl():
     instance = mixed_pages(bandwidth=1.0)
     env = started(instance, action="refresh")
@@ -166,9 +211,9 @@ def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
         )
 
 
-@pytest.mark.parametrize("name", list(LAWS))
+@pytest.mark.parametrize("name", list(PAGE_LAWS))
 def test_sets_have_the_published_statistics(name):
-    regions = draw_regions(LAWS[name], 400_000, np.random.default_rng(0))
+    regions = draw_regions(PAGE_LAWS[name], 400_000, np.random.default_rng(0))
     fragments = regions.items * regions.size
     static, churn, scroll = fragments[:, 0], fragments[:, 1], fragments[:, 2]
     moving = churn.sum() + scroll.sum()
@@ -184,13 +229,13 @@ def test_sets_have_the_published_statistics(name):
 
 
 def test_signals_are_of_updates_and_of_none():
-    generator_ = LongevitySet("quality", 2000, 10.0, signals="noisy")
-    quiet = LongevitySet("quality", 2000, 10.0)
-    instance = generator_(np.random.default_rng(1))
-    assert np.array_equal(quiet(np.random.default_rng(1)).regions.rate, instance.regions.rate)
+    quiet = instances.make("quality", num_pages=2000, seed=1)
+    instance = instances.make("quality", num_pages=2000, seed=1, signals="noisy")
+    assert np.array_equal(quiet.regions.rate, instance.regions.rate)
     tape, _ = instance.draw(np.random.default_rng(2), 30.0)
-    signal_times = tape.time[(tape.code & 63) == 2]
-    true = np.isin(signal_times, tape.time[(tape.code & 63) == 1])
+    kind = tape.code & KIND_MASK
+    signal_times = tape.time[kind == SIGNAL]
+    true = np.isin(signal_times, tape.time[kind == UPDATE])
     expected = (instance.recall * instance.change_rate).sum() * 30.0
     assert true.sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
     lies = instance.false_signal_rate.sum() * 30.0
@@ -229,19 +274,23 @@ def test_what_fits_no_lane_is_refused():
     recorded = gym.make(NAME, instance="garden-handbook").unwrapped
     recorded.reset(seed=0)
     m = recorded.lanes.num_pages
-    with pytest.raises(ValueError, match="must not draw fragments where recorded"):
+    with pytest.raises(ValueError, match="must have fragments like the environment, recorded"):
         recorded.reset(options={"instance": mixed_pages(m)})
     env = started(mixed_pages())
     for read in (env.contents, env.true_divergence, env.first_sketch):
         with pytest.raises(ValueError, match="lane must be"):
             read(1)
-    state = env.get_state()
-    state["world"]["fragments"]["events"]["page"][:] = 10**7
-    with pytest.raises(ValueError, match="events name pages or spells"):
-        env.set_state(state)
-    state["world"]["fragments"]["age"] = state["world"]["fragments"]["age"].astype(np.float32)
-    with pytest.raises(ValueError, match="but age is"):
-        env.set_state(state)
+
+
+def lanes_of(contents, num_pages=1, **more):
+    """A lane of recorded contents, refreshed every day, at its first decision on day 1."""
+    form = RefreshSet(num_pages)
+    tape = Tape.of_events(num_pages)
+    lanes = FragmentLanes(
+        *(1, Pinned(num_pages), form), horizon=9.0, tape=tape, contents=contents, **more
+    )
+    lanes.begin(ONE_LANE, [0], [Instance(np.ones(num_pages), 0.0, bandwidth=1.0)])
+    return lanes
 
 
 def test_ones_own_text_has_the_sketches_of_the_environment():
@@ -251,9 +300,7 @@ def test_ones_own_text_has_the_sketches_of_the_environment():
     contents = Contents.of_spells(
         1, np.zeros(m, int), np.full(m, -np.inf), np.full(m, np.inf), key=fragments
     )
-    world = FragmentWorld(1, 1, base_versions=0, sketch_size=4)
-    world.set_contents(0, contents)
-    held = world.sketches(0, np.zeros(1, np.int64), np.ones(1)).row(0)
+    held = lanes_of(contents, base_versions=0, sketch_size=4).first_sketch(0).row(0)
     assert np.array_equal(held, sketch_of(fragments, 4))
 
 
@@ -277,22 +324,16 @@ def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
     contents = Contents.of_spells(
         1, page=[0, 0, 0, 0], birth=[-np.inf, -np.inf, 1.0, 2.0], death=[np.inf, 1.0, 2.0, np.inf]
     )
-    world = FragmentWorld(1, 1, base_versions=1)
-    world.set_contents(0, contents)
-    world.set_importance(0, np.ones(1))
-    world.restart(np.ones(1, np.bool_), np.array([1.0]))
-    everything = np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1, np.bool_)
+    lanes = lanes_of(contents, base_versions=1)
     versions = versions_of(contents)[0]
-    made = 0.0
-    for now, then in ((1.0, 2.0), (2.0, 3.0)):
-        before, made = made, now
-        world.step(*everything, np.array([then]))
-        divergence = world.true_divergence(0).divergence[0]
-        assert divergence == distance(version_at(versions, then), version_at(versions, now))
-        expected = distance(version_at(versions, now), version_at(versions, before))
-        assert world.copies(0).divergence[0, 0] == expected
-        hashes = world.sketches(0, np.zeros(1, np.int64), np.array([now])).row(0)
-        assert hashes.size == len(version_at(versions, now)) == 2
-    nothing = np.zeros((1, 1), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    world.step(*nothing, np.array([9.0]))
-    assert world.true_divergence(0).divergence[0] == 2.0 / 3.0
+    for now in (1.0, 2.0):
+        lanes.play(lanes.form.decode_one(np.ones(1, np.int8)))
+        divergence = lanes.true_divergence(0).divergence[0]
+        held = version_at(versions, now)
+        assert divergence == distance(version_at(versions, now + 1.0), held)
+        log = lanes.last_log(0)
+        assert log.divergence[0, 0] == distance(held, version_at(versions, now - 1.0))
+        assert log.sketch.row(0).size == len(held) == 2
+    for _ in range(6):
+        lanes.play(lanes.form.decode_one(np.zeros(1, np.int8)))
+    assert lanes.true_divergence(0).divergence[0] == 2.0 / 3.0

@@ -11,10 +11,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from crawl_envs import Instance
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces.fragments import window_contents, window_tape
+from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.sim.tape import Tape
-from crawl_envs.worlds.fragments.world import FragmentWorld
+from crawl_envs.spaces.actions import RefreshSet
+from crawl_envs.worlds.fragments.lanes import FragmentLanes
+from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from tests.naive.fragments import distance, version_at, versions_of
 
 NAME, TRACE = "CrawlLongevity-v0", "garden-handbook"
@@ -154,30 +157,30 @@ def test_divergence_on_further_sites(site, tmp_path):
     """Kernel and sets on samples of pages of large recorded sites."""
     record = traces.load(SHARED / site)
     contents, pages = window_contents(record, 300.0, 700.0)
-    events = window_tape(record, 300.0, 700.0, "none", pages)
+    events = record.window(300.0, 700.0, "none").of_pages(pages)
     tape = Tape(events.time, events.code, events.alive, events.num_sources)
-    world = FragmentWorld(1, pages.size, base_versions=1, contents=contents, tape=tape)
-    world.set_importance(0, np.ones(pages.size))
-    world.restart(np.ones(1, np.bool_), np.array([10.0]))
+    lanes = FragmentLanes(
+        *(1, Pinned(pages.size), RefreshSet(pages.size)),
+        **{"horizon": 400.0, "base_versions": 1, "contents": contents, "tape": tape},
+    )
+    lanes.begin(ONE_LANE, [0], [Instance(np.ones(pages.size), 0.0, bandwidth=1.0 / 30.0)])
     rng = np.random.default_rng(0)
     versions = versions_of(first_pages(contents, 40))
     changing = {int(code) >> 6 for code in events.code if code & 63 >= 32}
     lasting = [page for page in range(len(versions)) if events.alive[page] and page not in changing]
     assert len(lasting) > 5
     made = np.zeros(pages.size)
-    for step in range(12):
-        chosen = rng.permutation(pages.size)[: pages.size // 3]
-        now = 30.0 * (step + 1)
-        world.step(chosen[None], np.array([chosen.size]), np.zeros(1, np.bool_), np.array([now]))
-        made[chosen] = 10.0 if step == 0 else 30.0 * step
-        divergence = world.true_divergence(0).divergence
+    for _ in range(12):
+        chosen = rng.random(pages.size) < 0.3
+        made[chosen] = lanes.tracker(0).time
+        lanes.play(lanes.form.decode_one(chosen.astype(np.int8)))
+        now, divergence = lanes.tracker(0).time, lanes.true_divergence(0).divergence
         for page in lasting:
             held = version_at(versions[page], made[page])
             assert divergence[page] == distance(version_at(versions[page], now), held)
 
 
 def first_pages(contents, count):
-
     count = min(count, contents.num_pages)
     last = contents.start[count]
     return replace(

@@ -131,7 +131,7 @@ def test_parameters_are_those_stored_beside_the_trace():
         ({"importance": "mine"}, "importance must be one of .* got 'mine'"),
         ({"parameters": "/nowhere.parquet"}, "scripts.data.fit_trace"),
         ({"bandwidth": -1.0}, "bandwidth must be finite and > 0, got -1.0"),
-        ({"action": "rates"}, "action must be one of .* got 'rates'"),
+        ({"action": "guess"}, "action must be one of .* got 'guess'"),
     ],
 )
 def test_bad_arguments_name_what_is_wrong(arguments, message):

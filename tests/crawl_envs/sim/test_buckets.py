@@ -80,6 +80,6 @@ def test_a_bucket_is_refilled_at_the_bandwidth_of_the_epoch():
     env.reset(seed=SEED)
     for due in (4.0, 4.0, 20.0, 10.5, 1.0, 1.0):
         env.declare([1.0])
-        assert env.lanes.budget(0) == pytest.approx(due)
+        assert env.lanes.mean_bandwidth(0) == pytest.approx(due)
         *_, info = env.step(np.array([1.0]))
         assert abs(info["crawls"] - due) <= 1.0

@@ -133,7 +133,7 @@ def test_requests_are_left_out_where_none_are_played():
     [
         (Tape.of_events(2), "of 3 pages and 1 sources"),
         (Tape.of_events(3, num_sources=2), "of 3 pages and 1 sources"),
-        (Tape.of_events(3, deaths=([1.0], [0])), "no births and deaths"),
+        (Tape.of_events(3, deaths=([1.0], [0])), "without births and deaths"),
     ],
 )
 def test_tapes_that_do_not_fit(tape, message):

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from crawl_envs import Instance
-from crawl_envs.sim.penalties import increment, penalty_increments
+from crawl_envs.sim.divergence import increment, penalty_increments
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import penalty_and_reward
-from tests.crawl_envs.sim.test_penalties import assert_same_play, function_of, harmonic
+from tests.crawl_envs.sim.test_world import assert_same_play
+from tests.naive.divergence import penalty as penalty_of
 from tests.worlds import single_of
 
 
@@ -32,13 +33,13 @@ def test_ten_thousand_changes_cost_their_harmonic_number():
     )
     env.reset(seed=0)
     env.step(0)
-    before = env.ledger().penalty_time
+    before, harmonic = env.ledger().penalty_time, penalty_of("harmonic")(10_000)
     state = env.get_state()["world"]
-    assert state["penalty"][0, 0] == pytest.approx(harmonic(10_000), rel=1e-13)
-    assert state["lanes"]["penalty_weight"][0] == pytest.approx(2.0 * harmonic(10_000), rel=1e-13)
+    assert state["divergence"][0, 0] == pytest.approx(harmonic, rel=1e-13)
+    assert state["lanes"]["divergence_weight"][0] == pytest.approx(2.0 * harmonic, rel=1e-13)
     env.step(0)
     assert env.ledger().penalty_time == before  # all of them were found at 2
-    assert env.get_state()["world"]["penalty"][0, 0] == 0.0
+    assert env.get_state()["world"]["divergence"][0, 0] == 0.0
 
 
 @pytest.mark.parametrize("name", ["harmonic", "binary", "square root", "long", "short", "line"])
@@ -52,7 +53,7 @@ def test_increments_add_up_to_the_table(name):
     }
     penalty = tables.get(name, name)
     increments = penalty_increments(penalty)
-    function, total = function_of(penalty), 0.0
+    function, total = penalty_of(penalty), 0.0
     for changes in range(6000):
         assert total == pytest.approx(function(changes), rel=1e-11, abs=1e-12)
         total += increment(increments, changes)
@@ -62,7 +63,7 @@ def test_a_long_table_is_the_twins():
     table = (np.sqrt(np.arange(1025.0)) * 1024.0).round() / 1024.0
     table = np.concatenate([[0.0], np.cumsum(np.sort(np.diff(table))[::-1])])
     instances = [Instance([1.0, 0.5], [200.0, 3.0], bandwidth=2.0)] * 2
-    env = assert_same_play(instances, tuple(table.tolist()))
+    env = assert_same_play(instances, penalty=tuple(table.tolist()))
     assert env.ledger(0).cost > table[10]
 
 

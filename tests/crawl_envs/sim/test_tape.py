@@ -168,12 +168,12 @@ def test_the_room_for_signals_under_way_suffices_with_ease():
     world = World(1, 200, block=2000)
     world.set_instance(0, instance)
     mean = float(instance.signal_rate.sum()) * 3.0
-    assert world.state.pending.shape[1] == pending_capacity(instance)
+    assert world.state.pending_due.shape[1] == pending_capacity(instance)
     rewind(world.state, 0)
     most = 0
     for _ in range(10):
         draw_block(world.state, 0)
-        most = max(most, int(world.state.lanes[0]["pending"]))
+        most = max(most, int(world.state.pending_size[0, 0]))
     assert mean < most < mean + 5.0 * math.sqrt(mean)
     assert most < pending_capacity(instance)
 

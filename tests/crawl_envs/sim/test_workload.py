@@ -11,7 +11,7 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
-from crawl_envs.instances.market import MarketShape, Shopping
+from crawl_envs.instances.market import MARKET, MarketShape
 from crawl_envs.instances.misspecified.instance import Misspecified
 from crawl_envs.instances.misspecified.late import Late
 from crawl_envs.sim import workload
@@ -144,14 +144,14 @@ def test_signals_under_way_are_held_too():
 
 
 def test_markets():
-    crowded = Shopping(20_000, 2_000.0, shape=MarketShape(view_rate=1e5))
+    crowded = MARKET.generator("market", 20_000, 2_000.0, shape=MarketShape(view_rate=1e5))
     market = crowded(np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"offers, .* horizon 7 must give at most 1e\+09 events"):
-        gym.make("CrawlOffers-v0", num_pages=20_000).reset(options={"instance": market})
+        gym.make("CrawlOffers-v1", num_pages=20_000).reset(options={"instance": market})
     with pytest.raises(ValueError, match=r"offers, .* horizon 31 must give at most 1e\+09 events"):
         record(market, 31)
     with pytest.raises(ValueError, match=r"horizon 1e\+09 must give at most 1e\+09 events"):
-        gym.make("CrawlOffers-v0", num_pages=20, horizon=1e9).reset(seed=0)
+        gym.make("CrawlOffers-v1", num_pages=20, horizon=1e9).reset(seed=0)
 
 
 @pytest.mark.parametrize("name", ["noisy", "uniform", "lambdacrawl", "bing-like"])

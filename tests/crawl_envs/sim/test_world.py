@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numba import njit
 
 from crawl_envs import Instance
 from crawl_envs.instances import make
@@ -18,8 +19,10 @@ from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY, World
+from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.delay import Delay
 from tests.naive import pages as naive
+from tests.naive.divergence import Penalty
 from tests.worlds import rounded, single_of, vector_of
 
 PAGES, LANES, RATE, HORIZON = 6, 3, 6.0, 4.0
@@ -71,9 +74,14 @@ def draw_actions(rng, action, num_pages, num_lanes, batch=1):
     return scores, [order[:batch] for order in ranked]
 
 
-def twins_of(instances, episode, until, slots=1):
+def twins_of(instances, episode, until, slots=1, penalty=None):
     return [
-        naive.World(one, naive.drawn_events(one, SEED + lane, episode, until), slots=slots)
+        naive.World(
+            one,
+            naive.drawn_events(one, SEED + lane, episode, until),
+            slots=slots,
+            divergence=None if penalty is None else Penalty(penalty),
+        )
         for lane, one in enumerate(instances)
     ]
 
@@ -131,18 +139,32 @@ def assert_same_world(env, lane, observation, twin):
     assert_same_log(env.last_log(lane), twin)
 
 
-def assert_same_play(instances, *, episodes=2, horizon=HORIZON, until=None, **form):
+def assert_owed(env, lane, twin, exact=True):
+    """The reward of a penalty is what the twin owes; equal but for rounding if not ``exact``."""
+    objective, slot = Objective("penalty"), twin.slot
+    owed = slot.divergence_time / slot.divergent_time if slot.divergent_time > 0.0 else 0.0
+    reward = objective.total(objective.terms(env.lanes.world.outcomes))[lane]
+    assert reward == (-owed if exact else pytest.approx(-owed, rel=1e-12))
+    if not exact:
+        given = env.ledger(lane).penalty_time
+        assert given == pytest.approx(twin.ledger["penalty_time"], rel=1e-12)
+        twin.ledger["penalty_time"] = given
+
+
+def assert_same_play(
+    instances, *, episodes=2, horizon=HORIZON, until=None, penalty=None, exact=True, **form
+):
     """Play two episodes of random actions in the kernel and in the twin, side by side."""
     rng = np.random.default_rng(5)
     batch = form.get("batch", 1)
-    env = vector_of(instances[0], len(instances), horizon=horizon, **form)
+    env = vector_of(instances[0], len(instances), horizon=horizon, penalty=penalty, **form)
     for episode in range(episodes):
         if episode == 0:
             observations, _ = env.reset(seed=SEED, options={"instance": instances})
         else:
             observations, _ = env.reset()
         until = 3.0 * horizon if until is None else until
-        twins = twins_of(instances, episode, until, slots=batch)
+        twins = twins_of(instances, episode, until, batch, penalty)
         for lane, twin in enumerate(twins):
             assert_same_world(env, lane, observations[lane], twin)
         truncated = np.zeros(len(instances), bool)
@@ -156,6 +178,8 @@ def assert_same_play(instances, *, episodes=2, horizon=HORIZON, until=None, **fo
             for lane, twin in enumerate(twins):
                 twin.play_slot(crawls[lane])
                 assert twin.time < until
+                if penalty is not None:
+                    assert_owed(env, lane, twin, exact)
                 assert_same_world(env, lane, observations[lane], twin)
                 assert rewards[lane] == twin.freshness()
                 assert info["requests"][lane] == twin.slot.requests
@@ -206,7 +230,7 @@ def test_edge_cases_are_the_twins(edge):
 @pytest.mark.parametrize("block", [1, 2, 5, 64])
 @pytest.mark.parametrize("delay", [None, Delay("exponential", 0.5)], ids=["prompt", "delayed"])
 def test_blocks_of_any_size_play_the_twins_world(monkeypatch, block, delay):
-    monkeypatch.setattr("crawl_envs.worlds.pages.lanes.World", partial(World, block=block))
+    monkeypatch.setattr("crawl_envs.worlds.lanes.World", partial(World, block=block))
     env = assert_same_play(instances_of("noisy", delay=delay), episodes=1)
     assert env.get_state()["world"]["tape"].shape == (LANES, block)
 
@@ -267,12 +291,14 @@ def test_lanes_share_nothing():
 # Hand-written tapes
 
 
-def assert_same_tape_play(instance, lists, crawls, alive=True, **more):
+def assert_same_tape_play(instance, lists, crawls, alive=True, penalty=None, **more):
     """Play a hand-written tape, page by page, in the kernel and in the twin."""
-    num_pages = instance.num_pages
-    tape = Tape.of_events(num_pages, alive=alive, **lists)
-    env = single_of(instance, tape=tape, **more)
-    twin = naive.World(instance, naive.written_events(**lists), alive=tape.alive.tolist())
+    num_pages, sources = instance.num_pages, instance.num_sources
+    tape = Tape.of_events(num_pages, alive=alive, num_sources=sources, **lists)
+    env = single_of(instance, tape=tape, penalty=penalty, **more)
+    divergence = None if penalty is None else Penalty(penalty)
+    events = naive.written_events(**lists)
+    twin = naive.World(instance, events, alive=tape.alive.tolist(), divergence=divergence)
     observation, info = env.reset(seed=0)
     rewards = []
     for page in [None, *crawls]:
@@ -282,6 +308,7 @@ def assert_same_tape_play(instance, lists, crawls, alive=True, **more):
             assert reward == twin.freshness()
             rewards.append(reward)
         assert_same_world(env, 0, observation, twin)
+        assert env.tracker().probed.tolist() == [page.probed for page in twin.pages]
         living = [page.alive for page in twin.pages]
         assert info["action_mask"].tolist() == [int(there) for there in living]
         assert info["action_mask"].dtype == np.int8
@@ -505,9 +532,10 @@ def test_the_table_of_a_state_leads_to_its_arrays(num_sources):
     rng = np.random.default_rng(0)
     for array in world.state:
         array.view(np.uint8)[...] = rng.integers(0, 2, array.view(np.uint8).shape, np.uint8)
-    restored = state_at(world.table)
-    assert restored._fields == world.state._fields
-    for name, mine, theirs in zip(State._fields, world.state, restored, strict=True):
+    for name, mine in zip(State._fields, world.state, strict=True):
+        names = {"state_at": state_at}
+        exec(f"def read(table): return state_at(table).{name}", names)
+        theirs = njit(names["read"])(world.table)
         assert mine.dtype == theirs.dtype, name
         assert mine.shape == theirs.shape, name
         assert mine.ctypes.data == theirs.ctypes.data, name

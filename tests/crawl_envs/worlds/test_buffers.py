@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from crawl_envs.worlds.lanes import MOST, Buffers
+from crawl_envs.worlds.buffers import MOST, Buffers
 
 
 def test_what_is_held_is_never_overwritten():

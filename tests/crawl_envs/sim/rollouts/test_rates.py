@@ -13,11 +13,11 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.instances import make
-from crawl_envs.sim.rollouts.play import Episode, play_form
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY
 from crawl_envs.types.compiled_policies import CompiledRates, RateRule
 from crawl_envs.types.delay import Delay
+from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
     EDGES,
     KINDS_OF_WORLD,
@@ -26,6 +26,7 @@ from tests.crawl_envs.sim.test_world import (
 )
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
+from tests.naive.divergence import Penalty
 from tests.worlds import GRAIN, rated_of, rated_vector_of, rounded, unrequested
 
 PAGES, LANES, HORIZON, SEED = 6, 3, 6.0, 11
@@ -42,11 +43,6 @@ def instances_of(name, bandwidth=1000.0, **more):
         rounded(make(name, num_pages=PAGES, bandwidth=bandwidth, seed=SEED + lane, **more))
         for lane in range(LANES)
     ]
-
-
-def penalty_of(table):
-    """C(n) of a table that says all: beyond its end, nothing is added."""
-    return lambda changes: table[min(changes, len(table) - 1)]
 
 
 def random_rates(rng, instance):
@@ -95,7 +91,7 @@ def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=
         requests=requests,
         show_complete=True,
     )
-    settings = {"requests": requests, "epoch": epoch, "penalty": penalty_of(TABLE)}
+    settings = {"requests": requests, "epoch": epoch, "divergence": Penalty(TABLE)}
     settings["bucket"] = np.inf if bucket is None else bucket
     for episode in range(episodes):
         options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
@@ -210,8 +206,8 @@ def test_answers_to_signals_fill_a_log_too():
 
 def assert_same_rollout(instance, rules, events, horizon, *, tape=None, alive=None):
     form = CompiledRates(tuple(RateRule(*rule) for rule in rules))
-    rollout = play_form(Episode(instance, horizon, SEED, tape, TABLE), form, 1)
-    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, penalty=penalty_of(TABLE))
+    rollout = play_form(form, instance, horizon, SEED, tape=tape, penalty=TABLE)
+    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, divergence=Penalty(TABLE))
     made = []
     ends = [start for start, *_ in rules[1:]] + [horizon]
     for (start, rates, chances), end in zip(rules, ends, strict=True):
@@ -270,7 +266,7 @@ def test_pages_are_born_and_die(seed, sources):
     # And step by step, without answers.
     env = rated_of(instance, tape=tape, penalty=TABLE, horizon=12.0)
     env.reset(seed=SEED)
-    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, penalty=penalty_of(TABLE))
+    twin = naive_rates.World(instance, events, seed=SEED, alive=alive, divergence=Penalty(TABLE))
     for _ in range(12):
         rates = random_rates(rng, instance)
         observation, *_ = env.step(rates)

@@ -42,15 +42,15 @@ KINDS = {
 }
 
 
-def market_of(kind, seed):
+def market_of(kind, seed, bandwidth=None):
     """The market of that kind and seed."""
-    return small_market(seed, **KINDS[kind])
+    return small_market(seed, bandwidth=bandwidth, **KINDS[kind])
 
 
-def small_market(seed=0, *, num_offers=12, first_day=9, pennies=False, **changes):
+def small_market(seed=0, *, num_offers=12, first_day=9, pennies=False, bandwidth=None, **changes):
     """An ordinary market but for the given changes; prices of pennies are of 1 to 6 cents."""
     shape = MarketShape(**{**ORDINARY, **changes})
-    drawn = market(num_offers, seed=seed, first_day=first_day, shape=shape)
+    drawn = market(num_offers, seed=seed, first_day=first_day, bandwidth=bandwidth, shape=shape)
     if pennies:
         prices = (drawn.law.price % 6 + 1).astype(np.int32)
         object.__setattr__(drawn, "law", drawn.law._replace(price=prices))

@@ -1,4 +1,4 @@
-"""Books are the means of plain lists of days, and know nothing of the day that begins."""
+"""Features are the means of plain lists of days, and know nothing of the day that begins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import pytest
 
 from crawl_envs.sim.streams import roots
 from crawl_envs.types.offer_features import HISTORY_FEATURES, NO_CHANGE
-from crawl_envs.worlds.offers.features import daily_means, features_of
-from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY
+from crawl_envs.worlds.offers.features import (
+    CHANGE_SUM,
+    LONG_SPANS,
+    features_of,
+    sums_of,
+    write_features,
+)
+from crawl_envs.worlds.offers.law import RING
 from crawl_envs.worlds.offers.log import record
 from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
-from crawl_envs.worlds.offers.tracking import begin_day, new_tracking, play_step
 from tests.crawl_envs.worlds.offers.markets import KINDS, market_of, small_market
 from tests.naive import market as naive_market
 
@@ -34,17 +39,25 @@ def features(table):
     return {name: getattr(table, name).tolist() for name in HISTORY_FEATURES}
 
 
-def book_now(market, state, day):
-    """The book of the state's latest day, made of what the state keeps."""
+def features_now(market, state, day):
+    """The features of the state's latest day, made of what the state keeps."""
     counts = (state.clicks, state.views, state.changes)
     return features_of(
         market.metadata, day, day_of_week(market.law, day), counts, state.last_change
     )
 
 
+def columns_now(state, day, changes):
+    """The columns of the state's latest day, from its sums and the given changes."""
+    columns = np.full((len(HISTORY_FEATURES), state.price.size), np.nan, np.float32)
+    counts = (state.clicks, state.views, state.sums, changes)
+    write_features(day, *counts, state.last_change, columns)
+    return columns.tolist()
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_books_are_the_twins(kind):
-    """Those of the log and those that a lane makes of the last days alone."""
+def test_features_are_the_twins(kind):
+    """Those of the log, those of the last days alone, and those from sums kept day by day."""
     market = market_of(kind, SEED)
     log, root = record(market, DAYS, SEED), roots(SEED).tape
     state, twin = initial_state(market.law, root, 0), naive_market.Market(market.law, root, 0)
@@ -52,7 +65,9 @@ def test_books_are_the_twins(kind):
         expected, weekday = twin_features(twin), twin.weekday()
         draw_day(market.law, state, day)
         twin.draw_day()
-        for table in (log.features(day), book_now(market, state, day)):
+        for changes in (state.sums[CHANGE_SUM], sums_of(state.changes, day, (30,))[0]):
+            assert columns_now(state, day, changes) == list(expected.values())
+        for table in (log.features(day), features_now(market, state, day)):
             assert features(table) == expected
             assert (table.day, table.day_of_week) == (day, weekday)
             assert table.metadata is market.metadata
@@ -62,39 +77,7 @@ def test_books_are_the_twins(kind):
                 assert not array.flags.writeable
 
 
-@pytest.mark.parametrize("kind", ["ordinary", "promotions", "big rates", "obsolescence"])
-def test_features_of_a_tracker_count_the_changes_its_crawls_detect(kind):
-    """Before the episode, what was logged; clicks and impressions are those of the log."""
-    market = market_of(kind, SEED)
-    log, root = record(market, DAYS, SEED, keep_events=True), roots(SEED).tape
-    world = naive_market.Market(market.law, root, 0)
-    logged = [{d: len(steps) for d, steps in offer.changes.items()} for offer in world.offers]
-    latest = [offer.last_change(0) for offer in world.offers]
-    twin = naive_market.Tracker(log.prices.tolist(), logged, latest)
-    tracking = new_tracking(log.prices, log.history_ring(), log.last_change[0])
-    rng, offers, differ = np.random.default_rng(SEED), range(log.num_pages), 0
-    for day, events in enumerate(log.events):
-        begin_day(tracking, day, events.click_mean)
-        table = log.features(day, tracking)
-        span = range(day - 30, day)
-        counts = [{d: twin.detected_on(offer, d) for d in span} for offer in offers]
-        expected = [
-            naive_market.history(offer.clicks, offer.views, seen, twin.last_detected(n, day), day)
-            for n, (offer, seen) in enumerate(zip(world.offers, counts, strict=True))
-        ]
-        shown = features(table)
-        assert shown == {name: [one[name] for one in expected] for name in HISTORY_FEATURES}
-        differ += shown["change_frequency"] != features(log.features(day))["change_frequency"]
-        happened = world.draw_day()
-        for step in range(STEPS_PER_DAY):
-            chosen = rng.permutation(log.num_pages)[: rng.integers(0, 3)]
-            room = np.empty(chosen.size), np.empty(chosen.size, np.bool_)
-            play_step(tracking, events, day, step, chosen, *room)
-            twin.play_step(day, step, happened.changes[step], chosen.tolist(), [])
-    assert differ > 0
-
-
-def test_the_books_compared_are_not_all_zeros():
+def test_the_features_compared_are_not_all_zeros():
     log = record(market_of("ordinary", SEED), DAYS, SEED)
     for name in HISTORY_FEATURES:
         shown = [row for day in range(DAYS) for row in getattr(log.features(day), name).tolist()]
@@ -102,8 +85,8 @@ def test_the_books_compared_are_not_all_zeros():
 
 
 @pytest.mark.parametrize("day", [0, 1, 17, 30, DAYS - 1])
-def test_a_book_knows_nothing_of_its_day_and_later(day):
-    """Other counts and changes from the day on change nothing in its book."""
+def test_features_know_nothing_of_their_day_and_later(day):
+    """Other counts and changes from the day on change nothing."""
     log = record(market_of("ordinary", SEED), DAYS, SEED)
     rows = slice(day, DAYS)
     changed = {}
@@ -111,16 +94,15 @@ def test_a_book_knows_nothing_of_its_day_and_later(day):
         changed[name] = getattr(log, name).copy()
         changed[name][rows] += 7
     last_change = log.last_change.copy()
-    last_change[day + 1 :] = np.arange(day + 1, DAYS)[:, None] - 0.5
+    last_change[day + 1 :] = np.arange(day + 1, DAYS + 1)[:, None] - 0.5
     other = replace(log, **changed, last_change=last_change)
     assert features(other.features(day)) == features(log.features(day))
-    if day < DAYS - 1:
-        tomorrow, before = features(other.features(day + 1)), features(log.features(day + 1))
-        assert all(tomorrow[name] != before[name] for name in HISTORY_FEATURES)
+    tomorrow, before = features(other.features(day + 1)), features(log.features(day + 1))
+    assert all(tomorrow[name] != before[name] for name in HISTORY_FEATURES)
     assert (log.last_change[day] < day).all()
 
 
-def test_a_book_of_the_last_days_alone_knows_nothing_of_its_day():
+def test_features_of_kept_days_know_nothing_of_their_day():
     """The kept row of the present day, of a market that is another from this day on."""
     market, other = market_of("ordinary", SEED), market_of("big rates", SEED)
     days = 35
@@ -131,23 +113,22 @@ def test_a_book_of_the_last_days_alone_knows_nothing_of_its_day():
     changed = other.law._replace(week=market.law.week)
     for state, law in zip(states, (market.law, changed), strict=True):
         draw_day(law, state, days)
-    books = [features(book_now(market, state, days)) for state in states]
-    assert books[0] == books[1]
+    shown = [features(features_now(market, state, days)) for state in states]
+    assert shown[0] == shown[1]
     for state, law in zip(states, (market.law, changed), strict=True):
         draw_day(law, state, days + 1)
-    books = [features(book_now(market, state, days + 1)) for state in states]
-    assert all(books[0][name] != books[1][name] for name in HISTORY_FEATURES)
+    shown = [features(features_now(market, state, days + 1)) for state in states]
+    assert all(shown[0][name] != shown[1][name] for name in HISTORY_FEATURES)
 
 
-@pytest.mark.parametrize("back", [1, 2, 7, 8, 14, 15, 30, 31])
-def test_each_mean_looks_back_its_own_days(back):
+@pytest.mark.parametrize("back", [1, 7, 8, 14, 15, 30, 31])
+def test_each_sum_looks_back_its_own_days(back):
     """One count, of 10, so many days ago."""
     for day in (0, 5, 40):
         counts = np.zeros((RING + 3, 1), np.uint16)
         counts[(day - back) % len(counts)] = 10
-        means = daily_means(counts, day, (1, 7, 14, 30))
-        spans = [span if back <= span else np.inf for span in (1, 7, 14, 30)]
-        assert [mean.tolist() for mean in means] == [[np.float32(10 / span)] for span in spans]
+        expected = [[10 * (back <= span)] for span in LONG_SPANS]
+        assert sums_of(counts, day, LONG_SPANS).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,24 @@
-"""A market's days are the twin's, draw for draw, and recordings are the days drawn by hand."""
+"""A market's days are the twin's, draw for draw, and recordings are the days drawn by hand.
+
+Nobody writes to what markets share, nor to a day's events; kernels know them in one form.
+"""
 
 from __future__ import annotations
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
 
+from crawl_envs.instances.market import MarketShape, draw_world, market
+from crawl_envs.sim.state import EVENT
 from crawl_envs.sim.streams import roots
-from crawl_envs.worlds.offers.law import GONE, RING
+from crawl_envs.sim.tape import CODE_STRIDE, DAY, PRICE, REQUEST
+from crawl_envs.worlds import step as steps_of_lanes
+from crawl_envs.worlds.offers import market as market_days
+from crawl_envs.worlds.offers.blocks import block_of
+from crawl_envs.worlds.offers.law import GONE, RING, MarketLaw, read_only
 from crawl_envs.worlds.offers.log import record
 from crawl_envs.worlds.offers.market import draw_day, initial_state
 from tests.crawl_envs.worlds.offers.markets import (
@@ -16,6 +28,7 @@ from tests.crawl_envs.worlds.offers.markets import (
     market_of,
     small_market,
 )
+from tests.environments import OFFERS, bare
 from tests.naive import market as naive_market
 from tests.naive import pages as naive
 
@@ -73,6 +86,32 @@ def test_days_are_the_twins(kind):
             assert_same_state(state, twin)
 
 
+def twin_block(events, day):
+    """The twin's events of a day as a list of (time, code, detail)."""
+    block = []
+    while True:
+        time, kind, what = next(events)
+        if kind == "day":
+            return [*block, (day + 1.0, DAY, 0)]
+        offer, price = what if kind == "price" else (what, 0)
+        code = offer * CODE_STRIDE + (PRICE if kind == "price" else REQUEST)
+        block.append((time, code, price))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_of_a_tape_are_the_twins(kind):
+    """Prices change at the start of a step, clicks are spread over it, and the day ends."""
+    law = market_of(kind, 5).law
+    state, twin = pair_of(law, 5)
+    expected = naive_market.happening(twin)
+    next(expected)
+    for day in range(20):
+        block, detail = block_of(read_only(draw_day(law, state, day)), day)
+        assert (block.dtype, detail.dtype) == (EVENT, np.int32)
+        columns = (block["time"].tolist(), block["code"].tolist(), detail.tolist())
+        assert list(zip(*columns, strict=True)) == twin_block(expected, day)
+
+
 def test_the_kinds_of_markets_have_what_they_are_named_for():
     """Otherwise the comparison above would say little."""
 
@@ -111,13 +150,39 @@ def test_one_seed_repeats_and_two_differ():
     assert len({str(changes(*place)) for place in ((1, 0), (2, 0), (1, 1))}) == 3
 
 
+@pytest.mark.parametrize("kind", ["promotions", "obsolescence"])
+def test_days_without_rates_are_the_same(kind):
+    """The rates left out are known until the next day is drawn."""
+    law = market_of(kind, 7).law
+    state, other = initial_state(law, 5, 0), initial_state(law, 5, 0)
+    for day in range(20):
+        events, bare = draw_day(law, state, day), draw_day(law, other, day, truth=False)
+        assert bare.view_mean.size == bare.change_chance.size == 0
+        rates = {
+            "view_mean": market_days.view_means(law, other, day),
+            "change_chance": market_days.change_chances(law, other),
+        }
+        for array, same in zip(events, bare._replace(**rates), strict=True):
+            np.testing.assert_array_equal(array, same)
+    assert state.stream.tolist() == other.stream.tolist()
+
+
+def test_a_history_may_be_drawn_in_parts(monkeypatch):
+    law = market_of("ordinary", 7).law
+    states = []
+    for most in (1, 7 * law.merchant.size, 1_000_000):
+        monkeypatch.setattr(market_days, "AT_ONCE", most)
+        states.append([array.tolist() for array in initial_state(law, 5, 0)])
+    assert states[0] == states[1] == states[2]
+
+
 def test_drawing_leaves_the_law_as_it_was():
     law = market_of("jumps", 2).law
     before = [array.copy() for array in law]
     state = initial_state(law, 5, 0)
     draw_day(law, state, 0)
-    for array, copy in zip(law, before, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    for array, kept in zip(law, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
 
 
 def test_a_days_events_are_its_own():
@@ -127,8 +192,8 @@ def test_a_days_events_are_its_own():
     events = draw_day(law, state, 0)
     copies = [array.copy() for array in events]
     draw_day(law, state, 1)
-    for array, copy in zip(events, copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    for array, kept in zip(events, copies, strict=True):
+        np.testing.assert_array_equal(array, kept)
 
 
 def test_what_no_price_is_written_to_is_zero():
@@ -159,7 +224,7 @@ def test_a_record_is_the_days_drawn_one_by_one(kind):
         assert log.clicks[day].tolist() == [offer.clicks[day] for offer in twin.offers]
         assert log.impressions[day].tolist() == [offer.views[day] for offer in twin.offers]
         assert log.changes[day].tolist() == [len(offer.changes[day]) for offer in twin.offers]
-    for day in range(days):
+    for day in range(days + 1):
         assert log.last_change[day].tolist() == [offer.last_change(day) for offer in twin.offers]
     assert record(market, 2, 6).events == ()
 
@@ -179,11 +244,13 @@ def test_labels_are_what_comes_true_within_the_day():
         assert 0 < np.array(array).sum() < np.array(array).size
 
 
-@pytest.mark.parametrize("day", [-1, 3, 1.5, True])
+@pytest.mark.parametrize("day", [-1, 4, 1.5, True])
 def test_a_log_has_no_days_outside_its_range(day):
+    """Of the day after the last one the features are known."""
     log = record(small_market(), 3)
-    for call in (log.features, log.labels):
-        with pytest.raises(ValueError, match=r"day must be an integer in \[0, 2\], got"):
+    assert log.features(3).day == 3
+    for call, last in ((log.features, 3), (log.labels, 2)):
+        with pytest.raises(ValueError, match=rf"day must be an integer in \[0, {last}\], got"):
             call(day)
 
 
@@ -191,3 +258,42 @@ def test_a_log_has_no_days_outside_its_range(day):
 def test_what_cannot_be_recorded(days, seed, named):
     with pytest.raises(ValueError, match=f"{named} must be an integer >= "):
         record(small_market(), days, seed)
+
+
+# Read-only arrays
+
+
+def test_what_is_shared_is_read_only():
+    env, drawn = bare(OFFERS), market(20, seed=7)
+    env.reset(seed=0)
+    logged = record(drawn, 1, 0, keep_events=True).events[0]
+    world = draw_world(0, MarketShape())
+    for arrays in (world, drawn.law, drawn.metadata, env.events(), logged):
+        assert not any(array.flags.writeable for array in arrays)
+
+
+def test_a_view_leaves_the_arrays_of_the_caller_alone():
+    own = MarketLaw(*(array.copy() for array in small_market().law))
+    marked = read_only(own)
+    assert own.week.flags.writeable
+    assert np.shares_memory(marked.week, own.week)
+    assert read_only(marked) is marked
+
+
+def test_arrays_without_the_flag_compile_nothing_again():
+    """Copied and unpickled arrays lose it."""
+    kernels = (market_days.draw_day_of, market_days.draw_days, block_of, steps_of_lanes.weigh_lane)
+    env, rates = bare(OFFERS), np.full(30, 0.1)
+    env.reset(seed=0)
+    env.step(rates)
+    record(env.instance, 1, 0)
+    before = [len(kernel.signatures) for kernel in kernels]
+    copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env)), bare(OFFERS)]
+    copies[-1].reset(seed=0)
+    copies[-1].set_state(pickle.loads(pickle.dumps(env.get_state())))
+    rewards = [[each.step(rates)[1] for _ in range(13)] for each in (env, *copies)]
+    assert all(each == rewards[0] for each in rewards)
+    moved = pickle.loads(pickle.dumps(env.instance))
+    assert moved.law.week.flags.writeable
+    record(moved, 1, 0)
+    assert [len(kernel.signatures) for kernel in kernels] == before

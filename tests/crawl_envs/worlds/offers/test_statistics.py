@@ -21,7 +21,6 @@ from crawl_envs.worlds.offers.market import (
     next_normal,
     next_poisson,
 )
-from crawl_envs.worlds.offers.tracking import HITS, begin_day, new_tracking, play_step
 from tests.crawl_envs.worlds.offers.markets import changes_by_step, uniform_law, with_numbers
 from tests.naive import pages as naive
 
@@ -233,27 +232,6 @@ def test_promotions_begin_at_their_rate():
         expected += law.campaign_rate[free].sum()
         variance += (law.campaign_rate * (1.0 - law.campaign_rate))[free].sum()
     assert abs(began - expected) < 4.0 * math.sqrt(variance)
-
-
-def test_a_price_held_from_before_a_promotion_is_right_after_it():
-    """Without a crawl; all that changes prices is one merchant's promotions of all its offers."""
-    law = uniform_law(20, merchants=1, change_rate=0.0, campaign_rate=0.3, campaign_share=1.0)
-    days = Days(law)
-    base = days.state.base.copy()
-    tracking = new_tracking(days.state.price, days.state.changes, days.state.last_change)
-    tracking.held[:] = base
-    kinds = set()
-    for day in range(60):
-        events = days.draw()
-        begin_day(tracking, day, events.click_mean)
-        for step in range(STEPS_PER_DAY):
-            nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_)
-            play_step(tracking, events, day, step, *nothing)
-        inside = days.state.discount > 0
-        np.testing.assert_array_equal(tracking.true != tracking.held, inside)
-        kinds.add(tuple(set(inside.tolist())))
-    assert kinds == {(False,), (True,)}
-    assert tracking.totals[HITS] > 0
 
 
 def test_prices_go_back_or_to_within_15_percent():

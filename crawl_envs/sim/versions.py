@@ -1,8 +1,8 @@
 """Versions of pages: the content of a page at a time, from the spells of its fragments.
 
 The version of a page at time t includes the events before t: it has the spells with
-``birth < t <= death``. Arguments of kernels are the spells of many lanes, (R, n), a row of them,
-and the range of a page's spells in this row: ``first``, and ``last``, which is exclusive.
+``birth < t <= death``. Arguments of kernels are the spells of a lane, (n,), and the range of a
+page's spells: ``first``, and ``last``, which is exclusive.
 """
 
 from __future__ import annotations
@@ -16,52 +16,39 @@ from crawl_envs.types.copies import HashArray
 from crawl_envs.types.sketches import LOW, mixed32
 from crawl_envs.types.sketches import divergence as sketched_divergence
 
-SPELL = np.dtype(
-    [
-        ("birth", np.float64),
-        ("death", np.float64),
-        ("key", np.uint64),
-        ("size", np.int32),
-        ("earlier", np.int32),
-    ],
-    align=True,
-)
-
 
 @compiled(forceinline=True)
-def was_present(spells: Records, row: int, spell: int, time: float) -> bool:
+def was_present(spells: Records, spell: int, time: float) -> bool:
     """Return whether the fragments of a spell were present just before a time in the past.
 
     True if the spell, or an earlier one of the same fragments, includes the time.
     """
-    while spell >= 0 and spells[row, spell].birth >= time:
-        spell = spells[row, spell].earlier
-    return spell >= 0 and time <= spells[row, spell].death
+    while spell >= 0 and spells[spell].birth >= time:
+        spell = spells[spell].earlier
+    return spell >= 0 and time <= spells[spell].death
 
 
 @compiled()
-def size_at(spells: Records, row: int, first: int, last: int, time: float) -> int:
+def size_at(spells: Records, first: int, last: int, time: float) -> int:
     """Return the number of fragments in the version of a page at a time."""
     size = 0
     for spell in range(first, last):
-        if spells[row, spell].birth >= time:
+        if spells[spell].birth >= time:
             break
-        if time <= spells[row, spell].death:
-            size += spells[row, spell].size
+        if time <= spells[spell].death:
+            size += spells[spell].size
     return size
 
 
 @compiled()
-def common_at(
-    spells: Records, row: int, first: int, last: int, earlier: float, later: float
-) -> int:
+def common_at(spells: Records, first: int, last: int, earlier: float, later: float) -> int:
     """Return the number of fragments common to the versions of a page at two times."""
     common = 0
     for spell in range(first, last):
-        if spells[row, spell].birth >= later:
+        if spells[spell].birth >= later:
             break
-        if later <= spells[row, spell].death and was_present(spells, row, spell, earlier):
-            common += spells[row, spell].size
+        if later <= spells[spell].death and was_present(spells, spell, earlier):
+            common += spells[spell].size
     return common
 
 
@@ -111,18 +98,16 @@ def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
 
 
 @compiled()
-def smallest_at(
-    spells: Records, row: int, first: int, last: int, time: float, size: int
-) -> HashArray:
+def smallest_at(spells: Records, first: int, last: int, time: float, size: int) -> HashArray:
     """Return the ``size`` smallest hashes of a version's fragments, ascending."""
-    size = min(size, size_at(spells, row, first, last, time))
+    size = min(size, size_at(spells, first, last, time))
     hashes, count = np.empty(size, np.uint32), 0
     for spell in range(first, last):
-        if spells[row, spell].birth >= time:
+        if spells[spell].birth >= time:
             break
-        if time <= spells[row, spell].death:
-            key = spells[row, spell].key
-            for number in range(spells[row, spell].size):
+        if time <= spells[spell].death:
+            key = spells[spell].key
+            for number in range(spells[spell].size):
                 hashed = hash_of(key, number)
                 if count < size or hashed < hashes[size - 1]:
                     count = insert(hashes, count, hashed)
@@ -130,20 +115,18 @@ def smallest_at(
 
 
 @compiled()
-def hashes_at(
-    spells: Records, row: int, first: int, last: int, time: float, size: int
-) -> HashArray:
+def hashes_at(spells: Records, first: int, last: int, time: float, size: int) -> HashArray:
     """Return the hashes of a version's fragments, ascending: the smallest ``size``, 0 for all."""
     if size > 0:
-        return smallest_at(spells, row, first, last, time, size)
-    hashes = np.empty(size_at(spells, row, first, last, time), np.uint32)
+        return smallest_at(spells, first, last, time, size)
+    hashes = np.empty(size_at(spells, first, last, time), np.uint32)
     count = 0
     for spell in range(first, last):
-        if spells[row, spell].birth >= time:
+        if spells[spell].birth >= time:
             break
-        if time <= spells[row, spell].death:
-            key = spells[row, spell].key
-            for number in range(spells[row, spell].size):
+        if time <= spells[spell].death:
+            key = spells[spell].key
+            for number in range(spells[spell].size):
                 hashes[count] = hash_of(key, number)
                 count += 1
     hashes.sort()
@@ -157,13 +140,13 @@ def hashes_at(
 
 @compiled()
 def divergence_between(
-    spells: Records, row: int, first: int, last: int, earlier: float, later: float, size: int
+    spells: Records, first: int, last: int, earlier: float, later: float, size: int
 ) -> float:
     """Return the divergence of two versions of a page, from sketches if ``size`` > 0."""
     if size > 0:
-        old = hashes_at(spells, row, first, last, earlier, size)
-        new = hashes_at(spells, row, first, last, later, size)
+        old = hashes_at(spells, first, last, earlier, size)
+        new = hashes_at(spells, first, last, later, size)
         return sketched_divergence(old, new, size)
-    live = size_at(spells, row, first, last, later)
-    held = size_at(spells, row, first, last, earlier)
-    return jaccard(live, held, common_at(spells, row, first, last, earlier, later))
+    live = size_at(spells, first, last, later)
+    held = size_at(spells, first, last, earlier)
+    return jaccard(live, held, common_at(spells, first, last, earlier, later))

@@ -11,14 +11,14 @@ import pytest
 
 import policies
 from crawl_envs import Instance
-from crawl_envs.evaluation import evaluate, simulate
+from crawl_envs.evaluation import evaluate, play, simulate
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types.compiled_policies import CompiledRates, CompiledSequence, RateRule
 from tests.crawl_envs.test_bad_input import complains
-from tests.environments import HARMONIC
+from tests.environments import HARMONIC, LONGEVITY, NCIS, OFFERS
 from tests.worlds import rated_of
 
-SEED = 4
+SEED, TRACE, DAYS = 4, "CrawlTrace-v0", [100.0, 130.0]
 RATED = {"num_pages": 8, "bandwidth": 6.0, "horizon": 12.0}
 
 
@@ -109,19 +109,17 @@ def test_simulate_counts_any_penalty(penalty):
     assert rollout.ledger.cost > 0.0
 
 
-def rows_of(compiled, made, **more):
+def rows_of(compiled, made, name=HARMONIC, **more):
     """The rows of a policy, which is put into ``made``."""
 
     def factory(env):
         made.append(Steady(env, share=more.get("share", 0.9)))
         return made[-1]
 
-    arguments = {name: value for name, value in more.items() if name != "share"}
-    return list(
-        evaluate(
-            HARMONIC, {"steady": factory}, range(3), compiled=compiled, **{**RATED, **arguments}
-        )
-    )
+    size = {} if {"window", "trace"} & set(more) else RATED
+    arguments = {**size, "action": "rates", **more}
+    arguments.pop("share", None)
+    return list(evaluate(name, {"steady": factory}, range(3), compiled=compiled, **arguments))
 
 
 def assert_same_rows(one, other):
@@ -139,11 +137,17 @@ PLAYABLE = {
     "all the budget": {"instance": "uniform", "share": 1.0},
     "a horizon off the grid": {"horizon": 11.3},
     "delayed signals": {"instance": "mixed", "delay": {"kind": "constant", "mean": 0.25}},
+    "requests": {"name": NCIS, "instance": "noisy"},
+    "a trace": {"name": TRACE, "window": DAYS},
+    "fragments": {"name": LONGEVITY, "signals": "noisy"},
+    "recorded fragments": {"name": LONGEVITY, "instance": "garden-handbook", "window": DAYS},
 }
 STEPPED = {
     "a bucket": {"bucket": 2.0},
     "hidden rates": {"reveal": "importance"},
     "too much is asked for": {"share": 1.2},
+    "too much of fragments": {"name": LONGEVITY, "share": 1.2},
+    "a bucket of a trace": {"name": TRACE, "window": DAYS, "bucket": 2.0},
     "too much is asked for later": {"bandwidth_steps": [(6.5, 2.0)]},
     "epochs between the rules": {"epoch": 2.0},
 }
@@ -275,21 +279,31 @@ def test_shipped_policies_of_rates(name):
     assert_same_rows(rows[True], rows[False])
 
 
-def test_slots_of_the_family_in_compiled_code():
-    """The same rows of index and sequence policies; no request is played in either."""
-    arguments = {**RATED, "action": "page", "instance": "noisy"}
-    factories = {
-        name: lambda env, name=name: policies.make(name, env)
-        for name in ("GreedyNCIS", "RoundRobin", "LowDiscrepancy")
-    }
-    one, other = (
-        list(evaluate(HARMONIC, factories, range(2), compiled=compiled, **arguments))
-        for compiled in (True, False)
-    )
-    assert [row[:-1] for row in one] == [row[:-1] for row in other]
-    for mine, yours in zip(one, other, strict=True):
-        assert mine.value == yours.value or (math.isnan(mine.value) and math.isnan(yours.value))
-    assert all(math.isnan(row.value) for row in one if row.metric == "accuracy")
+SLOTTED = {
+    "harmonic": {"id": HARMONIC, "instance": "noisy", **RATED},
+    "requests": {"id": NCIS, "instance": "noisy", **RATED},
+    "a trace": {"id": TRACE, "window": DAYS},
+    "fragments": {"id": LONGEVITY, "signals": "noisy", **RATED},
+    "recorded fragments": {"id": LONGEVITY, "instance": "garden-handbook", "window": DAYS},
+    "offers": {"id": OFFERS, "num_pages": 99, "bandwidth": 40.0, "reveal": "parameters"},
+}
+
+
+@pytest.mark.parametrize("probe", [False, True])
+@pytest.mark.parametrize("policy", ["Greedy", "RoundRobin", "LowDiscrepancy"])
+@pytest.mark.parametrize("world", SLOTTED)
+def test_slots_in_compiled_code(world, policy, probe, monkeypatch):
+    """The same ledger, to the last bit; also where pages could be probed."""
+    env = gym.make(**SLOTTED[world], action="page", probe=probe)
+    env.reset(seed=SEED)
+    steps = play(env, policies.make(policy, env), SEED, compiled=False)
+    recorded = env.unwrapped.lanes.mortal
+    if not (recorded and policy == "LowDiscrepancy"):  # a sequence is not of pages that die
+        monkeypatch.setattr(type(env.unwrapped), "step", None)
+    compiled = play(env, policies.make(policy, env), SEED)
+    for name, value in asdict(steps).items():
+        np.testing.assert_equal(getattr(compiled, name), value, name)
+    assert steps.changes_found > 0
 
 
 @pytest.mark.parametrize(

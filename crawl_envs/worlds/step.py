@@ -1,8 +1,8 @@
 """One compiled call per step: crawl in every lane, play to the next decision, observe.
 
 The entry points take the table of a world's state. They return DONE, UNFINISHED if lanes are still
-busy, with full logs or not, to be continued by :func:`resume_lanes` or :func:`resume_rates`, or
-the number of a lane with an invalid page in its action, in which case nothing is changed.
+busy, to be continued by :func:`play_lanes` or :func:`play_lanes_at_rates`, or the number of a lane
+with an invalid page in its action, in which case nothing is changed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from crawl_envs.sim.advance import (
     crawl,
     open_slot,
     restart,
+    weigh_pages,
 )
 from crawl_envs.sim.clock import slot_time
-from crawl_envs.sim.rollouts.rates import play_rates, rewind_rng, set_rates
-from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.divergence import integrate_divergence
+from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
+from crawl_envs.sim.state import state_at
 from crawl_envs.spaces.observations import write_observations
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.offer_features import DailyArray
 
 
-@compiled(forceinline=True)
-def play(state: State) -> int:
+@compiled()
+def play_lanes(table: IntArray) -> int:
     """Play every busy lane up to its target; then close the slots and write observations."""
+    state = state_at(table)
     complete, _ = advance(state, AT_ONCE)
     if not complete:
         return UNFINISHED
@@ -55,30 +59,24 @@ def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
     if bad != DONE:
         return bad
     crawl(state, crawls, counts)
-    return play(state)
+    return play_lanes(table)
 
 
 @compiled()
-def restart_lanes(table: IntArray, chosen: BoolArray) -> int:
-    """Start an episode in the lanes where ``chosen``, and play up to the first decision."""
+def restart_lanes(table: IntArray, chosen: BoolArray) -> None:
+    """Start an episode in the lanes where ``chosen``, at time 0."""
     state = state_at(table)
     for lane in range(chosen.shape[0]):
         if chosen[lane]:
             restart(state, lane)
             if state.crawl_alias.shape[1] > 0:
-                rewind_rng(state, lane)
-    return play(state)
+                start_rates(state, lane)
 
 
 @compiled()
-def resume_lanes(table: IntArray) -> int:
-    """Continue after UNFINISHED."""
-    return play(state_at(table))
-
-
-@compiled(forceinline=True)
-def play_random(state: State) -> int:
-    """Play every busy lane up to its target with random crawls; close slots, write observations."""
+def play_lanes_at_rates(table: IntArray) -> int:
+    """Do the same with crawls at random instants."""
+    state = state_at(table)
     complete, left = True, AT_ONCE
     for lane in range(state.lanes.shape[0]):
         if state.lanes[lane].busy:
@@ -107,10 +105,14 @@ def step_rates(
             open_slot(record, slot_time(state.clock[lane], record.slot))
             record.token_rate = token_rates[lane]
             set_rates(state, lane, rates[lane], chances[lane])
-    return play_random(state)
+    return play_lanes_at_rates(table)
 
 
 @compiled()
-def resume_rates(table: IntArray) -> int:
-    """Continue random crawls after UNFINISHED."""
-    return play_random(state_at(table))
+def weigh_lane(table: IntArray, lane: int, importance: DailyArray) -> None:
+    """Set the importance of the pages of a lane from now on, (m,)."""
+    state = state_at(table)
+    integrate_divergence(state.lanes[lane], state.lanes[lane].time)
+    for number in range(importance.shape[0]):
+        state.pages[lane, number].importance = importance[number]
+    weigh_pages(state, lane)

@@ -10,13 +10,12 @@ import pytest
 
 import policies
 from crawl_envs import Instance
-from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances import make
-from crawl_envs.sim.rollouts.play import Episode, play_form
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.rewards import Objective, metrics
+from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types.compiled_policies import CompiledSequence, CompiledThresholds, ThresholdRule
 from crawl_envs.types.delay import Delay
+from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
     ACTIONS,
     EDGES,
@@ -24,78 +23,25 @@ from tests.crawl_envs.sim.test_world import (
     KINDS_OF_WORLD,
     LANES,
     SEED,
-    assert_same_world,
-    draw_actions,
+    assert_same_play,
+    assert_same_tape_play,
     instances_of,
 )
 from tests.naive import pages as naive
 from tests.naive.harmonic import played_cost
-from tests.worlds import lanes_of, rated_of, single_of, vector_of
+from tests.worlds import rated_of, single_of, vector_of
 
 EXACT = {"table": [0.0, 1.0, 1.5, 1.75], "binary": "binary", "line": (0.0, 0.5, 1.0, 1.5)}
 """Penalties of few binary digits, so that no sum of them is rounded."""
 
 
-def harmonic(changes):
-    return math.fsum(1.0 / n for n in range(1, changes + 1))
-
-
-def function_of(penalty):
-    if isinstance(penalty, str):
-        named = {"harmonic": harmonic, "binary": lambda changes: float(changes > 0)}
-        return named[penalty]
-    return lambda changes: float(penalty[min(changes, len(penalty) - 1)])
-
-
-# Slots: the twin's worlds
-
-
-def assert_same_play(instances, penalty, *, exact=True, **form):
-    """Two episodes of random actions; times of penalty are rounded where it is not ``exact``."""
-    rng, batch = np.random.default_rng(5), form.get("batch", 1)
-    env = vector_of(instances[0], len(instances), horizon=HORIZON, penalty=penalty, **form)
-    objective = Objective("penalty")
-    for episode in range(2):
-        options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
-        observations, _ = env.reset(**options)
-        twins = [
-            naive.World(
-                one,
-                naive.drawn_events(one, SEED + lane, episode, 3.0 * HORIZON),
-                slots=batch,
-                penalty=function_of(penalty),
-            )
-            for lane, one in enumerate(instances)
-        ]
-        truncated = np.zeros(len(instances), bool)
-        while not truncated.any():
-            action = form.get("action", "page")
-            num_pages = env.lanes.num_pages
-            actions, crawls = draw_actions(rng, action, num_pages, len(instances), batch)
-            observations, _, _, truncated, _ = env.step(actions)
-            rewards = objective.total(objective.terms(env.lanes._world.outcomes))
-            for lane, twin in enumerate(twins):
-                twin.play_slot(crawls[lane])
-                alive = twin.slot.alive_time
-                owed = twin.slot.penalty_time / alive if alive > 0.0 else 0.0
-                if exact:
-                    assert_same_world(env, lane, observations[lane], twin)
-                    assert rewards[lane] == -owed
-                else:
-                    ledger = asdict(env.ledger(lane))
-                    assert ledger.pop("penalty_time") == pytest.approx(
-                        twin.ledger.pop("penalty_time"), rel=1e-12
-                    )
-                    assert ledger == twin.ledger
-                    twin.ledger["penalty_time"] = env.ledger(lane).penalty_time
-                    assert rewards[lane] == pytest.approx(-owed, rel=1e-12)
-    return env
+# The twin's worlds
 
 
 @pytest.mark.parametrize("penalty", EXACT)
 @pytest.mark.parametrize("kind", KINDS_OF_WORLD)
 def test_worlds_are_the_twins(kind, penalty):
-    env = assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), EXACT[penalty])
+    env = assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), penalty=EXACT[penalty])
     assert all(env.ledger(lane).penalty_time > 0.0 for lane in range(LANES))
 
 
@@ -103,17 +49,17 @@ def test_worlds_are_the_twins(kind, penalty):
 @pytest.mark.parametrize("form", ACTIONS)
 def test_rewards_of_action_forms_are_those_of_the_twin(form, penalty):
     instances = instances_of("noisy", delay=Delay("exponential", 0.5))
-    assert_same_play(instances, EXACT[penalty], **ACTIONS[form])
+    assert_same_play(instances, penalty=EXACT[penalty], **ACTIONS[form])
 
 
 @pytest.mark.parametrize("kind", ["noisy", "two sources with delays", "bandwidth steps"])
 def test_harmonic_worlds_are_the_twins(kind):
-    assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), "harmonic", exact=False)
+    assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), penalty="harmonic", exact=False)
 
 
 @pytest.mark.parametrize("edge", EDGES)
 def test_edge_cases_are_the_twins(edge):
-    assert_same_play([EDGES[edge]] * 2, EXACT["table"])
+    assert_same_play([EDGES[edge]] * 2, penalty=EXACT["table"])
 
 
 @pytest.mark.parametrize("sources", [1, 3])
@@ -123,34 +69,24 @@ def test_pages_that_are_born_and_die_are_the_twins(penalty, sources):
     rng = np.random.default_rng(2)
     recall = np.full((sources, 3), 1.0 / sources)
     instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=2.0)
-    dead = 0
+    wasted = 0
     for _ in range(10):
         lists = {
             name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
             for name, size in (("changes", 40), ("signals", 20), ("deaths", 6), ("births", 6))
         }
         lists["signals"] = (*lists["signals"], rng.integers(sources, size=20))
-        tape = Tape.of_events(3, num_sources=sources, **lists)
-        env = single_of(instance, tape=tape, horizon=8.0, penalty=EXACT[penalty])
-        twin = naive.World(
-            instance, naive.written_events(**lists), penalty=function_of(EXACT[penalty])
-        )
-        observation, _ = env.reset(seed=0)
-        for page in [None, *rng.integers(3, size=15).tolist()]:
-            if page is not None:
-                observation, *_ = env.step(page)
-                twin.play_slot([page])
-            assert_same_world(env, 0, observation, twin)
-            dead += sum(not page.alive for page in twin.pages)
-    assert dead > 0
+        crawls = rng.integers(3, size=15).tolist()
+        env, _ = assert_same_tape_play(instance, lists, crawls, horizon=8.0, penalty=EXACT[penalty])
+        wasted += env.ledger().wasted
+    assert wasted > 0
 
 
 def test_a_penalty_by_hand():
     """Changes at 1.25 and 1.5 of a page of weight 3, which is crawled at 2."""
     instance = Instance([1.0, 3.0], 1.0, bandwidth=1.0)
     tape = Tape.of_events(2, changes=([1.25, 1.5], [1, 1]))
-    lanes = lanes_of(instance, tape=tape, penalty="harmonic", horizon=4.0)
-    env = CrawlEnv(lanes, Objective("penalty"))
+    env = single_of(instance, tape=tape, penalty="harmonic", horizon=4.0, reward="penalty")
     env.reset(seed=0)
     rewards = [env.step(page)[1] for page in (0, 1, 1)]
     # A quarter of a unit at H(1) = 1, then half of one at H(2) = 3/2, of the weight 4.
@@ -199,18 +135,18 @@ def test_no_reward_is_above_zero(penalty):
     rng, below = np.random.default_rng(0), 0
     for _ in range(50):
         changes = (1.0 + rng.random(15) / 2.0, rng.integers(5, size=15))
-        lanes = lanes_of(
+        env = single_of(
             Instance(rng.random(5), 1.0, bandwidth=1.0),
             tape=Tape.of_events(5, changes=changes),
             penalty=penalty,
             horizon=12.0,
+            reward="penalty",
         )
-        env = CrawlEnv(lanes, Objective("penalty"))
         env.reset(seed=0)
         rewards = [env.step(int(page))[1] for page in [0, *rng.permutation(5), 0]]
         assert -1e-14 < rewards[-1] <= 0.0
         assert max(rewards) <= 0.0
-        below += env.lanes._world.state.lanes[0]["penalty_weight"] < 0.0
+        below += env.lanes.world.state.lanes[0]["divergence_weight"] < 0.0
     assert below > 0  # else nothing was tried
 
 
@@ -256,7 +192,7 @@ def test_the_harmonic_cost_of_compiled_forms():
     }
     costs = set()
     for form in forms.values():
-        rollout = play_form(Episode(instance, 40.0, SEED, penalty="harmonic"), form, 200)
+        rollout = play_form(form, instance, 40.0, SEED, penalty="harmonic")
         assert rollout.crawls.size > 100
         crawls = list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
         changes = changes_of(instance, SEED, 60.0)
@@ -277,7 +213,7 @@ def test_a_penalty_changes_nothing_but_the_cost():
     turns = CompiledSequence(np.arange(7))
     instance = make("noisy", num_pages=7, bandwidth=5.0, seed=SEED)
     with_one, without = (
-        asdict(play_form(Episode(instance, 20.0, SEED, penalty=penalty), turns, 100).ledger)
+        asdict(play_form(turns, instance, 20.0, SEED, penalty=penalty).ledger)
         for penalty in ("harmonic", None)
     )
     assert with_one.pop("penalty_time") > 0.0

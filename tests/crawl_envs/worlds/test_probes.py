@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from crawl_envs import Instance
-from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import action_form
-from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.delay import Delay
-from crawl_envs.worlds.pages.lanes import Lanes
 from tests.crawl_envs.sim.test_world import SEED, assert_same_world, instances_of
 from tests.environments import (
     EVERY_MODE,
@@ -27,20 +24,15 @@ from tests.environments import (
     play,
 )
 from tests.naive import pages as naive
-from tests.worlds import Always
+from tests.naive.divergence import Penalty
+from tests.worlds import single_of
 
 PAGES = 6
 TABLE = [0.0, 1.0, 1.5, 1.75]
 PROBING = {"action": "page", "probe": True, "bandwidth": 6.0, "horizon": 4.0}
 
 
-def penalty(changes):
-    return TABLE[min(changes, 3)]
-
-
-def probing_of(instance, num_lanes=1, **more):
-    form = action_form("page", instance.num_pages, probe=True)
-    return Lanes(num_lanes, Always(instance), form, penalty=TABLE, **{"horizon": 5.0, **more})
+probing_of = partial(single_of, probe=True, penalty=TABLE)
 
 
 def assert_probed_like(env, lane, observation, twin):
@@ -61,7 +53,7 @@ WORLDS = {
 def test_worlds_are_the_twins(kind):
     rng = np.random.default_rng(4)
     for lane, instance in enumerate(instances_of(**WORLDS[kind])):
-        env = CrawlEnv(probing_of(instance), Objective())
+        env = probing_of(instance)
         assert "probed" in env.features
         for episode in range(2):
             observation, _ = env.reset(
@@ -70,7 +62,7 @@ def test_worlds_are_the_twins(kind):
             twin = naive.World(
                 instance,
                 naive.drawn_events(instance, SEED + lane, episode, 12.0),
-                penalty=penalty,
+                divergence=Penalty(TABLE),
             )
             assert_probed_like(env, 0, observation, twin)
             over = False
@@ -98,8 +90,8 @@ def test_probes_of_pages_that_are_born_and_die_are_the_twins(sources):
         }
         lists["signals"] = (*lists["signals"], rng.integers(sources, size=30))
         tape = Tape.of_events(3, num_sources=sources, **lists)
-        env = CrawlEnv(probing_of(instance, tape=tape, horizon=8.0), Objective())
-        twin = naive.World(instance, naive.written_events(**lists), penalty=penalty)
+        env = probing_of(instance, tape=tape, horizon=8.0)
+        twin = naive.World(instance, naive.written_events(**lists), divergence=Penalty(TABLE))
         observation, _ = env.reset(seed=0)
         for action in [None, *rng.integers(6, size=15).tolist()]:
             if action is not None:
@@ -116,8 +108,7 @@ LISTS = {"changes": ([1.25, 1.5, 3.25], [1, 1, 1]), "signals": ([1.5], [1])}
 
 def test_a_probe_by_hand():
     """Probed at 2 and 3, crawled at 4, probed at 5: changed, changed, crawled, not changed."""
-    lanes = probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0)
-    env = CrawlEnv(lanes, Objective("penalty"))
+    env = probing_of(TWO, reward="penalty", tape=Tape.of_events(2, **LISTS), horizon=8.0)
     env.reset(seed=0)
     column = env.features.index("probed")
     assert env.action_space == gym.spaces.Discrete(4)
@@ -138,7 +129,7 @@ def test_a_probe_by_hand():
 
 def test_what_a_log_says_of_probes():
     """Elapsed time and signals since the last crawl: a probe is none."""
-    env = CrawlEnv(probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0), Objective())
+    env = probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0)
     env.reset(seed=0)
     env.step(1)
     entries = []
@@ -160,7 +151,7 @@ def test_a_probe_takes_the_slot_and_changes_nothing_else():
     """Beside idle slots, which crawl a page that nobody needs: the same world goes on."""
     importance, change_rate = [1.0, 0.5, 0.0], [1.0, 3.0, 0.0]
     instance = Instance(importance, change_rate, 0.5, bandwidth=5.0)
-    envs = [CrawlEnv(probing_of(instance), Objective()) for _ in range(2)]
+    envs = [probing_of(instance) for _ in range(2)]
     for env in envs:
         env.reset(seed=1)
     rng = np.random.default_rng(0)

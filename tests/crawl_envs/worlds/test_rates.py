@@ -236,7 +236,7 @@ def in_mid_episode(**more):
     lane = env.get_state()["world"]["lanes"][0]
     assert lane["crawl_due"] > lane["time"]
     assert 0.0 < lane["tokens"] < 2.0
-    assert env.lanes._signal_counts.sum() > 0
+    assert env.lanes.budget.signals.sum() > 0
     return env
 
 

@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode
 
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.worlds.pages.rate_lanes import within_budget
-from tests.crawl_envs.worlds.pages.test_rate_lanes import actions_of, rated, rated_batch
+from crawl_envs.worlds.budgets import within_budget
+from tests.crawl_envs.worlds.test_rates import actions_of, rated, rated_batch
 from tests.environments import HARMONIC, assert_same, bare
 from tests.worlds import rated_of, rated_vector_of
 

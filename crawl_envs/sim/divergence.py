@@ -1,0 +1,258 @@
+"""The divergence of held copies from live pages, and its integral over time.
+
+Every page has a divergence D >= 0. The account of a lane is the sum over existing pages of weight
+times D, and its integral over time. Three functions say what D is after an event or a crawl:
+
+- *penalty*: C(n) of n undetected changes, concave in n, given by its first increments
+  C(n + 1) - C(n). Later increments decrease like 1 / n from the last one. So the harmonic penalty
+  H(n) = 1 + 1/2 + ... + 1/n of Kolobov et al. (2019, eq. 2) is the single increment 1, and the
+  binary one, 1 for n > 0, is the pair 1, 0. The weight of a page is its importance.
+- *fragments*: the Jaccard distance of live and held fragments (Olston and Pandey 2008, eq. 3). No
+  sets are built: an event only checks whether its fragments were present when a copy was made. The
+  weight is the importance.
+- *price*: 1 if the held price is not the true one (Han et al. 2020). The weight is 1, so that the
+  sum is the number of wrong prices; importance weights freshness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.sim.state import Records, State
+from crawl_envs.sim.tape import SPELL_START, UPDATE
+from crawl_envs.sim.versions import jaccard, size_at, was_present
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import floats
+from crawl_envs.types.compiling import compiled
+
+Penalty: TypeAlias = str | Sequence[float] | FloatArray
+
+NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
+LARGEST = 1e100
+"""Largest number in a table; its sums over pages and time are finite."""
+ROUNDING = 1e-12
+"""Share of the first increment by which a later one may exceed the one before it."""
+
+
+def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
+    """Return the first increments of a penalty.
+
+    Args:
+        penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
+            that starts at 0, does not fall and is concave. More than K changes cost C(K).
+        name: name of the penalty in error messages.
+
+    Raises:
+        ValueError: an unknown name, or not such a table.
+    """
+    if isinstance(penalty, str):
+        if penalty not in NAMED:
+            raise ValueError(f"{name} must be one of {tuple(NAMED)} or a table, got {penalty!r}")
+        return np.array(NAMED[penalty])
+    table = _table(penalty, name)
+    steps = np.append(np.diff(table), 0.0)
+    if table[0] != 0.0 or steps[0] <= 0.0:
+        raise ValueError(f"{name} must be a table that rises from 0, got {penalty!r}")
+    if np.any(steps < 0.0) or np.any(np.diff(steps) > ROUNDING * steps[0]):
+        raise ValueError(f"{name} must be a table that is concave, got {penalty!r}")
+    return steps
+
+
+def _table(penalty: ArrayLike, name: str) -> FloatArray:
+    """Return a table as an array of numbers up to LARGEST; ValueError otherwise."""
+    try:
+        table = floats(name, penalty)
+    except ValueError:
+        table = np.zeros(0)
+    if table.ndim != 1 or table.size < 2 or not np.all(np.abs(table) <= LARGEST):
+        raise ValueError(
+            f"{name} must be one of {tuple(NAMED)} or a table of at least two numbers up to "
+            f"{LARGEST:g}, got {penalty!r}"
+        )
+    return table
+
+
+# The account
+
+
+@compiled(forceinline=True)
+def integrate_divergence(record: Any, now: float) -> None:
+    """Integrate the divergence of a lane, and the weight of its pages, up to now."""
+    passed = now - record.divergence_since
+    record.slot_divergence += passed * record.divergence_weight
+    record.slot_divergent += passed * record.divergent_weight
+    record.divergence_since = now
+
+
+@compiled(forceinline=True)
+def set_divergence(
+    state: State, lane: int, number: int, weight: float, now: float, more: float
+) -> None:
+    """Set the divergence of a page to ``now``, which is by ``more`` than before."""
+    record: Any = state.lanes[lane]
+    record.divergence_weight += weight * more
+    state.divergence[lane, number] = now
+
+
+@compiled(forceinline=True)
+def increment(increments: FloatArray, changes: int) -> float:
+    """Return C(changes + 1) - C(changes)."""
+    known = increments.shape[0]
+    if changes < known:
+        return float(increments[changes])
+    return float(increments[known - 1] * known / (changes + 1))
+
+
+@compiled(forceinline=True)
+def diverge(state: State, lane: int, number: int) -> None:
+    """Add a change, already counted, to the divergence of its page."""
+    page, record = state.pages[lane, number], state.lanes[lane]
+    integrate_divergence(record, record.time)
+    if state.increments.shape[0] > 0:
+        before, more = state.divergence[lane, number], increment(state.increments, page.changes - 1)
+        set_divergence(state, lane, number, page.importance, before + more, more)
+    elif state.copies.shape[1] > 0 and np.isnan(state.copies[lane, number].first_change):
+        state.copies[lane, number].first_change = record.time
+
+
+@compiled(forceinline=True)
+def converge(state: State, lane: int, number: int) -> None:
+    """Set the divergence of a page to 0: its copy is current."""
+    record, weight = state.lanes[lane], state.pages[lane, number].importance
+    if state.prices.shape[1] > 0:
+        weight = 1.0
+    integrate_divergence(record, record.time)
+    before = state.divergence[lane, number]
+    set_divergence(state, lane, number, weight, 0.0, -before)
+
+
+# Fragments
+
+
+@compiled(forceinline=True)
+def count_fragments(copy: Any, bases: Records, spells: Records, spell: int, sign: int) -> None:
+    """Count a spell that starts (sign 1) or ends (-1) where its fragments were present."""
+    size = sign * spells[spell].size
+    copy.live += size
+    if was_present(spells, spell, copy.made):
+        copy.common += size
+    for slot in range(bases.shape[0]):
+        if np.isnan(bases[slot].made):
+            break
+        if was_present(spells, spell, bases[slot].made):
+            bases[slot].common += size
+
+
+@compiled(forceinline=True)
+def measure_copy(record: Any, page: Any, copy: Any, divergence: FloatArray, number: int) -> None:
+    """Update the divergence of a copy from its counts."""
+    old, now = divergence[number], record.time
+    new = jaccard(copy.live, copy.held, copy.common) if page.alive else 0.0
+    copy.area += old * (now - copy.since)
+    copy.since = now
+    record.divergence_weight += page.importance * (new - old)
+    divergence[number] = new
+
+
+@compiled()
+def change_fragments(
+    record: Any,
+    page: Any,
+    copy: Any,
+    bases: Records,
+    divergence: FloatArray,
+    number: int,
+    spells: Records,
+    spell: int,
+    kind: int,
+) -> None:
+    """Apply an event to the fragments of a page: SPELL_START, SPELL_END or UPDATE.
+
+    Args:
+        record: the lane.
+        page: the page.
+        copy: its held copy.
+        bases: its base versions, (h,).
+        divergence: the divergences of the lane, (m,).
+        number: number of the page.
+        spells: the spells of the lane.
+        spell: row of the spell that starts or ends.
+        kind: kind of the event.
+    """
+    integrate_divergence(record, record.time)
+    if np.isnan(copy.first_change):
+        copy.first_change = record.time
+    count_fragments(copy, bases, spells, spell, 1 if kind == SPELL_START else -1)
+    measure_copy(record, page, copy, divergence, number)
+    if kind == UPDATE:  # the new fragments were never present before
+        copy.live += spells[spell].size
+        measure_copy(record, page, copy, divergence, number)
+
+
+@compiled(forceinline=True)
+def renew_copy(copy: Any, now: float, made: float) -> None:
+    """Replace a copy by the live page; ``made`` is the time of the version."""
+    copy.made, copy.held, copy.common = made, copy.live, copy.live
+    copy.area, copy.since, copy.first_change = 0.0, now, np.nan
+
+
+@compiled(forceinline=True)
+def forget_bases(bases: Records) -> None:
+    """Remove the base versions of a page."""
+    for slot in range(bases.shape[0]):
+        bases[slot].made, bases[slot].divergence, bases[slot].age = np.nan, np.nan, np.nan
+
+
+@compiled(forceinline=True)
+def crawl_fragments(state: State, lane: int, number: int) -> None:
+    """Replace the held copy of a page, and compare the new one with the base versions."""
+    copy, bases = state.copies[lane, number], state.bases[lane, number]
+    now = state.lanes[lane].time
+    for slot in range(bases.shape[0] - 1, 0, -1):
+        bases[slot] = bases[slot - 1]
+    if bases.shape[0] > 0:
+        bases[0].made, bases[0].held, bases[0].common = copy.made, copy.held, copy.common
+    renew_copy(copy, now, now)
+    for slot in range(bases.shape[0]):
+        base = bases[slot]
+        if np.isnan(base.made):
+            break
+        base.age = now - base.made
+        base.divergence = jaccard(copy.live, base.held, base.common)
+
+
+@compiled()
+def restart_fragments(state: State, lane: int) -> None:
+    """Give a lane current copies of all pages at time 0, without base versions."""
+    row = min(lane, state.spells.shape[0] - 1)
+    spells = state.spells[row]
+    for number in range(state.copies.shape[1]):
+        copy = state.copies[lane, number]
+        first, last = state.spell_start[row, number], state.spell_start[row, number + 1]
+        copy.live = size_at(spells, first, last, 0.0)
+        renew_copy(copy, 0.0, 0.0)
+        forget_bases(state.bases[lane, number])
+
+
+# Prices
+
+
+@compiled()
+def change_price(
+    record: Any, page: Any, price: Any, divergence: FloatArray, number: int, true: int
+) -> None:
+    """Set the true price of an offer; it may return to the held one."""
+    stale, wrong = page.changes > 0, true != price.held
+    price.true = true
+    record.changes += 1
+    page.changes = (page.changes + 1) * wrong
+    if stale != wrong:
+        sign = 1.0 if wrong else -1.0
+        integrate_divergence(record, record.time)
+        record.fresh_weight -= sign * page.importance
+        record.divergence_weight += sign
+        divergence[number] += sign

@@ -1,0 +1,212 @@
+"""The budget of actions that are crawl rates for an epoch, instead of pages to crawl.
+
+It limits the declared spending: the sum of the crawl rates and, for pages with complete
+observation, of the probabilities times the tracker's estimated change rates. The actual spending is
+random and depends on the truth; a token bucket can cap it.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.sim.clock import clock_rows, crawls_between
+from crawl_envs.sim.state import State
+from crawl_envs.types import BoolArray, FloatArray, Instance, Reveal
+from crawl_envs.types.arguments import per_page, real, whole
+from crawl_envs.types.compiled_policies import CompiledRates
+
+Overspend: TypeAlias = Literal["scale", "error"]
+MOST_CRAWLS = 1e8
+"""Largest mean number of crawls of an epoch, and of a compiled episode; their log takes 5 GB."""
+
+SPEND_ROUNDING = 1e-9
+"""Rounding tolerance of the declared spending, as a share of the budget."""
+
+
+def within_budget(
+    action: FloatArray,
+    complete: BoolArray,
+    change_rate: FloatArray,
+    bandwidth: ArrayLike,
+    overspend: Overspend,
+) -> tuple[FloatArray, FloatArray]:
+    """Return actions within their budgets, and their expected spending.
+
+    Args:
+        action: crawl rates, and probabilities where ``complete``, (m,) or, for several lanes,
+            (N, m).
+        complete: mask of the pages with complete observation, of the same shape, bool.
+        change_rate: estimated changes per unit of time, of the same shape; used only where
+            ``complete``.
+        bandwidth: crawls per unit of time, a number or (N,).
+        overspend: ``scale`` clips probabilities to 1, and scales an action that spends too much
+            down to the budget, all pages by the same factor; ``error`` raises an error for both.
+
+    Raises:
+        ValueError: with ``error``, a probability above 1, or an action that spends too much; in any
+            case, rates whose sum is not finite.
+    """
+    spending = action
+    if complete.any():
+        if np.any(too_high := complete & (action > 1.0)):
+            if overspend == "error":
+                raise ValueError(
+                    "action must be a probability in [0, 1] where every change is signalled, got "
+                    f"{action[too_high].max()}"
+                )
+            action = np.where(too_high, 1.0, action)
+        spending = np.where(complete, action * change_rate, action)
+    with np.errstate(over="ignore"):
+        spent = np.asarray(np.sum(spending, axis=-1))
+    if not np.all(np.isfinite(spent)):
+        raise ValueError(f"action must have a finite sum, got rates up to {action.max():g}")
+    budget = np.broadcast_to(np.asarray(bandwidth, np.float64), spent.shape)
+    over = spent > budget * (1.0 + SPEND_ROUNDING)
+    if not over.any():
+        return action, spent
+    if overspend == "error":
+        raise ValueError(
+            f"action must spend at most the bandwidth {budget[over][0]:g} crawls per unit of time, "
+            f"got {spent[over][0]:g}"
+        )
+    factor = np.divide(budget, spent, out=np.ones_like(spent), where=over)
+    return action * factor[..., None], np.where(over, budget, spent)
+
+
+class RateBudget:
+    """The budgets of N lanes whose actions are crawl rates, and the estimates behind them.
+
+    Args:
+        num_lanes: number of lanes, N.
+        num_pages: number of pages, m.
+        epoch: length of an epoch, > 0.
+        reveal: known part of the instance; with ``parameters`` the declared spending is computed
+            from true change rates.
+        overspend: treatment of actions that declare more than the budget; see
+            :func:`within_budget`.
+        bucket: size in crawls of a token bucket, >= 1. It starts full and is refilled at the
+            bandwidth; a crawl without a token is denied. None for no limit.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+
+    _ARRAYS = ("signals", "complete", "change_rate", "steady")
+
+    def __init__(
+        self,
+        num_lanes: int,
+        num_pages: int,
+        epoch: float,
+        reveal: Reveal,
+        overspend: Overspend = "scale",
+        bucket: float | None = None,
+    ) -> None:
+        if overspend not in get_args(Overspend):
+            raise ValueError(f"overspend must be one of {get_args(Overspend)}, got {overspend!r}")
+        self.epoch, self.reveal, self.overspend = epoch, reveal, overspend
+        self.bucket = None if bucket is None else real("bucket", bucket, least=1.0)
+        shape = (num_lanes, num_pages)
+        self.signals, self.complete = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        self.change_rate, self.declared = np.zeros(shape), dict[int, FloatArray]()
+        self.steady = np.zeros(num_lanes)
+
+    def check(self, instance: Instance) -> None:
+        """Raise ValueError if an epoch would have too many crawls."""
+        steps = (rate for _, rate in instance.bandwidth_steps)
+        crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch
+        if crawls > MOST_CRAWLS:
+            raise ValueError(
+                f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an epoch, got {crawls:g}"
+            )
+
+    def start(self, lane: int, instance: Instance) -> None:
+        """Start an episode of a lane."""
+        self.complete[lane], self.change_rate[lane] = instance.complete, instance.change_rate
+        self.steady[lane] = math.nan if instance.bandwidth_steps else instance.bandwidth
+        self.signals[lane] = 0
+        self.declared.pop(lane, None)
+
+    def declare(self, change_rate: ArrayLike, lane: int) -> None:
+        """Declare the tracker's estimated change rates, for the budget of the next step.
+
+        Only those of pages with complete observation matter, and only if change rates are hidden;
+        otherwise the revealed rates are used. The default of hidden rates is (N + 1/2) / (t + 1/2)
+        with N signals received up to time t.
+
+        Raises:
+            ValueError: not one finite number >= 0 per page, or no such lane.
+        """
+        num_lanes, num_pages = self.signals.shape
+        rates = per_page("change_rate", change_rate, num_pages)
+        self.declared[whole("lane", lane, 0, num_lanes - 1)] = rates
+
+    def allowed(
+        self, wanted: FloatArray, bandwidth: FloatArray, time: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the actions (N, m) within the budgets, and the declared spending of each lane."""
+        believed = self.change_rate
+        if self.reveal != "parameters":
+            believed = (self.signals + 0.5) / (time[:, None] + 0.5)
+            for lane, declared in self.declared.items():
+                believed[lane] = declared
+        result = within_budget(wanted, self.complete, believed, bandwidth, self.overspend)
+        self.declared.clear()
+        return result
+
+    def count_signals(self, state: State) -> None:
+        """Count the signals of the last epoch in lanes not idle, if change rates are hidden."""
+        if self.reveal == "parameters":
+            return
+        for lane in map(int, np.flatnonzero(~state.lanes["idle"])):
+            pages = state.signal_log[lane, : state.lanes[lane]["logged"]]["page"]
+            np.add.at(self.signals[lane], pages, 1)
+
+    def bandwidth(self, instance: Instance, slot: int) -> float:
+        """Return the mean bandwidth of an epoch."""
+        if not instance.bandwidth_steps:
+            return instance.bandwidth
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        start, end = slot / (1.0 / self.epoch), (slot + 1) / (1.0 / self.epoch)
+        return crawls_between(clock, start, end) / (end - start)
+
+    def keeps_to(self, form: CompiledRates, instance: Instance, length: int) -> bool:
+        """Return whether a policy of rates would be applied unchanged, in ``length`` epochs.
+
+        True if there is no bucket, change rates are revealed, the rules start with epochs and
+        respond to signals only of pages with complete observation, and no rule declares more than
+        the budget of any of its epochs.
+        """
+        complete = instance.complete
+        if self.bucket is not None or self.reveal != "parameters":
+            return False
+        if any(rule.rates[complete].any() or rule.chances[~complete].any() for rule in form.rules):
+            return False
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        edges = np.arange(length + 1) / (1.0 / self.epoch)
+        starts = np.array([rule.start for rule in form.rules])
+        spent = [rule.rates.sum() + rule.chances @ instance.signal_rate for rule in form.rules]
+        if not np.all(np.isin(starts[starts < edges[-1]], edges)):
+            return False
+        for start, end in pairwise(edges):
+            rule = int(np.searchsorted(starts, start, side="right")) - 1
+            budget = crawls_between(clock, start, end) / (end - start)
+            if spent[rule] > budget * (1.0 + SPEND_ROUNDING):
+                return False
+        return True
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of the state."""
+        arrays = {name: getattr(self, name).copy() for name in self._ARRAYS}
+        return {**arrays, "declared": dict(self.declared)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore a copy of a state of :meth:`get_state`."""
+        for name in self._ARRAYS:
+            setattr(self, name, state[name].copy())
+        self.declared = dict(state["declared"])

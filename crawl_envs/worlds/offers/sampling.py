@@ -1,0 +1,136 @@
+"""Systematic sampling of the offers that are crawled in a step, and what crawls have found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.sim.state import state_at
+from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.worlds.budgets import SPEND_ROUNDING
+from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, SingleArray
+
+
+@compiled()
+def systematic(
+    rates: FloatArray, factor: float, offset: float, chosen: IntArray
+) -> tuple[int, float]:
+    """Sample offers by rates per day times a factor, in an almost constant number.
+
+    Systematic sampling (Madow, 1949): an offer is chosen if one of the points offset, offset + 1,
+    .. lies in its interval of the cumulative sum of the probabilities, which are at most 1. Each is
+    chosen with exactly this probability, and their number is the sum of all, rounded down or up.
+
+    Args:
+        rates: crawls per day, (m,).
+        factor: factor of the rates, at most 1.
+        offset: uniform in (0, 1].
+        chosen: output, the first chosen offers, as many as fit.
+
+    Returns:
+        Number of chosen offers, and the sum of the probabilities; NaN if a rate is not a finite
+        number >= 0.
+    """
+    reached, point, number, bad = 0.0, offset, 0, 0
+    most, scale = float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY
+    for offer in range(rates.size):
+        rate = rates[offer]
+        bad += not 0.0 <= rate < np.inf
+        chance = min(scale * (min(rate, most) * factor), 1.0)
+        reached += chance
+        if reached >= point and chance > 0.0:
+            chosen[min(number, chosen.size - 1)] = offer
+            number += 1
+            point += 1.0
+    return number, reached if bad == 0 else np.nan
+
+
+@compiled()
+def sample_offers(
+    rates: FloatArray,
+    budgets: FloatArray,
+    strict: bool,
+    rng: UintArray,
+    idle: BoolArray,
+    chosen: IntArray,
+    counts: IntArray,
+) -> tuple[int, float]:
+    """Sample the offers of a step at rates per day, (N, m), in lanes that are not idle.
+
+    Args:
+        rates: crawls per day; those above one per step count as that.
+        budgets: crawls per day of each lane, (N,); rates above them are scaled down.
+        strict: whether to stop at a lane above its budget.
+        rng: states of the generators, (N, 4).
+        idle: lanes to skip, (N,).
+        chosen: output, the offers, (N, B).
+        counts: output, their numbers, (N,).
+
+    Returns:
+        A lane with invalid rates and their sum, NaN if one is not a finite number >= 0; or -1, 0.
+    """
+    for lane in range(counts.size):
+        counts[lane] = 0
+        if idle[lane]:
+            continue
+        offset, stream = next_uniform(loaded(rng[lane]))
+        store(stream, rng[lane])
+        number, total = systematic(rates[lane], 1.0, offset, chosen[lane])
+        spent = total * STEPS_PER_DAY
+        over = spent > budgets[lane] * (1.0 + SPEND_ROUNDING)
+        if np.isnan(spent) or (over and strict):
+            return lane, spent
+        if over:
+            factor = budgets[lane] / spent
+            number, total = systematic(rates[lane], factor, offset, chosen[lane])
+        counts[lane] = number
+    return -1, 0.0
+
+
+class FoundChanges(NamedTuple):
+    """The price changes found by crawls of N lanes.
+
+    Attributes:
+        counts: crawls per day with another price, (N, RING, m), day d in row d % RING.
+        last: time of the latest of them before the current day, in days, (N, m).
+        today: the same of the current day, -inf for none, (N, m).
+    """
+
+    counts: NDArray[np.uint8]
+    last: SingleArray
+    today: SingleArray
+
+
+def no_changes(num_lanes: int, num_pages: int) -> FoundChanges:
+    """Return the record of crawls that have found nothing."""
+    never = np.full((num_lanes, num_pages), -np.inf, np.float32)
+    return FoundChanges(np.zeros((num_lanes, RING, num_pages), np.uint8), never, never.copy())
+
+
+@compiled()
+def note_found_changes(table: IntArray, found: FoundChanges) -> None:
+    """Record the crawls of the current step that found another price, in lanes that are not idle.
+
+    A crawl is recorded once, however often this is called.
+    """
+    state = state_at(table)
+    for lane in range(state.lanes.shape[0]):
+        record = state.lanes[lane]
+        for position in range(record.slot_crawls * (not record.idle)):
+            entry = state.crawl_log[lane, position]
+            new = np.float32(entry.time) > found.today[lane, entry.page]
+            if new and entry.changed and not entry.probe:
+                row = int(entry.time) % RING
+                count = found.counts[lane, row, entry.page]
+                found.counts[lane, row, entry.page] = min(count + 1, 255)
+                found.today[lane, entry.page] = entry.time
+
+
+def start_day(found: FoundChanges, lane: int, day: int) -> None:
+    """Start a day of a lane: what was found on the day before is history."""
+    np.maximum(found.last[lane], found.today[lane], out=found.last[lane])
+    found.counts[lane, day % RING] = 0

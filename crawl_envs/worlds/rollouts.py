@@ -1,0 +1,270 @@
+"""Whole episodes of one lane by compiled policies, in any world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crawl_envs.sim.advance import DONE, PAUSED
+from crawl_envs.sim.clock import slot_time, slot_times
+from crawl_envs.sim.divergence import Penalty
+from crawl_envs.sim.rollouts.index import (
+    Responses,
+    count_alike,
+    new_search,
+    roll_index,
+    roll_sequence,
+)
+from crawl_envs.sim.rollouts.learner import roll_learner
+from crawl_envs.sim.rollouts.rates import begin_rates, roll_rates
+from crawl_envs.sim.rollouts.thresholds import begin_rule, roll_thresholds, stream_words
+from crawl_envs.sim.state import State
+from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.actions import PageChoice
+from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
+from crawl_envs.types.compiled_policies import (
+    Compiled,
+    CompiledIndex,
+    CompiledLearner,
+    CompiledRates,
+    CompiledSequence,
+    CompiledThresholds,
+    RateRule,
+    ThresholdRule,
+)
+from crawl_envs.types.compiling import ready
+from crawl_envs.types.heap import empty_heap
+from crawl_envs.worlds.lanes import Lanes
+
+CRAWLS_AT_ONCE = 4096
+"""Most crawls per call, for policies that crawl at their own times."""
+
+TIME_RESOLUTION = 2.0**-48
+"""Least time between crawls of a page, as a share of the horizon, so that their times differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """An episode.
+
+    ``crawls`` are the pages of the crawls (int64), for a slotted policy one per slot, ``times``
+    their times, and ``ledger`` the totals of the episode.
+    """
+
+    crawls: IntArray
+    times: FloatArray
+    ledger: Ledger
+    num_pages: int
+
+    @property
+    def requests(self) -> int:
+        """Number of requests."""
+        return self.ledger.requests
+
+    @property
+    def hits(self) -> int:
+        """Number of requests served with a fresh copy."""
+        return self.ledger.hits
+
+    @property
+    def accuracy(self) -> float:
+        """Share of requests served fresh."""
+        return self.ledger.accuracy
+
+    @property
+    def freshness(self) -> float:
+        """Importance-weighted share of page time that was fresh."""
+        return self.ledger.freshness
+
+    @property
+    def crawl_counts(self) -> IntArray:
+        """Number of crawls of each page, (m,)."""
+        return np.bincount(self.crawls, minlength=self.num_pages)
+
+
+ONE_LANE = np.ones(1, np.bool_)
+"""Mask of the only lane."""
+
+
+class Pinned(NamedTuple):
+    """The numbers of pages and sources of instances that are given to every reset."""
+
+    num_pages: int
+    num_sources: int = 1
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Raise an error: every reset is given an instance."""
+        raise AssertionError("every reset is given an instance")
+
+
+def play_form(
+    form: Compiled,
+    instance: Instance,
+    horizon: float,
+    seed: int = 0,
+    *,
+    tape: Tape | None = None,
+    penalty: Penalty | None = None,
+    requests: bool = True,
+) -> Rollout:
+    """Play the first episode of a seed, on pages that are fresh or stale, by a compiled policy.
+
+    Args:
+        form: the policy.
+        instance: the truth.
+        horizon: length in the instance's unit of time, > 0.
+        seed: seed of the events, and of crawls at random instants.
+        tape: recorded events, in place of drawn ones.
+        penalty: of :class:`crawl_envs.worlds.lanes.Lanes`.
+        requests: likewise.
+
+    Raises:
+        ValueError: invalid rules, or a tape of another number of pages.
+    """
+    lanes = Lanes(
+        1,
+        Pinned(instance.num_pages, instance.num_sources),
+        PageChoice(instance.num_pages),
+        horizon=horizon,
+        tape=tape,
+        penalty=penalty,
+        requests=requests,
+        observed=False,
+        at_random=isinstance(form, CompiledRates),
+    )
+    lanes.begin(ONE_LANE, [seed], [instance], play=False)
+    return roll(lanes, form)
+
+
+def roll(lanes: Lanes, form: Compiled) -> Rollout:
+    """Play an episode by a compiled policy.
+
+    A policy that chooses a page per slot plays from the first crawl to the end of the last slot; a
+    policy of thresholds or rates plays exactly to the horizon, or to the end of the last epoch. The
+    events are the same for all policies.
+
+    Args:
+        lanes: one lane at the start of an episode, at time 0; for a policy of rates with actions of
+            that form.
+        form: the policy.
+
+    Raises:
+        ValueError: invalid rules.
+    """
+    state, slots = lanes.world.state, lanes.num_slots(0)
+    if isinstance(form, CompiledRates) and not lanes.crawls_at_random:
+        raise ValueError("policy must not be of rates where crawls are not at random instants")
+    if isinstance(form, CompiledThresholds | CompiledRates):
+        end = lanes.horizon if lanes.epoch is None else slot_time(state.clock[0], slots)
+        crawls, times = _roll_timed(lanes, form, end)
+    else:
+        crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
+        kernel, arguments = _slotted(form, lanes.num_pages)
+        while not kernel(lanes.world.table, *arguments, crawls):
+            lanes.supply()
+    return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)
+
+
+def _slotted(
+    form: CompiledIndex | CompiledSequence | CompiledLearner, num_pages: int
+) -> tuple[Callable[..., bool], tuple[Any, ...]]:
+    """Return the kernel of a policy that chooses a page per slot, and its arguments."""
+    if isinstance(form, CompiledLearner):
+        known = np.zeros(num_pages), np.ones(num_pages, np.bool_)
+        return ready(roll_learner), (*map(ready, form[:4]), *form.memory, *known)
+    if isinstance(form, CompiledIndex):
+        weight = ready(form.signal_weight or count_alike)
+        memory = np.zeros(num_pages), new_search(num_pages)
+        rule = (ready(form.value), form.parameters, weight, form.delay_window)
+        return ready(roll_index), (*rule, *memory)
+    share = np.zeros(0) if form.answered is None else form.answered
+    empty = np.zeros(share.shape), np.zeros(share.shape, np.int64), np.zeros(3, np.int64)
+    return roll_sequence, (form.pages, Responses(share, *empty))
+
+
+def _roll_timed(
+    lanes: Lanes, form: CompiledThresholds | CompiledRates, end: float
+) -> tuple[IntArray, FloatArray]:
+    """Play rules of crawls at their own times; return the page and the time of each crawl."""
+    num_pages, world = lanes.num_pages, lanes.world
+    world.lengthen(crawled=CRAWLS_AT_ONCE)
+    pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
+    if isinstance(form, CompiledThresholds):
+        memory = np.zeros(num_pages), empty_heap(num_pages), stream_words(np.uint64(form.seed))
+    for rule in form.rules:
+        if isinstance(rule, ThresholdRule):
+            check_rule(rule, lanes.instance(0), end)
+        else:
+            check_rates(rule, lanes.instance(0))
+    rules: Iterator[tuple[ThresholdRule | RateRule, float]] = _spans(form.rules, end)
+    for rule, until in rules:
+        if isinstance(rule, ThresholdRule):
+            begin_rule(world.table, rule, *memory)
+        else:
+            begin_rates(world.table, rule.rates, rule.chances)
+        status = PAUSED
+        while status != DONE:
+            if isinstance(rule, ThresholdRule):
+                status = roll_thresholds(world.table, rule, *memory, until)
+            else:
+                status = roll_rates(world.table, until)
+            if status != PAUSED:
+                log = _last_crawls(world.state)
+                pages.append(log["page"].copy())
+                times.append(log["time"].copy())
+                lanes.supply()
+    return np.concatenate(pages), np.concatenate(times)
+
+
+def _last_crawls(state: State) -> Any:
+    """Return the log of the crawls of the last slot of lane 0, a view."""
+    return state.crawl_log[0, : state.lanes[0]["slot_crawls"]]
+
+
+def _spans(
+    rules: Sequence[ThresholdRule | RateRule], horizon: float
+) -> Iterator[tuple[ThresholdRule | RateRule, float]]:
+    """Yield the rules that apply for some time, each with its end."""
+    ends = [rule.start for rule in rules[1:]] + [horizon]
+    for rule, end in zip(rules, ends, strict=True):
+        if rule.start < min(end, horizon):
+            yield rule, min(end, horizon)
+
+
+def check_rates(rule: RateRule, instance: Instance) -> None:
+    """Raise ValueError unless a rule has valid rates and chances for every page."""
+    for name, most in (("rates", np.inf), ("chances", 1.0)):
+        array = getattr(rule, name)
+        if array.shape != (instance.num_pages,):
+            raise ValueError(f"{name} must have shape ({instance.num_pages},), got {array.shape}")
+        sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+        if not np.all(sound):
+            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound][0]}")
+
+
+def check_rule(rule: ThresholdRule, instance: Instance, horizon: float) -> None:
+    """Raise ValueError unless a rule has valid thresholds and weights for every page."""
+    pages, sources = (instance.num_pages,), (instance.num_sources, instance.num_pages)
+    for name, shape in (
+        ("threshold", pages),
+        ("later_threshold", pages),
+        ("later_share", pages),
+        ("signal_weight", sources),
+        ("timed", pages),
+    ):
+        array = getattr(rule, name)
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+        if not np.all(array >= 0):
+            raise ValueError(f"{name} must be >= 0, got {array[~(array >= 0)].flat[0]}")
+    least = np.where(rule.timed, TIME_RESOLUTION * horizon, 0.0)
+    if not np.all(rule.threshold > least):
+        raise ValueError(
+            f"threshold must be > {least.max():g} up to the horizon {horizon:g}, so that crawls of "
+            f"a page are apart in time, got {rule.threshold.min()}"
+        )
+    if not np.all(rule.later_threshold >= rule.threshold) or not np.all(rule.later_share <= 1.0):
+        raise ValueError("later_threshold must be >= threshold, and later_share <= 1")

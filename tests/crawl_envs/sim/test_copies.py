@@ -1,0 +1,163 @@
+"""Copies of fragments and prices diverge as in the twin, by every form of action.
+
+Sums of Jaccard distances, and of expected clicks, are rounded; nothing else is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from crawl_envs.instances.longevity import RegionPages
+from crawl_envs.sim.state import DIVERGENCE, SIMILARITY
+from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types.regions import Regions
+from crawl_envs.worlds.offers.blocks import block_of
+from tests.crawl_envs.sim.rollouts.test_rates import random_rates
+from tests.crawl_envs.sim.test_world import assert_same_log, assert_same_tracker
+from tests.crawl_envs.worlds.offers.markets import small_market
+from tests.environments import LONGEVITY, OFFERS, forms_of
+from tests.naive import pages as naive
+from tests.naive import rates as naive_rates
+from tests.naive.divergence import Fragments, Prices
+from tests.naive.fragments import histories, version_at, versions_of
+
+SEED, PAGES, HORIZON = 3, 5, 12.0
+ROUNDED = ("fresh_time", "alive_time", "divergence_time", "offer_freshness")
+SPELLS = (34, 35)
+
+
+def tape_of(tape):
+    """The events of a tape as (time, page, kind)."""
+    pages, kinds = tape.code // 64, tape.code % 64
+    return list(zip(tape.time.tolist(), pages.tolist(), kinds.tolist(), strict=True))
+
+
+# Worlds: an environment at the start of an episode, and its twin
+
+
+def region_pages():
+    rng = np.random.default_rng(SEED)
+    rate = rng.uniform(0.1, 1.5, (PAGES, 3)) * [0.0, 1.0, 1.0]
+    size = rng.integers(0, 6, (PAGES, 3)) + np.array([1, 0, 0])
+    regions = Regions(rng.integers(1, 5, (PAGES, 3)), size, rate)
+    weights = rng.integers(1, 5, PAGES).astype(float)
+    return RegionPages(weights, regions, 0.5, 0.25, bandwidth=3.0)
+
+
+def updated_pages(**form):
+    """Pages whose regions are updated, from the lists of their items."""
+    instance, end = region_pages(), 2.0 * HORIZON
+    env = gym.make(LONGEVITY, num_pages=PAGES, horizon=HORIZON, **form).unwrapped
+    env.reset(seed=SEED, options={"instance": instance})
+    seeds = generator(roots(SEED).tape, 0).integers(
+        0, 2**64, size=instance.regions.rate.shape, dtype=np.uint64
+    )
+    pages = histories(instance.regions, seeds, instance.recall, end)
+    events = []
+    for number, versions in enumerate(pages):
+        for time, content in versions[1:]:
+            events.append((time, number, naive.CHANGE))
+            events.append((time, number, naive.FRAGMENTS, content))
+    drawn, _ = instance.draw(generator(roots(SEED).tape, 0), end)
+    events += [event for event in tape_of(drawn) if event[2] == naive.SIGNAL]
+    events.sort(key=lambda event: event[0])
+    first = [versions[0][1] for versions in pages]
+    return env, twin_of(env, events, divergence=Fragments(first))
+
+
+def recorded_pages(**form):
+    """Pages of a trace, which are born and die."""
+    more = {"instance": "garden-handbook", "window": [120.0, 126.0], "bandwidth": 30.0}
+    env = gym.make(LONGEVITY, **more, **form).unwrapped
+    env.reset(seed=SEED)
+    pages, tape = versions_of(env.contents()), env.lanes.tape
+    events = []
+    for time, number, kind in tape_of(tape):
+        if kind in SPELLS:
+            content = version_at(pages[number], np.nextafter(time, np.inf))
+            events.append((time, number, naive.FRAGMENTS, content))
+        else:
+            events.append((time, number, kind))
+    first = Fragments([version_at(versions, 0.0) for versions in pages])
+    return env, twin_of(env, events, alive=tape.alive.tolist(), divergence=first)
+
+
+def offers(**form):
+    """A market: prices, clicks and their expectations, day by day."""
+    market = small_market(SEED, num_offers=12, change_rate=2.0, view_rate=40.0)
+    env = gym.make(OFFERS, num_pages=12, bandwidth=30.0, horizon=4.0, **form).unwrapped
+    env.reset(seed=SEED, options={"instance": market})
+    days, events = env.lanes._days[0].copy(), []
+    prices = env.lanes.world.state.prices["held"][0].tolist()
+    for _ in range(6):
+        today = days.truth()
+        block, details = block_of(today, days.day)
+        events.append((float(days.day), 0, naive.IMPORTANCE, today.click_mean.tolist()))
+        for (time, code), detail in zip(block[:-1].tolist(), details.tolist(), strict=False):
+            content = (detail,) if code % 64 == naive.PRICE else ()
+            events.append((time, code // 64, code % 64, *content))
+        days.next_day()
+    epoch = None if form["action"] == "page" else 1.0 / 12.0
+    return env, naive.World(market, events, epoch=epoch, divergence=Prices(prices))
+
+
+def twin_of(env, events, **more):
+    if env.action_form == "rates":
+        return naive_rates.World(env.instance, events, seed=SEED, **more)
+    return naive.World(env.instance, events, slots=env.batch, **more)
+
+
+WORLDS = {"updated": updated_pages, "recorded": recorded_pages, "offers": offers}
+
+
+# Steps
+
+
+def assert_same_copies(env, twin):
+    """All that is counted of copies, and their divergence, is what the twin says."""
+    assert_same_log(env.last_log(), twin)
+    assert_same_tracker(env.tracker(), twin)
+    state, divergence = env.lanes.world.state, twin.divergence
+    assert state.divergence[0].tolist() == [
+        divergence.of(number, page) if page.alive else 0.0 for number, page in enumerate(twin.pages)
+    ]
+    ledger = {**asdict(env.ledger()), "divergence_time": state.lanes[0]["divergence_time"]}
+    for name, value in (twin.ledger | {"divergence_time": twin.divergence_time}).items():
+        assert ledger[name] == (pytest.approx(value, rel=1e-12) if name in ROUNDED else value), name
+    if state.prices.size:
+        assert env.held_prices().tolist() == divergence.held
+    outcomes, slot = [row[0] for row in env.lanes.world.outcomes], twin.slot
+    mean = slot.divergence_time / slot.divergent_time if slot.divergent_time else 0.0
+    assert outcomes[DIVERGENCE] == pytest.approx(mean, rel=1e-12, abs=1e-15)
+    assert outcomes[SIMILARITY] == pytest.approx(1.0 - mean if slot.divergent_time else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("world", "form"),
+    [(world, form) for world in WORLDS for form in forms_of(OFFERS if world == "offers" else "")],
+)
+def test_copies_are_the_twins(world, form):
+    arguments = forms_of(OFFERS if world == "offers" else "")[form]
+    env, twin = WORLDS[world](**arguments)
+    assert_same_copies(env, twin)
+    rng, over, num_pages = np.random.default_rng(0), False, env.lanes.num_pages
+    env.action_space.seed(0)
+    while not over:
+        action = env.action_space.sample()
+        if env.action_form == "rates" and world != "offers":
+            action = random_rates(rng, env.instance)
+        *_, over, _ = env.step(action)
+        if isinstance(twin, naive_rates.World):
+            twin.play_epoch(action, np.zeros(num_pages))
+        else:
+            log = env.last_log()
+            twin.play_slot((log.page + num_pages * log.probe).tolist())
+        assert_same_copies(env, twin)
+    ledger = env.ledger()
+    assert ledger.changes_found > 0
+    assert (ledger.probes > 0) == (form == "probes")
+    assert twin.divergence_time > 0.0

@@ -1,0 +1,300 @@
+"""Lanes of offers are their twins, step by step: prices, crawls, clicks, features and measures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs.evaluation import play
+from crawl_envs.sim.state import FRESHNESS, SIMILARITY
+from crawl_envs.types.offer_features import HISTORY_FEATURES
+from crawl_envs.worlds.offers.lanes import OfferDay, OfferLanes, offer_form
+from crawl_envs.worlds.offers.law import DayEvents, Market
+from crawl_envs.worlds.offers.log import record
+from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
+from tests.crawl_envs.worlds.offers.markets import KINDS, market_of, small_market
+from tests.environments import OFFERS, assert_same
+from tests.naive import market as naive_market
+from tests.naive import pages as naive
+
+STEPS, SEED = 12, 5
+BANDWIDTHS = (20.0, 7.3)
+"""Crawls per day of two lanes; neither is a whole number of crawls per step."""
+FORMS = {
+    **{form: {"action": form} for form in ("rates", "scores", "refresh", "page")},
+    "probe": {"action": "page", "probe": True},
+}
+
+
+class Pair:
+    """A lane of an environment and its twin in an episode."""
+
+    def __init__(self, env, lane, episode):
+        self.env, self.lane, self.form = env, lane, env.action_form
+        self.market = env.instances[lane]
+        _, tape, choices = naive.roots(SEED + lane)
+        self.twin = naive_market.Tracker(self.market.law, tape, episode)
+        self.stream, self.steps = naive.Stream(choices, episode), 0
+        self.day = -1
+        self.twin.advance(self.decision())
+        self.assert_same_day()
+
+    def decision(self):
+        """The time of the next decision."""
+        if self.form == "page":
+            return (self.steps + 1) / self.market.bandwidth
+        return self.steps / STEPS
+
+    def chosen(self, action):
+        """The offers that an action crawls."""
+        offers, bandwidth = range(self.market.num_pages), self.market.bandwidth
+        if self.form == "page":
+            return [int(action) % len(offers)]
+        if self.form == "refresh":
+            return np.flatnonzero(action).tolist()
+        if self.form == "scores":
+            due = [math.floor(Fraction(bandwidth) * (self.steps + k) / STEPS) for k in (0, 1)]
+            return sorted(offers, key=lambda offer: -action[offer])[: due[1] - due[0]]
+        rates = [min(rate, float(STEPS)) for rate in action.tolist()]
+        scale = min(bandwidth / sum(rates), 1.0) if sum(rates) > 0.0 else 1.0
+        chances = [1.0 / STEPS * (rate * scale) for rate in rates]
+        return naive_market.systematic(chances, self.stream.uniform())
+
+    def step(self, action, objective, reward, info):
+        """Play a step of the twin and compare the outcomes."""
+        twin, lane = self.twin, self.lane
+        clicks, hits = twin.clicks, twin.hits
+        chosen = self.chosen(action)
+        probe = self.form == "page" and action >= self.market.num_pages
+        log = twin.crawl(chosen, probe)
+        start, self.steps = self.decision(), self.steps + 1
+        fresh, expected, offers = twin.advance(self.decision())
+        shares = (
+            fresh / expected if expected else 0.0,
+            offers / ((self.decision() - start) * self.market.num_pages),
+        )
+        shown = [info[f"{name}_freshness"][lane] for name in ("click", "offer")]
+        assert shown == pytest.approx(shares, abs=1e-12)
+        assert reward == shown[objective == "offers"]
+        counts = [info[name][lane] for name in ("requests", "hits", "crawls")]
+        assert counts == [twin.clicks - clicks, twin.hits - hits, len(chosen)]
+        return log
+
+    def assert_same(self, log):
+        """Compare the log of the last step, and what the lane knows and holds."""
+        env, lane, twin = self.env, self.lane, self.twin
+        mine = env.last_log(lane)
+        columns = (mine.page, mine.time, mine.elapsed, mine.changed, mine.price, mine.probe)
+        assert list(zip(*(column.tolist() for column in columns), strict=True)) == log
+        assert env.held_prices(lane).tolist() == twin.held
+        assert np.flatnonzero(env.lanes.fresh(lane)).tolist() == twin.fresh()
+        tracker = env.tracker(lane)
+        assert tracker.time == twin.time == self.decision()
+        last = [crawls[-1] if crawls else (0.0, -1) for crawls in twin.crawls]
+        assert tracker.elapsed.tolist() == [twin.time - time for time, _ in last]
+        assert tracker.changed.tolist() == [changed for _, changed in last]
+        self.assert_same_day()
+        ledger = env.ledger(lane)
+        counts = (ledger.requests, ledger.hits, ledger.crawls, ledger.changes, ledger.changes_found)
+        found = (twin.num_crawls(), twin.changes, twin.num_found())
+        assert counts == (twin.clicks, twin.hits, *found)
+        assert ledger.probes == twin.probes
+
+    def assert_same_day(self):
+        """Compare the features as a day begins, and the records of days."""
+        if self.twin.day == self.day:
+            return
+        self.day, crawled = self.twin.day, self.env.lanes.price_history == "crawled"
+        features = self.env.tracker(self.lane).offers
+        expected = self.twin.features(crawled)
+        assert features.day == self.day
+        columns = self.env.lanes.observation(self.lane).T
+        for name, values in expected.items():
+            assert getattr(features, name).tolist() == values, name
+            assert columns[self.env.lanes.features.index(name)].tolist() == values, name
+        assert list(map(tuple, self.env.days(self.lane))) == self.twin.days
+
+    def assert_same_ledger(self, objective):
+        ledger, twin = self.env.ledger(self.lane), self.twin
+        fresh, expected, offers = (math.fsum(area) for area in zip(*twin.areas, strict=True))
+        if objective == "offers":
+            fresh, expected = offers, twin.time * self.market.num_pages
+        shown = (ledger.fresh_time, ledger.alive_time)
+        assert shown == pytest.approx((fresh, expected), rel=1e-12, abs=1e-12)
+        fresh = np.mean([day[3] for day in twin.days]) if twin.days else math.nan
+        assert ledger.offer_freshness == pytest.approx(fresh, abs=1e-15, nan_ok=True)
+
+
+def assert_twins(kind, form, objective, price_history, horizon=2.5, episodes=2):
+    """Play two lanes for some episodes, with autoresets; return a twin at its end."""
+    most = STEPS * market_of(kind, SEED).num_pages
+    markets = [market_of(kind, SEED + lane, min(BANDWIDTHS[lane], most)) for lane in (0, 1)]
+    env = gym.make_vec(
+        OFFERS,
+        num_envs=2,
+        num_pages=markets[0].num_pages,
+        bandwidth=markets[0].bandwidth,
+        horizon=horizon,
+        objective=objective,
+        price_history=price_history,
+        autoreset_mode="SameStep",
+        **FORMS[form],
+    ).unwrapped
+    env.reset(seed=SEED, options={"instance": markets})
+    env.action_space.seed(SEED)
+    number = [0, 0]
+    pairs = [Pair(env, lane, 0) for lane in (0, 1)]
+    while min(number) < episodes:
+        actions = env.action_space.sample()
+        if form == "rates":
+            actions *= np.random.default_rng(pairs[0].steps).choice([0.0, 0.05, 1.0], 2)[:, None]
+        _, rewards, _, over, info = env.step(actions)
+        for lane, pair in enumerate(pairs):
+            if over[lane]:
+                finished = list(map(tuple, env.finished_days(lane)))
+                pair.step(actions[lane], objective, rewards[lane], info["final_info"])
+                assert finished == pair.twin.days
+                number[lane], played = number[lane] + 1, pair.twin
+                pairs[lane] = Pair(env, lane, number[lane])
+            else:
+                log = pair.step(actions[lane], objective, rewards[lane], info)
+                pair.assert_same(log)
+                pair.assert_same_ledger(objective)
+    return played
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_lanes_are_their_twins(kind, form):
+    assert_twins(kind, form, "clicks", "log")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("objective", ["clicks", "offers"])
+@pytest.mark.parametrize("kind", ["ordinary", "certainties"])
+def test_features_may_count_only_the_changes_that_crawls_find(kind, objective, form):
+    assert_twins(kind, form, objective, "crawled")
+
+
+def test_changes_found_are_forgotten_after_30_days():
+    twin = assert_twins("ordinary", "rates", "clicks", "crawled", horizon=40.0, episodes=1)
+    assert 0 < twin.hits < twin.clicks
+    assert 0 < twin.num_found() < twin.num_crawls()
+
+
+def one_offer():
+    """The log of a day of one offer: its price goes at step 2 and is back at step 5; 3 clicks."""
+    log = record(small_market(num_offers=1), 1, keep_events=True)
+    mean, none = np.array([3.0], np.float32), np.zeros(3, np.int32)
+    start = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
+    end = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2])
+    clicks = np.array([0, 0, 0, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3])
+    prices = np.array([90, 100], np.int32)
+    events = DayEvents(none[:2], prices, start, end, none, clicks, mean, mean, mean)
+    return dataclasses.replace(log, prices=prices[1:], events=(events,))
+
+
+def lanes_of(log, form, seed=SEED, *, replay=True, **more):
+    """A lane of 20 crawls per day on the days of a log, replayed or drawn again."""
+    there = Market(log.market.metadata, log.market.law, bandwidth=20.0)
+    lanes = OfferLanes(
+        *(1, Pinned(log.num_pages), offer_form(form, log.num_pages, 20.0)),
+        **{"horizon": float(log.num_days), "log": log if replay else None, **more},
+    )
+    lanes.begin(ONE_LANE, [seed], [there])
+    return lanes
+
+
+def test_a_price_that_comes_back_is_a_hit_without_a_crawl():
+    lanes = lanes_of(one_offer(), "refresh")
+    shown, fresh = [], []
+    for _ in range(STEPS):
+        outcomes = lanes.play((np.zeros((1, 1), np.int64), np.zeros(1, np.int64)))
+        shown.append(outcomes[SIMILARITY][0])
+        assert outcomes[FRESHNESS][0] == outcomes[SIMILARITY][0]
+        fresh.append(lanes.fresh(0)[0])
+    assert shown == [1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
+    assert fresh == [*shown[1:], 1]
+    ledger = lanes.ledger(0)
+    assert (ledger.requests, ledger.hits, ledger.changes, ledger.crawls) == (3, 1, 2, 0)
+    assert ledger.fresh_time == pytest.approx(3.0 * 9 / 12)
+    assert lanes.days(0) == (OfferDay(3, 1, 0, 1.0),)
+
+
+def play_on(lanes, count):
+    """All that a lane shows in a number of steps of random actions."""
+    space, shown = lanes.form.space(), []
+    space.seed(SEED)
+    for _ in range(count):
+        outcomes = lanes.play(lanes.form.decode_one(space.sample()))
+        ended = lanes.newly_ended()
+        known = [lanes.observation(0), lanes.last_log(0)._asdict(), lanes.held_prices(0)]
+        offers = {name: getattr(lanes.features_of(0), name) for name in HISTORY_FEATURES}
+        shown.append([np.copy(outcomes), *known, offers, lanes.days(0), ended is None])
+    return [shown, dataclasses.astuple(lanes.ledger(0))]
+
+
+@pytest.mark.parametrize("price_history", ["log", "crawled"])
+@pytest.mark.parametrize(("form", "steps"), [("rates", 36), ("page", 60)])
+def test_days_of_a_log_are_those_drawn(form, steps, price_history):
+    """To the end of the last slot, which may lie in the day after."""
+    log = record(market_of("ordinary", SEED), 4, SEED, keep_events=True)
+    more = {"price_history": price_history, "horizon": 3.0}
+    played = [
+        play_on(lanes_of(log, form, replay=replay, **more), steps) for replay in (True, False)
+    ]
+    assert_same(*played)
+    assert not played[0][0][-1][-1]
+
+
+def test_nothing_happens_after_a_log():
+    log = record(market_of("ordinary", SEED), 2, SEED, keep_events=True)
+    shown, _ = play_on(lanes_of(log, "page"), 40)
+    assert [shown[-2][-1], shown[-1][-1]] == [True, False]
+    assert shown[-1][-2][1].clicks == np.sum(log.clicks[1])
+
+
+@pytest.mark.parametrize("form", ["rates", "scores", "page"])
+def test_states_in_the_middle_of_a_day(form):
+    log = record(market_of("ordinary", SEED), 3, SEED, keep_events=True)
+    for replay in (True, False):
+        one, other = (
+            lanes_of(log, form, seed, replay=replay, price_history="crawled") for seed in (5, 6)
+        )
+        play_on(one, 19)
+        state = one.get_state()
+        future = play_on(one, 14)
+        other.set_state(state)
+        assert_same(future, play_on(other, 14))
+        one.set_state(state)
+        assert_same(future, play_on(one, 14))
+
+
+def test_a_log_must_have_events_and_all_days():
+    log = record(small_market(), 2, keep_events=True)
+    with pytest.raises(ValueError, match="horizon must be at most the 2 days of the log, got 3"):
+        lanes_of(log, "rates", horizon=3.0)
+    with pytest.raises(ValueError, match="keep_events"):
+        lanes_of(record(small_market(), 2), "rates")
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("page", "Greedy"), ("page", "RoundRobin"), ("page", "LambdaCrawl"), ("rates", "LambdaCrawl")],
+)
+def test_policies_play_alike_compiled_and_step_by_step(form, name):
+    """Also over midnights; rates are sampled at steps, never at random instants."""
+    env = gym.make(
+        OFFERS, num_pages=30, bandwidth=50.0, horizon=2.5, action=form, reveal="parameters"
+    )
+    env.reset(seed=1)
+    policy = policies.make(name, env)
+    slow, fast = (play(env, policy, 1, compiled=compiled) for compiled in (False, True))
+    assert slow.hits > 0
+    assert dataclasses.astuple(fast) == dataclasses.astuple(slow)
