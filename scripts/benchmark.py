@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,7 @@ from scripts.reporting.comparisons import (
     Sizes,
     choices,
     compare,
+    is_id,
     policy_factories,
 )
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
@@ -41,7 +43,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 Settings = Annotated[
     str | None,
     typer.Option(
-        help=f"Comma-separated list of {', '.join(choices())}.",
+        help=f"Comma-separated list of {', '.join(choices())}, or ids of environments, such as "
+        "module:MyCrawl-v0, which keep their own sizes.",
         show_default=f"{SETTINGS}; none with --trace",
     ),
 ]
@@ -110,7 +113,7 @@ def comparisons(
         ValueError: an unknown setting or policy, or one that its environment rejects.
     """
     for name in names:
-        if name not in choices():
+        if name not in choices() and not is_id(name):
             raise ValueError(f"setting must be one of {', '.join(choices())}, got {name!r}")
     policy_factories(specs)
     if not (names or trace):
@@ -180,7 +183,7 @@ def report(compared: Sequence[Comparison], store: Store, folder: Path, console: 
         rows = [row for row in store.rows if row.setting == name]
         console.print()
         console.print(tables.comparison_table(rows, item))
-        policies_as_dots(rows, folder / f"{name.replace(os.sep, '-')}.png", item)
+        policies_as_dots(rows, folder / f"{re.sub('[/:]', '-', name)}.png", item)
         records += tables.summary_records(rows, item.references, item.metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     write_csv(folder / "rows.csv", Row._fields, store.rows)

@@ -40,7 +40,7 @@ METRICS = {
 }
 USUAL_METRICS = {
     "CrawlHarmonic-v0": "penalty",
-    "CrawlOffers-v0": "offer_freshness",
+    "CrawlOffers-v1": "offer_freshness",
     OF_FRAGMENTS: "divergence",
 }
 
@@ -84,7 +84,7 @@ def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: P
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Model = Annotated[str, typer.Argument(help="Folder or name of an agent, or name of a policy.")]
-EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
+EnvId = Annotated[str, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
 EnvArg = Annotated[
     list[str] | None,
     typer.Option(

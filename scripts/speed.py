@@ -2,7 +2,8 @@
 
 Thresholds are for ratios and not for seconds, since machines differ; see
 :mod:`scripts.timing.turns` for the method. Writes ``speed.csv`` (ratios, speeds and the parts of a
-step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``.
+step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``; with ``--against`` only
+``against.csv`` and ``against.json`` (the machine), the speed over that of another checkout.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -22,6 +23,7 @@ from rich.table import Table
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
+from scripts.timing import checkouts
 from scripts.timing.comparisons import (
     COLD_START_LIMIT,
     COMPARISONS,
@@ -33,6 +35,7 @@ from scripts.timing.comparisons import (
 )
 from scripts.timing.growth import Bar, Cost, cells, costs, draw
 from scripts.timing.solver_comparisons import solver_comparisons
+from scripts.timing.stepped import CASES
 from scripts.timing.turns import Spread, pin, spread, take_turns
 
 OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
@@ -149,6 +152,22 @@ def measure(quick: bool, terminal: Console) -> tuple[list[Figure], list[Cost], i
     return figures + started, grown, core
 
 
+def measure_against(
+    other: Path, quick: bool, terminal: Console
+) -> tuple[list[checkouts.Against], int | None]:
+    """Compare with another checkout, with a progress bar; also return the core."""
+    turns, spell = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
+    with Progress(console=terminal, auto_refresh=False) as progress:
+        bar = progress.add_task("timing", total=len(CASES))
+
+        def tick() -> None:
+            progress.advance(bar)
+            progress.refresh()
+
+        core = pin()
+        return checkouts.compare(other, turns, spell, tick), core
+
+
 def spelled(value: float) -> str:
     """Format a value with an SI prefix."""
     for scale, prefix in ((1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")):
@@ -230,27 +249,36 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
 ]
+OtherCheckout = Annotated[
+    Path | None,
+    typer.Option(help="Folder of another checkout; measure the speed over that of it alone."),
+]
 
 
 @app.command(help=__doc__)
-def main(quick: Quick = False, out: Out = None) -> None:
+def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -> None:
     """Measure, write and print."""
-    folder = out or (QUICK_OUT if quick else OUT)
+    folder, terminal = out or (QUICK_OUT if quick else OUT), Console(stderr=True)
     with plain_errors():
         check_folder(folder)
     start, load = time.perf_counter(), os.getloadavg() if hasattr(os, "getloadavg") else None
-    with plain_interrupt("stopped; nothing was written"):
-        figures, grown, core = measure(quick, Console(stderr=True))
-    write(folder, figures, grown)
-    about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load}
-    write_provenance(
-        folder / "provenance.json",
-        "scripts.speed",
-        time.perf_counter() - start,
-        instance=INSTANCE,
-        **about,
-    )
-    show(figures, console())
+    about: dict[str, Any] = {"cores": os.cpu_count(), "load_at_start": load}
+    with plain_interrupt("stopped; nothing was written"), plain_errors():
+        if against is None:
+            figures, grown, about["pinned_core"] = measure(quick, terminal)
+            about |= {"instance": INSTANCE}
+        else:
+            ratios, about["pinned_core"] = measure_against(against, quick, terminal)
+            about |= {"against": str(against)}
+    seconds = time.perf_counter() - start
+    if against is None:
+        write(folder, figures, grown)
+        write_provenance(folder / "provenance.json", "scripts.speed", seconds, **about)
+        show(figures, console())
+    else:
+        checkouts.write(folder / "against.csv", ratios)
+        write_provenance(folder / "against.json", "scripts.speed", seconds, **about)
+        console().print(checkouts.table(ratios))
     typer.echo(f"-> {folder}")
 
 

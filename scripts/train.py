@@ -24,6 +24,7 @@ from rich.console import Console
 
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED
+from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row
 from scripts.reporting import tables
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
@@ -93,6 +94,8 @@ def compared(
 
 def measured(arguments: TrainArguments) -> str:
     """Describe the mean reward per step of an environment."""
+    if arguments.env_id not in FAMILIES:
+        return "mean reward per step"
     penalised = arguments.env_id == "CrawlHarmonic-v0"
     reward = arguments.env_args.get("reward") or ("penalty" if penalised else "freshness")
     if arguments.env_id == OF_FRAGMENTS and arguments.env_args.get("objective") != "holistic":
@@ -149,7 +152,7 @@ def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: l
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")]
-EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
+EnvId = Annotated[str, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
 Out = Annotated[Path | None, typer.Option(help="Output folder.", show_default="runs/ALGORITHM-ENV")]
 EnvArg = Annotated[
     list[str] | None,

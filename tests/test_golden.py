@@ -30,7 +30,7 @@ def test_a_golden_file_tells_something(name):
     """Rewards vary, signals arrive where there are any, and crawls find changes."""
     golden = json.loads(path_of(name).read_text("utf-8"))
     assert len(set(golden["rewards"])) > 5
-    assert sum(golden["signals"]) > 0 or golden["id"] == "CrawlOffers-v0"
+    assert sum(golden["signals"]) > 0 or golden["id"] == "CrawlOffers-v1"
     assert golden["ledgers"][0]["changes_found"] > 0
 
 

@@ -18,9 +18,9 @@ import policies
 from agents.evolution.arguments import EvolutionArguments
 from agents.evolution.policy import FEATURES, LearnedIndex
 from agents.evolution.stored import BELIEF, StoredIndex
-from crawl_envs.sim.rollouts.play import Episode, play_form
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiled_policies import CompilablePolicy
+from crawl_envs.worlds.rollouts import play_form
 
 ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
 """Policies that the learned index is compared with."""
@@ -53,15 +53,10 @@ def play_all(
         return _play_beliefs(arguments, candidates, seed)
     instance = arguments.draw(seed)
     slots = arguments.slots_of(instance.bandwidth)
-    episode = Episode(instance, arguments.horizon, seed, requests=False)
     problem, rng = instance.problem(), np.random.default_rng(0)
-    fresh = [
-        play_form(
-            episode, candidate_policy(candidate).compile(problem, slots, rng), slots
-        ).freshness
-        for candidate in candidates
-    ]
-    return np.array(fresh)
+    forms = (candidate_policy(candidate).compile(problem, slots, rng) for candidate in candidates)
+    played = (play_form(form, instance, arguments.horizon, seed, requests=False) for form in forms)
+    return np.array([rollout.freshness for rollout in played])
 
 
 def _play_beliefs(
@@ -73,12 +68,13 @@ def _play_beliefs(
     env = gymnasium.make("CrawlNCIS-v0", **arguments.environment())
     env.reset(seed=seed, options={"instance": arguments.draw(seed)})
     core: Any = env.unwrapped
-    episode = Episode(core.instance, arguments.horizon, seed, requests=False)
     fresh = []
     for candidate in candidates:
         policy = belief_policy(candidate, env)
         form = policy.compile(core.problem, core.num_slots(), core.rng())
-        fresh.append(play_form(episode, form, core.num_slots()).freshness)
+        fresh.append(
+            play_form(form, core.instance, arguments.horizon, seed, requests=False).freshness
+        )
     env.close()
     return np.array(fresh)
 

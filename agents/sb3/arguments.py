@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, get_type_hints
 
 import gymnasium as gym
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 import crawl_envs
 from agents.catalog import ALGORITHMS
@@ -22,9 +24,14 @@ from agents.sb3.algorithms import (
     check_network,
 )
 from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.envs.vector import CrawlVectorEnv
+from crawl_envs.evaluation import make_env
 from crawl_envs.types import Instance
 
 PREFIX = "crawl_envs:"
+ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
+"""An id of an environment, with or without a module and a namespace."""
 FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
 """Arguments in which a resumed run may differ from the earlier one."""
 
@@ -139,14 +146,14 @@ class TrainArguments:
     """Arguments of a training run; all are JSON values.
 
     Raises:
-        ValueError: a value outside its range, an unknown algorithm, network or id.
+        ValueError: a value outside its range, an unknown algorithm or network.
     """
 
     algorithm: str = "ppo"
     """One of :data:`agents.ALGORITHMS`; ``dqn`` and ``maskableppo`` need the action ``page``, and
     ``sac`` needs ``scores``."""
     env_id: str = "CrawlNCIS-v0"
-    """Id of the environment, with or without ``crawl_envs:``."""
+    """Id of the environment; ``module:Name-v0`` imports the module, once lanes are made."""
     env_args: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the environment. Lanes draw a new instance per episode, unless ``resample`` is
     false: then each lane keeps its first one."""
@@ -185,16 +192,13 @@ class TrainArguments:
         if self.algorithm not in ALGORITHMS:
             algorithm_class(self.algorithm)
         check_network(self.algorithm, self.network)
-        if not isinstance(self.env_id, str):
+        if not isinstance(self.env_id, str) or not ENV_ID.fullmatch(self.env_id):
             raise ValueError(f"env_id must be the id of an environment, got {self.env_id!r}")
         for name in ("env_args", "model_args", "instance"):
             value = getattr(self, name)
             if not isinstance(value, Mapping) and not (name == "instance" and value is None):
                 raise ValueError(f"{name} must be arguments by name, got {value!r}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        if self.env_id not in crawl_envs.FAMILIES:
-            known = ", ".join(crawl_envs.FAMILIES)
-            raise ValueError(f"env_id must be one of {known}, got {self.env_id!r}")
         least = {"seed": 0, "rollout": 2}
         for entry in fields(self):
             value, low = getattr(self, entry.name), least.get(entry.name, 1)
@@ -270,24 +274,51 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         training: draw a new instance for every episode, unless ``env_args`` overrides it.
 
     Raises:
-        ValueError: invalid arguments of the environment or the instance, or an action form that
-            the algorithm does not support.
+        ValueError: an unknown id, invalid arguments of the environment or the instance, or an
+            action form that the algorithm does not support.
     """
     env_args = {"resample": training, **arguments.env_args}
+    env_id = arguments.env_id
     try:
-        vector = gym.make_vec(
-            PREFIX + arguments.env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args
-        )
-    except gym.error.Error as error:
-        raise ValueError(
-            f"env_id must be a registered id, got {arguments.env_id}: {_first_line(error)}"
-        ) from None
+        if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
+            vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
+        else:
+            vector = _vector(make_env(env_id, **env_args), lanes)
     except TypeError as error:
-        raise ValueError(f"env_args do not fit {arguments.env_id}: {_first_line(error)}") from None
+        raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env
+
+
+def _has_vector(arguments: TrainArguments) -> bool:
+    """Return whether an id of others has a vector entry point; ValueError if it is no crawl env."""
+    spec = make_env(arguments.env_id, **arguments.env_args).spec
+    return spec is not None and spec.vector_entry_point is not None
+
+
+def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
+    """Return a batch of a single environment, for ids without a vector entry point.
+
+    Its class has the accessors of the single one.
+
+    Raises:
+        ValueError: the environment has wrappers, which the batch would not have.
+    """
+    inner, core = env, env.unwrapped
+    while isinstance(inner, OrderEnforcing | PassiveEnvChecker):
+        inner = inner.env
+    if inner is not core or not isinstance(core, CrawlEnv):
+        raise ValueError(f"env_id must have no wrappers or max_episode_steps, got {env}")
+    accessors = [base for base in type(core).__mro__ if not issubclass(base, gym.Env)]
+    bases = [base for base in accessors if base not in CrawlEnv.__mro__]
+    batch = type("CrawlVector", (*bases, CrawlVectorEnv), {})
+    vector: CrawlVectorEnv = batch(
+        core.make_lanes(lanes), core.objective, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP
+    )
+    vector.spec = env.spec
+    return vector
 
 
 def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:

@@ -23,7 +23,6 @@ from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances import names as synthetic_names
 from crawl_envs.instances import traces
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
-from crawl_envs.instances.misspecified.settings import WORLDS
 from scripts.reporting.bounds import BASELINE, LINES, OPTIMUM, baseline, fitted_baseline, optimum
 from scripts.reporting.settings import Setting
 
@@ -61,18 +60,12 @@ BANDWIDTH = 100.0
 """Default crawls per unit time, except for pages with fragments."""
 NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 """Numbers that are not valid JSON, such as .01, 1. or +1.5."""
+ID = re.compile(r"[^,]*-v\d+")
+"""Ids of environments, such as CrawlNCIS-v0 or module:MyCrawl-v0."""
 WINDOW_SLOTS = 5.0
 """Slots after a crawl within which the paper discards delayed signals."""
-INSTANCES_WITH_SIGNALS = (
-    "partial",
-    "noisy",
-    "delayed",
-    "sources",
-    "bing-like",
-    "mixed",
-    "lambdacrawl",
-    *WORLDS,
-)
+WITHOUT_SIGNALS = ("uniform",)
+"""Instances without signals: policies with and without them act alike."""
 
 
 class Sizes(NamedTuple):
@@ -110,6 +103,11 @@ class Comparison:
     lines: Mapping[str, str]
     over: str
     note: str
+
+
+def is_id(name: str) -> bool:
+    """Return whether a name of a setting is the id of an environment."""
+    return ID.fullmatch(name) is not None
 
 
 def choices() -> tuple[str, ...]:
@@ -156,7 +154,7 @@ def is_oracle(label: str) -> bool:
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Return the comparison of policies in a named setting, or on the trace of a folder.
+    """Return the comparison of policies in a named setting or id, or on the trace of a folder.
 
     Raises:
         ValueError: as for :func:`recorded`.
@@ -165,12 +163,14 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         return of_fragments(name, specs, sizes)
     if name in synthetic_names():
         return synthetic(name, specs, sizes)
+    if is_id(name):
+        return of_id(name, specs)
     return recorded(name, specs, sizes)
 
 
 def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
     """Return the policies that act differently on a named synthetic instance."""
-    if name not in INSTANCES_WITH_SIGNALS:
+    if name in WITHOUT_SIGNALS:
         return IGNORING_SIGNALS
     if name == "delayed":
         discarding = f"GreedyNCIS:delay_window={WINDOW_SLOTS / bandwidth:g}"
@@ -180,7 +180,7 @@ def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
 
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Return the comparison of policies on a named synthetic instance."""
-    has_signals = name in INSTANCES_WITH_SIGNALS
+    has_signals = name not in WITHOUT_SIGNALS
     bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
     chosen = specs or _that_differ(name, bandwidth)
     setting = Setting(
@@ -253,6 +253,25 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
             "divergence: importance-weighted mean distance between copies and live pages, lower is "
             "better; freshness: share of page time without an update since the last crawl."
         ),
+    )
+
+
+def of_id(env_id: str, specs: Sequence[str]) -> Comparison:
+    """Return the comparison of policies in an environment with its registered arguments.
+
+    Round robin is always included.
+    """
+    chosen = list(specs or USING_SIGNALS)
+    if ROUND_ROBIN not in chosen:
+        chosen.insert(0, ROUND_ROBIN)
+    return Comparison(
+        Setting(name=env_id, id=env_id, arguments={}, policies=policy_factories(chosen)),
+        title=env_id,
+        metrics=("freshness",),
+        references=(ROUND_ROBIN,),
+        lines={},
+        over="seeds",
+        note="freshness: importance-weighted share of page time that is fresh.",
     )
 
 

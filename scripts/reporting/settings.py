@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import gymnasium
 
-from crawl_envs.evaluation import PolicyFactory, Row, evaluate
+from crawl_envs.evaluation import PolicyFactory, Row, evaluate, make_env
 
 Window = tuple[float, float]
 Measure = Callable[..., Mapping[str, float]]
@@ -97,7 +97,7 @@ class Setting:
         """Make and reset the environment and make the policies; ValueError if one fails."""
         for window in range(max(len(self.windows), 1)):
             try:
-                env = gymnasium.make(self.id, **self.arguments_of(window))
+                env = make_env(self.id, **self.arguments_of(window))
                 env.reset(seed=0)
                 for factory in self.policies.values():
                     factory(env)

@@ -1,4 +1,4 @@
 """Timing: method of measurement, timed tasks, and baselines.
 
-Public modules: comparisons, growth, solver_comparisons, turns.
+Public modules: checkouts, comparisons, growth, solver_comparisons, stepped, turns.
 """

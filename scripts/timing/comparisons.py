@@ -24,19 +24,21 @@ from crawl_envs import instances
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import IntArray
 from crawl_envs.types.compiling import compiled
-from crawl_envs.worlds.pages.lanes import Lanes
-from crawl_envs.worlds.pages.step import step_lanes
+from crawl_envs.worlds.lanes import Lanes
+from crawl_envs.worlds.step import step_lanes
 from policies import solvers
+from scripts.timing import stepped
 from scripts.timing.numpy_baseline import NumPyBaseline
 from scripts.timing.numpy_rollout import greedy_rollout
 from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
 from scripts.timing.turns import Task
 
-LANES, PAGES = 64, 100
+LANES, PAGES = stepped.LANES, stepped.PAGES
 INSTANCE = "noisy"
 ROLLOUT_PAGES, ROLLOUT_HORIZON = 1000, 10.0
 SOLVED_PAGES = 100_000
 PPO_PAGES, PPO_TURNS = (20, 100), 15
+FAMILY_TURNS = 15
 ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
 COLD_START_LIMIT = 1.0
 """Seconds."""
@@ -75,24 +77,39 @@ def crawling(
     )
 
 
+def cartpole() -> Task:
+    """Return the task of stepping the vector environment of CartPole."""
+    env = gymnasium.make_vec("CartPole-v1", num_envs=LANES, vectorization_mode="vector_entry_point")
+    return stepping(env, 2)
+
+
 def vector_tasks() -> dict[str, Task]:
     """Return 64 lanes of 100 pages, the vector environment of CartPole, and NumPy baselines."""
-    cartpole = gymnasium.make_vec(
-        "CartPole-v1", num_envs=LANES, vectorization_mode="vector_entry_point"
-    )
     setting = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": INSTANCE}
     return {
         "crawl, copied": stepping(crawling(), PAGES),
         "crawl, not copied": stepping(crawling(copy=False), PAGES),
         "crawl of uniform, copied": stepping(crawling(instance="uniform"), PAGES),
         "crawl of uniform, not copied": stepping(crawling(copy=False, instance="uniform"), PAGES),
-        "cartpole": stepping(cartpole, 2),
+        "cartpole": cartpole(),
         "numpy by block": stepping(NumPyBaseline(LANES, block=64, **setting), PAGES),
         "numpy by block, not copied": stepping(
             NumPyBaseline(LANES, block=64, copy=False, **setting), PAGES
         ),
         "numpy by slot": stepping(NumPyBaseline(LANES, block=1, **setting), PAGES),
     }
+
+
+def family_tasks(*names: str) -> dict[str, Task]:
+    """Return cases of the same numbers of steps per execution, and CartPole."""
+    cases = [stepped.CASES[name] for name in names]
+    tasks = {name: stepped.stepping(case) for name, case in zip(names, cases, strict=True)}
+    steps = cases[0].steps
+
+    def executing(task: Task) -> Task:
+        return lambda times: task(times * steps)
+
+    return {name: executing(task) for name, task in {**tasks, "cartpole": cartpole()}.items()}
 
 
 def single_tasks() -> dict[str, Task]:
@@ -167,7 +184,7 @@ def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
 
     def calling(kernel: Any) -> Task:
         def task(times: int) -> None:
-            table = lanes._world.table
+            table = lanes.world.table
             for step in range(times):
                 kernel(table, actions[step % PLANNED, :, None], counts)
 
@@ -284,6 +301,18 @@ class Comparison(NamedTuple):
     most_turns: int | None = None
 
 
+def family_comparison(title: str, *names: str) -> Comparison:
+    """Return the comparison of cases of the same numbers of steps with CartPole."""
+    return Comparison(
+        f"{LANES} lanes of {title}",
+        functools.partial(family_tasks, *names),
+        LANES * stepped.CASES[names[0]].steps,
+        "env-steps",
+        tuple(Ratio(name, "cartpole") for name in names),
+        most_turns=FAMILY_TURNS,
+    )
+
+
 COMPARISONS = (
     Comparison(
         f"{LANES} lanes of {PAGES} pages",
@@ -299,6 +328,12 @@ COMPARISONS = (
             Ratio("crawl, not copied", "numpy by block, not copied"),
             Ratio("crawl, copied", "numpy by slot"),
         ),
+    ),
+    family_comparison("other families", "harmonic, pages", "harmonic, rates", "trace"),
+    family_comparison(f"{PAGES} pages with fragments, with resets", "longevity"),
+    family_comparison(
+        "1,000 offers, weeks with resets, and a year",
+        *("offers", "offers, not copied", "offers, a year"),
     ),
     Comparison(
         f"single, {PAGES} pages",

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 
 import crawl_envs  # noqa: F401  # registers the environments
-from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS, RegionPages, draw_regions
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.types import Instance
 from scripts.timing.turns import Spread, Task, spread, take_turns
 
@@ -65,7 +65,7 @@ class Cost(NamedTuple):
 
 def pages_of(num_pages: int, fragments: int) -> RegionPages:
     """Draw ``quality`` pages with another median number of fragments."""
-    law = replace(LAWS["quality"], median_size=float(fragments))
+    law = replace(PAGE_LAWS["quality"], median_size=float(fragments))
     regions = draw_regions(law, num_pages, np.random.default_rng(0))
     return RegionPages(np.ones(num_pages), regions, bandwidth=CRAWLS_PER_PAGE * num_pages)
 
@@ -154,9 +154,9 @@ def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
 
 
 PARTS = {
-    "spells and events": ("spells", "events", "start", "tape"),
+    "spells and events": ("spells", "spell_start", "tape", "detail"),
     "copies": ("copies",),
-    "base versions": ("base", "divergence", "age"),
+    "base versions": ("bases",),
 }
 
 

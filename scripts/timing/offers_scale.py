@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -31,12 +31,11 @@ from rich.table import Table
 
 from agents.predictors import TASKS, load, names
 from crawl_envs.instances.market import market
-from crawl_envs.sim.streams import roots
 from crawl_envs.types import FloatArray
 from crawl_envs.types.offer_features import OfferFeatures
-from crawl_envs.worlds.offers.features import features_of
-from crawl_envs.worlds.offers.lane import OfferLane
+from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
+from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.lambdacrawl import discrete_rates
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
@@ -94,44 +93,43 @@ STRATEGIES: dict[str, Callable[[OfferFeatures, float], FloatArray]] = {
 }
 
 
+def lane_of(drawn: Market, days: int) -> OfferLanes:
+    """Return a lane of a market at the start of an episode, without observations."""
+    m, bandwidth = drawn.num_pages, drawn.bandwidth
+    form = offer_form("rates", m, bandwidth)
+    arguments: dict[str, Any] = {"horizon": float(days), "reveal": "importance", "observed": False}
+    lanes = OfferLanes(1, Pinned(m), form, **arguments)
+    lanes.begin(ONE_LANE, [0], [drawn])
+    return lanes
+
+
 def played(strategy: str, offers: int, days: int) -> list[Figure]:
     """Simulate a strategy; return its times by part, its memory, and its freshness."""
     clock, start = Clock(), time.perf_counter()
     with clock.part("market"):
         drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
-    with clock.part("history, first day and book"):
-        lane = OfferLane(drawn, roots(0), 0, "log")
+    with clock.part("history and first day"):
+        lanes = lane_of(drawn, days)
     for _ in range(days):
+        with clock.part("features"):
+            features = lanes.features_of(0)
         with clock.part("solve"):
-            rates = STRATEGIES[strategy](lane.features, CRAWLS_PER_OFFER * offers)
+            rates = STRATEGIES[strategy](features, CRAWLS_PER_OFFER * offers)
         for step in range(STEPS_PER_DAY):
-            with clock.part("choose"):
-                chosen = lane.world.choose(rates)
             ends = step == STEPS_PER_DAY - 1
-            with clock.part("last steps of days, next day and book" if ends else "other steps"):
-                lane.play(chosen)
+            with clock.part("last steps of days, and the next day" if ends else "other steps"):
+                lanes.play((rates[np.newaxis],))
+                lanes.newly_ended()
     total = time.perf_counter() - start
-    ledger = lane.ledger("clicks")
+    ledger = lanes.ledger(0)
     figure = partial(Figure, strategy, offers, days)
     return [
         *(figure(name, seconds, "s") for name, seconds in clock.seconds.items()),
         figure("total", total, "s"),
         figure("peak memory", peak_memory(), "GB"),
-        figure("one book", feature_seconds(drawn, lane), "s"),
         figure("clicks that saw the true price", ledger.hits / max(ledger.requests, 1), "share"),
         figure("offers fresh at midnight", ledger.offer_freshness, "share"),
     ]
-
-
-def feature_seconds(drawn: Market, lane: OfferLane) -> float:
-    """Return the seconds to compute the features of a day, from a copy of the known state."""
-    state = lane.get_state()["state"]
-    counts = (state.clicks, state.views, state.changes)
-    start = time.perf_counter()
-    features_of(
-        drawn.metadata, lane.features.day, lane.features.day_of_week, counts, state.last_change
-    )
-    return time.perf_counter() - start
 
 
 def peak_memory() -> float:
@@ -144,7 +142,7 @@ def predicted(name: str, offers: int) -> list[Figure]:
     """Predict the events of all offers on one day; return the time of each task."""
     figure = partial(Figure, f"{ONE_DAY}, {name}", offers, 1)
     drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
-    features = OfferLane(drawn, roots(0), 0, "log").features
+    features = lane_of(drawn, 1).features_of(0)
     predictors, clock = load(name), Clock()
     for task in TASKS:
         with clock.part(task):
@@ -159,7 +157,7 @@ def predicted(name: str, offers: int) -> list[Figure]:
 
 def stepped(offers: int, days: int) -> list[Figure]:
     """Step the environment with equal rates; return the mean and the median time of a step."""
-    env = gymnasium.make("CrawlOffers-v0", num_pages=offers, horizon=float(days))
+    env = gymnasium.make("CrawlOffers-v1", num_pages=offers, horizon=float(days))
     env.reset(seed=0)
     rates = np.full(offers, CRAWLS_PER_OFFER)
     taken = []

@@ -18,7 +18,7 @@ import policies
 from agents.catalog import AGENT_FILES, SHIPPED
 from agents.evolution.stored import read_object
 from agents.sb3.arguments import TrainArguments
-from crawl_envs.evaluation import PolicyFactory, Row
+from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
 from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, policy_factories
@@ -139,7 +139,7 @@ class Evaluation(Setting):
     def check(self) -> None:
         """Make the environment and the policies and test one action; ValueError if one fails."""
         super().check()
-        env = gymnasium.make(self.id, **self.arguments)
+        env = make_env(self.id, **self.arguments)
         env.reset(seed=self.first_seed)
         for label, factory in self.policies.items():
             try:
@@ -223,7 +223,7 @@ def _applicable(
     factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
 ) -> dict[str, PolicyFactory]:
     """Return the policies that can act in an environment."""
-    env = gymnasium.make(env_id, **env_args)
+    env = make_env(env_id, **env_args)
     env.reset(seed=0)
     applicable = {}
     for label, factory in factories.items():

@@ -7,7 +7,7 @@ import pytest
 
 from tests.environments import FORMS, HARMONIC, NCIS, SMALL
 
-OFFERS = "CrawlOffers-v0"
+OFFERS = "CrawlOffers-v1"
 OFFER_ARGUMENTS = {"num_pages": 30, "bandwidth": 24.0, "horizon": 3.0}
 PLACES = (
     *((name, form) for name in (NCIS, HARMONIC, "CrawlTrace-v0") for form in FORMS),

@@ -13,7 +13,7 @@ import numpy as np
 import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
-from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.instances import STRESS
 from crawl_envs.types import FloatArray, Policy
 from crawl_envs.types.delay import Delay
 from scripts.reporting import intervals

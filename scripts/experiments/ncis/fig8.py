@@ -12,7 +12,7 @@ import numpy as np
 
 import policies as crawl_policies
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.bing import BingLike
+from crawl_envs.instances import generator_of
 from crawl_envs.types import FloatArray, Instance
 from scripts.experiments.ncis.setup.corruption import corrupted
 from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
@@ -62,7 +62,8 @@ EXPECTED = (Trend("GREEDY-CIS+", "above", "GREEDY", EVERYWHERE, "not said in the
 
 def drawn(seed: int, num_pages: int, per_step: int) -> Instance:
     """Return the instance of a seed; a step is a day."""
-    return BingLike(num_pages, float(per_step))(np.random.default_rng([seed, 8]))
+    draw = generator_of("bing-like", num_pages=num_pages, bandwidth=per_step)
+    return draw(np.random.default_rng([seed, 8]))
 
 
 def crawled(

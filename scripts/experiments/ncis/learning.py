@@ -19,7 +19,7 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, Policy
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.lanes import Lanes
 from scripts.experiments.ncis.setup.series import course
 from scripts.reporting.rows import gathered, indexed
 from scripts.reporting.settings import Measurement
@@ -131,8 +131,8 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
     def env(instance: Instance, reveal: Any) -> CrawlEnv:
         form = action_form("page", num_pages, 1)
         tape = shifting_tape(seed, first, second, horizon)
-        lanes = Lanes(1, FixedInstance(instance), form, horizon=horizon, reveal=reveal, tape=tape)
-        return CrawlEnv(lanes, Objective("freshness"))
+        lanes = partial(Lanes, generator=FixedInstance(instance), form=form, horizon=horizon)
+        return CrawlEnv(partial(lanes, reveal=reveal, tape=tape), Objective("freshness"))
 
     if label in VARIANTS:
         played = env(first, "importance")

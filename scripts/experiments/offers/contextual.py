@@ -43,7 +43,7 @@ CLICK, OFFER = "click_freshness", "offer_freshness"
 METRIC = CLICK
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 REFERENCE = LAMBDA_ML
-ID = "CrawlOffers-v0"
+ID = "CrawlOffers-v1"
 
 GAIN, FRESHNESS = "contextual, gain", "contextual, freshness"
 PREDICTED = "contextual, freshness, predicted clicks"

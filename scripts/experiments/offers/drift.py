@@ -11,10 +11,9 @@ import numpy as np
 
 from crawl_envs.evaluation import Row, summarize
 from crawl_envs.types import FloatArray
-from crawl_envs.worlds.offers.log import DailyRates, play_arms, play_rates
-from crawl_envs.worlds.offers.world import OfferWorld
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import HistoryRates
+from scripts.experiments.offers.setup.playing import DailyRates, OfferLanes, play_days
 from scripts.experiments.offers.setup.strategies import (
     GAMMA,
     HISTORY,
@@ -32,7 +31,6 @@ from scripts.experiments.offers.setup.strategies import (
     counted,
     crawl_rates,
     log_of,
-    rates_of,
 )
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
@@ -146,12 +144,11 @@ def daily(run: Run, source: str, kind: str, budget: float) -> DailyRates:
     """Return a strategy, to be played on the log of the run."""
     if source != OWN or kind == UNIFORM:
         rows = plans(run, HISTORY if source == OWN else source, budget)[kind]
-        return lambda day, world: rows[day_of(source, day)]
-    log, history = log_of(run), HistoryRates()
+        return lambda day, lanes: rows[day_of(source, day)]
+    history = HistoryRates()
 
-    def from_own_crawls(day: int, world: OfferWorld) -> FloatArray:
-        rates = rates_of(history, log.features(day, world.tracking))
-        return crawl_rates(kind, rates, budget * run.num_offers)
+    def from_own_crawls(day: int, lanes: OfferLanes) -> FloatArray:
+        return crawl_rates(kind, history(lanes.tracker(0)), budget * run.num_offers)
 
     return from_own_crawls
 
@@ -167,18 +164,15 @@ def played(
 ) -> Mapping[str, float]:
     """Return the mean freshness of the evaluated days, by clicks and by offers."""
     run = Run(seed, num_offers, *days)
-    log = log_of(run)
-    if label == LAMBDA:
-        accounts = play_rates(log, daily(run, source, LAMBDA, budget), seed)
-    else:
+    chooser, kinds = None, (LAMBDA,)
+    if label != LAMBDA:
         kinds, gamma, reward = CHOICES[label]
-        arms = [daily(run, source, kind, budget) for kind in kinds]
-        bandit, rng = (
-            Exp3Bandit(len(kinds), gamma=gamma),
-            np.random.default_rng((seed, len(kinds))),
-        )
+        bandit = Exp3Bandit(len(kinds), gamma=gamma)
+        rng = np.random.default_rng((seed, len(kinds)))
         chooser = BanditChooser(bandit, weights_of(run, source), rng, reward)
-        accounts = list(play_arms(log, arms, chooser, seed))
+    arms = [daily(run, source, kind, budget) for kind in kinds]
+    bandwidth, own = budget * num_offers, source == OWN
+    accounts = play_days(log_of(run), arms, bandwidth, seed, chooser, own_crawls=own)
     freshness = counted(run, accounts)
     return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 

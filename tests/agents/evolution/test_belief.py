@@ -16,7 +16,7 @@ from agents.evolution.corrected_belief import CorrectedBelief, initial_correctio
 from agents.evolution.network import forward, network_of, number_of_weights
 from agents.evolution.policy import FEATURES
 from crawl_envs.evaluation import play, simulate
-from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.instances import STRESS
 from policies.ncis.belief.kernels import read_page
 from policies.ncis.belief.policy import places_of
 from tests.agents.evolution.belief_twin import Twin
@@ -165,7 +165,7 @@ def test_one_network_serves_any_number_of_pages_and_sources():
         bandwidth=300.0,
     )
     for truth in (instance, two):
-        env = gymnasium.make("CrawlNCIS-v0", num_pages=300, bandwidth=300.0, num_sources=1)
+        env = gymnasium.make("CrawlNCIS-v0", num_pages=300, bandwidth=300.0)
         rollout = simulate(truth, CorrectedBelief(env, index=random_index(3)), 2.0, 1)
         assert rollout.crawls.size == 600
         assert len(set(rollout.crawls.tolist())) > 30

@@ -23,7 +23,7 @@ from agents.evolution.strategy import candidates_of, noise_of, ranks_of, start_a
 from agents.evolution.train import evolve, first_weights, read_curve
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
-from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.instances import STRESS
 from crawl_envs.types import Instance
 
 HOPELESS = {"importance": [1.0, 1.5], "change_rate": [1.0, 50.0], "bandwidth": 1.0}

@@ -154,7 +154,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
     [
         ("arguments", {"network": "os:system"}, "network must be one of pages, mlp, plain"),
         ("arguments", {"algorithm": "os:system"}, "algorithm must be one of"),
-        ("arguments", {"env_id": "os:CrawlNCIS-v0"}, "env_id must be one of"),
+        ("arguments", {"env_id": "os;"}, "env_id must be the id of an environment, got 'os;'"),
         ("arguments", {"env_id": 3}, "env_id must be the id of an environment, got 3"),
         ("arguments", {"env_args": [1]}, r"env_args must be arguments by name, got \[1\]"),
         ("arguments", {"model_args": "x"}, "model_args must be arguments by name, got 'x'"),

@@ -6,7 +6,7 @@ import pytest
 
 import crawl_envs
 from crawl_envs.evaluation import play, simulate
-from crawl_envs.sim.rollouts.play import Episode, play_form
+from crawl_envs.worlds.rollouts import play_form
 from policies.base.compiled_learner import is_complete
 from tests.policies.base.counting_learner import CountingLearner
 
@@ -50,7 +50,7 @@ def test_both_get_the_same_events(name):
         observation, _, _, over, _ = env.step(action)
         crawls += 1
     lanes = core.lanes
-    play_form(Episode(core.instance, lanes.horizon, 6, lanes.tape), form, crawls)
+    play_form(form, core.instance, lanes.horizon, 6, tape=lanes.tape)
     memory = policy._lane_states[0].learner.memory
     for own, other in zip(memory, form.memory, strict=True):
         np.testing.assert_array_equal(own, other)

@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.wrappers import Observing
 from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import action_form
-from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from crawl_envs.worlds.pages.lanes import Lanes
+from tests.worlds import single_of
 
 PAGES, BANDWIDTH = 30, 32.0
 
@@ -89,17 +86,8 @@ def taped(seed, hidden, reveal="importance"):
     for name, rate in (("changes", truth.change_rate), ("signals", truth.signal_rate)):
         counts = rng.poisson(rate * 20.0)
         lists[name] = rng.uniform(0.0, 20.0, counts.sum()), np.repeat(np.arange(10), counts)
-
-    class Given:
-        num_pages = 10
-
-        def __call__(self, _):
-            return Instance(truth.importance, *hidden, bandwidth=10.0)
-
-    form, tape = action_form("page", 10, 1), Tape.of_events(10, **lists)
-    return CrawlEnv(
-        Lanes(1, Given(), form, horizon=20.0, reveal=reveal, tape=tape), Objective("freshness")
-    )
+    given = Instance(truth.importance, *hidden, bandwidth=10.0)
+    return single_of(given, horizon=20.0, reveal=reveal, tape=Tape.of_events(10, **lists))
 
 
 def test_nothing_hidden_is_used():
@@ -188,16 +176,7 @@ def test_several_sources_have_different_evidence():
     importance, change_rate = rng.random((2, 12))
     recall = np.stack([np.full(12, 0.7), np.zeros(12)])
     instance = Instance(importance, change_rate + 0.3, recall, np.full((2, 12), 0.2), bandwidth=12)
-    form = action_form("page", 12, 1)
-
-    class Given:
-        num_pages, num_sources = 12, 2
-
-        def __call__(self, _):
-            return instance
-
-    lanes = Lanes(1, Given(), form, horizon=60.0, reveal="importance")
-    env = CrawlEnv(lanes, Objective("freshness"))
+    env = single_of(instance, horizon=60.0, reveal="importance")
     policy = policies.LearningGreedyNCIS(env)
     play(env, policy, seed=0)
     telling, idle = np.median(policy.estimates()["evidence"], axis=1)

@@ -12,17 +12,13 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs import instances
-from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import action_form
-from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Instance
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
-from crawl_envs.worlds.pages.lanes import Lanes
 from policies.base.index import SignalPolicy
 from tests.policies.replay import SIGNAL, ReplayCore, random_lane
-from tests.worlds import Always
+from tests.worlds import single_of
 
 
 @compiled(VALUE.signature)
@@ -79,8 +75,7 @@ def test_steps_and_rollouts_weigh_signals_alike_where_pages_are_reborn(seed):
     }
     tape = Tape.of_events(6, alive=rng.random(6) < 0.5, **lists)
     drawn = Instance(rng.random(6), rng.random(6), 0.6, 0.5, bandwidth=2.0)
-    lanes = Lanes(1, Always(drawn), action_form("page", 6), horizon=30.0, tape=tape)
-    env = CrawlEnv(lanes, Objective())
+    env = single_of(drawn, horizon=30.0, tape=tape)
     env.reset(seed=0)
     pages = stepped(env, AgeWeighting(env), seed=0)
     rollout = simulate(drawn, AgeWeighting(env), 30.0, tape=tape)

@@ -20,9 +20,9 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
-from crawl_envs.sim.rollouts.play import Episode, play_form
 from crawl_envs.types import evidence
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
+from crawl_envs.worlds.rollouts import play_form
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
 from policies.values import tables as value_tables
@@ -145,7 +145,7 @@ def test_the_thresholds_of_independent_code_give_its_objective(number):
     fresh, spent = [], []
     for seed in range(6):
         first, second = (
-            play_form(Episode(instance, end, seed), CompiledThresholds((rule,), 0), 1).ledger
+            play_form(CompiledThresholds((rule,), 0), instance, end, seed).ledger
             for end in (400.0, 900.0)
         )
         alive = second.alive_time - first.alive_time
@@ -321,7 +321,7 @@ def test_what_it_refuses():
     zero, rows = np.zeros(2), np.ones((1, 2))
     rule = ThresholdRule(0.0, zero + 1e-16, zero + 1.0, zero, rows, np.ones(2, np.bool_))
     with pytest.raises(ValueError, match="apart in time"):
-        play_form(Episode(drawn(2, 0, bandwidth=1.0), 1.0), CompiledThresholds((rule,), 0), 1)
+        play_form(CompiledThresholds((rule,), 0), drawn(2, 0, bandwidth=1.0), 1.0)
     env = gymnasium.make("CrawlNCIS-v0", num_pages=3)
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="simulate and evaluate play it"):

@@ -220,5 +220,5 @@ def test_contract(granularity, steps):
 def test_contract_with_offers(granularity):
     check_policy(
         lambda env: policies.make(NAME, env, granularity=granularity),
-        lambda: gymnasium.make("CrawlOffers-v0", num_pages=300, overspend="error"),
+        lambda: gymnasium.make("CrawlOffers-v1", num_pages=300, overspend="error"),
     )

@@ -259,5 +259,5 @@ def test_contract(name, steps):
 def test_contract_with_offers(name):
     check_policy(
         lambda env: policies.make(name, env),
-        lambda: gymnasium.make("CrawlOffers-v0", num_pages=300, overspend="error"),
+        lambda: gymnasium.make("CrawlOffers-v1", num_pages=300, overspend="error"),
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from crawl_envs.sim.state import BASE
 from scripts.timing import fragment_costs, longevity_scale
 from scripts.timing.fragment_costs import NCIS, PLAIN, VARIANTS, Cost, Variant
 from scripts.timing.turns import Spread
@@ -32,7 +33,7 @@ def test_bytes_are_those_of_all_arrays() -> None:
     }
     assert sum(totals.values()) == pytest.approx(sum(paths.values()))
     assert totals["spells and events"] > 32 * env.contents().birth.size
-    assert totals["base versions"] == pytest.approx(3 * 30 * 3 * 8)
+    assert totals["base versions"] == pytest.approx(30 * 3 * BASE.itemsize)
     nested: dict[str, Any] = {"a": [np.zeros(2), {"b": np.zeros(3, np.int8)}], "c": 4}
     sizes = dict(fragment_costs.array_bytes(nested, ()))
     assert sizes == {("a", "0"): 16, ("a", "1", "b"): 3}

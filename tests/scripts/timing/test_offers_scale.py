@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from agents.predictors import TASKS
 from crawl_envs.instances.market import market
 from crawl_envs.types.offer_features import OfferFeatures
-from crawl_envs.worlds.offers.log import play_rates, record
+from crawl_envs.worlds.offers.log import record
+from scripts.experiments.offers.setup.playing import play_days
 from scripts.timing import offers_scale
 from scripts.timing.offers_scale import Figure
 
@@ -29,7 +30,7 @@ from scripts.timing.offers_scale import Figure
 def test_same_as_on_a_log(label: str) -> None:
     log = record(market(250, seed=0, bandwidth=25.0), 3, 0, keep_events=True)
     strategy = offers_scale.STRATEGIES[label]
-    days = play_rates(log, lambda day, world: strategy(log.features(day), 25.0), 0)
+    days = play_days(log, [lambda day, lanes: strategy(lanes.features_of(0), 25.0)], 25.0, 0)
     values = {figure.what: figure.value for figure in offers_scale.played(label, 250, 3)}
     right = sum(day.hits for day in days) / sum(day.clicks for day in days)
     assert values["clicks that saw the true price"] == right
@@ -43,11 +44,11 @@ def test_same_as_on_a_log(label: str) -> None:
 
 PARTS = (
     "market",
-    "history, first day and book",
+    "history and first day",
+    "features",
     "solve",
-    "choose",
     "other steps",
-    "last steps of days, next day and book",
+    "last steps of days, and the next day",
 )
 
 

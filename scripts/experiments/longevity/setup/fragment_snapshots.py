@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.instances.longevity import RegionPages, longevity_set
+from crawl_envs.instances import make
+from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.contents import Contents
@@ -28,7 +29,7 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
         seed: >= 0.
     """
     own = roots(seed)
-    instance = longevity_set(name, num_pages)(generator(own.instance, 0))
+    instance = make(name, num_pages=num_pages, seed=seed)
     return instance, instance.draw(generator(own.tape, 0), days)[1]
 
 

@@ -7,7 +7,7 @@ short pages are then coarse.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,9 @@ import numpy as np
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.families.longevity import FragmentAccess
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces.fragments import window_contents, window_tape
-from crawl_envs.instances.traces.instance import Recorded
+from crawl_envs.instances.traces.fragments import window_contents
+from crawl_envs.instances.traces.instance import replay
 from crawl_envs.instances.traces.windows import Signals, Trace
-from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray, Reveal
@@ -117,28 +116,17 @@ def replayed(
         base_versions: number of base versions that copies are compared with.
     """
     trace, split, pages, contents = record(site)
-    window = window_tape(trace, split.start, split.end, signals, pages)
-    tape = Tape(window.time, window.code, window.alive, window.num_sources)
+    window = trace.window(split.start, split.end, signals).of_pages(pages)
     fitted = fit(trace, split.fit_start, split.fit_end, signals)
-    generator = Recorded(
-        tape,
-        window.duration,
-        fitted.change_rate[pages],
-        fitted.recall[..., pages],
-        fitted.false_signal_rate[..., pages],
-        bandwidth,
-        "uniform",
-        trace.directory[pages],
-        contents,
-    )
-    lanes = FragmentLanes(
-        1,
-        generator,
-        action_form(form, generator.num_pages, batch),
+    generator = replay(trace, window, fitted, bandwidth=bandwidth, pages=pages, contents=contents)
+    lanes = partial(
+        FragmentLanes,
+        generator=generator,
+        form=action_form(form, generator.num_pages, batch),
         horizon=generator.duration,
         base_versions=base_versions,
         reveal=reveal,
-        tape=tape,
+        tape=generator.tape,
         contents=contents,
     )
     return RecordedPages(lanes, Objective("fragments"))

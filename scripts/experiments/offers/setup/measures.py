@@ -25,7 +25,7 @@ from scripts.experiments.offers.setup.strategies import (
 from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement
 
-ID = "CrawlOffers-v0"
+ID = "CrawlOffers-v1"
 CLICK, OFFER = "click_freshness", "offer_freshness"
 """Medians over the days of a run of eq. 4 and eq. 3 of the paper."""
 CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"

@@ -11,7 +11,7 @@ Reward of a bandit: :mod:`policies.bandits.rewards`, with predicted clicks as we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -23,20 +23,13 @@ from crawl_envs.instances.market import market
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY
-from crawl_envs.worlds.offers.log import (
-    ArmChooser,
-    DailyRates,
-    MarketLog,
-    play_arms,
-    play_rates,
-    record,
-)
-from crawl_envs.worlds.offers.world import OfferDay, OfferWorld
+from crawl_envs.worlds.offers.log import MarketLog, record
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gain_reward_of, literal_reward_of
 from policies.offers.lambdacrawl import discrete_rates
 from policies.offers.rates import HistoryRates, OfferRates, RateSource
 from policies.offers.weighted import proportional_rates
+from scripts.experiments.offers.setup.playing import DailyRates, OfferDay, OfferLanes, play_days
 
 WARM_UP, EVALUATED = 60, 31
 """Days before evaluation, 01/10 to 03/10, and evaluated days, to 04/10."""
@@ -241,21 +234,21 @@ def strategy(run: Run, label: str, budget: float) -> DailyRates:
     kind, source = STRATEGIES[label]
     if kind == "uniform":
         even = np.full(run.num_offers, min(budget, float(STEPS_PER_DAY)))
-        return lambda day, world: even
+        return lambda day, lanes: even
     if source != OWN:
         plan = planned(run, source, kind, budget)
-        return lambda day, world: plan[day]
-    log, history = log_of(run), HistoryRates()
+        return lambda day, lanes: plan[day]
+    history = HistoryRates()
 
-    def from_own_crawls(day: int, world: OfferWorld) -> FloatArray:
-        rates = rates_of(history, log.features(day, world.tracking))
+    def from_own_crawls(day: int, lanes: OfferLanes) -> FloatArray:
+        rates = history(lanes.tracker(0))
         return crawl_rates(kind, rates, budget * run.num_offers)
 
     return from_own_crawls
 
 
 class BanditChooser:
-    """Choice of strategies by a bandit (:class:`ArmChooser`).
+    """Choice of strategies by a bandit.
 
     Args:
         bandit: with an arm per strategy.
@@ -314,14 +307,15 @@ def chooser(run: Run, label: str) -> BanditChooser:
     return BanditChooser(choice.bandit(len(choice.arms)), weights, rng, choice.reward)
 
 
-def play(run: Run, label: str, budget: float) -> tuple[Freshness, ArmChooser | None]:
+def play(run: Run, label: str, budget: float) -> tuple[Freshness, BanditChooser | None]:
     """Play a label of STRATEGIES or CHOICES; return the evaluated days and the chooser, if any."""
-    log = log_of(run)
-    if label in STRATEGIES:
-        return counted(run, play_rates(log, strategy(run, label, budget), run.seed)), None
-    arms = [strategy(run, arm, budget) for arm in CHOICES[label].arms]
-    choosing = chooser(run, label)
-    return counted(run, list(play_arms(log, arms, choosing, run.seed))), choosing
+    choosing = None if label in STRATEGIES else chooser(run, label)
+    labels = (label,) if choosing is None else CHOICES[label].arms
+    arms = [strategy(run, arm, budget) for arm in labels]
+    own = any(STRATEGIES[arm].source == OWN for arm in labels)
+    bandwidth = budget * run.num_offers
+    days = play_days(log_of(run), arms, bandwidth, run.seed, choosing, own_crawls=own)
+    return counted(run, days), choosing
 
 
 @lru_cache(maxsize=2)
@@ -330,7 +324,7 @@ def reference(run: Run, budget: float) -> Freshness:
     return play(run, LAMBDA_ML, budget)[0]
 
 
-def counted(run: Run, days: list[OfferDay]) -> Freshness:
+def counted(run: Run, days: Sequence[OfferDay]) -> Freshness:
     """Return the measures of the evaluated days."""
     last = days[run.warm_up :]
     return Freshness(

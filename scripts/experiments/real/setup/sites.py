@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ import numpy as np
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals, Trace
-from crawl_envs.instances.traces.instance import Recorded
-from crawl_envs.sim.tape import Tape
+from crawl_envs.instances.traces.instance import replay
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Reveal
-from crawl_envs.worlds.pages.lanes import Lanes
+from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
 
 FOLDER_VARIABLE = "CRAWL_TRACES"
@@ -147,18 +146,9 @@ def replayed(
     window = trace.window(split.start, split.end, signals)
     alive = float(trace.alive_days(split.start, split.end).sum()) / window.duration
     fitted = fit(trace, *days, signals)
-    generator = Recorded(
-        Tape(window.time, window.code, window.alive, 2 if signals == "both" else 1),
-        window.duration,
-        fitted.change_rate,
-        fitted.recall,
-        fitted.false_signal_rate,
-        alive / days_per_crawl,
-        "zipf" if importance == "zipf" else "uniform",
-        trace.directory,
+    generator = replay(
+        trace, window, fitted, bandwidth=alive / days_per_crawl, importance=importance
     )
     form = action_form("page", generator.num_pages, 1)
-    lanes = Lanes(
-        1, generator, form, horizon=generator.duration, reveal=reveal, tape=generator.tape
-    )
-    return CrawlEnv(lanes, Objective())
+    given = {"horizon": generator.duration, "reveal": reveal, "tape": generator.tape}
+    return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())

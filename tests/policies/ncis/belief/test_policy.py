@@ -7,8 +7,7 @@ import pytest
 import crawl_envs
 import policies
 from crawl_envs.evaluation import play
-from crawl_envs.instances import traces
-from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.instances import STRESS, traces
 from policies.ncis.belief import layout
 from policies.ncis.belief.warm_start import CHANGE, SIGNAL, History
 from scripts.experiments.real.setup.history import past

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import Row, play
-from crawl_envs.instances.misspecified.settings import STRESS
+from crawl_envs.instances import STRESS
 from scripts.experiments.agents import stress
 from scripts.experiments.agents.setup import charts as agent_charts
 from scripts.reporting import intervals

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
-from crawl_envs.worlds.offers.log import play_rates
 from scripts.experiments.offers import drift as experiment
 from scripts.experiments.offers.setup import strategies
+from scripts.experiments.offers.setup.playing import play_days
 from scripts.experiments.offers.setup.strategies import (
     HISTORY,
     OWN,
@@ -60,7 +60,7 @@ def test_stale_rates_are_those_of_day_0() -> None:
     for source, fresh in ((experiment.STALE_TRUTH, TRUTH), (experiment.STALE_PREDICTED, PREDICTED)):
         first = strategies.believed(RUN, fresh, 0)
         rates = strategies.crawl_rates("lambda", first, 30.0)
-        days = play_rates(log, lambda day, world, rates=rates: rates, 2)
+        days = play_days(log, [lambda day, lanes, rates=rates: rates], 30.0, RUN.seed)
         result = experiment.played(2, label="lambda", source=source, **SIZE)
         assert result == means(strategies.counted(RUN, days))
         weights = experiment.weights_of(RUN, source)

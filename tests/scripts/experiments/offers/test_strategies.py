@@ -20,6 +20,7 @@ from policies.bandits.rewards import OFFER_GAIN_BOUND
 from policies.offers.rates import HistoryRates, OfferRates
 from scripts.experiments.offers.setup import measures as offer_measures
 from scripts.experiments.offers.setup import strategies
+from scripts.experiments.offers.setup.playing import DailyRates, OfferDay, OfferLanes, play_days
 from scripts.experiments.offers.setup.strategies import (
     CHOICES,
     KAB5,
@@ -52,9 +53,13 @@ def rates_of(seed: int, num_offers: int = 6) -> OfferRates:
     )
 
 
-def played_days(run: Run, label: str) -> list[strategies.OfferDay]:
-    strategy = strategies.strategy(run, label, SCANTY)
-    return strategies.play_rates(strategies.log_of(run), strategy, run.seed)
+def played_days(
+    run: Run, label: str, budget: float = SCANTY, strategy: DailyRates | None = None
+) -> tuple[OfferDay, ...]:
+    """Return the days of a strategy, by default that of the label."""
+    one = strategies.strategy(run, label, budget) if strategy is None else strategy
+    own, log = STRATEGIES[label].source == strategies.OWN, strategies.log_of(run)
+    return play_days(log, [one], budget * run.num_offers, run.seed, own_crawls=own)
 
 
 @pytest.mark.parametrize("kind", ["change", "click", "impression"])
@@ -117,11 +122,11 @@ def test_every_strategy_keeps_to_the_budget(label: str) -> None:
     strategy = strategies.strategy(SMALL, label, budget)
     asked = []
 
-    def watched(day: int, world: strategies.OfferWorld) -> np.ndarray:
-        asked.append(strategy(day, world))
+    def watched(day: int, lanes: OfferLanes) -> np.ndarray:
+        asked.append(strategy(day, lanes))
         return asked[-1]
 
-    days = strategies.play_rates(strategies.log_of(SMALL), watched, SMALL.seed)
+    days = played_days(SMALL, label, budget, watched)
     assert len(asked) == len(days) == SMALL.num_days
     for rates, day in zip(asked, days, strict=True):
         assert rates.shape == (SMALL.num_offers,)
@@ -143,10 +148,10 @@ def test_every_strategy_keeps_to_the_budget(label: str) -> None:
     ],
 )
 def test_runs_are_episodes_of_the_environment(label: str, policy: str, whose: str) -> None:
-    """The days of a policy in ``CrawlOffers-v0``, with the same market, days and random numbers."""
+    """The days of a policy in ``CrawlOffers-v1``, with the same market, days and random numbers."""
     assert (STRATEGIES[label].source == strategies.OWN) == (whose == "crawled")
     env = gymnasium.make(
-        "CrawlOffers-v0",
+        "CrawlOffers-v1",
         num_pages=LARGER.num_offers,
         bandwidth=SCANTY * LARGER.num_offers,
         horizon=LARGER.num_days,
@@ -162,7 +167,7 @@ def test_runs_are_episodes_of_the_environment(label: str, policy: str, whose: st
         rows, _, terminated, truncated, _ = env.step(action)
         done = terminated or truncated
     played = played_days(LARGER, label)
-    assert tuple(played) == env.unwrapped.days()
+    assert played == env.unwrapped.days()
     assert len(played) == LARGER.num_days
     assert min(day.clicks for day in played) > 0
 
@@ -178,7 +183,7 @@ def test_bandits_are_episodes_of_the_environment(label: str) -> None:
     """With the random numbers of the policy: the same arms, rewards and days."""
     run, choice, budget = Run(5, 1000, 1, 3), CHOICES[label], 0.2
     env = gymnasium.make(
-        "CrawlOffers-v0",
+        "CrawlOffers-v1",
         num_pages=run.num_offers,
         bandwidth=budget * run.num_offers,
         horizon=run.num_days,
@@ -212,14 +217,15 @@ def test_bandits_are_episodes_of_the_environment(label: str) -> None:
     weights = strategies.beliefs(run, strategies.PREDICTED).click
     choosing = BanditChooser(choice.bandit(5), weights, rng, choice.reward)
     arms = [strategies.strategy(run, arm, budget) for arm in choice.arms]
-    days = list(strategies.play_arms(strategies.log_of(run), arms, choosing, run.seed))
+    bandwidth = budget * run.num_offers
+    days = play_days(strategies.log_of(run), arms, bandwidth, run.seed, choosing)
     assert choosing.arms == history.arm.tolist()
     assert {*choosing.arms} == {0, 1, 2, 3, 4}
     np.testing.assert_allclose(choosing.rewards, history.reward, rtol=1e-5)
     np.testing.assert_allclose(choosing.chances, history.probabilities, rtol=1e-5)
     assert np.ptp(choosing.chances[-1]) > 0.01
     assert len({*choosing.rewards}) > 10
-    assert tuple(days) == env.unwrapped.days()
+    assert days == env.unwrapped.days()
 
 
 @pytest.mark.parametrize("kind", ["Delta", "lambda"])
@@ -234,11 +240,11 @@ def test_own_crawls_know_less_than_the_log() -> None:
     log = strategies.log_of(run)
     seen = {}
 
-    def watched(day: int, world: strategies.OfferWorld) -> np.ndarray:
-        seen[day] = log.features(day, world.tracking).change_frequency.sum()
+    def watched(day: int, lanes: OfferLanes) -> np.ndarray:
+        seen[day] = lanes.features_of(0).change_frequency.sum()
         return np.full(run.num_offers, 0.05)
 
-    strategies.play_rates(log, watched, run.seed)
+    played_days(run, "Delta_own", 0.05, watched)
     full = [log.features(day).change_frequency.sum() for day in range(run.num_days)]
     assert seen[0] == full[0]
     assert all(seen[day] < full[day] for day in range(2, run.num_days))
@@ -260,11 +266,11 @@ def test_true_rates_are_what_a_day_is_drawn_with() -> None:
     state = initial_state(law, roots(LARGER.seed).tape, 0)
     clicks = shown = variance = 0.0
     for day in range(LARGER.num_days):
-        draw_day(law, state, day)
+        events = draw_day(law, state, day)
         rates = strategies.true_rates(log, day)
-        np.testing.assert_array_equal(rates.click, state.click_mean)
-        np.testing.assert_array_equal(rates.impression, state.view_mean)
-        np.testing.assert_array_equal(rates.change, state.change_chance)
+        np.testing.assert_array_equal(rates.click, events.click_mean)
+        np.testing.assert_array_equal(rates.impression, events.view_mean)
+        np.testing.assert_array_equal(rates.change, events.change_chance)
         assert all(array.dtype == np.float64 for array in rates)
         clicks += log.clicks[day].sum() - rates.click.sum()
         shown += log.impressions[day].sum() - rates.impression.sum()
@@ -275,7 +281,7 @@ def test_true_rates_are_what_a_day_is_drawn_with() -> None:
 
 
 @pytest.mark.parametrize("source", [strategies.HISTORY, strategies.PREDICTED, strategies.TRUTH])
-def test_beliefs_are_those_of_each_day_s_book(source: str) -> None:
+def test_beliefs_are_those_of_the_features_of_each_day(source: str) -> None:
     log, kept = strategies.log_of(LARGER), strategies.beliefs(LARGER, source)
     for day in range(LARGER.num_days):
         asked: Any = SimpleNamespace(offers=log.features(day))

@@ -1,0 +1,45 @@
+"""Comparison of two checkouts: the same steps in both, here twice in this one."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import gymnasium
+import pytest
+from typer.testing import CliRunner
+
+from scripts import speed
+from scripts.timing import checkouts, stepped
+
+
+@pytest.mark.parametrize("name", stepped.CASES)
+def test_cases_are_stepped(name: str) -> None:
+    case = stepped.CASES[name]
+    if case.lanes is not None:
+        case = case._replace(lanes=2)
+    stepped.stepping(case)(3)
+
+
+def test_the_newest_version_is_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
+    older, newer = (gymnasium.envs.registration.EnvSpec(f"Crawl-v{n}") for n in (9, 10))
+    monkeypatch.setattr(gymnasium, "registry", {"older": older, "newer": newer})
+    assert stepped.newest("Crawl") == "Crawl-v10"
+
+
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "pin", lambda: None)
+    monkeypatch.setattr(stepped, "CASES", {"ncis, single": stepped.CASES["ncis, single"]})
+    words = ["--quick", "--out", str(tmp_path), "--against", str(checkouts.HERE)]
+    done = CliRunner().invoke(speed.app, words)
+    assert done.exit_code == 0, done.output
+    [row] = csv.DictReader((tmp_path / "against.csv").read_text("utf-8").splitlines())
+    assert row["case"] == "ncis, single"
+    assert 0.1 < float(row["low"]) <= float(row["median"]) <= float(row["high"]) < 10.0
+    assert json.loads((tmp_path / "against.json").read_text())["against"] == str(checkouts.HERE)
+
+
+def test_a_folder_without_the_project_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"against must be .*checkout|ended, see above"):
+        checkouts.compare(tmp_path, 1, 0.01, lambda: None)
