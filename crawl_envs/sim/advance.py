@@ -32,6 +32,7 @@ from crawl_envs.sim.state import (
     NUM_OUTCOMES,
     REQUESTS,
     SIMILARITY,
+    Records,
     State,
 )
 from crawl_envs.sim.streams import store, stream_of
@@ -309,17 +310,28 @@ def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
 def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     """Apply the next event of the tape; the log of signals must not be full.
 
-    Changes, signals and requests are applied without branches, because the next kind cannot be
-    predicted. Returns the page, and the kind of the event, or NOTHING if it has no effect.
+    Returns the page, and the kind of the event, or NOTHING if it has no effect.
     """
     record = state.lanes[lane]
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
+    return apply_event(state, lane, record, event, state.pages[lane], state.signal_log[lane])
+
+
+@compiled(forceinline=True)
+def apply_event(
+    state: State, lane: int, record: Any, event: Any, pages: Records, log: Records
+) -> tuple[int, int]:
+    """Apply an event to a lane, given by its record, its pages and its log of signals.
+
+    Changes, signals and requests are applied without branches, because the next kind cannot be
+    predicted.
+    """
     pass_time(record, event.time)
     number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
     record.cursor += 1
     if kind >= BIRTH:
         return number, apply_rare_event(state, lane, number, kind)
-    page = state.pages[lane, number]
+    page = pages[number]
     if not page.alive:
         return number, NOTHING
     fresh, change, request = page.changes == 0, kind & CHANGE, kind == REQUEST
@@ -331,8 +343,7 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     page.signals += kind >= SIGNAL
     if state.divergence.shape[1] > 0 and change:
         diverge(state, lane, number)
-    entry = state.signal_log[lane, record.logged]
-    source = (kind >> 1) - 1
+    entry, source = log[record.logged], (kind >> 1) - 1
     entry.page, entry.time, entry.source = number, event.time, source
     record.logged += kind >= SIGNAL
     if state.source_signals.shape[1] > 0 and kind >= SIGNAL:
@@ -344,24 +355,34 @@ SLOT_IS_OVER, DAY_IS_OVER = math.inf, -math.inf
 
 
 @compiled(forceinline=True)
-def next_event_time(state: State, lane: int) -> float:
-    """Return the time of the next event of the slot; draw events if needed.
+def has_event(state: State, lane: int) -> bool:
+    """Return whether the tape has a next event; draw events if needed."""
+    record = state.lanes[lane]
+    if record.cursor == record.length and not (record.by_day or record.recorded):
+        draw_block(state, lane)
+    return bool(record.cursor < record.length)
 
-    SLOT_IS_OVER if there is none, DAY_IS_OVER if the lane waits for the events of its next day.
+
+@compiled(forceinline=True)
+def is_after(event: Any, target: float) -> bool:
+    """Return whether an event belongs to a later slot.
+
     Prices that change, and days that end, at the time of a crawl precede it; other events follow.
     """
+    return bool(event.time >= target and (event.time > target or event.code & KIND_MASK < PRICE))
+
+
+@compiled(forceinline=True)
+def next_event_time(state: State, lane: int) -> float:
+    """Return the time of the next event of the slot.
+
+    SLOT_IS_OVER if there is none, DAY_IS_OVER if the lane waits for the events of its next day.
+    """
     record = state.lanes[lane]
-    if record.cursor == record.length:
-        if record.by_day:
-            return DAY_IS_OVER
-        if record.recorded:
-            return SLOT_IS_OVER
-        draw_block(state, lane)
+    if not has_event(state, lane):
+        return DAY_IS_OVER if record.by_day else SLOT_IS_OVER
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
-    time = event.time
-    if time >= record.target and (time > record.target or event.code & KIND_MASK < PRICE):
-        return SLOT_IS_OVER
-    return float(time)
+    return SLOT_IS_OVER if is_after(event, record.target) else float(event.time)
 
 
 @compiled(forceinline=True)
@@ -378,6 +399,29 @@ def end_slot(record: Any) -> None:
 
 
 @compiled(forceinline=True)
+def play_slot(state: State, lane: int, left: int) -> int:
+    """Play the events of a lane up to its target, at most ``left``; return how many are left."""
+    record, pages, log = state.lanes[lane], state.pages[lane], state.signal_log[lane]
+    events, target = state.tape[min(lane, state.tape.shape[0] - 1)], record.target
+    while has_event(state, lane):
+        room = min(left, log.shape[0] - record.logged)
+        if room == 0:
+            if is_after(events[record.cursor], target):
+                end_slot(record)
+            return left
+        for cursor in range(record.cursor, min(record.cursor + room, record.length)):
+            event = events[cursor]
+            if is_after(event, target):
+                end_slot(record)
+                return left
+            apply_event(state, lane, record, event, pages, log)
+            left -= 1
+    if not record.by_day:
+        end_slot(record)
+    return left
+
+
+@compiled(forceinline=True)
 def advance(state: State, left: int) -> tuple[bool, int]:
     """Play the events of each busy lane up to its target, at most ``left`` events in all.
 
@@ -387,14 +431,7 @@ def advance(state: State, left: int) -> tuple[bool, int]:
     complete = True
     for lane in range(state.lanes.shape[0]):
         record = state.lanes[lane]
-        while record.busy:
-            time = next_event_time(state, lane)
-            if time == SLOT_IS_OVER:
-                end_slot(record)
-            elif time == DAY_IS_OVER or left == 0 or is_log_full(state, lane):
-                complete = False
-                break
-            else:
-                apply_next_event(state, lane)
-                left -= 1
+        if record.busy:
+            left = play_slot(state, lane, left)
+            complete = complete and not record.busy
     return complete, left
