@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from crawl_envs.instances.misspecified import bursty as bursts
-from crawl_envs.instances.misspecified import deploys
-from crawl_envs.instances.misspecified import periodic as rhythms
-from crawl_envs.instances.misspecified import shifting as shifts
-from crawl_envs.instances.misspecified.corrupted import Corrupted
-from crawl_envs.instances.misspecified.late import Late
+from crawl_envs.instances.misspecified import change_laws, signal_laws
 
 REQUEST, CHANGE, SIGNAL, BOTH = range(4)
 
@@ -38,30 +33,32 @@ def plain(revealed, rng, horizon):
 
 def bursty(revealed, rng, horizon):
     pages = range(revealed.num_pages)
-    burst = [rng.random() < bursts.BURST_SHARE for _ in pages]
-    at_once = bursts.spells_at_once(horizon)
-    quiet = bursts.BURST_LENGTH * (1.0 - bursts.BURST_SHARE) / bursts.BURST_SHARE
+    burst = [rng.random() < change_laws.BURST_SHARE for _ in pages]
+    at_once = change_laws.spells_at_once(horizon)
+    quiet = change_laws.BURST_LENGTH * (1.0 - change_laws.BURST_SHARE) / change_laws.BURST_SHARE
     spells = [[] for _ in pages]
     reached = [0.0 for _ in pages]
     while min(reached) < horizon:
         for page in pages:
             base, run = reached[page], 0.0
             for _ in range(at_once):
-                run += rng.standard_exponential() * (bursts.BURST_LENGTH if burst[page] else quiet)
+                run += rng.standard_exponential() * (
+                    change_laws.BURST_LENGTH if burst[page] else quiet
+                )
                 spells[page].append((reached[page], base + run, burst[page]))
                 reached[page] = base + run
                 burst[page] = not burst[page]
     pieces = []
     for page in pages:
         for start, end, hot in spells[page]:
-            factor = bursts.BURST_FACTOR if hot else bursts.QUIET_FACTOR
+            factor = change_laws.BURST_FACTOR if hot else change_laws.QUIET_FACTOR
             if start < horizon:
                 pieces.append((start, min(end, horizon), revealed.change_rate[page] * factor, page))
     return by_pieces(rng, pieces)
 
 
 def periodic(revealed, rng, horizon):
-    shape, opening = revealed.law.shape, revealed.law.opening
+    shape, opening = (revealed.law.keywords[name] for name in ("shape", "opening"))
     regular = [page for page in range(revealed.num_pages) if shape[page] > 0.0]
     hourly = [page for page in range(revealed.num_pages) if shape[page] == 0.0]
     return _regular(revealed, rng, horizon, regular, shape) + _hourly(
@@ -74,7 +71,7 @@ def _regular(revealed, rng, horizon, pages, shape):
     left = [1.0 - rng.random() for _ in pages]
     first = [rng.standard_gamma(shape[page] + 1.0) for page in pages]
     times = [[a * b * c] for a, b, c in zip(left, first, scale, strict=True)]
-    columns = rhythms.gaps_at_once(revealed.change_rate[pages], horizon)
+    columns = change_laws.gaps_at_once(revealed.change_rate[pages], horizon)
     while pages and min(own[-1] for own in times) <= horizon:
         for row, page in enumerate(pages):
             base, run = times[row][-1], 0.0
@@ -90,28 +87,28 @@ def _hourly(revealed, rng, horizon, pages, opening):
         day = -1
         while day < horizon:
             start = day + opening[page]
-            span = [min(max(t, 0.0), horizon) for t in (start, start + rhythms.WINDOW)]
-            pieces.append((*span, revealed.change_rate[page] / rhythms.WINDOW, page))
+            span = [min(max(t, 0.0), horizon) for t in (start, start + change_laws.WINDOW)]
+            pieces.append((*span, revealed.change_rate[page] / change_laws.WINDOW, page))
             day += 1
     return by_pieces(rng, pieces)
 
 
 def deployed(revealed, rng, horizon):
-    law = revealed.law
-    sent = [(t, page, CHANGE) for t, page in poisson(rng, law.own_rate, horizon)]
-    happened = poisson(rng, law.deploy_rate, horizon)
-    share = [rng.beta(*deploys.SHARE_BETA) for _ in happened]
-    for (t, host), q in zip(happened, share, strict=True):
+    host, own_rate, deploy_rate = revealed.law.keywords.values()
+    sent = [(t, page, CHANGE) for t, page in poisson(rng, own_rate, horizon)]
+    happened = poisson(rng, deploy_rate, horizon)
+    share = [rng.beta(*signal_laws.SHARE_BETA) for _ in happened]
+    for (t, deployed_host), q in zip(happened, share, strict=True):
         for page in range(revealed.num_pages):
-            if law.host[page] == host:
+            if host[page] == deployed_host:
                 sent.append((t, page, BOTH if rng.random() < q else SIGNAL))
     return sent
 
 
 def shifting(revealed, rng, horizon):
-    habit = revealed.law.habit
+    habit = revealed.law.keywords["habit"]
     rates = [revealed.change_rate[list(habit).index(each)] for each in range(max(habit) + 1)]
-    shifted = poisson(rng, [shifts.SHIFT_RATE] * len(rates), horizon)
+    shifted = poisson(rng, [change_laws.SHIFT_RATE] * len(rates), horizon)
     steps = [[(0.0, rate)] for rate in rates]
     for t, each in shifted:
         steps[each].append((t, rng.random()))
@@ -124,11 +121,10 @@ def shifting(revealed, rng, horizon):
 
 
 CHANGES = {
-    bursts.Bursty: bursty,
-    rhythms.Periodic: periodic,
-    shifts.Shifting: shifting,
-    Late: plain,
-    Corrupted: plain,
+    change_laws.bursty: bursty,
+    change_laws.periodic: periodic,
+    change_laws.shifting: shifting,
+    signal_laws.poisson: plain,
 }
 
 
@@ -152,13 +148,13 @@ def travelled(rng, sent, delay, horizon):
 def tape(revealed, rng, horizon):
     """Return times and codes of the tape that a misspecified instance draws."""
     law = revealed.law
-    if isinstance(law, deploys.Deploys):
+    if law.func is signal_laws.deploys:
         sent = deployed(revealed, rng, horizon)
     else:
-        truth = law if isinstance(law, Corrupted) else revealed
-        changes = CHANGES[type(law)](revealed, rng, horizon)
-        sent = with_signals(rng, changes, truth.recall, truth.false_signal_rate, horizon)
-    events = travelled(rng, sent, law.delay(revealed), horizon)
+        (pages,) = law.args
+        changes = CHANGES[law.func](revealed, rng, horizon)
+        sent = with_signals(rng, changes, pages.recall, pages.false_signal_rate, horizon)
+    events = travelled(rng, sent, revealed.true_delay, horizon)
     events += [(t, page, REQUEST) for t, page in poisson(rng, revealed.importance, horizon)]
     events.sort(key=lambda event: event[0])
     return [t for t, _, _ in events], [page * 64 + kind for _, page, kind in events]

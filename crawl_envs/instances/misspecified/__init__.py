@@ -1,10 +1,11 @@
 """Laws that violate the assumptions of the formulas, and settings to compare policies on them.
 
 Importance and, except in ``deploys`` and ``cold``, change rates and signals are those of ``noisy``
-on the same seed. Each law has its own module, which explains its constants; ``more`` are bandwidth,
-bandwidth_steps and delay of :class:`crawl_envs.Instance`. Requests are Poisson.
+on the same seed. Hidden laws are functions of true parameters, a random generator and the horizon,
+which draw all changes and sent signals; ``more`` are bandwidth, bandwidth_steps and delay of
+:class:`crawl_envs.Instance`. Requests are Poisson.
 
-Public modules: corrupted, occurrences.
+Public modules: occurrences.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from types import MappingProxyType
 from typing import Any
 
 from crawl_envs.instances.laws import DELAY, Law
-from crawl_envs.instances.misspecified.bursty import draw_bursty
-from crawl_envs.instances.misspecified.corrupted import check_share, draw_corrupted
-from crawl_envs.instances.misspecified.deploys import draw_deploys
-from crawl_envs.instances.misspecified.late import draw_late
-from crawl_envs.instances.misspecified.periodic import draw_periodic
-from crawl_envs.instances.misspecified.shifting import draw_shifting
+from crawl_envs.instances.misspecified.change_laws import draw_bursty, draw_periodic, draw_shifting
+from crawl_envs.instances.misspecified.signal_laws import (
+    check_share,
+    corrupted_quality,
+    draw_corrupted,
+    draw_deploys,
+    draw_late,
+)
 from crawl_envs.instances.synthetic import draw_cold
+
+__all__ = ["LAWS", "STRESS", "corrupted_quality"]
 
 LAWS = {
     "late": Law(draw_late, "Signals have an unknown delay."),
@@ -37,12 +42,11 @@ LAWS = {
 }
 """Laws by name."""
 
-SIZES: Mapping[str, float] = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
-"""One crawl per page and unit of time; rates are redrawn four times on average."""
-
 
 def _setting(instance: str, reveal: str = "parameters") -> Mapping[str, Any]:
-    return {"instance": instance, "reveal": reveal, **SIZES}
+    """Return a setting of one crawl per page and unit of time, long enough for four shifts."""
+    sizes = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
+    return {"instance": instance, "reveal": reveal, **sizes}
 
 
 STRESS: Mapping[str, Mapping[str, Any]] = MappingProxyType(

@@ -1,17 +1,20 @@
-"""Parts of the tapes of misspecified instances: changes, signals, delays, requests.
+"""Instances whose events differ from the revealed parameters, and parts of their tapes.
 
-Draws use NumPy arrays, in the order of the code, and depend only on the instance, the generator and
-the horizon.
+Draws use NumPy arrays, in the order of the code, and depend only on the arguments.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, CODE_STRIDE, REQUEST, SIGNAL, Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.types.arguments import quantity
 from crawl_envs.types.delay import Delay
 
 
@@ -30,34 +33,25 @@ class Occurrences(NamedTuple):
     kind: IntArray
 
 
+def merged(*parts: tuple[FloatArray, IntArray, IntArray | int]) -> Occurrences:
+    """Concatenate (times, pages, kinds); a kind may be one number for all."""
+    times, pages, kinds = zip(*parts, strict=True)
+    repeated = [np.broadcast_to(kind, page.shape) for kind, page in zip(kinds, pages, strict=True)]
+    return Occurrences(*(np.concatenate(column) for column in (times, pages, repeated)))
+
+
 def in_pieces(
     rng: np.random.Generator, start: FloatArray, end: FloatArray, rate: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process of constant rate on each interval.
+    """Draw a Poisson process of constant rate on each of k intervals.
 
-    Args:
-        rng: random generator.
-        start: start of each interval, >= 0, (k,).
-        end: end of each interval, >= start, (k,).
-        rate: arrival rate, >= 0, (k,).
-
-    Returns:
-        Times in (start, end], unsorted within an interval, and the non-decreasing numbers of their
-        intervals.
+    Return times in (start, end], unsorted within an interval, and the non-decreasing numbers of
+    their intervals.
     """
     length = end - start
     count = rng.poisson(rate * length)
     piece = np.repeat(np.arange(count.size), count)
     return end[piece] - length[piece] * rng.random(piece.size), piece
-
-
-def blocks(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
-    """Return i, and the numbers first[i], ..., first[i] + count[i] - 1, for every i.
-
-    Both arrays have shape (count.sum(),) and are sorted by i.
-    """
-    row = np.repeat(np.arange(count.size), count)
-    return row, np.arange(row.size) - np.repeat(np.cumsum(count) - count - first, count)
 
 
 def arrivals(
@@ -69,30 +63,30 @@ def arrivals(
     return horizon * (1.0 - rng.random(row.size)), row
 
 
+def members(group: IntArray, wanted: IntArray) -> tuple[IntArray, IntArray]:
+    """Return, for every group in ``wanted``, its index there, and the rows of ``group`` in it.
+
+    Indices are in order, and rows ascending for each of them.
+    """
+    row = np.argsort(group, kind="stable")
+    size = np.bincount(group)
+    first = np.cumsum(size) - size
+    count = size[wanted]
+    index = np.repeat(np.arange(wanted.size), count)
+    skipped = np.cumsum(count) - count - first[wanted]
+    return index, row[np.arange(index.size) - skipped[index]]
+
+
 def signalled(
     rng: np.random.Generator,
     changes: tuple[FloatArray, IntArray],
-    recall: FloatArray,
-    false_signal_rate: FloatArray,
+    pages: Instance,
     horizon: float,
 ) -> Occurrences:
-    """Signal each change with the recall of its page, and add Poisson false signals.
-
-    Args:
-        rng: random generator.
-        changes: times and pages, (n,) each.
-        recall: in [0, 1], (m,).
-        false_signal_rate: >= 0, (m,).
-        horizon: end of the interval of false signals.
-    """
+    """Signal changes, (times, pages), with the recall of their pages, and add false signals."""
     time, page = changes
-    kind = np.where(rng.random(page.size) < recall[page], CHANGE_SIGNAL, CHANGE)
-    false_time, false_page = arrivals(rng, false_signal_rate, horizon)
-    return Occurrences(
-        np.concatenate([time, false_time]),
-        np.concatenate([page, false_page]),
-        np.concatenate([kind, np.full(false_page.size, SIGNAL)]),
-    )
+    kind = np.where(rng.random(page.size) < pages.recall[page], CHANGE_SIGNAL, CHANGE)
+    return merged((time, page, kind), (*arrivals(rng, pages.false_signal_rate, horizon), SIGNAL))
 
 
 def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArray:
@@ -104,31 +98,70 @@ def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArr
     return np.full(count, delay.mean)
 
 
-def _delivered(
+def delivered(
     rng: np.random.Generator, sent: Occurrences, delay: Delay, horizon: float
 ) -> Occurrences:
-    """Separate signals from changes, delay them, and drop those after the horizon."""
+    """Delay each signal, true or false, and drop those that arrive after the horizon."""
+    if delay.kind == "none":
+        return sent
     changes, signals = (np.flatnonzero(sent.kind & bit) for bit in (CHANGE, SIGNAL))
     arrival = sent.time[signals] + travel_times(rng, delay, signals.size)
     kept = arrival <= horizon
-    return Occurrences(
-        np.concatenate([sent.time[changes], arrival[kept]]),
-        np.concatenate([sent.page[changes], sent.page[signals[kept]]]),
-        np.repeat([CHANGE, SIGNAL], [changes.size, int(kept.sum())]),
+    return merged(
+        (sent.time[changes], sent.page[changes], CHANGE),
+        (arrival[kept], sent.page[signals[kept]], SIGNAL),
     )
 
 
-def tape_of(
-    rng: np.random.Generator, pages: Instance, sent: Occurrences, delay: Delay, horizon: float
-) -> Tape:
-    """Return the tape of the occurrences, and of Poisson requests at the rates of importance.
+HiddenLaw: TypeAlias = Callable[[np.random.Generator, float], Occurrences]
 
-    Every signal, true or false, has a random delay; signals that arrive after the horizon are
-    dropped. At equal times changes come before their signals.
+
+@dataclass(frozen=True, eq=False, init=False)
+class Misspecified(CustomEvents):
+    """An instance with a hidden law that generates its events.
+
+    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may
+    be wrong. The documentation of each law states which of them are true.
+
+    Args:
+        pages: parameters of the pages, with a single source of signals; they are revealed.
+        law: ``law(rng, horizon)`` draws all changes and sent signals in (0, horizon].
+        true_delay: delay of signals, by default the revealed one.
+        **revealed: parameters that are revealed in place of those of ``pages``.
+
+    Raises:
+        ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
     """
-    sent = sent if delay.kind == "none" else _delivered(rng, sent, delay, horizon)
-    request_time, page = arrivals(rng, pages.importance, horizon)
-    time = np.concatenate([sent.time, request_time])
-    code = np.concatenate([sent.page * CODE_STRIDE + sent.kind, page * CODE_STRIDE + REQUEST])
-    order = np.argsort(time, kind="stable")
-    return Tape(time[order], code[order], np.ones(pages.num_pages, np.bool_))
+
+    law: HiddenLaw
+    true_delay: Delay
+
+    def __init__(
+        self, pages: Instance, law: HiddenLaw, *, true_delay: Delay | None = None, **revealed: Any
+    ) -> None:
+        if pages.num_sources != 1:
+            raise ValueError(f"pages must have 1 source of signals, got {pages.num_sources}")
+        given = {field.name: getattr(pages, field.name) for field in fields(Instance)}
+        super().__init__(**given | revealed)
+        object.__setattr__(self, "law", law)
+        object.__setattr__(self, "true_delay", true_delay or self.delay)
+
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return the approximate number of events, plus one spell per page and unit of time."""
+        return super().expected_events(horizon) + self.num_pages * horizon
+
+    def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
+        """Draw the events of an episode: changes and signals of the law, and Poisson requests.
+
+        At equal times changes come before their signals.
+
+        Raises:
+            ValueError: the horizon is not > 0.
+        """
+        quantity("horizon", horizon, above=0.0)
+        received = delivered(rng, self.law(rng, horizon), self.true_delay, horizon)
+        requests = arrivals(rng, self.importance, horizon)
+        time, page, kind = merged(received, (*requests, REQUEST))
+        order = np.argsort(time, kind="stable")
+        code = (page * CODE_STRIDE + kind)[order]
+        return Tape(time[order], code, np.ones(self.num_pages, np.bool_))

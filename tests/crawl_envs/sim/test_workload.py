@@ -12,8 +12,7 @@ from crawl_envs import Instance
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
 from crawl_envs.instances.market import MARKET, MarketShape
-from crawl_envs.instances.misspecified.instance import Misspecified
-from crawl_envs.instances.misspecified.late import Late
+from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.sim import workload
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.workload import MOST_EVENTS, MOST_HELD, check_events
@@ -128,11 +127,11 @@ def test_recorded_events_are_counted(monkeypatch):
 
 def test_what_is_drawn_whole_has_a_bound_of_its_own():
     events = MOST_HELD / 100.0 * 1.01
-    held = Misspecified(Instance([events, 1.0], 1.0, bandwidth=2.0), Late(1.0))
+    held = Misspecified(Instance([events, 1.0], 1.0, bandwidth=2.0), None)
     with pytest.raises(ValueError, match=r"importance .* at most 2e\+07 events in an episode, got"):
         check_events(held, 100.0)
     check_events(held, 50.0)
-    spells = Misspecified(Instance([1e-12] * 2, 1e-12, bandwidth=2.0), Late(1.0))
+    spells = Misspecified(Instance([1e-12] * 2, 1e-12, bandwidth=2.0), None)
     with pytest.raises(ValueError, match=r"the horizon 1e\+12 must give at most 2e\+07"):
         check_events(spells, 1e12)
 

@@ -6,14 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from crawl_envs.instances.misspecified.corrupted import corrupted_quality
+from crawl_envs.instances.misspecified import corrupted_quality
 from crawl_envs.types import Problem
 
 
 def corrupted(problem: Problem, share: float, seed: int) -> Problem:
     """Return the problem with noise mixed into precision and recall (NCIS paper, section 6.7).
 
-    Change rates stay; see :func:`crawl_envs.instances.misspecified.corrupted.corrupted_quality`.
+    Change rates stay; see :func:`crawl_envs.instances.misspecified.corrupted_quality`.
 
     Args:
         problem: a problem that reveals its parameters, with a single source of signals.
