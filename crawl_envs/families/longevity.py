@@ -12,7 +12,7 @@ from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
 from crawl_envs.instances import generator_of, traces
 from crawl_envs.instances.longevity import LAWS
-from crawl_envs.instances.traces.instance import recorded, window_of
+from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
@@ -79,9 +79,8 @@ def _playing(
         )
     of_drawn = {**of_drawn, "bandwidth_steps": tuple(of_drawn["bandwidth_steps"])}
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
-    given = {**of_traces, "window": window_of(of_traces["window"])}
     kind = "directory" if signals is None else signals
-    site = recorded(str(instance), signals=kind, bandwidth=bandwidth, fragments=True, **given)
+    site = recorded(str(instance), signals=kind, bandwidth=bandwidth, fragments=True, **of_traces)
     lanes = partial(
         FragmentLanes,
         generator=site,

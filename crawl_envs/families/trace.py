@@ -9,7 +9,7 @@ from typing import Any, Literal
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.instances.traces.instance import recorded, window_of
+from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
@@ -120,7 +120,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         generator = recorded(
             trace,
             signals=signals,
-            window=window_of(window),
+            window=window,
             bandwidth=bandwidth,
             days_per_crawl=days_per_crawl,
             importance=importance,

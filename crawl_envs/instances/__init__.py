@@ -8,17 +8,15 @@ Public modules: longevity, market, synthetic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawl_envs.instances import longevity, misspecified, synthetic, urls
 from crawl_envs.instances.laws import DELAY, Generator, Law
 from crawl_envs.instances.misspecified import STRESS
-from crawl_envs.instances.urls.pool import SUFFIX, UrlPool, pool_law, url_pool
+from crawl_envs.instances.urls.pool import SUFFIX, pool_law, url_pool
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.delay import Delay
 
 __all__ = [
     "DELAY",
@@ -26,7 +24,6 @@ __all__ = [
     "STRESS",
     "Generator",
     "Law",
-    "UrlPool",
     "generator_of",
     "make",
     "names",
@@ -42,32 +39,16 @@ def names() -> tuple[str, ...]:
     return tuple(LAWS)
 
 
-def generator_of(
-    name: str,
-    *,
-    num_pages: int = 100,
-    bandwidth: float | None = None,
-    bandwidth_steps: Sequence[Sequence[float]] = (),
-    delay: Mapping[str, Any] | Delay | None = None,
-    num_sources: int | None = None,
-    corruption: float | None = None,
-    signals: str | None = None,
-    **more: Any,
-) -> Generator:
+def generator_of(name: str, *, num_pages: int = 100, **arguments: Any) -> Generator:
     """Return a generator of instances of a law; arguments of None have the law's defaults.
 
     Args:
         name: a key of LAWS, or the path of a ``.parquet`` file of URLs, for subsamples of it.
         num_pages: number of pages, m >= 1.
-        bandwidth: crawls per unit time, > 0; by default 100, or 0.2 per page of ``mixed``,
-            ``lambdacrawl`` and files, and 0.1 per page of ``quality`` and ``random``.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-        delay: delay of signals, as read by :func:`crawl_envs.instances.laws.delay_of`; neither
-            ``late`` nor ``quality`` and ``random`` have it.
-        num_sources: number of sources of signals of ``sources``, 2 by default.
-        corruption: share of noise in the revealed quality of ``corrupted``, 0.5 by default.
-        signals: ``none``, ``partial`` or ``noisy`` signals of ``quality`` and ``random``.
-        **more: arguments of a law of your own.
+        **arguments: ``bandwidth``, ``bandwidth_steps`` and the further arguments of the law, see
+            :meth:`Law.generator`: ``delay`` of most laws, as read by
+            :func:`crawl_envs.instances.laws.delay_of`, ``num_sources`` of ``sources``,
+            ``corruption`` of ``corrupted``, ``signals`` of ``quality`` and ``random``.
 
     Raises:
         ValueError: an unknown name, an argument outside its range or not of the law, or a file that
@@ -79,13 +60,7 @@ def generator_of(
         law = pool_law(name)
     else:
         raise ValueError(f"instance must be one of {names()} or a {SUFFIX} file, got {name!r}")
-    more |= {
-        "delay": delay,
-        "num_sources": num_sources,
-        "corruption": corruption,
-        "signals": signals,
-    }
-    return law.generator(name, num_pages, bandwidth, bandwidth_steps, **more)
+    return law.generator(name, num_pages, **arguments)
 
 
 def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:

@@ -77,12 +77,7 @@ class Law:
     ) -> Generator:
         """Return a generator of instances; arguments of None have their defaults.
 
-        Args:
-            name: name of the law, for errors.
-            num_pages: number of pages, m >= 1.
-            bandwidth: crawls per unit time, > 0.
-            bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-            **arguments: further arguments of the law.
+        ``name`` is that of the law, for errors; see :class:`Generator` for the others.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.instances.traces.tables import (
-    ColumnKind,
-    Columns,
-    check_range,
-    check_rows,
-    column_error,
-    read_columns,
-)
+from crawl_envs.instances.traces.tables import ColumnKind, Table, column_error, read_table
 from crawl_envs.instances.traces.windows import RecordedFragments, Trace
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.contents import Contents
@@ -29,7 +22,7 @@ HASHES = 1 << 32
 
 
 def read_fragments(
-    folder: Path, created: FloatArray, deleted: FloatArray, days: float, modulus: int | None
+    folder: Path, created: FloatArray, deleted: FloatArray, days: float
 ) -> RecordedFragments | None:
     """Read and check the fragments of the trace in ``folder``; return None if it has none.
 
@@ -38,7 +31,6 @@ def read_fragments(
         created: birth of each page, (m,).
         deleted: death of each page, inf if none, (m,).
         days: length of the record.
-        modulus: the ``fragment_modulus`` of ``meta.json``, None if missing.
 
     Raises:
         ValueError: the file is not a valid table of fragments; the message names file, column,
@@ -47,62 +39,38 @@ def read_fragments(
     path = folder / FILE
     if not path.exists():
         return None
-    if modulus is None:
-        raise ValueError(
-            f"{folder / 'meta.json'}: entry 'fragment_modulus' is missing, expected beside {FILE}"
-        )
-    columns, _ = read_columns(path, COLUMNS)
-    page = columns["page_id"]
-    check_rows(path, "page_id", page, created.size, "pages")
-    check_rows(path, "fragment", columns["fragment"], HASHES, "hashes")
-    _check_lives(path, columns, created[page], deleted[page], days)
-    birth = np.where(np.isnan(columns["birth"]), -np.inf, columns["birth"])
-    death = np.where(np.isnan(columns["death"]), np.inf, columns["death"])
-    fragment = columns["fragment"]
-    _check_apart(path, page, fragment, birth, death)
+    table = read_table(path, COLUMNS)
+    page, fragment = table["page_id"], table["fragment"]
+    table.check_rows("page_id", created.size, "pages")
+    table.check_rows("fragment", HASHES, "hashes")
+    table.check_range("birth", 0.0, days)
+    table.check_range("death", 0.0, days)
+    birth = np.nan_to_num(table["birth"], nan=-np.inf)
+    death = np.nan_to_num(table["death"], nan=np.inf)
+
+    def life(row: int) -> str:
+        lived = f"{created[page[row]]} to {deleted[page[row]]}"
+        return f"a time after 'birth' and in the life of page {page[row]}, {lived}"
+
+    table.check("birth", np.maximum(birth, 0.0) < created[page], life)
+    table.check("death", (death > deleted[page]) | (death <= birth), life)
+    _check_apart(table, birth, death)
     order = np.lexsort((fragment, birth, page))
     hashes = fragment[order].astype(np.uint32)
-    return RecordedFragments(page[order], hashes, birth[order], death[order], modulus)
+    return RecordedFragments(page[order], hashes, birth[order], death[order])
 
 
-def _check_lives(
-    path: Path, columns: Columns, created: FloatArray, deleted: FloatArray, days: float
-) -> None:
-    """Raise ValueError unless every spell lies within the record and its page's life.
-
-    ``created`` and ``deleted`` are per row.
-    """
-    birth, death = columns["birth"], columns["death"]
-    first, stays = np.isnan(birth), np.isnan(death)
-    check_range(path, "birth", birth[~first], 0.0, days)
-    check_range(path, "death", death[~stays], 0.0, days)
-    checks = (
-        ("birth", first & (created > 0.0), "a time, not before the page's 'created'"),
-        ("birth", birth < created, "a time not before the page's 'created'"),
-        ("death", stays & (deleted <= days), "a time, not after the page's 'deleted'"),
-        ("death", death > deleted, "a time not after the page's 'deleted'"),
-        ("death", death <= birth, "a time after the fragment's 'birth'"),
-    )
-    for name, wrong, expected in checks:
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            held = "null" if np.isnan(columns[name][row]) else columns[name][row]
-            life = f"page {columns['page_id'][row]} lived {created[row]} to {deleted[row]}"
-            raise column_error(path, name, f"{held} in row {row}", f"{expected} ({life})")
-
-
-def _check_apart(
-    path: Path, page: IntArray, fragment: IntArray, birth: FloatArray, death: FloatArray
-) -> None:
+def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
     """Raise ValueError if two spells of a fragment on a page overlap."""
-    identity = page * HASHES + fragment
-    order = np.lexsort((birth, identity))
+    page, fragment = table["page_id"], table["fragment"]
+    order = np.lexsort((birth, fragment, page))
     before, after = order[:-1], order[1:]
-    wrong = (identity[before] == identity[after]) & (birth[after] <= death[before])
-    if wrong.any():
-        row, other = int(after[np.argmax(wrong)]), int(before[np.argmax(wrong)])
+    same = (page[before] == page[after]) & (fragment[before] == fragment[after])
+    overlaps = np.flatnonzero(same & (birth[after] <= death[before]))
+    if overlaps.size:
+        row, other = after[overlaps[0]], before[overlaps[0]]
         raise column_error(
-            path,
+            table.path,
             "birth",
             f"{birth[row]} in row {row}",
             f"a time after {death[other]}, when fragment {fragment[row]} of page {page[row]} left "
@@ -114,16 +82,8 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
     """Return the contents of pages in the window (start, end], and their rows in the trace.
 
     The pages are those with recorded fragments that exist at some time of the window. Keys of
-    fragments are their hashes.
-
-    Args:
-        trace: the record.
-        start: start of the window, days since the record's start.
-        end: end of the window.
-
-    Returns:
-        Contents of k pages, with times since ``start`` (birth -inf at or before ``start``, death
-        inf after ``end``), and the ascending rows of the pages, (k,) int64.
+    fragments are their hashes. Times are days since ``start``: birth is -inf at or before it, death
+    inf after ``end``. Rows are ascending, (k,) int64.
 
     Raises:
         ValueError: the window is not within the record, the trace has no fragments, or no page

@@ -15,7 +15,6 @@ from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Trace, TraceWindow, check_signals
-from crawl_envs.sim.tape import Tape
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import quantity, real
 from crawl_envs.types.contents import Contents
@@ -29,13 +28,16 @@ class Recorded(Generator):
 
     Attributes:
         tape: the events.
-        duration: length of the window in days.
         contents: fragments of the pages, if requested.
     """
 
-    tape: Tape
-    duration: float
+    tape: TraceWindow
     contents: Contents | None = None
+
+    @property
+    def duration(self) -> float:
+        """Length of the window in days."""
+        return self.tape.duration
 
 
 def replay(
@@ -60,23 +62,19 @@ def replay(
         pages: rows of the pages in the trace, (m,); by default all.
         contents: fragments of the pages.
     """
+    known = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
     draw = partial(
         _draw,
         zipf=importance == "zipf",
-        parameters=(
-            fitted.change_rate[pages],
-            fitted.recall[..., pages],
-            fitted.false_signal_rate[..., pages],
-        ),
+        parameters=[values[..., pages] for values in known],
         group=trace.directory[pages],
     )
     return Recorded(
         draw=draw,
-        num_pages=window.num_pages,
+        num_pages=window.alive.size,
         bandwidth=bandwidth,
         num_sources=window.num_sources,
-        tape=Tape(window.time, window.code, window.alive, window.num_sources),
-        duration=window.duration,
+        tape=window,
         contents=contents,
     )
 
@@ -86,7 +84,7 @@ def _draw(
     num_pages: int,
     *,
     zipf: bool,
-    parameters: tuple[FloatArray, FloatArray, FloatArray],
+    parameters: Sequence[FloatArray],
     **more: Any,
 ) -> Instance:
     """Draw the importance of fitted pages."""
@@ -94,25 +92,18 @@ def _draw(
     return Instance(1.0 / (1.0 + rank), *parameters, **more)
 
 
-def window_of(window: Any) -> tuple[float, float] | None:
-    """Return a first and a last day, or None if ``window`` is None.
-
-    Raises:
-        ValueError: ``window`` is not two finite numbers.
-    """
-    if window is None:
-        return None
+def _days(window: Any) -> tuple[float, float]:
+    """Return the first and the last day of a window; raise ValueError if it is no such pair."""
     if not isinstance(window, Sequence) or isinstance(window, str) or len(window) != 2:
         raise ValueError(f"window must be a first and a last day, got {window!r}")
-    first, last = (real("window", day) for day in window)
-    return first, last
+    return real("window", window[0]), real("window", window[1])
 
 
 def recorded(
     trace: str,
     *,
     signals: str = "directory",
-    window: tuple[float, float] | None = None,
+    window: Sequence[float] | None = None,
     bandwidth: float | None = None,
     days_per_crawl: float = 30.0,
     importance: str = "uniform",
@@ -135,13 +126,14 @@ def recorded(
     Raises:
         ValueError: an argument is outside its range, or a file is missing or invalid.
     """
+    days = None if window is None else _days(window)
     kind = check_signals(signals)
     if importance not in IMPORTANCES:
         raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
     quantity("days_per_crawl", days_per_crawl, above=0.0)
     folder = find(trace)
     record = load(folder)
-    start, end = (record.days / 2.0, record.days) if window is None else window
+    start, end = days or (record.days / 2.0, record.days)
     contents, pages = (
         window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
     )
@@ -156,12 +148,5 @@ def recorded(
     if bandwidth is None:
         alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
         bandwidth = alive / days_per_crawl
-    return replay(
-        record,
-        events,
-        fitted,
-        bandwidth=bandwidth,
-        importance=importance,
-        pages=pages,
-        contents=contents,
-    )
+    given: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
+    return replay(record, events, fitted, bandwidth=bandwidth, **given)

@@ -1,21 +1,29 @@
-"""Read and validate columns of the Parquet files of recorded traces."""
+"""Read and validate columns of the Parquet files of recorded data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray
 
 ColumnKind: TypeAlias = Literal["whole", "number", "optional number", "any number", "flag", "word"]
 """Type of a column: integers, finite floating-point numbers, the same or nulls, the same or
 integers, bool, strings."""
-
-Columns: TypeAlias = dict[str, NDArray[Any]]
+KINDS: dict[ColumnKind, tuple[tuple[str, ...], str, type]] = {
+    "whole": (("is_integer",), "whole numbers", np.int64),
+    "number": (("is_floating",), "floating-point numbers", np.float64),
+    "optional number": (("is_floating",), "floating-point numbers", np.float64),
+    "any number": (("is_floating", "is_integer"), "numbers", np.float64),
+    "flag": (("is_boolean",), "True or False", np.bool_),
+    "word": (("is_string", "is_large_string"), "words", np.object_),
+}
+"""Tests of ``pyarrow.types``, of which one must hold; the expectation in words; type in NumPy."""
 
 
 def column_error(path: Path, column: str, value: object, expected: str) -> ValueError:
@@ -23,16 +31,60 @@ def column_error(path: Path, column: str, value: object, expected: str) -> Value
     return ValueError(f"{path}: column {column!r} holds {value}, expected {expected}")
 
 
-def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns, dict[str, str]]:
-    """Read the columns ``wanted`` and the metadata of a Parquet file.
+@dataclass(frozen=True)
+class Table:
+    """Columns of a Parquet file, with checks that name file, column, value and expectation.
 
-    Args:
+    Attributes:
         path: the file.
-        wanted: type of each column; other columns are ignored.
+        columns: (rows,) each: int64 for integers, float64 for numbers (nulls of an optional number
+            are NaN), bool for flags and str objects for strings.
+    """
 
-    Returns:
-        The columns, (rows,) each: int64 for integers, float64 for numbers (nulls of an optional
-        number are NaN), bool for flags and str objects for strings; and the file's metadata.
+    path: Path
+    columns: dict[str, NDArray[Any]]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column."""
+        return self.columns[name]
+
+    def check(self, name: str, wrong: BoolArray, expected: str | Callable[[int], str]) -> None:
+        """Raise ValueError for the first row in the mask ``wrong``, (rows,), if there is one.
+
+        ``expected`` is in words, or a function of the row that returns them.
+        """
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            value = self[name][row]
+            held = "null" if value != value else value
+            words = expected if isinstance(expected, str) else expected(row)
+            raise column_error(self.path, name, f"{held} in row {row}", words)
+
+    def check_rows(self, name: str, count: int, owners: str) -> None:
+        """Raise ValueError unless a column lies in 0 .. count - 1, rows of plural ``owners``."""
+        wrong = (self[name] < 0) | (self[name] >= count)
+        self.check(name, wrong, f"one of the {count} {owners}, 0 to {count - 1}")
+
+    def check_dense(self, name: str) -> None:
+        """Raise ValueError unless a column is 0, 1, 2, ... in order, with at least one row."""
+        if self[name].size == 0:
+            raise column_error(self.path, name, "no rows", "at least one page")
+        wrong = self[name] != np.arange(self[name].size)
+        self.check(name, wrong, "the row's own number (dense, in order)")
+
+    def check_range(self, name: str, low: float, high: float) -> None:
+        """Raise ValueError unless every value of a column is null or in [low, high]."""
+        wrong = (self[name] < low) | (self[name] > high)
+        self.check(name, wrong, f"values from {low:g} to {high:g}")
+
+    def check_order(self, name: str) -> None:
+        """Raise ValueError unless a column is non-decreasing."""
+        wrong = np.diff(self[name], prepend=-np.inf) < 0.0
+        self.check(name, wrong, lambda row: f"a time not before {self[name][row - 1]}, in order")
+
+
+def read_table(path: Path, wanted: Mapping[str, ColumnKind]) -> Table:
+    """Read the columns ``wanted``, of these types, of a Parquet file; others are ignored.
 
     Raises:
         ValueError: the file is missing, is not a complete Parquet file, lacks a column, or a column
@@ -57,78 +109,22 @@ def read_columns(path: Path, wanted: Mapping[str, ColumnKind]) -> tuple[Columns,
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path}: expected a whole Parquet file, but {reason}") from None
     columns = {name: _column(path, name, table[name], kind) for name, kind in wanted.items()}
-    described = table.schema.metadata or {}
-    return columns, {
-        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
-        for key, value in described.items()
-    }
+    return Table(path, columns)
 
 
 def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any]:
     """Return an Arrow column as an array of the given kind, or raise ValueError."""
     import pyarrow as pa
 
-    if kind == "word":
-        held = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        fits, expected = pa.types.is_string(held) or pa.types.is_large_string(held), "words"
-    elif kind == "flag":
-        fits, expected = pa.types.is_boolean(column.type), "True or False"
-    elif kind == "any number":
-        fits = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-        expected = "numbers"
-    elif kind == "whole":
-        fits, expected = pa.types.is_integer(column.type), "whole numbers"
-    else:
-        fits, expected = pa.types.is_floating(column.type), "floating-point numbers"
-    if not fits:
+    tests, expected, dtype = KINDS[kind]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not any(getattr(pa.types, test)(column.type) for test in tests):
         raise column_error(path, name, f"type {column.type}", expected)
-    if column.null_count and kind != "optional number":
-        row = column.is_null().index(True).as_py()
-        raise column_error(path, name, f"null in row {row}", expected)
-    if kind == "word":
-        return np.array(column.to_pylist(), dtype=object)
-    if kind in ("whole", "flag"):
-        return np.asarray(column.to_numpy(), dtype=np.int64 if kind == "whole" else np.bool_)
-    _check_finite(path, name, column.drop_null().to_numpy())
-    return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
-def _check_finite(path: Path, name: str, present: NDArray[Any]) -> None:
-    """Raise ValueError unless all non-null numbers are finite."""
-    if not np.all(np.isfinite(present)):
-        raise column_error(path, name, present[~np.isfinite(present)][0], "finite numbers")
-
-
-def check_rows(path: Path, name: str, rows: IntArray, count: int, owners: str) -> None:
-    """Raise ValueError unless ``rows`` lie in 0 .. count - 1; ``owners`` is the plural of a row."""
-    bad = rows[(rows < 0) | (rows >= count)]
-    if bad.size:
-        raise column_error(path, name, bad[0], f"one of the {count} {owners}, 0 to {count - 1}")
-
-
-def check_dense(path: Path, name: str, rows: IntArray) -> None:
-    """Raise ValueError unless ``rows`` is 0, 1, 2, ... in order, with at least one row."""
-    if rows.size == 0:
-        raise column_error(path, name, "no rows", "at least one page")
-    bad = np.flatnonzero(rows != np.arange(rows.size))
-    if bad.size:
-        raise column_error(
-            path, name, f"{rows[bad[0]]} in row {bad[0]}", "the row's own number (dense, in order)"
-        )
-
-
-def check_range(path: Path, name: str, values: FloatArray, low: float, high: float) -> None:
-    """Raise ValueError unless every value lies in [low, high]."""
-    bad = values[~((values >= low) & (values <= high))]
-    if bad.size:
-        raise column_error(path, name, bad[0], f"values from {low:g} to {high:g}")
-
-
-def check_order(path: Path, name: str, times: FloatArray) -> None:
-    """Raise ValueError unless ``times`` is non-decreasing."""
-    bad = np.flatnonzero(np.diff(times) < 0.0)
-    if bad.size:
-        row = int(bad[0]) + 1
-        raise column_error(
-            path, name, f"{times[row]} in row {row} after {times[row - 1]}", "rows in order of time"
-        )
+    null = column.is_null().to_numpy()
+    if kind != "optional number" and null.any():
+        raise column_error(path, name, f"null in row {np.argmax(null)}", expected)
+    values: NDArray[Any] = np.asarray(column.to_numpy(), dtype)
+    if dtype is np.float64 and not np.isfinite(values[~null]).all():
+        raise column_error(path, name, values[~null & ~np.isfinite(values)][0], "finite numbers")
+    return values

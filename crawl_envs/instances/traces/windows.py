@@ -6,15 +6,15 @@ pages in every window of a trace: m counts all pages that ever existed.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL, CodeArray
+from crawl_envs.instances.misspecified.occurrences import members
+from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL, Tape
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 Signals: TypeAlias = Literal["directory", "mentions", "both", "none"]
@@ -45,58 +45,40 @@ class RecordedFragments(NamedTuple):
         fragment: hash of the fragment, (n,) uint32.
         birth: days since the record's start; -inf if present at its start, (n,) float64.
         death: likewise; inf if present at its end, (n,) float64.
-        modulus: about one fragment in ``modulus`` is recorded, in all versions or in none.
     """
 
     page: IntArray
     fragment: NDArray[np.uint32]
     birth: FloatArray
     death: FloatArray
-    modulus: int
 
     def of_pages(self, kept: BoolArray) -> RecordedFragments:
         """Return the spells of pages in the mask ``kept``, (m,), with pages renumbered in order."""
         rows = kept[self.page]
-        return RecordedFragments(
-            (np.cumsum(kept) - 1)[self.page[rows]],
-            self.fragment[rows],
-            self.birth[rows],
-            self.death[rows],
-            self.modulus,
-        )
+        page = (np.cumsum(kept) - 1)[self.page[rows]]
+        return RecordedFragments(page, self.fragment[rows], self.birth[rows], self.death[rows])
 
 
-class TraceWindow(NamedTuple):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TraceWindow(Tape):
     """A window of a trace as a tape; times are days since the window's start.
 
+    The order at equal times is births, changes, signals, deaths.
+
     Attributes:
-        time: time of each event, in (0, duration], non-decreasing, (n,) float64.
-        code: ``page * CODE_STRIDE + kind`` of each event, (n,) int64; the order at equal times is
-            births, changes, signals, deaths.
-        alive: pages that exist at the window's start, (m,) bool.
         duration: length of the window in days.
-        num_sources: number of sources of signals, S.
     """
 
-    time: FloatArray
-    code: CodeArray
-    alive: BoolArray
     duration: float
-    num_sources: int = 1
-
-    @property
-    def num_pages(self) -> int:
-        """Number of pages ever alive in the whole trace, m."""
-        return int(self.alive.shape[0])
 
     def of_pages(self, pages: IntArray) -> TraceWindow:
         """Return the events of some pages, distinct rows, renumbered in the given order."""
-        number = np.full(self.num_pages, -1, np.int64)
+        number = np.full(self.alive.size, -1, np.int64)
         number[pages] = np.arange(pages.size)
         page, kind = np.divmod(self.code, CODE_STRIDE)
         kept = number[page] >= 0
         code = number[page[kept]] * CODE_STRIDE + kind[kept]
-        return self._replace(time=self.time[kept], code=code, alive=self.alive[pages])
+        return replace(self, time=self.time[kept], code=code, alive=self.alive[pages])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +88,6 @@ class Trace:
     Attributes:
         name: name of the site.
         folder: source folder.
-        start_date: UTC date of time 0, as YYYY-MM-DD.
         days: length of the record.
         created: birth of each page, negative when before the record, (m,) float64.
         deleted: death of each page, inf when after the record, (m,) float64.
@@ -122,7 +103,6 @@ class Trace:
 
     name: str
     folder: Path
-    start_date: str
     days: float
     created: FloatArray
     deleted: FloatArray
@@ -142,15 +122,11 @@ class Trace:
 
     def check_window(self, start: float, end: float) -> None:
         """Raise ValueError unless 0 <= start < end <= days."""
-        if not (math.isfinite(start) and 0.0 <= start < self.days):
-            raise ValueError(
-                f"start must lie in [0, {self.days:g}) days of trace {self.name!r}, got {start!r}"
-            )
-        if not (math.isfinite(end) and start < end <= self.days):
-            raise ValueError(
-                f"end must lie in ({start:g}, {self.days:g}] days of trace {self.name!r}, "
-                f"got {end!r}"
-            )
+        where = f"days of trace {self.name!r}, got"
+        if not 0.0 <= start < self.days:
+            raise ValueError(f"start must lie in [0, {self.days:g}) {where} {start!r}")
+        if not start < end <= self.days:
+            raise ValueError(f"end must lie in ({start:g}, {self.days:g}] {where} {end!r}")
 
     def alive_days(self, start: float, end: float) -> FloatArray:
         """Return the days of existence of each page between ``start`` and ``end``, (m,).
@@ -181,18 +157,16 @@ class Trace:
             ValueError: the window is not within the record, or ``signals`` is unknown.
         """
         self.check_window(start, end)
-        check_signals(signals)
+        sources = sources_of(check_signals(signals))
         pages = np.arange(self.num_pages)
-        sources = self._signals(start, end, signals)
-        parts = [
-            (BIRTH, self._between(pages, self.created, start, end)),
-            (CHANGE, self._between(self.change_page, self.change_time, start, end)),
-            *((SIGNAL + 2 * number, events) for number, events in enumerate(sources)),
-            (DEATH, self._between(pages, self.deleted, start, end)),
-        ]
-        code = np.concatenate([page * CODE_STRIDE + kind for kind, (page, _) in parts])
-        time = np.concatenate([time for _, (_, time) in parts])
-        order = np.argsort(time, kind="stable")
+        parts = [(BIRTH, pages, self.created), (CHANGE, self.change_page, self.change_time)]
+        for number, source in enumerate(sources):
+            parts.append((SIGNAL + 2 * number, *self._received(source, start, end)))
+        parts.append((DEATH, pages, self.deleted))
+        time = np.concatenate([time for _, _, time in parts])
+        code = np.concatenate([page * CODE_STRIDE + kind for kind, page, _ in parts])
+        inside = np.flatnonzero((time > start) & (time <= end))
+        order = inside[np.argsort(time[inside], kind="stable")]
         return TraceWindow(
             time=time[order] - start,
             code=code[order],
@@ -201,36 +175,12 @@ class Trace:
             num_sources=len(sources),
         )
 
-    @staticmethod
-    def _between(
-        rows: IntArray, times: FloatArray, start: float, end: float
-    ) -> tuple[IntArray, FloatArray]:
-        """Return rows and times of the events in (start, end]."""
-        inside = (times > start) & (times <= end)
-        return rows[inside], times[inside]
-
-    def _signals(
-        self, start: float, end: float, signals: Signals
-    ) -> list[tuple[IntArray, FloatArray]]:
-        """Return pages and times of signals of existing pages in (start, end], for each source."""
-        by_source = []
-        for source in sources_of(signals):
-            page, time = np.empty(0, np.int64), np.empty(0)
-            if source == "directory":
-                signal = self._between(self.signal_directory, self.signal_time, start, end)
-                page, time = self._spread(*signal)
-            elif source == "mentions":
-                page, time = self._between(self.mention_page, self.mention_time, start, end)
-            reached = (time > self.created[page]) & (time < self.deleted[page])
-            by_source.append((page[reached], time[reached]))
-        return by_source
-
-    def _spread(self, directory: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Repeat every directory signal for each page of the directory."""
-        by_directory = np.argsort(self.directory, kind="stable")
-        size = np.bincount(self.directory)
-        first = np.cumsum(size) - size
-        copies = size[directory]
-        signal = np.repeat(np.arange(directory.shape[0]), copies)
-        nth = np.arange(signal.shape[0]) - np.repeat(np.cumsum(copies) - copies, copies)
-        return by_directory[first[directory[signal]] + nth], time[signal]
+    def _received(self, source: str, start: float, end: float) -> tuple[IntArray, FloatArray]:
+        """Return pages and times of signals of a source to existing pages, from start to end."""
+        page, time = self.mention_page, self.mention_time
+        if source == "directory":
+            sent = np.flatnonzero((self.signal_time > start) & (self.signal_time <= end))
+            signal, page = members(self.directory, self.signal_directory[sent])
+            time = self.signal_time[sent[signal]]
+        reached = (time > self.created[page]) & (time < self.deleted[page]) & (source != "none")
+        return page[reached], time[reached]

@@ -1,6 +1,6 @@
 """Sets of URLs drawn from published statistics, or read from a file.
 
-Public modules: bing, lambdacrawl, law, pool.
+Public modules: bing, lambdacrawl, pool.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ as a plot (figure 1). So signal quality is drawn from laws fitted to published v
 each constant states which.
 
 Importance, change rates and declarations of signals follow
-:mod:`crawl_envs.instances.urls.law`.
+:mod:`crawl_envs.instances.urls.lambdacrawl`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.urls.law import urls_of
+from crawl_envs.instances.urls.lambdacrawl import urls_of
 from crawl_envs.types import BoolArray, FloatArray, Instance
 
 PRECISION_EDGES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -18,8 +18,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from rich.progress import Progress
 
-from crawl_envs.instances.urls.lambdacrawl import PUBLISHED_IMPORTANCE, draw_urls
-from crawl_envs.instances.urls.law import Urls
+from crawl_envs.instances.urls.lambdacrawl import PUBLISHED_IMPORTANCE, Urls, draw_urls
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from scripts.data.bing.files import GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, NAMES, URLS
 
@@ -103,7 +102,7 @@ def _write(
         constrained[host[page]],
         np.ceil(PUBLISHED_IMPORTANCE * urls.importance[page]),
         urls.change_rate[page],
-        urls.declared[page],
+        urls.complete[page],
     )
     _write_tables(paths, made, rng.permutation(page.size))
     return made

@@ -82,7 +82,7 @@ EXPECTED = ()
 def drawn(seed: int, num_pages: int) -> Pages:
     """Draw ``num_pages`` of the stand-in set, and return those with complete observation."""
     urls = draw_urls(np.random.default_rng([seed, 1]), num_pages)
-    return Pages(*(values[urls.declared] for values in urls))
+    return Pages(*(values[urls.complete] for values in urls))
 
 
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
-from crawl_envs.instances.urls.law import IMPORTANCE_SPREAD, urls_of
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, IMPORTANCE_SPREAD, urls_of
 from scripts.experiments.lambdacrawl.setup.costs import (
     BINARY_OPT,
     BLC,

@@ -30,59 +30,29 @@ def some_parameters(**changed: Any) -> traces.Parameters:
     return traces.Parameters(**(fields | changed))
 
 
-def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
-    trace = tiny_trace(tmp_path)
-    path = traces.parameters_path(tmp_path, "mentions")
-    assert path == tmp_path / "parameters-mentions.parquet"
-    traces.save_parameters(path, some_parameters(), trace)
-    loaded = traces.load_parameters(path, trace)
-    for name, value in vars(some_parameters()).items():
-        assert np.array_equal(getattr(loaded, name), value), name
-    assert sorted(file.name for file in tmp_path.glob("parameters*")) == [path.name]
-
-
 def of_both(**changed: Any) -> traces.Parameters:
     pages = np.arange(5.0)
-    return some_parameters(
-        **{
-            "signals": "both",
-            "recall": np.array([pages / 8.0, pages / 9.0]),
-            "false_signal_rate": np.array([pages, pages / 7.0]),
-            "pooled_recall": (0.5, 0.25),
-            "pooled_false_signal_rate": (1.0, 0.125),
-            **changed,
-        }
-    )
+    fields: dict[str, Any] = {
+        "signals": "both",
+        "recall": np.array([pages / 8.0, pages / 9.0]),
+        "false_signal_rate": np.array([pages, pages / 7.0]),
+        "pooled_recall": (0.5, 0.25),
+        "pooled_false_signal_rate": (1.0, 0.125),
+    }
+    return some_parameters(**(fields | changed))
 
 
-def test_parameters_of_two_sources_come_back_as_they_were(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parameters", [some_parameters(), of_both()])
+def test_parameters_come_back_as_they_were(tmp_path: Path, parameters: traces.Parameters) -> None:
     trace = tiny_trace(tmp_path)
-    path = traces.parameters_path(tmp_path, "both")
-    traces.save_parameters(path, of_both(), trace)
+    path = traces.parameters_path(tmp_path, parameters.signals)
+    assert path == tmp_path / f"parameters-{parameters.signals}.parquet"
+    traces.save_parameters(path, parameters, trace)
     loaded = traces.load_parameters(path, trace)
-    assert loaded.num_sources == 2
-    for name, value in vars(of_both()).items():
+    assert loaded.num_sources == parameters.num_sources
+    for name, value in vars(parameters).items():
         assert np.array_equal(getattr(loaded, name), value), name
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"recall": np.array([np.zeros(5), np.full(5, 1.5)])}, "'recall_1' holds 1.5.*from 0 to 1"),
-        ({"false_signal_rate": np.full((2, 5), -1.0)}, "'false_signal_rate_0' holds -1.0"),
-        ({"pooled_recall": (0.5, 2.0)}, "pooled_recall must lie in"),
-        ({"pooled_recall": (0.5,)}, "pooled_recall must be 2 numbers"),
-        ({"pooled_recall": 0.5}, "metadata"),
-    ],
-)
-def test_bad_parameters_of_two_sources_are_named(
-    tmp_path: Path, changed: dict[str, Any], message: str
-) -> None:
-    trace = tiny_trace(tmp_path)
-    path = tmp_path / "parameters-both.parquet"
-    traces.save_parameters(path, of_both(**changed), trace)
-    with pytest.raises(ValueError, match=message):
-        traces.load_parameters(path, trace)
+    assert sorted(file.name for file in tmp_path.glob("parameters*")) == [path.name]
 
 
 def test_parameters_of_one_source_are_not_taken_for_two(tmp_path: Path) -> None:
@@ -103,25 +73,31 @@ def test_missing_parameters_name_the_command_that_makes_them(tmp_path: Path) -> 
         traces.load_parameters(other, trace)
 
 
+TWO_RECALLS = np.array([np.zeros(5), np.full(5, 1.5)])
+
+
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("parameters", "message"),
     [
-        ({"change_rate": np.array([0, 0, -1.0, 0, 0])}, "'change_rate' holds -1.0"),
-        ({"change_rate": np.array([0, 0, np.nan, 0, 0])}, "'change_rate' holds nan"),
-        ({"recall": np.array([0, 0, 1.5, 0, 0])}, "'recall' holds 1.5.*from 0 to 1"),
-        ({"false_signal_rate": np.full(5, -0.5)}, "'false_signal_rate' holds -0.5"),
-        ({"observed_days": np.full(5, 6.0)}, "'observed_days' holds 6.0.*from 0 to 5"),
-        ({"pooled_recall": 2.0}, "pooled_recall must lie in"),
-        ({"pooled_change_rate": None}, "metadata"),
-        ({"start": 6.0}, "metadata: end must lie in"),
-        ({"end": 11.0}, "metadata: end must lie in"),
-        ({"signals": "smoke"}, "metadata: signals must be one of"),
+        (some_parameters(change_rate=np.array([0, 0, -1.0, 0, 0])), "'change_rate' holds -1.0"),
+        (some_parameters(change_rate=np.array([0, 0, np.nan, 0, 0])), "'change_rate' holds nan"),
+        (some_parameters(recall=np.array([0, 0, 1.5, 0, 0])), "'recall' holds 1.5.*from 0 to 1"),
+        (some_parameters(false_signal_rate=np.full(5, -0.5)), "'false_signal_rate' holds -0.5"),
+        (some_parameters(observed_days=np.full(5, 6.0)), "'observed_days' holds 6.0.*from 0 to 5"),
+        (some_parameters(start=6.0), "metadata: end must lie in"),
+        (some_parameters(end=11.0), "metadata: end must lie in"),
+        (some_parameters(end="late"), "metadata: "),
+        (some_parameters(signals="smoke"), "metadata: signals must be one of"),
+        (of_both(recall=TWO_RECALLS), "'recall_1' holds 1.5.*from 0 to 1"),
+        (of_both(false_signal_rate=np.full((2, 5), -1.0)), "'false_signal_rate_0' holds -1.0"),
     ],
 )
-def test_bad_parameters_are_named(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_bad_parameters_are_named(
+    tmp_path: Path, parameters: traces.Parameters, message: str
+) -> None:
     trace = tiny_trace(tmp_path)
-    path = tmp_path / "parameters-mentions.parquet"
-    traces.save_parameters(path, some_parameters(**changed), trace)
+    path = tmp_path / "parameters.parquet"
+    traces.save_parameters(path, parameters, trace)
     with pytest.raises(ValueError, match=message) as raised:
         traces.load_parameters(path, trace)
     assert str(path) in str(raised.value)
@@ -134,10 +110,11 @@ def test_parameters_of_another_trace_are_refused(tmp_path: Path) -> None:
     traces.save_parameters(path, some_parameters(), other)
     with pytest.raises(ValueError, match="'trace' holds 'other', expected 'tiny'"):
         traces.load_parameters(path, trace)
+    traces.save_parameters(path, some_parameters(), trace)
     table = pq.read_table(path)
     pq.write_table(table.slice(0, 3), path)
     with pytest.raises(ValueError, match="3 pages, expected the 5"):
         traces.load_parameters(path, trace)
     pq.write_table(table.replace_schema_metadata({}), path)
-    with pytest.raises(ValueError, match="metadata 'trace_parameters' is missing"):
+    with pytest.raises(ValueError, match="metadata 'trace_parameters' is not whole"):
         traces.load_parameters(path, trace)

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from crawl_envs import instances
-from crawl_envs.instances.urls import law as url_law
+from crawl_envs.instances.urls import lambdacrawl as url_law
 from crawl_envs.instances.urls.lambdacrawl import draw_urls
 
 PUBLISHED = {
@@ -15,11 +15,6 @@ PUBLISHED = {
     "weighted odds": (0.554, lambda delta: delta / (delta + 0.2)),
     "weighted log": (1.118, lambda delta: np.log1p(5.0 * delta)),
 }
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    return draw_urls(np.random.default_rng(0), 1_000_000)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -36,14 +31,6 @@ def test_published_means_by_quadrature(name):
     assert np.sum(weight * value) / weight.sum() == pytest.approx(target, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_means_in_a_sample(drawn, name):
-    target, function = PUBLISHED[name]
-    weight = None if name == "mean" else drawn.importance
-    mean = np.average(function(drawn.change_rate), weights=weight)
-    assert mean == pytest.approx(target, rel=0.01)
-
-
 @pytest.mark.parametrize(("weighted", "target"), [(False, 0.04), (True, 0.264)])
 def test_declared_shares_by_quadrature(weighted, target):
     """Given fame z, a page is declared with a normal probability; weights are exp(s z)."""
@@ -57,17 +44,7 @@ def test_declared_shares_by_quadrature(weighted, target):
     assert integrate.quad(share, -10.0, 12.0, epsabs=1e-12)[0] == pytest.approx(target, rel=1e-3)
 
 
-def test_declared_shares_in_a_sample(drawn):
-    assert drawn.declared.mean() == pytest.approx(url_law.DECLARED, rel=0.01)
-    carried = drawn.importance[drawn.declared].sum() / drawn.importance.sum()
-    assert carried == pytest.approx(url_law.DECLARED_IMPORTANCE, rel=0.01)
-
-
-def test_importance_has_mean_one(drawn):
-    assert drawn.importance.mean() == pytest.approx(1.0, rel=0.01)
-
-
-@pytest.mark.parametrize("spread", [0.75, 1.0, 1.2, 2.5])
+@pytest.mark.parametrize("spread", [0.75, 1.0, 1.2, 1.5, 2.5])
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_means_with_another_spread(spread, name):
     """The weighted means are those of a law whose logarithms are normal, importance included."""
@@ -80,23 +57,16 @@ def test_published_means_with_another_spread(spread, name):
     assert np.std(np.log(urls.importance)) == pytest.approx(spread, rel=0.01)
 
 
-@pytest.mark.parametrize(("spread", "carried"), [(0.75, None), (1.2, 0.264), (2.5, 0.264)])
+@pytest.mark.parametrize(("spread", "carried"), [(0.75, None), (1.5, 0.264), (2.5, 0.264)])
 def test_declared_shares_with_another_spread(spread, carried):
     fame, own, other = np.random.default_rng(2).standard_normal((3, 400_000))
     plain = url_law.urls_of(fame, own, other, spread=spread)
-    assert plain.declared.mean() == pytest.approx(0.04, rel=0.03)
-    weighted = url_law.urls_of(fame + spread, own, other, spread=spread).declared.mean()
+    assert plain.complete.mean() == pytest.approx(0.04, rel=0.03)
+    weighted = url_law.urls_of(fame + spread, own, other, spread=spread).complete.mean()
     if carried is None:  # at its end: the most important 4% are declared
         carried = stats.norm.sf(url_law.DECLARED_QUANTILE - spread)
         assert carried < 0.264
     assert weighted == pytest.approx(carried, rel=0.02)
-
-
-def test_the_chosen_spread_is_the_one_where_none_is_given():
-    scores = np.random.default_rng(3).standard_normal((3, 1000))
-    given = url_law.urls_of(*scores, spread=url_law.IMPORTANCE_SPREAD)
-    for one, other in zip(url_law.urls_of(*scores), given, strict=True):
-        assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.27, -1.0, float("nan"), float("inf")])
@@ -110,20 +80,9 @@ def test_a_spread_that_is_too_small(spread):
 
 @pytest.mark.parametrize("block", [1, 7, 999, 1000, 5000])
 def test_pages_are_the_same_whatever_the_block(block):
-    whole = draw_urls(np.random.default_rng(1), 1000)
-    for all_at_once, in_blocks in zip(
-        whole, draw_urls(np.random.default_rng(1), 1000, block), strict=True
-    ):
-        assert all_at_once.tobytes() == in_blocks.tobytes()
-
-
-def test_pages_are_those_of_one_draw_after_the_other():
-    rng = np.random.default_rng(4)
-    pages = [url_law.urls_of(*rng.standard_normal((3, 1))) for _ in range(50)]
-    drawn = draw_urls(np.random.default_rng(4), 50)
-    for name in drawn._fields:
-        expected = np.concatenate([getattr(page, name) for page in pages])
-        np.testing.assert_allclose(getattr(drawn, name), expected, rtol=1e-14)
+    whole, in_blocks = (draw_urls(np.random.default_rng(1), 1000, each) for each in (2000, block))
+    for one, other in zip(whole, in_blocks, strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 def test_a_smaller_set_begins_a_larger_one():
@@ -150,17 +109,6 @@ def test_bandwidth_where_none_is_given(name, bandwidth):
     assert instances.make(name, num_pages=50, bandwidth=3.0).bandwidth == 3.0
 
 
-def test_delay_and_steps_are_passed_on():
-    pages = instances.make(
-        "lambdacrawl",
-        num_pages=5,
-        bandwidth_steps=[(1.0, 4.0)],
-        delay={"kind": "constant", "mean": 0.5},
-    )
-    assert pages.bandwidth_steps == ((1.0, 4.0),)
-    assert pages.delay.mean == 0.5
-
-
 @pytest.mark.parametrize("num_pages", [1, 2, 7, 100])
 def test_half_of_the_mixed_pages_are_complete(num_pages):
     pages = instances.make("mixed", num_pages=num_pages, seed=num_pages)
@@ -172,8 +120,3 @@ def test_mixed_shares_its_pages_with_the_others():
     pages, others = (instances.make(name, seed=3) for name in ("mixed", "uniform"))
     assert np.array_equal(pages.importance, others.importance)
     assert np.array_equal(pages.change_rate, others.change_rate)
-
-
-def test_every_mixed_page_is_as_likely_to_be_complete():
-    count = sum(instances.make("mixed", num_pages=4, seed=seed).complete for seed in range(600))
-    assert np.abs(count - 300).max() < 5 * np.sqrt(150)

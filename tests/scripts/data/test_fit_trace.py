@@ -40,7 +40,6 @@ def drawn_trace(
     return traces.Trace(
         name="drawn",
         folder=Path("nowhere"),
-        start_date="2024-01-01",
         days=days,
         created=np.full(rates.size, -1.0),
         deleted=np.full(rates.size, np.inf),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ def recorded(scratch: Scratch, **options: Any) -> dict[int, list[Spell]]:
     make_trace(scratch.folder, out, **options)
     trace = traces.load(out)
     assert trace.fragments is not None
-    assert trace.fragments.modulus == options["fragment_modulus"]
+    made = json.loads((out / "meta.json").read_text())
+    assert made["fragment_modulus"] == options["fragment_modulus"]
     table = pq.read_table(out / "fragments.parquet")
     assert table.schema.equals(SCHEMA)
     spells: dict[int, list[Spell]] = {}
