@@ -38,11 +38,13 @@ class ActionForm(ABC):
     """
 
     name: str
-    batch: int
-    most: int
-    choices: int
-    shape: tuple[int, ...]
-    probing: bool = False
+    batch = 1
+    most = 1
+    probing = False
+
+    def __init__(self, num_pages: int) -> None:
+        self.num_pages = self.choices = num_pages
+        self.shape: tuple[int, ...] = (num_pages,)
 
     @abstractmethod
     def space(self) -> Space[Any]:
@@ -64,18 +66,20 @@ class ActionForm(ABC):
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
         return self.decode([action], 1)
 
-
-def _checked(actions: Any, shape: tuple[int, ...], kinds: str, expected: str) -> Any:
-    """Return the actions as an array of the given shape and one of the dtype kinds."""
-    try:
-        array = np.asarray(actions)
-    except ValueError:  # rows of different lengths
-        raise ValueError(f"action must be {expected}, of shape {shape}, got {actions!r}") from None
-    if array.shape != shape or array.dtype.kind not in kinds:
-        raise ValueError(
-            f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"
-        )
-    return array
+    def _checked(self, actions: Any, num_lanes: int, kinds: str, expected: str) -> Any:
+        """Return the actions of all lanes as an array of one of the dtype kinds."""
+        shape = (num_lanes, *self.shape)
+        try:
+            array = np.asarray(actions)
+        except ValueError:
+            raise ValueError(
+                f"action must be {expected}, of shape {shape}, got rows of different lengths"
+            ) from None
+        if array.shape != shape or array.dtype.kind not in kinds:
+            raise ValueError(
+                f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"
+            )
+        return array
 
 
 class PageChoice(ActionForm):
@@ -85,35 +89,32 @@ class PageChoice(ActionForm):
     """
 
     name = "page"
-    batch = 1
-    most = 1
 
     def __init__(self, num_pages: int, probing: bool = False) -> None:
-        self.probing, self.choices = probing, num_pages << probing
-        self.shape = ()
-        self._ones: IntArray = np.ones(1, np.int64)
-        self._one_page: IntArray = np.zeros((1, 1), np.int64)
-        self._one_count: IntArray = np.ones(1, np.int64)
+        super().__init__(num_pages)
+        self.probing, self.choices, self.shape = probing, num_pages << probing, ()
+        self._one: tuple[IntArray, IntArray] = np.zeros((1, 1), np.int64), np.ones(1, np.int64)
+        self._counts = self._one[1]
 
     def space(self) -> Discrete:
         """Return Discrete(m), or Discrete(2 m) with probes."""
         return Discrete(self.choices)
 
-    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's page."""
         pages = np.asarray(actions)
         if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
-            pages = _checked(actions, (num_lanes,), "iu", f"a page in [0, {self.choices})")
+            pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.choices})")
             pages = pages.astype(np.int64)
-        if len(self._ones) != num_lanes:
-            self._ones = np.ones(num_lanes, np.int64)
-        return pages[:, None], self._ones
+        if len(self._counts) != num_lanes:
+            self._counts = np.ones(num_lanes, np.int64)
+        return pages[:, None], self._counts
 
     def decode_one(self, action: Any) -> Actions:
         """Return the page in a reused array, which the next call overwrites."""
         if type(action) in (int, np.int64) and 0 <= action < self.choices:
-            self._one_page[0, 0] = action
-            return self._one_page, self._one_count
+            self._one[0][0, 0] = action
+            return self._one
         return super().decode_one(action)
 
 
@@ -123,17 +124,16 @@ class TopScores(ActionForm):
     name = "scores"
 
     def __init__(self, num_pages: int, batch: int) -> None:
-        self.num_pages = self.choices = num_pages
+        super().__init__(num_pages)
         self.batch = self.most = batch
-        self.shape = (num_pages,)
 
     def space(self) -> Box:
         """Return Box(-1, 1, (m,))."""
-        return Box(-1.0, 1.0, (self.num_pages,), np.float32)
+        return Box(-1.0, 1.0, self.shape, np.float32)
 
-    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's highest pages, the highest first."""
-        scores = _checked(actions, (num_lanes, self.num_pages), "fiu", "scores in [-1, 1]")
+        scores = self._checked(actions, num_lanes, "fiu", "scores in [-1, 1]")
         if not np.all(np.abs(scores) <= 1.0):
             raise ValueError(
                 f"action must be scores in [-1, 1], got {scores.min()}..{scores.max()}"
@@ -146,19 +146,18 @@ class RefreshSet(ActionForm):
     """``refresh``: one bit per page; any set of pages is crawled, without a budget."""
 
     name = "refresh"
-    batch = 1
 
     def __init__(self, num_pages: int) -> None:
-        self.num_pages = self.most = self.choices = num_pages
-        self.shape = (num_pages,)
+        super().__init__(num_pages)
+        self.most = num_pages
 
     def space(self) -> MultiBinary:
         """Return MultiBinary(m)."""
         return MultiBinary(self.num_pages)
 
-    def decode(self, actions: Any, num_lanes: int) -> tuple[IntArray, IntArray]:
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's chosen pages, the lowest first."""
-        bits = _checked(actions, (num_lanes, self.num_pages), "iubf", "bits 0 or 1")
+        bits = self._checked(actions, num_lanes, "iubf", "bits 0 or 1")
         if not np.all((bits == 0) | (bits == 1)):
             raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
         pages = np.argsort(bits == 0, axis=1, kind="stable")
@@ -173,22 +172,19 @@ class CrawlRates(ActionForm):
     """
 
     name = "rates"
-    batch = 1
-    most = 1
 
     def __init__(self, num_pages: int, highest: float) -> None:
-        self.num_pages = self.choices = num_pages
-        self.shape = (num_pages,)
+        super().__init__(num_pages)
         self.highest = max(highest, 1.0)
 
     def space(self) -> Box:
         """Return Box(0, max(bandwidth, 1), (m,)) of float64; probabilities are at most 1."""
-        return Box(0.0, self.highest, (self.num_pages,), np.float64)
+        return Box(0.0, self.highest, self.shape, np.float64)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the rates and probabilities of all lanes, one array (N, m)."""
         expected = "rates, and probabilities where every change is signalled"
-        rates = _checked(actions, (num_lanes, self.num_pages), "fiu", expected)
+        rates = self._checked(actions, num_lanes, "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
             raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
         return (np.ascontiguousarray(rates, np.float64),)
@@ -203,7 +199,7 @@ class SampledRates(CrawlRates):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the rates of all lanes, one array (N, m); their values are checked at the step."""
-        rates = _checked(actions, (num_lanes, self.num_pages), "fiu", "rates")
+        rates = self._checked(actions, num_lanes, "fiu", "rates")
         return (np.ascontiguousarray(rates, np.float64),)
 
 
@@ -213,21 +209,10 @@ def top_pages(scores: Any, batch: int) -> IntArray:
     num_lanes, num_pages = scores.shape
     pages = np.empty((num_lanes, batch), np.int64)
     for lane in range(num_lanes):
-        bar = -np.partition(-scores[lane], batch - 1)[batch - 1]
-        taken = 0
-        for page in range(num_pages):
-            if scores[lane, page] > bar:
-                pages[lane, taken] = page
-                taken += 1
-        for page in range(num_pages):
-            if taken == batch:
-                break
-            if scores[lane, page] == bar:
-                pages[lane, taken] = page
-                taken += 1
-        chosen = pages[lane]
-        order = np.argsort(-scores[lane][chosen], kind="mergesort")
-        pages[lane] = chosen[order]
+        bar = np.partition(scores[lane], num_pages - batch)[num_pages - batch]
+        reached = np.flatnonzero(scores[lane] >= bar)
+        order = np.argsort(-scores[lane][reached], kind="mergesort")
+        pages[lane] = reached[order[:batch]]
     return pages
 
 
@@ -239,7 +224,7 @@ def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) 
             batches or probes.
     """
     if name not in SLOT_FORMS:
-        raise ValueError(f"action must be one of {SLOT_FORMS}, got {name!r}")
+        raise ValueError(f"action must be one of {ACTION_FORMS}, got {name!r}")
     whole("batch", batch, 1, num_pages)
     if flag("probe", probe) and name != "page":
         raise ValueError(f"probe must be False with action {name!r}, got True")
