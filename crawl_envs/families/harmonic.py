@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
-from crawl_envs.envs.rendering import RenderMode
-from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.single import SingleEnv
 from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import Objective
-from crawl_envs.worlds.budgets import Overspend
-from crawl_envs.worlds.decisions import decisions
 from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
 REWARDS: tuple[HarmonicReward, ...] = get_args(HarmonicReward)
 
 
-class CrawlHarmonic(CrawlEnv, SingleEnv):
+class CrawlHarmonic(PageFamily, SingleEnv):
     """Harmonic staleness under mixed observability: the set-up of Kolobov et al. (2019).
 
     ## Description
@@ -59,20 +56,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
 
     ## Observation Space
 
-    ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``:
-
-    | column | range | meaning |
-    |---|---|---|
-    | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
-    | signals | [0, 1000] | signals received since, saturated |
-    | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
-    | probed | -1, 0, 1 | the same of the last probe since then; -1 none; with ``probe=True`` |
-    | importance | [0, 1e6] | mu, saturated |
-    | complete | 0, 1 | complete observation: recall 1, no false signals |
-    | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
-    | recall | [0, 1] | with ``reveal="parameters"`` |
-    | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
-
+    As in ``CrawlNCIS-v0``, with a column ``complete`` after ``importance``: 1 for complete
+    observation (recall 1, no false signals), else 0.
     ``env.unwrapped.tracker()`` has the exact values, and ``env.unwrapped.last_log()`` every crawl
     (page, time, changed or not) and every signal of the last epoch. Policies that learn may use
     nothing else.
@@ -127,20 +112,12 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         bandwidth_steps: Sequence[Sequence[float]] = (),
         horizon: float = 30.0,
         instance: str = "mixed",
-        action: Literal["rates", "page", "scores", "refresh"] = "rates",
-        epoch: float | None = None,
-        overspend: Overspend | None = None,
-        bucket: float | None = None,
-        batch: int = 1,
-        probe: bool = False,
+        action: PageAction = "rates",
         objective: Penalty = "harmonic",
         reward: HarmonicReward | None = None,
-        crawl_cost: float = 0.0,
-        reveal: Literal["parameters", "importance"] = "parameters",
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
-        resample: bool = False,
-        render_mode: RenderMode | None = None,
+        **common: Unpack[PageArguments],
     ) -> None:
         if reward not in (None, *REWARDS):
             raise ValueError(f"reward must be one of {REWARDS} or None, got {reward!r}")
@@ -152,20 +129,10 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             delay=delay,
             num_sources=num_sources,
         )
-        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-        make_lanes = partial(
-            Lanes,
-            generator=generator,
-            **decisions(action, generator, batch=batch, probe=probe, **deciding),
-            horizon=horizon,
-            reveal=reveal,
-            resample=resample,
-            penalty=objective,
-            requests=False,
-            show_complete=True,
+        make = partial(
+            Lanes, horizon=horizon, penalty=objective, requests=False, show_complete=True
         )
-        terms = Objective(reward or "penalty", crawl_cost)
-        super().__init__(make_lanes, terms, render_mode=render_mode)
+        super().__init__(make, generator, reward or "penalty", action, **common)
 
 
 CrawlHarmonicVector = vectorized(CrawlHarmonic)

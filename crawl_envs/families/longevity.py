@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
-from crawl_envs.envs.rendering import RenderMode
-from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.single import SingleEnv
 from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances import generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
-from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
-from crawl_envs.worlds.budgets import Overspend
-from crawl_envs.worlds.decisions import decisions
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
@@ -118,7 +115,7 @@ class FragmentAccess:
         return sketches
 
 
-class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
+class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     """Pages made of fragments: the set-up of Olston and Pandey (2008).
 
     ## Description
@@ -259,19 +256,11 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         days_per_crawl: float = 30.0,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
-        action: Literal["page", "scores", "refresh", "rates"] = "page",
-        batch: int = 1,
-        probe: bool = False,
-        epoch: float | None = None,
-        overspend: Overspend | None = None,
-        bucket: float | None = None,
+        action: PageAction = "page",
         objective: FragmentObjective = "fragments",
-        crawl_cost: float = 0.0,
         base_versions: int = 2,
         sketch_size: int | None = None,
-        reveal: Literal["parameters", "importance"] = "parameters",
-        resample: bool = False,
-        render_mode: RenderMode | None = None,
+        **common: Unpack[PageArguments],
     ) -> None:
         if objective not in REWARD_TERMS:
             raise ValueError(f"objective must be one of {tuple(REWARD_TERMS)}, got {objective!r}")
@@ -283,17 +272,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         }
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
         make, generator = _playing(instance, signals, bandwidth, of_traces, of_drawn)
-        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-        make_lanes = partial(
-            make,
-            **decisions(action, generator, batch=batch, probe=probe, **deciding),
-            base_versions=base_versions,
-            sketch_size=sketch_size,
-            reveal=reveal,
-            resample=resample,
-        )
-        terms = Objective(REWARD_TERMS[objective], crawl_cost)
-        super().__init__(make_lanes, terms, render_mode=render_mode)
+        make = partial(make, base_versions=base_versions, sketch_size=sketch_size)
+        super().__init__(make, generator, REWARD_TERMS[objective], action, **common)
 
 
 CrawlLongevityVector = vectorized(CrawlLongevity)

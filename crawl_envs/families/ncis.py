@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from crawl_envs.envs.rendering import RenderMode
-from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.single import SingleEnv
 from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import Objective, penalty_and_reward
-from crawl_envs.worlds.budgets import Overspend
-from crawl_envs.worlds.decisions import decisions
+from crawl_envs.spaces.rewards import penalty_and_reward
 from crawl_envs.worlds.lanes import Lanes
 
 
-class CrawlNCIS(CrawlEnv, SingleEnv):
+class CrawlNCIS(PageFamily, SingleEnv):
     """Noisy change-indicating signals: the set-up of Busa-Fekete et al. (2025).
 
     ## Description
@@ -159,21 +157,13 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         bandwidth_steps: Sequence[Sequence[float]] = (),
         horizon: float = 10.0,
         instance: str = "uniform",
-        action: Literal["page", "scores", "refresh", "rates"] = "page",
-        batch: int = 1,
-        probe: bool = False,
-        epoch: float | None = None,
-        overspend: Overspend | None = None,
-        bucket: float | None = None,
+        action: PageAction = "page",
         objective: Penalty = "binary",
         reward: Literal["freshness", "requests", "penalty"] | None = None,
-        crawl_cost: float = 0.0,
-        reveal: Literal["parameters", "importance"] = "parameters",
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
         corruption: float | None = None,
-        resample: bool = False,
-        render_mode: RenderMode | None = None,
+        **common: Unpack[PageArguments],
     ) -> None:
         generator = generator_of(
             instance,
@@ -185,17 +175,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             corruption=corruption,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-        make_lanes = partial(
-            Lanes,
-            generator=generator,
-            **decisions(action, generator, batch=batch, probe=probe, **deciding),
-            horizon=horizon,
-            reveal=reveal,
-            resample=resample,
-            penalty=penalty,
-        )
-        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
+        make = partial(Lanes, horizon=horizon, penalty=penalty)
+        super().__init__(make, generator, term, action, **common)
 
 
 CrawlNCISVector = vectorized(CrawlNCIS)

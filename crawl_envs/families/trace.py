@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, Unpack
 
-from crawl_envs.envs.rendering import RenderMode
-from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.single import SingleEnv
 from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import Objective, penalty_and_reward
-from crawl_envs.worlds.budgets import Overspend
-from crawl_envs.worlds.decisions import decisions
+from crawl_envs.spaces.rewards import penalty_and_reward
 from crawl_envs.worlds.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
 
 
-class CrawlTrace(CrawlEnv, SingleEnv):
+class CrawlTrace(PageFamily, SingleEnv):
     """A recorded history of a real site, replayed: changes, signals, births and deaths of pages.
 
     ## Description
@@ -45,13 +43,9 @@ class CrawlTrace(CrawlEnv, SingleEnv):
 
     ## Observation Space
 
-    ``Box(m, F)`` float32; a row per page with the columns ``env.unwrapped.features``: ``elapsed``
-    (days since the last crawl, or the birth), ``signals`` (received since, saturated at 1000),
-    ``changed`` (whether the last crawl found a change, -1 before the first), ``alive``, with
-    ``probe=True`` ``probed`` (the same of the last probe since then), ``importance`` and, with
-    ``reveal="parameters"``, ``change_rate``, ``recall`` and ``false_signal_rate``. Pages that do
-    not exist have ``alive`` 0. With ``signals="both"`` there are ``signals_0``, ``recall_0`` and
-    ``false_signal_rate_0`` for the directory, and the same with ``_1`` for mentions.
+    As in ``CrawlNCIS-v0``, with a column ``alive`` after ``changed``: 1 for pages that exist, else
+    0. ``elapsed`` is in days since the last crawl, or the birth. With ``signals="both"`` source 0
+    (``signals_0``) is the directory, and source 1 mentions.
 
     ## Rewards
 
@@ -99,18 +93,10 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         days_per_crawl: float = 30.0,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
-        action: Literal["page", "scores", "refresh", "rates"] = "page",
-        batch: int = 1,
-        probe: bool = False,
-        epoch: float | None = None,
-        overspend: Overspend | None = None,
-        bucket: float | None = None,
+        action: PageAction = "page",
         objective: Penalty = "binary",
         reward: Literal["freshness", "penalty"] | None = None,
-        crawl_cost: float = 0.0,
-        reveal: Literal["parameters", "importance"] = "parameters",
-        resample: bool = False,
-        render_mode: RenderMode | None = None,
+        **common: Unpack[PageArguments],
     ) -> None:
         if reward not in (None, "freshness", "penalty"):
             raise ValueError(
@@ -127,18 +113,8 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             parameters=parameters,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        deciding: dict[str, Any] = {"epoch": epoch, "overspend": overspend, "bucket": bucket}
-        make_lanes = partial(
-            Lanes,
-            generator=generator,
-            **decisions(action, generator, batch=batch, probe=probe, **deciding),
-            horizon=generator.duration,
-            reveal=reveal,
-            resample=resample,
-            tape=generator.tape,
-            penalty=penalty,
-        )
-        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
+        make = partial(Lanes, horizon=generator.duration, tape=generator.tape, penalty=penalty)
+        super().__init__(make, generator, term, action, **common)
 
 
 CrawlTraceVector = vectorized(CrawlTrace)
