@@ -6,14 +6,9 @@ heap, ledgers, offer_features, regions, sketches.
 
 from __future__ import annotations
 
-from crawl_envs.types.ledgers import (
-    FragmentLedger,
-    Ledger,
-    OfferLedger,
-)
+from crawl_envs.types.ledgers import FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.problem import (
     MOST_SOURCES,
-    RECALL_ROUNDING,
     REVEALS,
     BoolArray,
     CrawlLog,
@@ -24,12 +19,10 @@ from crawl_envs.types.problem import (
     Problem,
     Reveal,
     Tracker,
-    check_sources,
 )
 
 __all__ = [
     "MOST_SOURCES",
-    "RECALL_ROUNDING",
     "REVEALS",
     "BoolArray",
     "CrawlLog",
@@ -43,5 +36,4 @@ __all__ = [
     "Problem",
     "Reveal",
     "Tracker",
-    "check_sources",
 ]

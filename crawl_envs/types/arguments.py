@@ -39,19 +39,19 @@ def real(name: str, value: Any, *, above: float | None = None, least: float = -m
     Raises:
         ValueError: ``value`` is not a number, not finite, not > ``above`` or not >= ``least``.
     """
-    bound = f"> {above:g}" if above is not None else f">= {least:g}"
-    fits = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
-    if not fits or float(value) < least or (above is not None and float(value) <= above):
-        raise ValueError(f"{name} must be finite and {bound}, got {value!r}")
-    return float(value)
-
-
-def _is_finite(value: Real) -> bool:
-    """Return whether a number is finite as a float."""
     try:
-        return math.isfinite(value)
+        number = float(value) if _is_real(value) else math.nan
     except OverflowError:  # an integer beyond the range of floats
-        return False
+        number = math.nan
+    if not math.isfinite(number) or number < least or (above is not None and number <= above):
+        bound = f"> {above:g}" if above is not None else f">= {least:g}"
+        raise ValueError(f"{name} must be finite and {bound}, got {value!r}")
+    return number
+
+
+def _is_real(value: Any) -> bool:
+    """Return whether a value is a real number; truth values are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def quantity(name: str, value: Any, *, above: float | None = None, least: float = 0.0) -> float:
@@ -85,6 +85,18 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return int(value)
 
 
+def _read(name: str, value: Any) -> NDArray[Any]:
+    """Return what NumPy makes of an argument, or raise ValueError."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got {reprlib.repr(value)}")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last from tensors with gradients
+        raise ValueError(
+            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)} ({error})"
+        ) from None
+
+
 def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.float64]:
     """Return an array of float64, itself where it is one already.
 
@@ -98,11 +110,8 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
         ValueError: it is a masked array, or of anything but real numbers: of truth values, texts,
             dates, complex numbers or other objects.
     """
-    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        array: NDArray[Any] = value
-    else:
-        array = _read(name, value)
-    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
+    array = _read(name, value)
+    if array.dtype.kind == "O" and all(map(_is_real, array.flat)):
         array = array.astype(np.float64)
     if array.dtype.kind not in ("biuf" if flags else "iuf"):
         raise ValueError(
@@ -112,52 +121,47 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
     return np.asarray(array, np.float64)
 
 
-def _read(name: str, value: Any) -> NDArray[Any]:
-    """Return what NumPy makes of an argument that is no plain array, or raise ValueError."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise ValueError(f"{name} must be an array without a mask, got {reprlib.repr(value)}")
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # the last from tensors with gradients
-        raise ValueError(
-            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)} ({error})"
-        ) from None
-
-
-def _is_real(item: Any) -> bool:
-    """Whether an item of an array of objects is a real number."""
-    return isinstance(item, Real) and not isinstance(item, bool)
-
-
-def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Return a float64 copy of an array of numbers >= 0, or raise ValueError."""
-    array = np.array(floats(name, value))
+def _amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return an array of float64, itself where it is one; ValueError unless finite and >= 0."""
+    array = floats(name, value)
     fits = np.isfinite(array) & (array >= 0.0)
     if not fits.all():
         raise ValueError(f"{name} must be finite and >= 0, got {array[~fits][0]}")
     return array
 
 
-def _read_only(array: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a read-only array of the given shape, a copy where it differs."""
-    if array.shape != shape:
-        array = np.broadcast_to(array, shape).copy()
-    array.setflags(write=False)
-    return array
+def common_length(given: Mapping[str, NDArray[Any]]) -> int:
+    """Return the number of pages, the last length of the first array; 1 if all are scalars."""
+    name, shape = next(((name, a.shape) for name, a in given.items() if a.ndim), ("", (1,)))
+    if shape[-1] == 0:
+        raise ValueError(f"{name} must be of at least one page, got shape {shape}")
+    return int(shape[-1])
 
 
-def per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
+def per_page(
+    name: str, value: ArrayLike, num_pages: int, num_sources: int | None = None
+) -> NDArray[np.float64]:
     """Return a read-only float64 copy of length ``num_pages``; a scalar is repeated.
+
+    With a number of sources of signals, ``value`` may have a row for each, and the copy has shape
+    (S, m) for S >= 2.
 
     Raises:
         ValueError: ``value`` is not an array of numbers of that shape, finite and >= 0.
     """
-    array = _numbers(name, value)
-    if array.shape not in ((), (num_pages,)):
+    array = _amounts(name, value)
+    if array.ndim > 1 + bool(num_sources) or array.shape[-1:] not in ((), (num_pages,)):
+        rows = f", or (S, {num_pages}) for S sources" if num_sources else ""
         raise ValueError(
-            f"{name} must be a scalar or have shape ({num_pages},), got shape {array.shape}"
+            f"{name} must be a scalar or have shape ({num_pages},){rows}, got shape {array.shape}"
         )
-    return _read_only(array, (num_pages,))
+    array = array[0] if array.ndim == 2 and len(array) == 1 else array
+    if array.ndim == 2 and len(array) != num_sources:
+        raise ValueError(f"{name} must be of {num_sources} sources like the rest, got {len(array)}")
+    shape = (num_sources or 1, num_pages)
+    copy = np.broadcast_to(array, shape if shape[0] > 1 else shape[1:]).copy()
+    copy.setflags(write=False)
+    return copy
 
 
 def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.int64]:
@@ -175,42 +179,6 @@ def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.in
     numbers = array.astype(np.int64)
     numbers.setflags(write=False)
     return numbers
-
-
-def per_source(
-    given: Mapping[str, ArrayLike], num_pages: int, most: int
-) -> dict[str, NDArray[np.float64]]:
-    """Return read-only float64 copies of parameters of sources of signals.
-
-    All have shape (m,), or all (S, m) if one of them has S >= 2 rows.
-
-    Args:
-        given: by name, a scalar, an array (m,) for all sources, or an array (S, m).
-        num_pages: number of pages, m.
-        most: largest number of sources.
-
-    Raises:
-        ValueError: an argument is not an array of numbers of such a shape, finite and >= 0, or
-            numbers of sources are outside [1, ``most``] or disagree.
-    """
-    arrays, rows = {}, {}
-    for name, value in given.items():
-        array = _numbers(name, value)
-        if array.ndim > 2 or (array.ndim and array.shape[-1] != num_pages):
-            raise ValueError(
-                f"{name} must be a scalar or have shape ({num_pages},), or (S, {num_pages}) for "
-                f"S sources, got shape {array.shape}"
-            )
-        if array.ndim == 2:
-            whole(f"number of sources of {name}", array.shape[0], 1, most)
-            rows[name] = array.shape[0]
-        arrays[name] = array[0] if rows.get(name) == 1 else array
-    count = max(rows.values(), default=1)
-    for name, own in rows.items():
-        if own not in (1, count):
-            raise ValueError(f"{name} must be of {count} sources like the rest, got {own}")
-    shape = (num_pages,) if count == 1 else (count, num_pages)
-    return {name: _read_only(array, shape) for name, array in arrays.items()}
 
 
 def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[float, float], ...]]:
@@ -245,7 +213,7 @@ def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
         ValueError: an argument is not numeric, negative, not finite or outside the supported
             domain, or shapes disagree.
     """
-    arrays = {name: floats(name, value) for name, value in given.items()}
+    arrays = {name: _amounts(name, value) for name, value in given.items()}
     num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
     for name, array in arrays.items():
         if array.shape not in ((), (num_pages,)) or num_pages == 0:
@@ -253,9 +221,6 @@ def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
                 f"{name} must be a scalar or have shape (m,) with the same m >= 1 everywhere "
                 f"(here {num_pages}), got shape {array.shape}"
             )
-        sound = np.isfinite(array) & (array >= 0.0)
-        if not sound.all():
-            raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
         if name in QUANTITIES:
             check_domain(name, array)
     return tuple(

@@ -28,7 +28,7 @@ signalled by at most one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -38,16 +38,14 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types.arguments import (
     bandwidth_function,
     check_domain,
+    common_length,
     floats,
     per_page,
-    per_source,
+    whole,
     whole_per_page,
 )
 from crawl_envs.types.copies import Copies, Sketches
 from crawl_envs.types.delay import Delay
-from crawl_envs.types.ledgers import FragmentLedger as FragmentLedger
-from crawl_envs.types.ledgers import Ledger as Ledger
-from crawl_envs.types.ledgers import OfferLedger as OfferLedger
 from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.types.regions import Regions
 
@@ -57,18 +55,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 MOST_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""
+OF_SOURCES = ("recall", "false_signal_rate")
+"""Parameters of an instance that may differ between sources."""
 RECALL_ROUNDING = 1e-12
 """Tolerance of sums of recalls above 1."""
-
-
-def _common_length(given: Mapping[str, FloatArray]) -> int:
-    """Return the last length of the first array among the arguments, 1 if all are scalars."""
-    for name, array in given.items():
-        if array.ndim > 0:
-            if array.shape[-1] == 0:
-                raise ValueError(f"an instance must have at least one page, got {name} of length 0")
-            return int(array.shape[-1])
-    return 1
 
 
 def _over_sources(values: FloatArray) -> FloatArray:
@@ -77,7 +67,7 @@ def _over_sources(values: FloatArray) -> FloatArray:
     return total
 
 
-def check_sources(recall: FloatArray) -> None:
+def _check_recall(recall: FloatArray) -> None:
     """Raise ValueError if a recall, or the sum of recalls of a page, exceeds 1."""
     if np.any(recall > 1.0):
         raise ValueError(f"recall must lie in [0, 1], got {recall.max()}")
@@ -148,25 +138,24 @@ class Instance:
             "false_signal_rate": false_signal_rate,
         }
         given = {name: floats(name, value) for name, value in named.items()}
-        num_pages = _common_length(given)
-        for name in ("importance", "change_rate"):
-            object.__setattr__(self, name, per_page(name, given[name], num_pages))
-        quality = per_source(
-            {name: given[name] for name in ("recall", "false_signal_rate")}, num_pages, MOST_SOURCES
-        )
-        for name, array in quality.items():
-            object.__setattr__(self, name, array)
-        for name in ("importance", "change_rate", "false_signal_rate"):
-            check_domain(name, getattr(self, name))
-        check_sources(self.recall)
+        num_pages = common_length(given)
+        rows = {name: len(given[name]) for name in OF_SOURCES if given[name].ndim == 2}
+        for name, count in rows.items():
+            whole(f"number of sources of {name}", count, 1, MOST_SOURCES)
+        sources = dict.fromkeys(OF_SOURCES, max(rows.values(), default=1))
         rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
-        object.__setattr__(self, "bandwidth", rate)
-        object.__setattr__(self, "bandwidth_steps", steps)
         if not isinstance(delay, Delay | None):
             raise ValueError(f"delay must be a Delay or None, got {delay!r}")
-        object.__setattr__(self, "delay", delay if delay is not None else Delay())
-        groups = None if group is None else whole_per_page("group", group, num_pages)
-        object.__setattr__(self, "group", groups)
+        vars(self).update(
+            {name: per_page(name, x, num_pages, sources.get(name)) for name, x in given.items()},
+            bandwidth=rate,
+            bandwidth_steps=steps,
+            delay=Delay() if delay is None else delay,
+            group=None if group is None else whole_per_page("group", group, num_pages),
+        )
+        for name in ("importance", "change_rate", "false_signal_rate"):
+            check_domain(name, getattr(self, name))
+        _check_recall(self.recall)
 
     @property
     def num_pages(self) -> int:
@@ -191,8 +180,7 @@ class Instance:
     @property
     def precision(self) -> FloatArray:
         """Share of signals with a change, 1 where there are no signals; (m,) or (S, m)."""
-        rate = self.signal_rate
-        true = self.recall * self.change_rate
+        rate, true = self.signal_rate, self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
 
     @property
