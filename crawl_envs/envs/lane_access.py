@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import CrawlLog, Ledger, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
+from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -84,9 +85,7 @@ class LaneAccess:
         return math.nan if self.lanes.epoch is None else self.lanes.epoch
 
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Declare the tracker's estimated change rates, for the budget of the next step.
-
-        See :meth:`crawl_envs.worlds.budgets.RateBudget.declare`.
+        """Declare the tracker's estimated change rates, (m,), for the budget of the next step.
 
         Raises:
             ValueError: actions are not rates, not one finite number >= 0 per page, no such lane.
@@ -131,6 +130,43 @@ class LaneAccess:
         state = dict(state)
         self.np_random.bit_generator.state = state.pop("np_random")
         self.lanes.set_state(state)
+
+    # Arguments of reset
+
+    def _reset_arguments(
+        self, seed: Any, options: Any
+    ) -> tuple[BoolArray, list[int | None], list[Instance | None]]:
+        """Return the chosen lanes, and the seed and the given instance of each lane, or None."""
+        if not isinstance(options, Mapping | None):
+            raise ValueError(f"options must be None or a mapping, got {options!r}")
+        count, known = self.num_lanes, dict(options or {})
+        mask, given = known.pop("reset_mask", None), known.pop("instance", None)
+        if known:
+            raise ValueError(
+                f"options must be among 'instance' and 'reset_mask', got {tuple(known)}"
+            )
+        chosen = np.ones(count, np.bool_) if mask is None else np.asarray(mask)
+        if chosen.shape != (count,) or chosen.dtype != np.bool_ or not chosen.any():
+            raise ValueError(
+                f"options['reset_mask'] must be bool of shape ({count},) and not all False, "
+                f"got {mask!r}"
+            )
+        instances = list(given) if isinstance(given, Sequence) else [given] * count
+        if len(instances) != count or not all(isinstance(i, Instance | None) for i in instances):
+            raise ValueError(
+                f"options['instance'] must be an Instance or {count} of them, got {given!r}"
+            )
+        return chosen, self._lane_seeds(seed), instances
+
+    def _lane_seeds(self, seed: Any) -> list[int | None]:
+        """Return the seed of each lane; None continues its streams."""
+        count = self.num_lanes
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+            if len(seed) != count:
+                raise ValueError(f"seed must be one or {count} of them, got {seed!r}")
+            return [None if one is None else whole("seed", one, 0) for one in seed]
+        first = None if seed is None else whole("seed", seed, 0)
+        return [None if first is None else first + lane for lane in range(count)]
 
     # Rendering
 

@@ -66,35 +66,23 @@ class Scene(NamedTuple):
 
 
 class History:
-    """The freshness of an episode between the times of its renderings.
-
-    Attributes:
-        times: times of the renderings, the first 0.
-        freshness: mean freshness between successive times, shorter by one.
-    """
+    """The freshness of an episode between the times of its renderings."""
 
     def __init__(self) -> None:
         self._episode = -1
-        self._begin()
-
-    def _begin(self) -> None:
-        self.times: list[float] = [0.0]
-        self.freshness: list[float] = []
-        self._fresh_time = self._alive_time = 0.0
+        self._points = [(0.0, 0.0, 0.0)]
 
     def record(self, episode: int, ledger: Ledger) -> None:
-        """Add the time since the last call; reset at a new episode or an earlier time."""
-        if episode != self._episode or ledger.time < self.times[-1]:
-            self._episode = episode
-            self._begin()
-        alive = ledger.alive_time - self._alive_time
-        if ledger.time > self.times[-1] and alive > 0.0:
-            self.freshness.append((ledger.fresh_time - self._fresh_time) / alive)
-            self.times.append(ledger.time)
-            self._fresh_time, self._alive_time = ledger.fresh_time, ledger.alive_time
+        """Add the time since the last call; start again at a new episode or an earlier time."""
+        if episode != self._episode or ledger.time < self._points[-1][0]:
+            self._episode, self._points = episode, [(0.0, 0.0, 0.0)]
+        if ledger.alive_time > self._points[-1][2]:
+            self._points.append((ledger.time, ledger.fresh_time, ledger.alive_time))
 
-
-# Words
+    def curve(self) -> tuple[FloatArray, FloatArray]:
+        """Return the times, the first 0, and the mean freshness between successive times."""
+        time, fresh, alive = np.array(self._points).T
+        return time, np.diff(fresh) / np.diff(alive)
 
 
 def counted(signals: IntArray) -> str:
@@ -102,22 +90,20 @@ def counted(signals: IntArray) -> str:
     return "+".join(map(str, np.atleast_1d(signals)))
 
 
-def described_crawls(log: CrawlLog) -> list[str]:
-    """Return a phrase per crawl of the last step, at most MOST_CRAWLS, and their number."""
-    phrases = []
-    for number, (page, elapsed, changed, probe) in enumerate(
-        zip(log.page[:MOST_CRAWLS], log.elapsed, log.changed, log.probe, strict=False)
-    ):
-        did = "probed" if probe else "crawled"
-        outcome = "it had changed" if changed else "it had not changed"
+def _crawls(log: CrawlLog) -> Iterator[str]:
+    """Yield a phrase per crawl of the last step, at most MOST_CRAWLS, and their number."""
+    if not log.page.size:
+        yield "nothing crawled yet"
+    for number, page in enumerate(log.page[:MOST_CRAWLS]):
+        did = "probed" if log.probe[number] else "crawled"
+        outcome = "it had changed" if log.changed[number] else "it had not changed"
         signals = log.signals[..., number]
         plural = "" if signals.sum() == 1 else "s"
         received = f", {counted(signals)} signal{plural}" if signals.any() else ""
-        phrases.append(f"{did} page {page} after {elapsed:.3g}{received}: {outcome}")
+        yield f"{did} page {page} after {log.elapsed[number]:.3g}{received}: {outcome}"
     if log.page.size > MOST_CRAWLS:
-        changed_count = np.count_nonzero(log.changed)
-        phrases.append(f"and more: {log.page.size} crawls in all, {changed_count} had changed")
-    return phrases or ["nothing crawled yet"]
+        changed = np.count_nonzero(log.changed)
+        yield f"and more: {log.page.size} crawls in all, {changed} had changed"
 
 
 def _standing(scene: Scene) -> str:
@@ -137,57 +123,57 @@ def _budget(scene: Scene) -> str:
     return f"{now}   crawls {scene.ledger.crawls} (budget {scene.budget:g})"
 
 
+def _stale_pages(scene: Scene) -> Iterator[str]:
+    """Yield the lines about the most important stale pages."""
+    tracker, importance = scene.tracker, scene.instance.importance
+    stale = np.flatnonzero(tracker.alive & ~scene.fresh)
+    if not stale.size:
+        yield "no page is stale"
+        return
+    yield "stale pages, by importance:"
+    yield f"{'page':>8}{'importance':>12}{'elapsed':>10}{'signals':>9}"
+    for page in stale[np.argsort(-importance[stale], kind="stable")][:TOP_PAGES]:
+        signals = counted(tracker.signals[..., page])
+        yield f"{page:>8}{importance[page]:>12.4g}{tracker.elapsed[page]:>10.3g}{signals:>9}"
+    if stale.size > TOP_PAGES:
+        yield f"     ... and {stale.size - TOP_PAGES} more"
+
+
 def text(scene: Scene) -> str:
     """Return a text of about a dozen lines."""
     alive, fresh = scene.tracker.alive, scene.fresh & scene.tracker.alive
     importance = scene.instance.importance
-    passed = min(scene.ledger.time / scene.horizon, 1.0)
-    meter = "#" * round(passed * METER_WIDTH)
+    meter = "#" * round(min(scene.ledger.time / scene.horizon, 1.0) * METER_WIDTH)
     weight = importance[alive].sum()
     share = f" ({importance[fresh].sum() / weight:.0%} by importance)" if weight > 0.0 else ""
     lines = [
         f"[{meter:.<{METER_WIDTH}}] {_budget(scene)}",
         _standing(scene),
         f"fresh now: {fresh.sum()} of {alive.sum()} pages{share}",
-        *described_crawls(scene.log),
+        *_crawls(scene.log),
         *_stale_pages(scene),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _stale_pages(scene: Scene) -> Iterator[str]:
-    """Yield the lines about the most important stale pages."""
-    stale = np.flatnonzero(scene.tracker.alive & ~scene.fresh)
-    if not stale.size:
-        yield "no page is stale"
-        return
-    importance = scene.instance.importance
-    top = stale[np.argsort(-importance[stale], kind="stable")][:TOP_PAGES]
-    yield "stale pages, by importance:"
-    yield f"{'page':>8}{'importance':>12}{'elapsed':>10}{'signals':>9}"
-    for page in top:
-        elapsed, signals = scene.tracker.elapsed[page], counted(scene.tracker.signals[..., page])
-        yield f"{page:>8}{importance[page]:>12.4g}{elapsed:>10.3g}{signals:>9}"
-    if stale.size > top.size:
-        yield f"     ... and {stale.size - top.size} more"
-
-
-# Picture
-
-
 class Bars(NamedTuple):
     """Pages by falling importance, grouped into bars.
 
-    ``bar`` is the bar of every page, (m,). The other arrays are per bar: mean importance, its fresh
-    and its stale part, mean time since the last crawl, number of pages.
+    ``bar`` is the bar of every page, (m,). The other arrays are per bar: number of pages, mean
+    importance of fresh, stale and missing pages, mean time since the last crawl.
     """
 
     bar: IntArray
-    importance: FloatArray
+    pages: IntArray
     fresh: FloatArray
     stale: FloatArray
+    gone: FloatArray
     elapsed: FloatArray
-    pages: IntArray
+
+    @property
+    def importance(self) -> FloatArray:
+        """Mean importance of the pages of each bar."""
+        return self.fresh + self.stale + self.gone
 
 
 def bars(scene: Scene) -> Bars:
@@ -196,22 +182,19 @@ def bars(scene: Scene) -> Bars:
     num_pages = importance.size
     num_bars = min(num_pages, MOST_BARS)
     bar = np.empty(num_pages, np.int64)
-    rank = np.arange(num_pages)
-    bar[np.argsort(-importance, kind="stable")] = rank * num_bars // num_pages
-    pages = np.bincount(bar, minlength=num_bars)
+    bar[np.argsort(-importance, kind="stable")] = np.arange(num_pages) * num_bars // num_pages
+    pages = np.bincount(bar)
 
-    def mean(values: FloatArray) -> FloatArray:
-        result: FloatArray = np.bincount(bar, weights=values, minlength=num_bars) / pages
-        return result
+    def total(values: Any) -> Any:
+        return np.bincount(bar, weights=values)
 
-    living = np.maximum(mean(alive.astype(np.float64)), 1.0 / num_pages)
     return Bars(
         bar=bar,
-        importance=mean(importance),
-        fresh=mean(importance * (alive & scene.fresh)),
-        stale=mean(importance * (alive & ~scene.fresh)),
-        elapsed=mean(np.where(alive, scene.tracker.elapsed, 0.0)) / living,
         pages=pages,
+        fresh=total(importance * (alive & scene.fresh)) / pages,
+        stale=total(importance * (alive & ~scene.fresh)) / pages,
+        gone=total(importance * ~alive) / pages,
+        elapsed=total(scene.tracker.elapsed * alive) / np.maximum(total(alive), 1.0),
     )
 
 
@@ -230,108 +213,82 @@ def picture(scene: Scene, history: History) -> PictureArray:
         ) from error
     figure = Figure(figsize=FIGURE_SIZE, dpi=DPI)
     canvas: Any = FigureCanvasAgg(figure)
-    upper, lower, curve = figure.subplots(
-        3, 1, gridspec_kw={"height_ratios": [5, 2.4, 2.4], "hspace": 0.0}
-    )
+    heights = {"height_ratios": [5.0, 2.4, 0.8, 1.6], "hspace": 0.0}
+    upper, lower, gap, curve = figure.subplots(4, 1, gridspec_kw=heights)
     figure.subplots_adjust(left=0.105, right=0.965, top=0.86, bottom=0.085)
-    box = curve.get_position()
-    curve.set_position((box.x0, box.y0, box.width, box.height - 0.075))
+    gap.set_visible(False)
     figure.text(0.105, 0.955, _budget(scene), fontsize=12, weight="bold", color=INK)
     figure.text(0.105, 0.918, _standing(scene), fontsize=10, color=INK)
     content = bars(scene)
-    _draw_importance(upper, content)
-    _draw_elapsed(lower, content, scene)
-    _mark_crawls(upper, lower, content, scene.log)
+    _draw_importance(upper, content, scene.log)
+    _draw_elapsed(lower, content, scene.log)
     _draw_history(curve, scene, history)
+    for axes in (upper, lower, curve):
+        axes.tick_params(labelsize=8, colors=FAINT, length=2)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(FAINT)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
 def _draw_bars(axes: Any, height: FloatArray, below: FloatArray, colour: str, label: str) -> None:
-    """Draw a bar per height; many bars as one outline, which is several times faster."""
-    count = height.size
-    if count <= LABELLED_BARS:
-        axes.bar(np.arange(count), height, 0.9, below, color=colour, label=label, linewidth=0)
-    else:
-        edges = np.arange(count + 1) - 0.5
-        axes.stairs(
-            below + height, edges, baseline=below, fill=True, color=colour, label=label, linewidth=0
-        )
+    """Draw a bar per height, all as one outline, which is several times faster."""
+    edges = (np.arange(height.size)[:, None] + (-0.45, 0.45)).ravel()
+    top, bottom = np.zeros((2, edges.size - 1))
+    top[::2], bottom[::2] = below + height, below
+    axes.stairs(top, edges, baseline=bottom, fill=True, color=colour, label=label, linewidth=0)
 
 
-def _draw_importance(axes: Any, content: Bars) -> None:
-    """Draw bars upwards: importance, fresh below stale, and grey for pages that do not exist."""
-    num_bars = content.pages.size
-    gone = np.maximum(content.importance - content.fresh - content.stale, 0.0)
-    below = np.zeros(num_bars)
-    for name, height, colour in (
-        ("fresh", content.fresh, FRESH),
-        ("stale", content.stale, STALE),
-        ("not there", gone, GONE),
-    ):
-        if name != "not there" or gone.max() > 1e-12 * content.importance.max():
-            _draw_bars(axes, height, below, colour, name)
-        below = below + height
-    top = float(content.importance.max()) or 1.0
-    axes.set(xlim=(-0.6, num_bars - 0.4), ylim=(0.0, 1.18 * top), xticks=[])
+def _draw_importance(axes: Any, content: Bars, log: CrawlLog) -> None:
+    """Draw bars upwards, and mark the pages just crawled: filled where the page had changed."""
+    _draw_bars(axes, content.fresh, np.zeros_like(content.fresh), FRESH, "fresh")
+    _draw_bars(axes, content.stale, content.fresh, STALE, "stale")
+    if content.gone.any():
+        _draw_bars(axes, content.gone, content.fresh + content.stale, GONE, "not there")
+    top = 1.18 * (float(content.importance.max()) or 1.0)
+    axes.set(xlim=(-0.6, content.pages.size - 0.4), ylim=(0.0, top), xticks=[])
     axes.set_ylabel("importance", color=INK)
-    _tidy(axes)
-
-
-def _draw_elapsed(axes: Any, content: Bars, scene: Scene) -> None:
-    """Draw bars downwards: time since the last crawl."""
-    num_bars, num_pages = content.pages.size, scene.fresh.size
-    _draw_bars(axes, content.elapsed, np.zeros(num_bars), FAINT, "")
-    depth = max(float(content.elapsed.max()), 1e-9)
-    axes.set(xlim=(-0.6, num_bars - 0.4), ylim=(1.12 * depth, 0.0), xticks=[])
-    axes.set_ylabel("time since\nlast crawl", color=INK)
-    if num_pages <= LABELLED_BARS:
-        axes.set_xticks(content.bar, np.arange(num_pages))
-        axes.set_xlabel("page, the most important first", fontsize=8, color=FAINT, labelpad=1)
-    else:
-        each = "" if num_bars == num_pages else " (a bar: the mean of several)"
-        label = f"{num_pages} pages, the most important first{each}"
-        axes.set_xlabel(label, fontsize=8, color=FAINT, labelpad=4)
-    _tidy(axes)
-
-
-def _mark_crawls(upper: Any, lower: Any, content: Bars, log: CrawlLog) -> None:
-    """Mark the bars of the pages just crawled: filled where the page had changed."""
     for changed, label, face in (
         (True, "just crawled: had changed", INK),
         (False, "just crawled: had not changed", "white"),
     ):
         chosen = content.bar[log.page[log.changed == changed]]
-        heights = content.importance[chosen] + 0.055 * upper.get_ylim()[1]
-        upper.scatter(
-            chosen, heights, 70, marker="v", facecolor=face, edgecolor=INK, label=label, zorder=3
+        above = content.importance[chosen] + 0.055 * top
+        axes.scatter(
+            chosen, above, 70, marker="v", facecolor=face, edgecolor=INK, label=label, zorder=3
         )
-    for bar in np.unique(content.bar[log.page]):
-        lower.axvline(bar, color=INK, linewidth=1.0, linestyle=":")
-    upper.legend(
+    axes.legend(
         loc="lower right", bbox_to_anchor=(1.01, 0.985), ncols=5, frameon=False, fontsize=9,
         handletextpad=0.4, columnspacing=1.2, borderaxespad=0.0,
     )  # fmt: skip
 
 
+def _draw_elapsed(axes: Any, content: Bars, log: CrawlLog) -> None:
+    """Draw bars downwards: time since the last crawl."""
+    num_bars, num_pages = content.pages.size, content.bar.size
+    _draw_bars(axes, content.elapsed, np.zeros(num_bars), FAINT, "")
+    depth = 1.12 * max(float(content.elapsed.max()), 1e-9)
+    axes.set(xlim=(-0.6, num_bars - 0.4), ylim=(depth, 0.0), xticks=[])
+    axes.set_ylabel("time since\nlast crawl", color=INK)
+    label = "page, the most important first"
+    if num_pages <= LABELLED_BARS:
+        axes.set_xticks(content.bar, np.arange(num_pages))
+    else:
+        each = "" if num_bars == num_pages else " (a bar: the mean of several)"
+        label = f"{num_pages} pages, the most important first{each}"
+    axes.set_xlabel(label, fontsize=8, color=FAINT, labelpad=2)
+    for bar in np.unique(content.bar[log.page]):
+        axes.axvline(bar, color=INK, linewidth=1.0, linestyle=":")
+
+
 def _draw_history(axes: Any, scene: Scene, history: History) -> None:
     """Draw the freshness between renderings as steps, and its mean since the start."""
+    now, mean = scene.ledger.time, scene.ledger.freshness
+    times, freshness = history.curve()
     axes.set(xlim=(0.0, scene.horizon), ylim=(0.0, 1.0), yticks=[0.0, 0.5, 1.0])
-    if history.freshness:
-        axes.stairs(history.freshness, history.times, color=FRESH, fill=True, alpha=0.25)
-        axes.stairs(history.freshness, history.times, baseline=None, color=FRESH, linewidth=1.5)
-    if not math.isnan(scene.ledger.freshness):
-        mean, now = scene.ledger.freshness, scene.ledger.time
-        axes.plot([0.0, now], [mean, mean], color=INK, linewidth=1.0, linestyle="--")
-    axes.axvline(scene.ledger.time, color=INK, linewidth=1.0)
+    axes.stairs(freshness, times, color=FRESH, fill=True, alpha=0.25)
+    axes.stairs(freshness, times, baseline=None, color=FRESH, linewidth=1.5)
+    axes.plot([0.0, now], [mean, mean], color=INK, linewidth=1.0, linestyle="--")
+    axes.axvline(now, color=INK, linewidth=1.0)
     axes.set_xlabel("time   (dashed: mean so far)", fontsize=9, color=FAINT, labelpad=2)
     axes.set_ylabel("freshness", color=INK)
-    _tidy(axes)
-
-
-def _tidy(axes: Any) -> None:
-    axes.tick_params(labelsize=8, colors=FAINT, length=2)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(FAINT)

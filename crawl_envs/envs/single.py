@@ -14,7 +14,6 @@ from crawl_envs.envs.rendering import RENDERING, PictureArray
 from crawl_envs.spaces.observations import ObservationArray, observation_space
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, Instance, Problem
-from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.lanes import Lanes
 
 SingleEnv: TypeAlias = Env[ObservationArray, Any]
@@ -59,18 +58,9 @@ class CrawlEnv(LaneAccess, SingleEnv):
         Raises:
             ValueError: a negative seed, an unknown option, an instance that does not fit.
         """
-        if not isinstance(options, Mapping | None):
-            raise ValueError(f"options must be None or a mapping, got {options!r}")
-        options = dict(options or {})
-        instance = options.pop("instance", None)
-        if options or not (instance is None or isinstance(instance, Instance)):
-            raise ValueError(
-                f"options must be None or {{'instance': an Instance}}, "
-                f"got {options or {'instance': instance}!r}"
-            )
-        seed = None if seed is None else whole("seed", seed, 0)
-        super().reset(seed=seed)
-        self.lanes.begin(np.ones(1, np.bool_), [seed], [instance], self.np_random)
+        chosen, seeds, instances = self._reset_arguments(seed, options)
+        super().reset(seed=seeds[0])
+        self.lanes.begin(chosen, seeds, instances, self.np_random)
         return self.lanes.observation(0), self._masked({})
 
     def step(self, action: Any) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:

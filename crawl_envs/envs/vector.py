@@ -20,7 +20,7 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.spaces.observations import ObservationArray, batched, observation_space
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, FloatArray, Instance
-from crawl_envs.types.arguments import flag, whole
+from crawl_envs.types.arguments import flag
 from crawl_envs.worlds.lanes import Lanes
 
 NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
@@ -89,18 +89,8 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
             ValueError: a negative seed, a list of the wrong length, an unknown option, an
                 instance that does not fit.
         """
-        if not isinstance(options, Mapping | None):
-            raise ValueError(f"options must be None or a mapping, got {options!r}")
-        options = dict(options or {})
-        chosen = self._reset_mask(options.pop("reset_mask", None))
-        instances = self._given_instances(options.pop("instance", None))
-        if options:
-            raise ValueError(
-                f"options must be among 'instance' and 'reset_mask', got {tuple(options)}"
-            )
-        seeds = self._lane_seeds(seed)
-        if seeds[0] is not None:
-            super().reset(seed=seeds[0])
+        chosen, seeds, instances = self._reset_arguments(seed, options)
+        super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
         return self.lanes.observations(self.copy), self._masked({}, self._everywhere)
 
@@ -175,40 +165,6 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
             return None
         return tuple(self.frame(lane) for lane in range(self.num_envs))
 
-    # Arguments of reset
-
-    def _reset_mask(self, mask: Any) -> BoolArray:
-        if mask is None:
-            return np.ones(self.num_envs, np.bool_)
-        chosen = np.asarray(mask)
-        if chosen.shape != (self.num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
-            raise ValueError(
-                f"options['reset_mask'] must be bool of shape ({self.num_envs},) and not all "
-                f"False, got {mask!r}"
-            )
-        return chosen
-
-    def _given_instances(self, given: Any) -> list[Instance | None]:
-        if given is None or isinstance(given, Instance):
-            return [given] * self.num_envs
-        instances = list(given) if isinstance(given, Sequence) else []
-        if len(instances) != self.num_envs or not all(isinstance(i, Instance) for i in instances):
-            raise ValueError(
-                f"options['instance'] must be an Instance or {self.num_envs} of them, got {given!r}"
-            )
-        return instances
-
-    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """Return the seed of each lane; None continues its streams."""
-        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
-            if len(seed) != self.num_envs:
-                raise ValueError(f"seed must be one or {self.num_envs} of them, got {seed!r}")
-            return [None if one is None else whole("seed", one, 0) for one in seed]
-        if seed is None:
-            return [None] * self.num_envs
-        first = whole("seed", seed, 0)
-        return [first + lane for lane in range(self.num_envs)]
-
     # Read by policies, oracles and tests
 
     @property
@@ -271,13 +227,8 @@ class FamilyVectorEnv(CrawlVectorEnv):
                 f"max_episode_steps must be None or {steps}, the number of steps of an episode, "
                 f"got {max_episode_steps!r}"
             )
-        super().__init__(
-            lanes,
-            one.objective,
-            autoreset_mode=autoreset_mode,
-            copy=copy,
-            render_mode=render_mode,
-        )
+        modes: dict[str, Any] = {"autoreset_mode": autoreset_mode, "render_mode": render_mode}
+        super().__init__(lanes, one.objective, copy=copy, **modes)
 
 
 def vectorized(single: type[CrawlEnv]) -> type[FamilyVectorEnv]:

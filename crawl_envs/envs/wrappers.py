@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
-
-from crawl_envs.types import CrawlLog
-
-
-class Learning(Protocol):
-    """A policy that learns while it crawls."""
-
-    def observe(self, log: CrawlLog) -> None:
-        """Learn from the log of the last step, or of the reset."""
 
 
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -30,7 +21,7 @@ class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
         ValueError: ``env`` is not a single crawl environment, or ``policy`` has no such method.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], policy: Learning) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], policy: Any) -> None:
         core = getattr(env, "unwrapped", env)
         if not (isinstance(env, gymnasium.Env) and hasattr(core, "last_log")):
             raise ValueError(f"env must be a single crawl environment, got {type(core).__name__}")

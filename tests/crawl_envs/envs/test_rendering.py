@@ -1,26 +1,18 @@
 import copy
 import sys
-from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
-from gymnasium.utils.env_checker import check_env
 
 import crawl_envs
 from crawl_envs.envs.rendering import MOST_BARS, History, Scene, bars, picture, text
-from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.families.ncis import CrawlNCIS
-from crawl_envs.instances import generator_of
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import action_form
-from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import CrawlLog, Ledger, Tracker
-from crawl_envs.worlds.lanes import Lanes
 from tests.environments import bare
+from tests.worlds import single_of
 
-IDS = sorted(crawl_envs.FAMILIES)
 BLUE, ORANGE, GREY = (0, 114, 178), (230, 159, 0), (217, 217, 217)
 
 
@@ -55,32 +47,14 @@ def scene_of(fresh, importance=None, *, log=None, alive=None, elapsed=0.5):
         alive=np.ones(count, np.bool_) if alive is None else np.array(alive),
         probed=np.full(count, -1, np.int8),
     )
-    ledger = Ledger(
-        time=2.0,
-        fresh_time=3.0,
-        alive_time=4.0,
-        requests=5,
-        hits=4,
-        crawls=19,
-        wasted=0,
-        changes=7,
-        changes_found=3,
-        signals=6,
-    )
+    ledger = Ledger(2.0, 3.0, 4.0, requests=5, hits=4, crawls=19, wasted=0, changes=7,
+                    changes_found=3, signals=6)  # fmt: skip
     log = crawled([], []) if log is None else log
     return Scene(tracker, instance, ledger, log, fresh, horizon=10.0, budget=100.0)
 
 
 def holds(frame, colour):
     return int(np.all(np.abs(frame.astype(int) - colour) <= 3, axis=2).sum())
-
-
-@pytest.mark.parametrize("env_id", IDS)
-@pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
-@pytest.mark.filterwarnings("ignore:.*symmetric and normalized space")  # rates have a unit
-def test_gymnasiums_checker_accepts_rendering(env_id, render_mode):
-    env = gym.make(env_id, render_mode=render_mode)
-    check_env(env.unwrapped, skip_render_check=False)
 
 
 @pytest.mark.parametrize("num_pages", [1, 5, 100, 2000])
@@ -180,34 +154,31 @@ def test_text_of_edge_cases():
 
 
 def test_history_is_the_mean_freshness_between_renderings():
-    env = gym.make("CrawlNCIS-v0", render_mode="rgb_array", num_pages=5, bandwidth=5.0).unwrapped
+    env = bare(num_pages=5, bandwidth=5.0, horizon=10.0, render_mode="rgb_array")
     env.reset(seed=0)
     history = History()
     for step in range(20):
         env.step(step % 5)
-        if step % 3 == 0:
+        if step % 3 == 1:
             history.record(1, env.ledger())
-    widths = np.diff(history.times)
-    ledger = env.ledger()
-    assert len(history.freshness) == 7
-    np.testing.assert_allclose(history.freshness @ widths / widths.sum(), 0.9, atol=0.1)
-    history.record(1, ledger)
-    widths = np.diff(history.times)
-    assert history.freshness @ widths / widths.sum() == pytest.approx(ledger.freshness)
+    times, freshness = history.curve()
+    assert len(freshness) == 7
+    assert times[-1] == env.ledger().time
+    mean = freshness @ np.diff(times) / times[-1]
+    assert mean == pytest.approx(env.ledger().freshness)
 
 
 def test_history_restarts_with_an_episode_and_when_time_goes_back():
     history, ledger = History(), scene_of([True]).ledger
-    history.record(1, ledger)
-    history.record(1, ledger)
-    assert history.times == [0.0, 2.0]
-    history.record(2, ledger)
-    assert history.times == [0.0, 2.0]
-    assert history.freshness == [0.75]
     early = Ledger(1.0, 0.5, 1.0, 0, 0, 0, 0, 0, 0, 0)
-    history.record(2, early)
-    assert history.times == [0.0, 1.0]
-    assert history.freshness == [0.5]
+    for episode, one, points in (
+        (1, ledger, ([0.0, 2.0], [0.75])),
+        (1, ledger, ([0.0, 2.0], [0.75])),
+        (2, ledger, ([0.0, 2.0], [0.75])),
+        (2, early, ([0.0, 1.0], [0.5])),
+    ):
+        history.record(episode, one)
+        assert tuple(array.tolist() for array in history.curve()) == points
 
 
 def test_rendering_changes_nothing_and_survives_a_copy():
@@ -224,15 +195,9 @@ def test_rendering_changes_nothing_and_survives_a_copy():
 
 def test_pages_that_do_not_exist_are_drawn_and_not_counted():
     tape = Tape.of_events(3, changes=([0.5], [1]), alive=[True, True, False])
-    make_lanes = partial(
-        Lanes,
-        generator=generator_of("uniform", num_pages=3, bandwidth=1.0),
-        form=action_form("refresh", 3),
-        horizon=10.0,
-        tape=tape,
-    )
-    env = CrawlEnv(make_lanes, Objective(), render_mode="ansi")
+    env = single_of(crawl_envs.Instance(np.ones(3), 0.0, bandwidth=1.0), tape=tape)
     env.reset(seed=0)
+    env.render_mode = "ansi"
     assert "fresh now: 1 of 2 pages" in env.render()
     env.render_mode = "rgb_array"
     assert holds(env.render(), GREY) > 1000
@@ -250,11 +215,6 @@ def test_rendering_without_a_mode_warns():
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="render_mode"):
         assert env.unwrapped.render() is None
-
-
-def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="render_mode"):
-        CrawlNCIS(render_mode="braille")
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch):

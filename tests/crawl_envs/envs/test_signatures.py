@@ -256,11 +256,6 @@ def test_vectors_without_a_render_mode_warn():
         assert lanes.render() is None
 
 
-def test_vectors_refuse_unknown_render_modes():
-    with pytest.raises(ValueError, match=r"render_mode must be one of .*'ansi'.*, got 'human'"):
-        batch(2, render_mode="human")
-
-
 def test_metadata_say_how_vectors_are_rendered():
     metadata = batch(2, render_mode="rgb_array").metadata
     assert metadata["render_fps"] == 10

@@ -166,12 +166,6 @@ def smaller_state():
     return env.get_state()
 
 
-def test_a_state_moves_to_an_environment_that_was_never_reset():
-    env, other = in_mid_delay(), bare(delay=SLOW, horizon=6.0)
-    other.set_state(pickle.loads(pickle.dumps(env.get_state())))
-    assert_same_future(env, other, count=12)
-
-
 @EVERY_MODE
 def test_a_vector_state_is_gone_back_to(mode):
     """In mid-episode, with one lane that has ended."""

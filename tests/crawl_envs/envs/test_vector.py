@@ -132,45 +132,36 @@ def assert_held(batched, lane, info):
 
 
 @EVERY_MODE
-def test_gymnasiums_own_vector_environment_steps_alike(mode):
-    """SyncVectorEnv over single environments returns the same arrays."""
-    more = SMALL[NCIS]
+@pytest.mark.parametrize("rates", [(6.0, 6.0, 6.0), (6.0, 3.0, 4.0)])
+def test_gymnasiums_own_vector_environment_steps_alike(mode, rates):
+    """SyncVectorEnv over single environments returns the same arrays and masks of infos.
+
+    Where a lane is reset, its info is that of the reset; final_info is of ended lanes alone.
+    """
+    instances = [Instance(np.ones(6), 0.5, bandwidth=rate) for rate in rates]
+    more, nothing = SMALL[NCIS], np.zeros(3, bool)
     theirs = SyncVectorEnv([lambda: gym.make(NCIS, **more)] * 3, autoreset_mode=mode)
     ours = batch(3, autoreset_mode=mode)
     assert_same(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
+    for env, instance in zip(theirs.envs, instances, strict=True):
+        env.reset(options={"instance": instance})
+    ours.reset(options={"instance": instances})
+    assert_same(ours.reset()[0], theirs.reset()[0])
     ours.action_space.seed(0)
     for _ in range(30):
         actions = ours.action_space.sample()
-        assert_same(ours.step(actions)[:4], theirs.step(actions)[:4])
-        if mode == AutoresetMode.DISABLED and ours.unwrapped.lanes.any_ended:
-            mask = {"reset_mask": np.ones(3, bool)}
+        mine, yours = ours.step(actions), theirs.step(actions)
+        assert_same(mine[:4], yours[:4])
+        for key in ("requests", "hits", "reward_terms"):
+            masks = [info.get("_" + key, nothing).tolist() for info in (mine[4], yours[4])]
+            assert masks[0] == masks[1]
+            if "final_info" in yours[4]:
+                masks = [info["final_info"]["_" + key].tolist() for info in (mine[4], yours[4])]
+                assert masks[0] == masks[1]
+        if mode == AutoresetMode.DISABLED and mine[3].any():
+            mask = {"reset_mask": mine[3]}
             assert_same(ours.reset(options=dict(mask))[0], theirs.reset(options=dict(mask))[0])
     theirs.close()
-
-
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_infos_say_which_lanes_have_them_as_gymnasium_does(mode):
-    """Where a lane is reset, its info is that of the reset; final_info is of ended lanes alone."""
-    instances = [Instance(np.ones(6), 0.5, bandwidth=rate) for rate in (6.0, 3.0)]
-    more = SMALL[NCIS]
-    theirs = SyncVectorEnv([lambda: gym.make(NCIS, **more)] * 2, autoreset_mode=AutoresetMode(mode))
-    ours = batch(2, autoreset_mode=mode)
-    theirs.reset(seed=3)
-    for env, instance in zip(theirs.envs, instances, strict=True):
-        env.reset(options={"instance": instance})
-    ours.reset(seed=3)
-    ours.reset(options={"instance": instances})
-    theirs.reset()
-    ours.reset()
-    for _ in range(9):
-        actions = np.zeros(2, np.int64)
-        mine, yours = ours.step(actions)[4], theirs.step(actions)[4]
-        for key in ("requests", "hits", "reward_terms"):
-            nothing = np.zeros(2, bool)
-            assert mine.get("_" + key, nothing).tolist() == yours.get("_" + key, nothing).tolist()
-            if "final_info" in yours:
-                there = yours["final_info"]["_" + key]
-                assert mine["final_info"]["_" + key].tolist() == there.tolist()
 
 
 def test_a_reset_mask_leaves_other_lanes_alone():
