@@ -15,9 +15,8 @@ from gymnasium.utils.env_checker import check_env
 
 from crawl_envs.evaluation import PolicyFactory, simulate
 from crawl_envs.spaces.observations import NO_BASE, without_source
-from crawl_envs.types import Ledger, Tracker
+from crawl_envs.types import Policy, Tracker
 from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex
-from crawl_envs.worlds.lanes import Lanes
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50
@@ -25,58 +24,57 @@ WORLD_METRICS = ("time", "requests", "changes", "signals", "alive_time")
 """Fields of a ledger that do not depend on actions."""
 
 
-def expect(condition: bool, message: str) -> None:
+def expect(condition: Any, message: str) -> None:
     """Raise AssertionError with the message unless the condition is true."""
     if not condition:
         raise AssertionError(message)
 
 
-def _walk(env: gymnasium.Env[Any, Any], seed: int, action_seed: int) -> tuple[Ledger, list[float]]:
-    """Take up to STEPS random actions after a seeded reset; return the ledger and rewards."""
+def _play(
+    env: gymnasium.Env[Any, Any], seed: int, choose: Callable[[Any, int], Any] | None = None
+) -> list[tuple[Any, float]]:
+    """Return the actions and rewards of up to STEPS steps after a seeded reset.
+
+    Actions are those of ``choose(observation, step)``, or random ones. Observations must lie in
+    their space, and rewards must be the sums of their terms.
+    """
     observation, _ = env.reset(seed=seed)
-    env.action_space.seed(action_seed)
-    rewards = []
-    for _ in range(STEPS):
-        expect(
-            env.observation_space.contains(observation),
-            f"observation must lie in {env.observation_space}",
-        )
-        observation, reward, _, truncated, info = env.step(env.action_space.sample())
+    space, steps = env.observation_space, []
+    for step in range(STEPS):
+        expect(space.contains(observation), f"observation must lie in {space}")
+        action = env.action_space.sample() if choose is None else choose(observation, step)
+        observation, reward, _, truncated, info = env.step(action)
+        steps.append((action, float(reward)))
         terms = sum(info["reward_terms"].values())
-        expect(
-            abs(float(reward) - terms) < 1e-9,
-            f"reward {reward} must be the sum of its terms {terms}",
-        )
-        rewards.append(float(reward))
+        expect(abs(float(reward) - terms) < 1e-9, f"reward {reward} must be the sum {terms}")
         if truncated:
             break
-    core: Any = env.unwrapped
-    return core.ledger(), rewards
+    return steps
 
 
 def check_tape(make: Maker, seed: int = 0) -> None:
     """Check that events do not depend on actions, and that episodes are reproducible."""
-    first, rewards = _walk(make(), seed, action_seed=1)
-    again, rewards_again = _walk(make(), seed, action_seed=1)
+    ledgers, rewards = [], []
+    for action_seed in (1, 1, 2):
+        env = make()
+        env.action_space.seed(action_seed)
+        rewards.append([reward for _, reward in _play(env, seed)])
+        core: Any = env.unwrapped
+        ledgers.append(core.ledger())
+    first, again, other = ledgers
     expect(first == again, f"the same seed and actions must give the same ledger: {first}, {again}")
-    expect(rewards == rewards_again, "the same seed and actions must give the same rewards")
-    other, _ = _walk(make(), seed, action_seed=2)
+    expect(rewards[0] == rewards[1], "the same seed and actions must give the same rewards")
     for name in WORLD_METRICS:
         one, two = getattr(first, name), getattr(other, name)
-        expect(
-            bool(np.isclose(one, two)), f"{name} must not depend on actions, got {one} and {two}"
-        )
+        expect(np.isclose(one, two), f"{name} must not depend on actions, got {one} and {two}")
 
 
 def _known(tracker: Tracker, feature: str) -> Any:
     """Return the tracker's data for a column, named with or without the number of a source."""
-    offers = tracker.offers
-    places = (
-        *(tracker, tracker.problem, tracker.copies),
-        *(offers, None if offers is None else offers.metadata),
-    )
+    places = (tracker, tracker.problem, tracker.copies, tracker.offers)
+    metadata = getattr(tracker.offers, "metadata", None)
     for name, source in ((feature, None), without_source(feature)):
-        for place in places:
+        for place in (*places, metadata):
             known = getattr(place, name, None)
             if known is not None:
                 return known if source is None else known[source]
@@ -86,23 +84,19 @@ def _known(tracker: Tracker, feature: str) -> Any:
 def check_tracker(make: Maker, seed: int = 0) -> None:
     """Check that the tracker agrees with the observation, column by column."""
     env = make()
-    observation, _ = env.reset(seed=seed)
     core: Any = env.unwrapped
     box: Any = env.observation_space
     env.action_space.seed(seed)
-    for _ in range(STEPS):
+
+    def compare(observation: Any, step: int) -> Any:
         tracker = core.tracker()
         for column, feature in enumerate(core.features):
-            highest = box.high[:, column]
-            known = np.minimum(_known(tracker, feature), highest)
-            known = np.nan_to_num(known, nan=NO_BASE)
-            expect(
-                bool(np.allclose(observation[:, column], known, rtol=1e-6)),
-                f"column {feature} must be what the tracker knows",
-            )
-        observation, _, _, truncated, _ = env.step(env.action_space.sample())
-        if truncated:
-            break
+            known = np.minimum(_known(tracker, feature), box.high[:, column])
+            same = np.allclose(observation[:, column], np.nan_to_num(known, nan=NO_BASE), rtol=1e-6)
+            expect(same, f"column {feature} must be what the tracker knows")
+        return env.action_space.sample()
+
+    _play(env, seed, compare)
 
 
 def check_state(make: Maker, seed: int = 0) -> None:
@@ -111,19 +105,19 @@ def check_state(make: Maker, seed: int = 0) -> None:
     env.reset(seed=seed)
     core: Any = env.unwrapped
     env.action_space.seed(seed)
-    actions = [env.action_space.sample() for _ in range(6)]
-    env.step(actions[0])
+    env.step(env.action_space.sample())
+    actions = [env.action_space.sample() for _ in range(5)]
     state = core.get_state()
-    first = []
-    for action in actions[1:]:
-        first.append(env.step(action))
-        if first[-1][3]:
-            break
-    core.set_state(state)
-    for action, (observation, reward, *_) in zip(actions[1:], first, strict=False):
-        observation_again, reward_again, *_ = env.step(action)
-        expect(bool(np.array_equal(observation, observation_again)), "set_state must restore all")
-        expect(reward == reward_again, "set_state must restore all rewards")
+    runs: list[list[Any]] = []
+    for _ in range(2):
+        runs.append([])
+        for action in actions:
+            observation, reward, _, truncated, _ = env.step(action)
+            runs[-1].append((observation.tolist(), reward))
+            if truncated:
+                break
+        core.set_state(state)
+    expect(runs[0] == runs[1], "set_state must restore all observations and rewards")
 
 
 def check_crawl_env(make: Maker, *, render: bool = False) -> None:
@@ -157,41 +151,39 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
         AssertionError: a check failed.
     """
     env = make()
+
     runs = []
     for _ in range(2):
-        policy = factory(env)
-        observation, _ = env.reset(seed=seed)
-        actions = []
-        for step in range(STEPS):
+        new = factory(env)
+
+        def choose(observation: Any, step: int, policy: Policy = new) -> Any:
             action, _ = policy.predict(observation, episode_start=np.array([step == 0]))
-            expect(
-                env.action_space.contains(action), f"action must lie in the space, got {action!r}"
-            )
             batch, _ = policy.predict(observation[None], episode_start=np.array([False]))
+            space, shape = env.action_space, (1, *np.shape(action))
+            expect(space.contains(action), f"action must lie in {space}, got {action!r}")
             expect(
-                np.shape(batch) == (1, *np.shape(action)),
-                f"a batch of one must give shape {(1, *np.shape(action))}, got {np.shape(batch)}",
+                np.shape(batch) == shape,
+                f"a batch of one must give shape {shape}, got {np.shape(batch)}",
             )
-            actions.append(action)
-            observation, _, _, truncated, _ = env.step(action)
-            if truncated:
-                break
-        runs.append(np.array(actions))
-    expect(bool(np.array_equal(runs[0], runs[1])), "the same seed must give the same actions")
-    core: Any = env.unwrapped
-    policy = factory(env)
-    if (
-        core.action_form == "page"
-        and isinstance(policy, CompilablePolicy)
-        and isinstance(core.lanes, Lanes)
-    ):
-        form = policy.compile(core.problem, core.num_slots(), core.rng())
-        if isinstance(form, CompiledIndex) or not core.lanes.mortal:
-            lanes = core.lanes
-            rollout = simulate(
-                core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.requests
-            )
-            expect(
-                bool(np.array_equal(rollout.crawls[: len(runs[0])], runs[0])),
-                "the compiled form must crawl the pages that predict chooses",
-            )
+            return action
+
+        runs.append([action for action, _ in _play(env, seed, choose)])
+    expect(np.array_equal(runs[0], runs[1]), "the same seed must give the same actions")
+    _check_compiled(factory(env), env.unwrapped, runs[0], seed)
+
+
+def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> None:
+    """Check that the compiled form of a policy, if it has one, crawls the same pages."""
+    if core.action_form != "page" or not isinstance(policy, CompilablePolicy):
+        return
+    lanes = core.lanes
+    form = policy.compile(core.problem, core.num_slots(), core.rng())
+    if not isinstance(form, CompiledIndex) and lanes.mortal:
+        return
+    rollout = simulate(
+        core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.requests
+    )
+    expect(
+        np.array_equal(rollout.crawls[: len(pages)], pages),
+        "the compiled form must crawl the pages that predict chooses",
+    )

@@ -8,6 +8,7 @@ paired by seed.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,18 +36,6 @@ from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.offers.law import Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Rollout, play_form, roll
 
-__all__ = [
-    "Rollout",
-    "Row",
-    "Summary",
-    "evaluate",
-    "make_env",
-    "mean_and_half_width",
-    "play",
-    "simulate",
-    "summarize",
-]
-
 
 def simulate(
     instance: Instance,
@@ -63,9 +52,8 @@ def simulate(
     Policies with one page per slot crawl as in ``step()`` of an environment with ``action="page"``
     after ``reset(seed=seed, options={"instance": instance})``. On the same events, threshold
     policies (:class:`crawl_envs.types.compiled_policies.CompiledThresholds`) crawl pages when due,
-    and rate policies (:class:`crawl_envs.types.compiled_policies.CompiledRates`) crawl as in
-    ``step()`` with ``action="rates"`` if neither the budget nor a token bucket limits them; the
-    ledgers of both end exactly at the horizon.
+    and rate policies (``CompiledRates``) as in ``step()`` with ``action="rates"`` if neither the
+    budget nor a token bucket limits them; the ledgers of both end exactly at the horizon.
 
     Args:
         instance: true parameters, all revealed to the policy.
@@ -74,8 +62,7 @@ def simulate(
         seed: seed of the events and of the policy.
         tape: events in place of random ones.
         penalty: cost of undetected changes for ``rollout.ledger.cost``: ``harmonic``, ``binary`` or
-            a table C(0), C(1), .. (:func:`crawl_envs.sim.divergence.penalty_increments`); None
-            counts no penalty.
+            a table C(0), C(1), ..; None counts no penalty.
         requests: whether there are requests; ``CrawlHarmonic-v0`` has none.
 
     Raises:
@@ -87,9 +74,7 @@ def simulate(
     if not isinstance(instance, Instance):
         raise ValueError(f"instance must be an Instance, got {instance!r}")
     if isinstance(instance, Market):
-        raise ValueError(
-            "instance must have constant rates, got a Market: play it in CrawlOffers-v1"
-        )
+        raise ValueError("instance must not be a Market: play it in CrawlOffers-v1")
     whole("seed", seed, 0)
     if not isinstance(policy, CompilablePolicy):
         raise ValueError(
@@ -104,8 +89,7 @@ def simulate(
     form = policy.compile(instance.problem(), slots, generator(roots(seed).rng, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
-    start: dict[str, Any] = {"seed": seed, "tape": tape, "penalty": penalty, "requests": requests}
-    return play_form(form, instance, horizon, **start)
+    return play_form(form, instance, horizon, seed, tape=tape, penalty=penalty, requests=requests)
 
 
 def _check_crawls(instance: Instance, slots: int) -> None:
@@ -279,16 +263,14 @@ def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) ->
         metric: name of the metric.
         reference: policy or bound for paired differences.
     """
-    values: dict[tuple[str, str], dict[int, float]] = {}
+    values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in rows:
         if row.metric == metric:
-            values.setdefault((row.setting, row.policy), {})[row.seed] = row.value
+            values[row.setting, row.policy][row.seed] = row.value
     summaries = []
     for (setting, policy), by_seed in values.items():
         base = values.get((setting, reference or ""), {})
         shared = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
-        mean, half = mean_and_half_width(list(by_seed.values()))
-        summaries.append(
-            Summary(setting, policy, len(by_seed), mean, half, *mean_and_half_width(shared))
-        )
+        alone, paired = map(mean_and_half_width, (list(by_seed.values()), shared))
+        summaries.append(Summary(setting, policy, len(by_seed), *alone, *paired))
     return summaries

@@ -109,16 +109,6 @@ def test_arguments_can_be_written_as_json():
     assert_same(envs[0].step(action), envs[1].step(action))
 
 
-def test_a_picture_is_drawn():
-    env = gym.make(HARMONIC, render_mode="rgb_array", num_pages=5)
-    text = gym.make(HARMONIC, render_mode="ansi", num_pages=5)
-    for one in (env, text):
-        one.reset(seed=0)
-        one.step(np.full(5, 0.3))
-    assert env.render().shape[2] == 3
-    assert "page" in text.render()
-
-
 def test_the_families_have_the_same_changes_without_requests():
     """Those of NCIS are drawn with the requests, in one stream: they differ, and must."""
     harmonic_env, ncis = (

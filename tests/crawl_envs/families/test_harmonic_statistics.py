@@ -63,60 +63,44 @@ RATES = {
 SHARES = {"all": np.ones(5), "half": np.full(5, 0.5), "uneven": np.array([0.9, 0.3, 0.2, 0.7, 1.0])}
 
 
-@pytest.mark.parametrize("rates", RATES)
-def test_harmonic_cost_of_poisson_crawls(rates):
-    """Proposition 1: J = - sum mu ln(rho / (rho + Delta))."""
-    rho = RATES[rates]
-    costs, _ = long_run(pages(0.0), rho, "harmonic")
-    near(costs, -IMPORTANCE @ np.log(rho / (rho + CHANGE_RATE)))
+MIXED = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
+COSTS = {
+    **{
+        f"{penalty}, crawled {name}": (penalty, np.zeros(5), rates, IMPORTANCE)
+        for penalty in ("harmonic", "binary")
+        for name, rates in RATES.items()
+    },
+    **{
+        f"{penalty}, {name} answered": (penalty, np.ones(5), shares, IMPORTANCE)
+        for penalty in ("harmonic", "binary")
+        for name, shares in SHARES.items()
+    },
+    "mixed": ("harmonic", MIXED, np.array([0.5, 0.4, 1.5, 0.8, 0.7]), IMPORTANCE),
+    **{  # each page by itself between others, which the sum might hide
+        f"page {page}": ("harmonic", MIXED, np.array([0.3, 0.4, 1.5, 0.8, 0.7]), weight)
+        for page, weight in enumerate(2.0 * np.eye(5))
+    },
+}
 
 
-@pytest.mark.parametrize("rates", RATES)
-def test_binary_cost_of_poisson_crawls(rates):
-    """Eq. 12: J = sum mu Delta / (rho + Delta)."""
-    rho = RATES[rates]
-    costs, env = long_run(pages(0.0), rho, "binary")
-    expected = IMPORTANCE @ (CHANGE_RATE / (rho + CHANGE_RATE))
-    near(costs, expected)
-    stale = [1.0 - env.ledger(lane).freshness for lane in range(LANES)]
-    penalty = [env.ledger(lane).penalty for lane in range(LANES)]
-    np.testing.assert_allclose(stale, penalty, rtol=1e-9)
+@pytest.mark.parametrize("case", COSTS)
+def test_costs_are_those_of_the_paper(case):
+    """J is - sum mu ln(f), of binary staleness sum mu (1 - f), with f = rho / (rho + Delta) or p.
 
-
-@pytest.mark.parametrize("shares", SHARES)
-@pytest.mark.parametrize("penalty", ["harmonic", "binary"])
-def test_cost_of_answered_signals(shares, penalty):
-    """Proposition 4: J = - sum mu ln p; eq. 13: J = sum mu (1 - p)."""
-    p = SHARES[shares]
-    costs, _ = long_run(pages(1.0), p, penalty)
-    expected = -IMPORTANCE @ np.log(p) if penalty == "harmonic" else IMPORTANCE @ (1.0 - p)
-    if shares == "all":
+    Propositions 1 and 4, eqs. 8, 12 and 13.
+    """
+    penalty, recall, action, importance = COSTS[case]
+    costs, env = long_run(pages(recall, importance), action, penalty, seed=int(importance.argmax()))
+    fresh = np.where(recall == 1.0, action, action / (action + CHANGE_RATE))
+    expected = importance @ (-np.log(fresh) if penalty == "harmonic" else 1.0 - fresh)
+    if expected == 0.0:
         assert np.all(costs == 0.0)
     else:
         near(costs, expected)
-
-
-@pytest.mark.parametrize("page", range(5))
-def test_harmonic_cost_of_a_page(page):
-    """Of a page of its own weight between others, which the sum might hide."""
-    weight = np.zeros(5)
-    weight[page] = 2.0
-    recall = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
-    action = np.array([0.3, 0.4, 1.5, 0.8, 0.7])
-    costs, _ = long_run(pages(recall, weight), action, "harmonic", seed=1000 * page)
-    rho, p = action, action
-    expected = -np.log(np.where(recall == 1.0, p, rho / (rho + CHANGE_RATE)))
-    near(costs, 2.0 * expected[page])
-
-
-def test_cost_of_mixed_pages():
-    """Eq. 8: the sum of both."""
-    recall = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
-    action = np.array([0.5, 0.4, 1.5, 0.8, 0.7])
-    costs, _ = long_run(pages(recall), action, "harmonic")
-    rho, p = action[[0, 2, 4]], action[[1, 3]]
-    free = -IMPORTANCE[[0, 2, 4]] @ np.log(rho / (rho + CHANGE_RATE[[0, 2, 4]]))
-    near(costs, free - IMPORTANCE[[1, 3]] @ np.log(p))
+    if penalty == "binary":
+        stale = [1.0 - env.ledger(lane).freshness for lane in range(LANES)]
+        mean = [env.ledger(lane).penalty for lane in range(LANES)]
+        np.testing.assert_allclose(stale, mean, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("epoch", [0.25, 5.0])
