@@ -6,99 +6,22 @@ of the sets; the others are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from crawl_envs.instances.laws import Law
-from crawl_envs.instances.misspecified.occurrences import arrivals
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
-from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, REQUEST, UPDATE, Tape
-from crawl_envs.types import FloatArray, Problem, Reveal
-from crawl_envs.types.contents import Contents
+from crawl_envs.types import FloatArray
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.regions import FragmentLaw, draw
+from crawl_envs.worlds.fragments.regions import RegionPages
 
 CRAWLS_PER_PAGE = 0.1
 """Default crawls per day and page, the middle of the paper's range."""
 
 PageSignals: TypeAlias = Literal["none", "partial", "noisy"]
-
-
-class RegionPages(FragmentLaw):
-    """Pages of regions, each updated by an independent Poisson process.
-
-    The change rate of a page is the total update rate of its regions. An update is signalled with
-    the page's recall, for any region; false signals are Poisson.
-
-    Args:
-        importance: weight of each page, >= 0, (m,) or a scalar (W of eq. 1).
-        regions: regions of the m pages.
-        recall: probability in [0, 1] that an update emits a signal, (m,) or a scalar.
-        false_signal_rate: rate of signals without an update, >= 0, likewise.
-        bandwidth: crawls per day, > 0; decisions per day with the action form ``refresh``.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
-
-    Raises:
-        ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
-    """
-
-    regions: Regions
-
-    def __init__(
-        self,
-        importance: ArrayLike,
-        regions: Regions,
-        recall: ArrayLike = 0.0,
-        false_signal_rate: ArrayLike = 0.0,
-        *,
-        bandwidth: float,
-        bandwidth_steps: Sequence[Sequence[float]] = (),
-    ) -> None:
-        if not isinstance(regions, Regions):
-            raise ValueError(f"regions must be Regions, got {type(regions).__name__}")
-        super().__init__(
-            importance,
-            regions.change_rate,
-            recall,
-            false_signal_rate,
-            bandwidth=bandwidth,
-            bandwidth_steps=bandwidth_steps,
-        )
-        if self.num_sources != 1:
-            raise ValueError(f"recall must be of 1 source of signals, got {self.num_sources}")
-        object.__setattr__(self, "regions", regions)
-
-    def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """Return the public part of the instance, with the regions if revealed."""
-        regions = self.regions if reveal == "parameters" else None
-        return replace(super().problem(reveal), regions=regions)
-
-    def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return the approximate number of spells, changes, signals and requests of an episode."""
-        moving = self.regions.rate > 0.0
-        items = np.where(moving, self.regions.items, 1).sum()
-        rates = self.change_rate.sum() + self.false_signal_rate.sum()
-        return float(items + (2.0 * rates + requests * self.importance.sum()) * horizon)
-
-    def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
-        """Draw an episode; see :class:`crawl_envs.worlds.fragments.regions.FragmentLaw`."""
-        return draw(self, self.regions, rng, horizon)
-
-    def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the changes, signals and Poisson requests of an episode."""
-        tape, _ = self.draw(rng, horizon)
-        request_time, request_page = arrivals(rng, self.importance, horizon)
-        updates = (tape.code & KIND_MASK) == UPDATE
-        own = np.where(updates, tape.code - UPDATE + CHANGE, tape.code)
-        time = np.concatenate((tape.time, request_time))
-        code = np.concatenate((own, request_page * CODE_STRIDE + REQUEST))
-        order = np.argsort(time, kind="stable")
-        return Tape.trusted(time[order], code[order], tape.alive)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from crawl_envs.sim.divergence import (
     integrate_divergence,
     renew_copy,
     restart_fragments,
+    update_fragments,
 )
 from crawl_envs.sim.state import (
     CRAWLS,
@@ -46,6 +47,7 @@ from crawl_envs.sim.tape import (
     PRICE,
     REQUEST,
     SIGNAL,
+    SPELL_START,
     UPDATE,
     draw_block,
     rewind,
@@ -291,18 +293,22 @@ def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
         return kind if set_alive(state, lane, number, kind == BIRTH) else NOTHING
     if kind == DAY:
         return kind
-    detail = state.detail[min(lane, state.detail.shape[0] - 1), record.cursor - 1]
+    row, event = min(lane, state.detail.shape[0] - 1), record.cursor - 1
+    detail = state.detail[row, event]
     divergence = state.divergence[lane]
     if kind == PRICE:
         change_price(record, page, state.prices[lane, number], divergence, number, detail)
         return kind
-    spells = state.spells[min(lane, state.spells.shape[0] - 1)]
     copy, bases = state.copies[lane, number], state.bases[lane, number]
-    change_fragments(record, page, copy, bases, divergence, number, spells, detail, kind)
     if kind == UPDATE:
+        since = state.since[row, event]
+        update_fragments(record, page, copy, bases, divergence, number, detail, since)
         record.fresh_weight -= page.importance * (page.changes == 0)
         record.changes += 1
         page.changes += 1
+    else:
+        spells, sign = state.spells[0], 1 if kind == SPELL_START else -1
+        change_fragments(record, page, copy, bases, divergence, number, spells, detail, sign)
     return kind
 
 

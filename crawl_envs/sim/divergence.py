@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.sim.state import Records, State
-from crawl_envs.sim.tape import SPELL_START, UPDATE
-from crawl_envs.sim.versions import jaccard, size_at, was_present
+from crawl_envs.sim.versions import jaccard, was_present
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
 from crawl_envs.types.compiling import compiled
@@ -134,20 +133,6 @@ def converge(state: State, lane: int, number: int) -> None:
 
 
 @compiled(forceinline=True)
-def count_fragments(copy: Any, bases: Records, spells: Records, spell: int, sign: int) -> None:
-    """Count a spell that starts (sign 1) or ends (-1) where its fragments were present."""
-    size = sign * spells[spell].size
-    copy.live += size
-    if was_present(spells, spell, copy.made):
-        copy.common += size
-    for slot in range(bases.shape[0]):
-        if np.isnan(bases[slot].made):
-            break
-        if was_present(spells, spell, bases[slot].made):
-            bases[slot].common += size
-
-
-@compiled(forceinline=True)
 def measure_copy(record: Any, page: Any, copy: Any, divergence: FloatArray, number: int) -> None:
     """Update the divergence of a copy from its counts."""
     old, now = divergence[number], record.time
@@ -168,9 +153,9 @@ def change_fragments(
     number: int,
     spells: Records,
     spell: int,
-    kind: int,
+    sign: int,
 ) -> None:
-    """Apply an event to the fragments of a page: SPELL_START, SPELL_END or UPDATE.
+    """Start (``sign`` 1) or end (-1) a spell of fragments, which may have been there before.
 
     Args:
         record: the lane.
@@ -179,18 +164,47 @@ def change_fragments(
         bases: its base versions, (h,).
         divergence: the divergences of the lane, (m,).
         number: number of the page.
-        spells: the spells of the lane.
-        spell: row of the spell that starts or ends.
-        kind: kind of the event.
+        spells: the recorded spells.
+        spell: row of the spell.
+        sign: 1 or -1.
     """
     integrate_divergence(record, record.time)
     if np.isnan(copy.first_change):
         copy.first_change = record.time
-    count_fragments(copy, bases, spells, spell, 1 if kind == SPELL_START else -1)
+    size = sign * spells[spell].size
+    copy.live += size
+    copy.common += size * was_present(spells, spell, copy.made)
+    for slot in range(bases.shape[0]):
+        bases[slot].common += size * was_present(spells, spell, bases[slot].made)
     measure_copy(record, page, copy, divergence, number)
-    if kind == UPDATE:  # the new fragments were never present before
-        copy.live += spells[spell].size
-        measure_copy(record, page, copy, divergence, number)
+
+
+@compiled()
+def update_fragments(
+    record: Any,
+    page: Any,
+    copy: Any,
+    bases: Records,
+    divergence: FloatArray,
+    number: int,
+    size: int,
+    since: float,
+) -> None:
+    """Replace ``size`` fragments, which were there ``since`` a time, by new ones.
+
+    The other arguments are those of :func:`change_fragments`. Without a base version its time is
+    NaN, which is not after any time.
+    """
+    integrate_divergence(record, record.time)
+    if np.isnan(copy.first_change):
+        copy.first_change = record.time
+    copy.live -= size
+    copy.common -= size * (since < copy.made)
+    for slot in range(bases.shape[0]):
+        bases[slot].common -= size * (since < bases[slot].made)
+    measure_copy(record, page, copy, divergence, number)
+    copy.live += size
+    measure_copy(record, page, copy, divergence, number)
 
 
 @compiled(forceinline=True)
@@ -228,12 +242,9 @@ def crawl_fragments(state: State, lane: int, number: int) -> None:
 @compiled()
 def restart_fragments(state: State, lane: int) -> None:
     """Give a lane current copies of all pages at time 0, without base versions."""
-    row = min(lane, state.spells.shape[0] - 1)
-    spells = state.spells[row]
     for number in range(state.copies.shape[1]):
         copy = state.copies[lane, number]
-        first, last = state.spell_start[row, number], state.spell_start[row, number + 1]
-        copy.live = size_at(spells, first, last, 0.0)
+        copy.live = copy.first
         renew_copy(copy, 0.0, 0.0)
         forget_bases(state.bases[lane, number])
 

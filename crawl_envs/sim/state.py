@@ -141,11 +141,13 @@ SPELL = np.dtype(
 )
 COPY = np.dtype(
     [
-        # number of live fragments; of the held copy its time, its fragments, those still present
-        ("live", np.int64),
+        # number of live fragments, at time 0 and now; those of the held copy, those still present,
+        # and its time
+        ("first", np.int32),
+        ("live", np.int32),
+        ("held", np.int32),
+        ("common", np.int32),
         ("made", np.float64),
-        ("held", np.int64),
-        ("common", np.int64),
         # integral of its divergence up to ``since``; time of the first change
         ("area", np.float64),
         ("since", np.float64),
@@ -157,8 +159,8 @@ BASE = np.dtype(
     [
         # time of a base version, NaN for none, its fragments, and those that are live
         ("made", np.float64),
-        ("held", np.int64),
-        ("common", np.int64),
+        ("held", np.int32),
+        ("common", np.int32),
         # divergence and age of the held copy relative to it
         ("divergence", np.float64),
         ("age", np.float64),
@@ -192,7 +194,8 @@ class State(NamedTuple):
         pages: the pages.
         alive_at_start: mask of the pages that exist at time 0.
         tape: per lane a block of drawn events or a whole recorded tape; or one for all lanes.
-        detail: spell or price of each event of the tape.
+        detail: spell, price or number of fragments of each event of the tape.
+        since: for updates of fragments, the time since which the replaced ones were there.
         alias: alias tables of (page, kind), with a power of two kinds.
         pending_due, pending_code, pending_entry, pending_place, pending_size: the signals under
             way, an :class:`crawl_envs.types.heap.IndexedHeap` of entries by arrival.
@@ -207,7 +210,8 @@ class State(NamedTuple):
         crawl_alias: alias tables of the pages of random crawls.
         chances: probabilities of a crawl at a signal.
         rng: states of the generators of random crawls.
-        spell_start: first spell of each page, and the end of the last; one row or one per lane.
+        spell_start: first spell of each page, and the end of the last; one row or one per lane, 0
+            where they are not drawn yet.
         spells: the spells of fragments by page, in order of birth.
         copies: the held copies of pages of fragments.
         bases: their base versions, the latest first.
@@ -222,6 +226,7 @@ class State(NamedTuple):
     alive_at_start: Annotated[BoolArray, np.bool_, "m"]
     tape: Annotated[Records, EVENT, "tapes events"]
     detail: Annotated[SmallArray, np.int32, "tapes details"]
+    since: Annotated[FloatArray, np.float64, "tapes updates"]
     alias: Annotated[Records, ALIAS, "N columns"]
     pending_due: Annotated[FloatArray, np.float64, "N pending"]
     pending_code: Annotated[IntArray, np.int64, "N pending"]
@@ -273,7 +278,7 @@ AXES: tuple[str, ...] = tuple(
 )
 """Names of all axes."""
 
-GROWING = {"clock_rows", "events", "details", "pending", "logged", "crawled", "spells"}
+GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "crawled", "spells"}
 """Axes that grow as needed."""
 
 FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY = range(8)

@@ -33,9 +33,9 @@ SPELL_START = 35
 UPDATE = 36
 PRICE = 37
 DAY = 38
-"""Kinds of events. SPELL_END and SPELL_START have the spell of fragments as ``detail``. So has
-UPDATE, which ends it, starts another one of new fragments of its size, and changes the page. PRICE
-has the new price. DAY ends a day of a market."""
+"""Kinds of events. SPELL_END and SPELL_START have the spell of fragments as ``detail``. UPDATE
+replaces ``detail`` fragments by new ones, and changes the page. PRICE has the new price. DAY ends a
+day of a market."""
 KIND_BITS = 6
 CODE_STRIDE = 1 << KIND_BITS
 KIND_MASK = CODE_STRIDE - 1
@@ -154,7 +154,7 @@ class Tape:
         code: ``page * CODE_STRIDE + kind`` of each event, int64.
         alive: mask of the pages that exist at time 0, (m,) bool; others are born by an event.
         num_sources: number of sources of signals, S.
-        detail: spell or price of each event, int32; (0,) if no event has one.
+        detail: ``detail`` of each event, int32; (0,) if no event has one.
 
     Raises:
         ValueError: arrays disagree in shape, times decrease or are not finite, a code is not of a
@@ -257,17 +257,21 @@ class Tape:
         return cls(time[order], code[order], mask, num_sources)
 
 
+def most_of(mean: float) -> int:
+    """Return a number that a Poisson number exceeds with a probability below 1e-30."""
+    return int(mean + 12.0 * math.sqrt(mean)) + 64
+
+
 def pending_capacity(instance: Instance) -> int:
     """Return an upper bound on the number of signals under way.
 
     Signals under way are an M/G/infinity queue that starts empty: at any time their number is
-    Poisson with a mean of at most rate times mean delay. The probability of twelve standard
-    deviations and 64 more is below 1e-30. (A signal is sent when its event is the next one.)
+    Poisson with a mean of at most rate times mean delay. (A signal is sent when its event is the
+    next one.)
     """
     if instance.delay.kind == "none":
         return 0
-    mean = float(instance.signal_rate.sum()) * instance.delay.mean
-    return int(mean + 12.0 * math.sqrt(mean)) + 64
+    return most_of(float(instance.signal_rate.sum()) * instance.delay.mean)
 
 
 @compiled(forceinline=True)

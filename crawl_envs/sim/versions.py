@@ -14,7 +14,6 @@ from crawl_envs.sim.streams import GOLDEN, mixed
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.copies import HashArray
 from crawl_envs.types.sketches import LOW, mixed32
-from crawl_envs.types.sketches import divergence as sketched_divergence
 
 
 @compiled(forceinline=True)
@@ -38,18 +37,6 @@ def size_at(spells: Records, first: int, last: int, time: float) -> int:
         if time <= spells[spell].death:
             size += spells[spell].size
     return size
-
-
-@compiled()
-def common_at(spells: Records, first: int, last: int, earlier: float, later: float) -> int:
-    """Return the number of fragments common to the versions of a page at two times."""
-    common = 0
-    for spell in range(first, last):
-        if spells[spell].birth >= later:
-            break
-        if later <= spells[spell].death and was_present(spells, spell, earlier):
-            common += spells[spell].size
-    return common
 
 
 @compiled(forceinline=True)
@@ -115,38 +102,22 @@ def smallest_at(spells: Records, first: int, last: int, time: float, size: int) 
 
 
 @compiled()
-def hashes_at(spells: Records, first: int, last: int, time: float, size: int) -> HashArray:
-    """Return the hashes of a version's fragments, ascending: the smallest ``size``, 0 for all."""
-    if size > 0:
-        return smallest_at(spells, first, last, time, size)
+def all_at(spells: Records, first: int, last: int, time: float) -> HashArray:
+    """Return the hashes of all fragments of a version, in any order, repeated or not."""
     hashes = np.empty(size_at(spells, first, last, time), np.uint32)
     count = 0
     for spell in range(first, last):
         if spells[spell].birth >= time:
             break
         if time <= spells[spell].death:
-            key = spells[spell].key
             for number in range(spells[spell].size):
-                hashes[count] = hash_of(key, number)
+                hashes[count] = hash_of(spells[spell].key, number)
                 count += 1
-    hashes.sort()
-    distinct = min(count, 1)
-    for number in range(1, count):
-        if hashes[number] != hashes[distinct - 1]:
-            hashes[distinct] = hashes[number]
-            distinct += 1
-    return hashes[:distinct]
+    return hashes
 
 
-@compiled()
-def divergence_between(
-    spells: Records, first: int, last: int, earlier: float, later: float, size: int
-) -> float:
-    """Return the divergence of two versions of a page, from sketches if ``size`` > 0."""
-    if size > 0:
-        old = hashes_at(spells, first, last, earlier, size)
-        new = hashes_at(spells, first, last, later, size)
-        return sketched_divergence(old, new, size)
-    live = size_at(spells, first, last, later)
-    held = size_at(spells, first, last, earlier)
-    return jaccard(live, held, common_at(spells, first, last, earlier, later))
+def sketch_at(spells: Records, first: int, last: int, time: float, size: int | None) -> HashArray:
+    """Return the sketch of a version: its smallest ``size`` hashes, None for all, ascending."""
+    if size is None:
+        return np.unique(all_at(spells, first, last, time))
+    return smallest_at(spells, first, last, time, size)

@@ -40,7 +40,7 @@ MOST_COLUMNS = 2**31 - 1
 LOG_CAPACITY = 16
 """Initial capacity of the log of signals of a slot; it grows as needed."""
 
-HELD, SLACK = ("events", "details", "spells"), 1.25
+HELD, SLACK = ("events", "details", "updates", "spells"), 1.25
 """Axes with the length of the longest episode, and what they get beyond the length needed."""
 
 
@@ -161,6 +161,7 @@ class World:
         lanes["by_day"] = plan.priced
         if plan.contents is not None:
             self.set_contents(0, plan.contents)
+            self.state.copies["first"] = plan.contents.sizes(0.0)
 
     def clock_of(self, instance: Instance) -> FloatArray:
         """Return the clock of the slots, (steps, 3)."""

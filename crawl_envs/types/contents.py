@@ -51,6 +51,11 @@ class Contents:
         """Page of each spell, (n,)."""
         return np.repeat(np.arange(self.num_pages), np.diff(self.start))
 
+    def sizes(self, time: float) -> IntArray:
+        """Return the number of fragments of each page in its version at a time, (m,)."""
+        present = (self.birth < time) & (time <= self.death)
+        return np.bincount(self.page, self.size * present, self.num_pages).astype(np.int64)
+
     @classmethod
     def of_spells(
         cls,

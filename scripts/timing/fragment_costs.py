@@ -154,7 +154,7 @@ def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
 
 
 PARTS = {
-    "spells and events": ("spells", "spell_start", "tape", "detail"),
+    "spells and events": ("spells", "spell_start", "tape", "detail", "since"),
     "copies": ("copies",),
     "base versions": ("bases",),
 }

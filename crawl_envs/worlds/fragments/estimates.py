@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.sim.state import state_at
-from crawl_envs.sim.versions import divergence_between
+from crawl_envs.sim.versions import smallest_at
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import IntArray
 from crawl_envs.types.compiling import compiled
+from crawl_envs.types.sketches import divergence
 
 
 @compiled()
@@ -26,12 +27,12 @@ def estimate_divergences(table: IntArray, sketch_size: int) -> None:
         for position in range(record.slot_crawls * (not record.idle)):
             entry = state.crawl_log[lane, position]
             first, last = start[entry.page], start[entry.page + 1]
+            newest = smallest_at(spells, first, last, entry.time, sketch_size)
             for slot in range(state.bases.shape[2]):
                 base = state.bases[lane, entry.page, slot]
                 if np.isnan(base.made):
                     break
-                base.divergence = divergence_between(
-                    spells, first, last, base.made, entry.time, sketch_size
-                )
+                older = smallest_at(spells, first, last, base.made, sketch_size)
+                base.divergence = divergence(older, newest, sketch_size)
             if state.shown.shape[1] > 0:
                 write_copy(state, lane, entry.page)

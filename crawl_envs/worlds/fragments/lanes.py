@@ -10,7 +10,7 @@ import numpy as np
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, Records
 from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.versions import hashes_at
+from crawl_envs.sim.versions import sketch_at
 from crawl_envs.sim.workload import check_events
 from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
@@ -20,8 +20,8 @@ from crawl_envs.types.copies import Copies, Sketches, TrueDivergence
 from crawl_envs.types.regions import MOST_FRAGMENTS
 from crawl_envs.worlds.fragments.estimates import estimate_divergences
 from crawl_envs.worlds.fragments.recorded import with_contents
-from crawl_envs.worlds.fragments.regions import FragmentLaw
-from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Reported
+from crawl_envs.worlds.fragments.regions import RegionPages
+from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Plan, Reported
 
 
 class FragmentLanes(Lanes):
@@ -29,7 +29,7 @@ class FragmentLanes(Lanes):
 
     Args:
         num_lanes: number of lanes, N.
-        generator: generator of :class:`crawl_envs.worlds.fragments.regions.FragmentLaw`; with
+        generator: generator of :class:`crawl_envs.worlds.fragments.regions.RegionPages`; with
             ``contents``, of any instances.
         form: action form.
         base_versions: number of base versions that a copy is compared with, h >= 0.
@@ -84,7 +84,7 @@ class FragmentLanes(Lanes):
     # Episodes
 
     def _check_events(self, instance: Instance) -> None:
-        if (self.tape is None) != isinstance(instance, FragmentLaw):
+        if (self.tape is None) != isinstance(instance, RegionPages):
             needed = "recorded ones" if self.tape is not None else "those of drawn pages"
             raise ValueError(
                 f"instance must have fragments like the environment, {needed}, got "
@@ -98,12 +98,18 @@ class FragmentLanes(Lanes):
         last = self._last_slot_of(instance) + self.form.batch
         return max(slot_time(self.world.clock_of(instance), last), self.horizon)
 
+    def _prepare(self, plan: Plan) -> None:
+        super()._prepare(plan)
+        if isinstance(plan.instance, RegionPages):
+            self.world.state.copies[plan.lane]["first"] = plan.instance.regions.fragments
+
     def _provide_events(self, lane: int) -> None:
         instance = self.instance(lane)
-        if isinstance(instance, FragmentLaw):
-            tape, contents = instance.draw(self._tape_rng(lane), self._end_of(instance))
-            self.world.set_events(lane, tape.time, tape.code, tape.detail)
-            self.world.set_contents(lane, contents)
+        if isinstance(instance, RegionPages):
+            instance.draw_lane(self.world, lane, self._tape_rng(lane), self._end_of(instance))
+            self.world.state.spell_start[lane] = 0
+            if self.sketch_size is not None:
+                self._spells(lane)
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
         """Take decoded actions and play to the next decision, as :meth:`Lanes.play`."""
@@ -118,7 +124,7 @@ class FragmentLanes(Lanes):
         """Return the current knowledge of the tracker of a lane, as new arrays."""
         bases = self.world.state.bases[lane].T
         copies = Copies(
-            self.world.state.copies[lane]["held"].copy(),
+            self.world.state.copies[lane]["held"].astype(np.int64),
             bases["divergence"].copy(),
             bases["age"].copy(),
         )
@@ -143,15 +149,22 @@ class FragmentLanes(Lanes):
         spells, start = self._spells(lane)
         return Sketches.of_rows(
             [
-                hashes_at(spells, start[page], start[page + 1], time, self.sketch_size or 0)
+                sketch_at(spells, start[page], start[page + 1], time, self.sketch_size)
                 for page, time in zip(pages.tolist(), times.tolist(), strict=True)
             ]
         )
 
     def _spells(self, lane: int) -> tuple[Records, IntArray]:
-        """Return the spells of a lane, and the first one of each page, (m + 1,)."""
-        row = min(lane, self.world.state.spells.shape[0] - 1)
-        return self.world.state.spells[row], self.world.state.spell_start[row]
+        """Return the spells of a lane, and the first one of each page, (m + 1,).
+
+        Playing drawn pages does not need them, so that they are drawn here.
+        """
+        instance, world = self.instance(lane), self.world
+        if isinstance(instance, RegionPages) and world.state.spell_start[lane, -1] == 0:
+            end = self._end_of(instance)
+            world.set_contents(lane, instance.draw_contents(self._tape_rng(lane), end))
+        row = min(lane, world.state.spells.shape[0] - 1)
+        return world.state.spells[row], world.state.spell_start[row]
 
     # Truth
 

@@ -1,63 +1,67 @@
-"""Random updates of churn and scroll regions as Poisson processes, and their signals.
+"""Pages made of churn and scroll regions, updated as Poisson processes, and their signals.
 
 Every region has its own random stream, and so has every page for its false signals. Each is drawn
 in order of time, so that a longer horizon only adds events. A region of K items starts with K
-spells; an update appends a spell and ends the one appended K updates before.
+spells; an update starts a spell and ends the one started K updates before.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.sim.law import CustomEvents
+from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_uniform, stream_of
-from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape
-from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape, most_of
+from crawl_envs.sim.world import World
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Reveal
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
 
 
-class FragmentLaw(CustomEvents):
-    """An instance whose pages have fragments."""
+class Sources(NamedTuple):
+    """The n sources of events: all regions, page by page, and then the false signals of each page.
 
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, horizon: float) -> tuple[Tape, Contents]:
-        """Draw an episode, a pure function of the arguments and the instance.
+    Attributes:
+        rate: draws per unit of time, (n,).
+        recall: probability that a draw has a signal, (n,).
+        items: number of spells at any time, (n,).
+        size: fragments of a spell, (n,); 0 of false signals.
+        page: page, (n,).
+    """
 
-        Args:
-            rng: generator of the lane, independent of actions.
-            horizon: the episode covers (0, horizon], > 0; a longer horizon only adds events.
-
-        Returns:
-            Ends and starts of spells, changes and signals, in this order at equal times, and the
-            contents with these spells.
-        """
+    rate: FloatArray
+    recall: FloatArray
+    items: IntArray
+    size: IntArray
+    page: IntArray
 
 
 class Draws(NamedTuple):
-    """Random draws of n sources: updates of all regions, and then false signals of all pages.
+    """Random draws of n sources: updates and false signals.
 
     Attributes:
         start: first row of each source, (n + 1,). A source has a row for each initial spell, and
             then one for each draw, in order of time.
-        source: source of each row, undefined for initial spells.
-        time: time of each row, undefined for initial spells.
+        source: source of each row.
+        time: time of each row, -inf for initial spells.
         signalled: mask of the draws with a signal.
-        after: linked lists of the draws of all sources in B buckets of time, each in order of time:
-            the first row of each bucket, and then the next row after each row; -1 for none.
+        order: rows of all draws in order of time.
     """
 
     start: IntArray
     source: NDArray[np.int32]
     time: FloatArray
     signalled: BoolArray
-    after: NDArray[np.int32]
+    order: NDArray[np.int32]
 
 
 @compiled(forceinline=True)
@@ -68,210 +72,228 @@ def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
 
 
 @compiled()
-def draw_sources(
-    rate: FloatArray, recall: FloatArray, initial: IntArray, seeds: UintArray, horizon: float
-) -> Draws:
+def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) -> Draws:
     """Draw the updates and false signals of all sources in (0, horizon].
 
-    Each is inserted in the list of its bucket when it is drawn: times are uniform, so that a bucket
-    has one draw on average. The number of draws is Poisson; the probability that there is no room
-    for them is below 1e-30.
-
     Args:
-        rate: draws per unit of time of each source, (n,).
-        recall: probability that a draw has a signal, (n,).
-        initial: number of initial spells of each source, (n,).
-        seeds: seeds of the streams, (n,).
+        sources: the sources.
+        seeds: seeds of their streams, (n,).
         horizon: end of the episode, > 0.
+        room: a number that the rows do not exceed, >= 1.
     """
-    mean = rate.sum() * horizon
-    room = initial.sum() + int(mean + 12.0 * math.sqrt(mean)) + 64
-    start, source = np.empty(rate.size + 1, np.int64), np.empty(room, np.int32)
-    times, signalled = np.empty(room), np.zeros(room, np.bool_)
-    buckets = int(mean) + 2
-    scale = (buckets - 1) / horizon
-    after = np.full(buckets + room, -1, np.int32)
-    row = 0
-    for own in range(rate.size):
-        start[own] = row
-        row += initial[own]
-        if rate[own] == 0.0:
+    start, source = np.empty(seeds.size + 1, np.int64), np.empty(room, np.int32)
+    times, signalled = np.empty(room), np.empty(room, np.bool_)
+    counts, scale, row = np.zeros(room + 2, np.int32), room / horizon, 0
+    for own in range(seeds.size):
+        rate, recall, start[own] = sources.rate[own], sources.recall[own], row
+        for _ in range(sources.items[own]):
+            source[row], times[row], signalled[row] = own, -np.inf, False
+            row += 1
+        if rate == 0.0:
             continue
-        time, stream = next_gap(stream_of(seeds[own], np.uint64(0)), rate[own])
+        time, stream = next_gap(stream_of(seeds[own], np.uint64(0)), rate)
         while time <= horizon:
             uniform, stream = next_uniform(stream)
-            source[row], times[row], signalled[row] = own, time, uniform <= recall[own]
-            place = int(time * scale)
-            while after[place] >= 0 and times[after[place]] <= time:
-                place = buckets + after[place]
-            after[buckets + row], after[place] = after[place], row
+            source[row], times[row], signalled[row] = own, time, uniform <= recall
+            counts[int(time * scale) + 1] += 1
             row += 1
-            gap, stream = next_gap(stream, rate[own])
+            gap, stream = next_gap(stream, rate)
             time += gap
-    start[-1] = row
-    return Draws(start, source, times, signalled, after)
-
-
-class Spells(NamedTuple):
-    """Spells of all pages; see :class:`crawl_envs.types.contents.Contents`."""
-
-    birth: FloatArray
-    death: FloatArray
-    size: IntArray
-    key: UintArray
-
-
-@compiled(forceinline=True)
-def start_spell(spells: Spells, spell: int, time: float, size: int, key: np.uint64) -> None:
-    """Fill the row of a spell that starts at a time and has no end yet."""
-    spells.birth[spell], spells.death[spell] = time, np.inf
-    spells.size[spell], spells.key[spell] = size, mixed(key)
+    start[-1], times = row, times[:row]
+    return Draws(start, source[:row], times, signalled[:row], in_order(times, scale, counts))
 
 
 @compiled()
-def initial_spells(
-    draws: Draws, first: IntArray, initial: IntArray, size: IntArray, seeds: UintArray
-) -> tuple[Spells, IntArray, NDArray[np.int32]]:
-    """Start the initial spells of all pages.
+def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the rows of finite times in order of time, rows of equal times in their order.
+
+    Rows are put in buckets of time, about one in each because times are uniform, and then moved to
+    their place by insertion.
 
     Args:
-        draws: draws of all sources.
-        first: first spell of each page, (m + 1,).
-        initial: number of initial spells of each source, (n,).
-        size: fragments in a spell of each region, (m G,).
-        seeds: seeds of the keys of fragments, (n,).
-
-    Returns:
-        All spells, the next spell of each page, and the spell of each row of draws.
+        times: the times.
+        scale: buckets per unit of time.
+        place: number of times in the bucket before each bucket; changed.
     """
-    count = first[-1]
-    spells = Spells(
-        np.empty(count), np.empty(count), np.empty(count, np.int64), np.empty(count, np.uint64)
-    )
-    following, spell_of = first[:-1].copy(), np.empty(count, np.int32)
-    for region in range(size.size):
-        page = region * following.size // size.size
-        for item in range(initial[region]):
-            key = seeds[region] + GOLDEN * np.uint64(item + 1)
-            start_spell(spells, following[page], -np.inf, size[region], key)
-            spell_of[draws.start[region] + item] = following[page]
-            following[page] += 1
-    return spells, following, spell_of
-
-
-class Events(NamedTuple):
-    """Columns of a tape; see :class:`crawl_envs.sim.tape.Tape`."""
-
-    time: FloatArray
-    code: IntArray
-    detail: NDArray[np.int32]
+    for bucket in range(1, place.size):
+        place[bucket] += place[bucket - 1]
+    ordered, rows = np.empty(place[-1]), np.empty(place[-1], np.int32)
+    for row in range(times.size):
+        if times[row] >= 0.0:
+            bucket = int(times[row] * scale)
+            ordered[place[bucket]], rows[place[bucket]] = times[row], row
+            place[bucket] += 1
+    for position in range(1, rows.size):
+        time, row = ordered[position], rows[position]
+        while position > 0 and ordered[position - 1] > time:
+            ordered[position], rows[position] = ordered[position - 1], rows[position - 1]
+            position -= 1
+        ordered[position], rows[position] = time, row
+    return rows
 
 
 @compiled(forceinline=True)
-def put(events: Events, row: int, time: float, code: int, detail: int) -> int:
-    """Fill a row of events and return the next row."""
-    events.time[row], events.code[row], events.detail[row] = time, code, detail
+def put_event(state: State, lane: int, row: int, time: float, code: int) -> int:
+    """Write an event of a lane's tape and return the next row."""
+    state.tape[lane, row].time, state.tape[lane, row].code = time, code
     return row + 1
 
 
 @compiled()
-def events_of(
-    draws: Draws, initial: IntArray, size: IntArray, seeds: UintArray
-) -> tuple[Events, IntArray, Spells]:
-    """Return the events of draws in order of time, and their spells in order of page and birth.
+def draw_events(
+    table: IntArray, lane: int, sources: Sources, seeds: UintArray, horizon: float, room: int
+) -> None:
+    """Draw the tape of a lane's episode, which must have room: updates, followed by their signals.
 
-    An update of a region ends a spell, starts another one, and changes the page.
-
-    Args:
-        draws: draws of all sources.
-        initial: number of initial spells of each source, (n,).
-        size: fragments in a spell of each region, (m G,).
-        seeds: seeds of the keys of fragments, (n,).
-
-    Returns:
-        Events, first spell of each page, (m + 1,), and spells.
+    Arguments are those of :func:`draw_sources`.
     """
-    regions = size.size
-    per_page = regions // (initial.size - regions)
-    first = draws.start[: regions + 1 : per_page].copy()
-    spells, following, spell_of = initial_spells(draws, first, initial, size, seeds)
-    count = (first[-1] - initial.sum()) + draws.signalled.sum()
-    events = Events(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int32))
-    event, buckets = 0, draws.after.size - draws.time.size
-    for bucket in range(buckets):
-        row = draws.after[bucket]
-        while row >= 0:
-            time, source = draws.time[row], draws.source[row]
-            page = source // per_page if source < regions else source - regions
-            code = page * CODE_STRIDE
-            if source < regions:
-                spell, ended = following[page], spell_of[row - initial[source]]
-                following[page] += 1
-                spell_of[row], spells.death[ended] = spell, time
-                key = seeds[source] + GOLDEN * np.uint64(row - draws.start[source] + 1)
-                start_spell(spells, spell, time, size[source], key)
-                event = put(events, event, time, code + UPDATE, ended)
-            if draws.signalled[row]:
-                event = put(events, event, time, code + SIGNAL, -1)
-            row = draws.after[buckets + row]
-    return events, first, spells
+    state, draws = state_at(table), draw_sources(sources, seeds, horizon, room)
+    event = 0
+    for position in range(draws.order.size):
+        row = draws.order[position]
+        time, source = draws.time[row], draws.source[row]
+        code = sources.page[source] * CODE_STRIDE
+        if sources.size[source] > 0:
+            state.detail[lane, event] = sources.size[source]
+            state.since[lane, event] = draws.time[row - sources.items[source]]
+            event = put_event(state, lane, event, time, code + UPDATE)
+        if draws.signalled[row]:
+            event = put_event(state, lane, event, time, code + SIGNAL)
+    record = state.lanes[lane]
+    record.recorded, record.length = True, event
 
 
 @compiled()
-def draw_columns(
-    items: IntArray,
-    size: IntArray,
-    rate: FloatArray,
-    recall: FloatArray,
-    false_signal_rate: FloatArray,
-    seeds: UintArray,
-    horizon: float,
-) -> tuple[Events, IntArray, Spells]:
-    """Draw the columns of a tape and of contents.
+def keys_of(draws: Draws, seeds: UintArray, rows: IntArray) -> UintArray:
+    """Return the keys of the fragments of spells from the seeds of their sources, (n,)."""
+    keys = np.empty(rows.size, np.uint64)
+    for position in range(rows.size):
+        row = rows[position]
+        source = draws.source[row]
+        item = np.uint64(row - draws.start[source] + 1)
+        keys[position] = mixed(seeds[source] + GOLDEN * item)
+    return keys
+
+
+class RegionPages(CustomEvents):
+    """Pages of regions, each updated by an independent Poisson process.
+
+    The change rate of a page is the total update rate of its regions. An update is signalled with
+    the page's recall, for any region; false signals are Poisson.
 
     Args:
-        items: items of each region, (m, G).
-        size: fragments per item, (m, G).
-        rate: updates per unit of time, (m, G).
-        recall: probability that an update has a signal, (m,).
-        false_signal_rate: false signals per unit of time, (m,).
-        seeds: seeds of the regions, and then of the pages, (m G + m,).
-        horizon: end of the episode, > 0.
+        importance: weight of each page, >= 0, (m,) or a scalar (W of eq. 1).
+        regions: regions of the m pages.
+        recall: probability in [0, 1] that an update emits a signal, (m,) or a scalar.
+        false_signal_rate: rate of signals without an update, >= 0, likewise.
+        bandwidth: crawls per day, > 0; decisions per day with the action form ``refresh``.
+        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
 
-    Returns:
-        As :func:`events_of`.
+    Raises:
+        ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
     """
-    moving = rate > 0.0
-    initial = np.where(moving, items, np.minimum(size, 1)).ravel()
-    initial = np.concatenate((initial, np.zeros(recall.size, np.int64)))
-    rates = np.concatenate((rate.ravel(), false_signal_rate))
-    recalls = np.concatenate((np.repeat(recall, rate.shape[1]), np.ones(recall.size)))
-    draws = draw_sources(rates, recalls, initial, seeds, horizon)
-    return events_of(draws, initial, np.where(moving, size, items * size).ravel(), seeds)
 
+    regions: Regions
 
-def draw(
-    instance: Instance, regions: Regions, rng: np.random.Generator, horizon: float
-) -> tuple[Tape, Contents]:
-    """Draw an episode of pages with regions: its events and contents.
+    def __init__(
+        self,
+        importance: ArrayLike,
+        regions: Regions,
+        recall: ArrayLike = 0.0,
+        false_signal_rate: ArrayLike = 0.0,
+        *,
+        bandwidth: float,
+        bandwidth_steps: Sequence[Sequence[float]] = (),
+    ) -> None:
+        if not isinstance(regions, Regions):
+            raise ValueError(f"regions must be Regions, got {type(regions).__name__}")
+        super().__init__(
+            importance,
+            regions.change_rate,
+            recall,
+            false_signal_rate,
+            bandwidth=bandwidth,
+            bandwidth_steps=bandwidth_steps,
+        )
+        if self.num_sources != 1:
+            raise ValueError(f"recall must be of 1 source of signals, got {self.num_sources}")
+        object.__setattr__(self, "regions", regions)
 
-    Args:
-        instance: the instance, of one source; its recall is the probability that an update is
-            signalled, its false signals are Poisson.
-        regions: regions of its pages.
-        rng: generator of the seeds of all streams.
-        horizon: end of the episode, > 0; a longer horizon only adds events.
-    """
-    seeds = rng.integers(0, 2**64, size=regions.rate.size + regions.num_pages, dtype=np.uint64)
-    events, first, spells = draw_columns(
-        regions.items,
-        regions.size,
-        regions.rate,
-        instance.recall,
-        instance.false_signal_rate,
-        seeds,
-        horizon,
-    )
-    alive = np.ones(regions.num_pages, np.bool_)
-    tape = Tape.trusted(events.time, events.code, alive, detail=events.detail)
-    return tape, Contents(first, *spells, np.full(spells.birth.size, -1, np.int64))
+    def problem(self, reveal: Reveal = "parameters") -> Problem:
+        """Return the public part of the instance, with the regions if revealed."""
+        regions = self.regions if reveal == "parameters" else None
+        return replace(super().problem(reveal), regions=regions)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources of the events. A static region is one spell, or none if it is empty."""
+        items, size, rate = self.regions.items, self.regions.size, self.regions.rate
+        pages, none = np.arange(self.num_pages), np.zeros(self.num_pages, np.int64)
+        spells = np.where(rate > 0.0, items, size > 0)
+        sizes = np.where(rate > 0.0, size, items * size)
+        each = rate.shape[1]
+        return Sources(
+            np.concatenate((rate.ravel(), self.false_signal_rate)),
+            np.concatenate((np.repeat(self.recall, each), np.ones(self.num_pages))),
+            np.concatenate((spells.ravel(), none)),
+            np.concatenate((sizes.ravel(), none)),
+            np.concatenate((np.repeat(pages, each), pages)),
+        )
+
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return the approximate number of spells, changes, signals and requests of an episode."""
+        rates = self.change_rate.sum() + self.false_signal_rate.sum()
+        requested = requests * self.importance.sum()
+        return float(self.sources.items.sum() + (2.0 * rates + requested) * horizon)
+
+    def draw_lane(self, world: World, lane: int, rng: np.random.Generator, horizon: float) -> None:
+        """Draw the events of an episode of a lane; arguments as of :meth:`draw_contents`."""
+        room, signals = self._room(horizon)
+        world.lengthen(**dict.fromkeys(("events", "details", "updates"), room + signals))
+        draw_events(world.table, lane, self.sources, self._seeds(rng), horizon, room)
+
+    def draw_contents(self, rng: np.random.Generator, horizon: float) -> Contents:
+        """Draw the contents of an episode, a pure function of the arguments and the instance.
+
+        Args:
+            rng: generator of the lane, independent of actions.
+            horizon: the episode covers (0, horizon], > 0; a longer horizon only adds events.
+        """
+        sources, seeds = self.sources, self._seeds(rng)
+        draws = draw_sources(sources, seeds, horizon, self._room(horizon)[0])
+        rows = np.flatnonzero(sources.size[draws.source] > 0)
+        source, end = draws.source[rows], rows + sources.items[draws.source[rows]]
+        ends = end < draws.start[source + 1]
+        death = np.where(ends, draws.time[np.where(ends, end, 0)], np.inf)
+        birth, size, page = draws.time[rows], sources.size[source], sources.page[source]
+        order = np.lexsort((birth, page))
+        start = np.searchsorted(page, np.arange(self.num_pages + 1))
+        key = keys_of(draws, seeds, rows)[order]
+        return Contents(start, birth[order], death[order], size[order], key, np.full(rows.size, -1))
+
+    def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
+        """Draw the changes, signals and Poisson requests of an episode."""
+        sources = self.sources
+        draws = draw_sources(sources, self._seeds(rng), horizon, self._room(horizon)[0])
+        updates = np.isfinite(draws.time) & (sources.size[draws.source] > 0)
+        changes, signals = (
+            (draws.time[rows], sources.page[draws.source[rows]])
+            for rows in (updates, draws.signalled)
+        )
+        count = rng.poisson(self.importance * horizon)
+        times = horizon * (1.0 - rng.random(count.sum()))
+        requests = times, np.repeat(np.arange(count.size), count)
+        return Tape.of_events(self.num_pages, changes=changes, signals=signals, requests=requests)
+
+    def _seeds(self, rng: np.random.Generator) -> UintArray:
+        """Draw the seeds of the streams of all sources, (n,)."""
+        return rng.integers(0, 2**64, size=self.sources.rate.size, dtype=np.uint64)
+
+    def _room(self, horizon: float) -> tuple[int, int]:
+        """Return the room for the rows of draws, and for the signals of updates.
+
+        Their numbers are Poisson; with this room they fit but for a probability below 1e-30.
+        """
+        rate, recall, items, _, _ = self.sources
+        draws, signals = float(rate.sum()) * horizon, float(rate @ recall) * horizon
+        return most_of(draws) + int(items.sum()), most_of(signals)

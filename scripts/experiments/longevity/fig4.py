@@ -71,7 +71,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
     ones = np.ones((num_pages, 1), np.int64)
     regions = Regions(items * ones, ones, np.full((num_pages, 1), RATE))
     instance = RegionPages(np.ones(num_pages), regions, bandwidth=1.0)
-    contents = instance.draw(generator(roots(seed).tape, 0), DAYS)[1]
+    contents = instance.draw_contents(generator(roots(seed).tape, 0), DAYS)
     born = np.flatnonzero(contents.birth >= 0.0)
     _, first = np.unique(contents.page[born], return_index=True)
     rows = born[first]

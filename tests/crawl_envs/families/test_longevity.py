@@ -13,14 +13,13 @@ import policies
 from crawl_envs import Instance, evaluation, instances
 from crawl_envs.instances.longevity import PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.sim.streams import generator, roots
-from crawl_envs.sim.tape import KIND_MASK, SIGNAL, UPDATE, Tape
+from crawl_envs.sim.tape import CHANGE, KIND_MASK, SIGNAL, Tape
 from crawl_envs.spaces.actions import RefreshSet
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
 from crawl_envs.types.sketches import divergence as sketched
 from crawl_envs.types.sketches import sketch_of
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
-from crawl_envs.worlds.fragments.regions import draw
 from crawl_envs.worlds.fragments.shingling import fragments_of
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from tests.naive.fragments import (
@@ -67,7 +66,7 @@ def drawn(instance, seed, episode, horizon):
 @pytest.mark.parametrize("seed", range(3))
 def test_contents_are_what_lists_of_items_hold(seed):
     instance = mixed_pages(seed=seed)
-    _, contents = draw(instance, instance.regions, generator(roots(seed).tape, 0), 30.0)
+    contents = instance.draw_contents(generator(roots(seed).tape, 0), 30.0)
     seeds = drawn(instance, seed, 0, 30.0)
     naive = histories(instance.regions, seeds, instance.recall, 30.0)
     from_spells = versions_of(contents)
@@ -193,10 +192,10 @@ def test_sharing_nothing_and_coming_back():
 
 def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
     instance = mixed_pages()
-    short, long = (instance.draw(generator(7, 0), end) for end in (10.0, 40.0))
-    kept = long[0].time <= 10.0
-    assert np.array_equal(short[0].time, long[0].time[kept])
-    assert np.array_equal(short[0].code, long[0].code[kept])
+    short, long = (instance.draw_contents(generator(7, 0), end) for end in (10.0, 40.0))
+    kept = long.birth <= 10.0
+    assert np.array_equal(short.birth, long.birth[kept])
+    assert np.array_equal(short.death, np.where(long.death <= 10.0, long.death, np.inf)[kept])
     for name in ("divergence", "changes"):
         env = [
             gym.make(NAME, num_pages=50, bandwidth=b, action="refresh", horizon=8.0).unwrapped
@@ -232,10 +231,10 @@ def test_signals_are_of_updates_and_of_none():
     quiet = instances.make("quality", num_pages=2000, seed=1)
     instance = instances.make("quality", num_pages=2000, seed=1, signals="noisy")
     assert np.array_equal(quiet.regions.rate, instance.regions.rate)
-    tape, _ = instance.draw(np.random.default_rng(2), 30.0)
+    tape = instance.draw_tape(np.random.default_rng(2), 30.0)
     kind = tape.code & KIND_MASK
     signal_times = tape.time[kind == SIGNAL]
-    true = np.isin(signal_times, tape.time[kind == UPDATE])
+    true = np.isin(signal_times, tape.time[kind == CHANGE])
     expected = (instance.recall * instance.change_rate).sum() * 30.0
     assert true.sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
     lies = instance.false_signal_rate.sum() * 30.0

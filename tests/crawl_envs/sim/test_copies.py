@@ -62,7 +62,7 @@ def updated_pages(**form):
         for time, content in versions[1:]:
             events.append((time, number, naive.CHANGE))
             events.append((time, number, naive.FRAGMENTS, content))
-    drawn, _ = instance.draw(generator(roots(SEED).tape, 0), end)
+    drawn = instance.draw_tape(generator(roots(SEED).tape, 0), end)
     events += [event for event in tape_of(drawn) if event[2] == naive.SIGNAL]
     events.sort(key=lambda event: event[0])
     first = [versions[0][1] for versions in pages]

@@ -32,7 +32,8 @@ def test_bytes_are_those_of_all_arrays() -> None:
         cost.what: 30.0 * cost.spread.median for cost in fragment_costs._bytes(30, 1, "", env)
     }
     assert sum(totals.values()) == pytest.approx(sum(paths.values()))
-    assert totals["spells and events"] > 32 * env.contents().birth.size
+    updates = np.isfinite(env.contents().death).sum()
+    assert totals["spells and events"] > (16 + 4 + 8) * updates
     assert totals["base versions"] == pytest.approx(30 * 3 * BASE.itemsize)
     nested: dict[str, Any] = {"a": [np.zeros(2), {"b": np.zeros(3, np.int8)}], "c": 4}
     sizes = dict(fragment_costs.array_bytes(nested, ()))

@@ -62,7 +62,7 @@ def drawn_pages(seed: int, days: float) -> Contents:
     """Return the contents of the two drawn pages over at least so many days."""
     instance = RegionPages(np.ones(2), REGIONS, bandwidth=1.0)
     rng = generator(roots(seed).tape, 0)
-    return instance.draw(rng, days)[1]
+    return instance.draw_contents(rng, days)
 
 
 def recorded_pages(site: str) -> tuple[Contents, float]:

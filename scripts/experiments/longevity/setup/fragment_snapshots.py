@@ -30,7 +30,7 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
     """
     own = roots(seed)
     instance = make(name, num_pages=num_pages, seed=seed)
-    return instance, instance.draw(generator(own.tape, 0), days)[1]
+    return instance, instance.draw_contents(generator(own.tape, 0), days)
 
 
 SNAPSHOTS, INTERVAL = 30, 2.0

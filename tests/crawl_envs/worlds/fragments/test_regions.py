@@ -19,6 +19,7 @@ from crawl_envs.sim.tape import (
     UPDATE,
     Tape,
 )
+from crawl_envs.sim.world import World
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
 from crawl_envs.worlds.fragments.recorded import with_contents
@@ -58,7 +59,7 @@ def naive_region(pages, page, number, seed, horizon):
 
 
 def naive_episode(pages, rng, horizon):
-    """Events (time, kind, page, spell that ends) and spells of an episode, by sorting."""
+    """Events (time, kind, page, size, since) and spells of an episode, by sorting."""
     m, regions = pages.regions.rate.shape
     seeds = rng.integers(0, 2**64, size=(m, regions), dtype=np.uint64).tolist()
     false_seeds = rng.integers(0, 2**64, size=m, dtype=np.uint64).tolist()
@@ -68,46 +69,57 @@ def naive_episode(pages, rng, horizon):
         for number in range(regions):
             drawn_spells, drawn = naive_region(pages, page, number, seeds[page][number], horizon)
             own += drawn_spells
-            events += [(time, SIGNAL, page, -1) for time, signalled in drawn if signalled]
+            events += [(time, SIGNAL, page) for time, signalled in drawn if signalled]
         spells += sorted(own, key=lambda spell: spell[0])
         false = updates(false_seeds[page], pages.false_signal_rate[page], 0.0, horizon)
-        events += [(time, SIGNAL, page, -1) for time, _ in false]
-        for row in range(start[-1], len(spells)):
-            death = spells[row][1]
-            events += [(death, UPDATE, page, row)] if death < np.inf else []
+        events += [(time, SIGNAL, page) for time, _ in false]
+        for birth, death, size, _ in own:
+            events += [(death, UPDATE, page, size, birth)] if death < np.inf else []
         start.append(len(spells))
     return sorted(events, key=lambda event: (event[0], event[1] != UPDATE)), start, spells
 
 
-def events_of(tape):
-    columns = tape.time, tape.code & KIND_MASK, tape.code >> KIND_BITS, tape.detail
+def events_of(time, code, *details):
+    columns = time, code & KIND_MASK, code >> KIND_BITS, *details
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def played(pages, rng, horizon):
+    """The events of a lane, with the details of updates."""
+    world = World(1, pages.num_pages, base_versions=0)
+    pages.draw_lane(world, 0, rng, horizon)
+    state, record = world.state, world.state.lanes[0]
+    assert record["recorded"]
+    own = slice(record["length"])
+    tape, details = state.tape[0, own], (state.detail[0, own], state.since[0, own])
+    events = events_of(tape["time"], tape["code"], *details)
+    return [event if event[1] == UPDATE else event[:3] for event in events]
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_episodes_are_those_of_the_twin(seed):
     pages, horizon = pages_of(seed), 10.0 + 5.0 * seed
-    tape, contents = pages.draw(np.random.default_rng(seed), horizon)
+    contents = pages.draw_contents(np.random.default_rng(seed), horizon)
     events, start, spells = naive_episode(pages, np.random.default_rng(seed), horizon)
-    assert events_of(tape) == events
+    assert played(pages, np.random.default_rng(seed), horizon) == events
     assert contents.start.tolist() == start
     columns = contents.birth, contents.death, contents.size, contents.key
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == spells
     assert contents.earlier.tolist() == [-1] * len(spells)
-    Tape(tape.time, tape.code, tape.alive, tape.num_sources, tape.detail)  # is valid
 
 
 def test_pages_played_as_a_whole_have_no_events_of_spells():
     pages = pages_of(2)
     whole = pages.draw_tape(np.random.default_rng(3), 20.0)
-    tape, _ = pages.draw(np.random.default_rng(3), 20.0)
     assert whole.detail.size == 0
     kinds = {UPDATE: CHANGE, SIGNAL: SIGNAL}
-    of_pages = [(time, kinds[kind], page) for time, kind, page, _ in events_of(tape)]
-    kinds, page = whole.code & KIND_MASK, whole.code >> KIND_BITS
-    played = zip(whole.time.tolist(), kinds.tolist(), page.tolist(), strict=True)
-    assert [event for event in played if event[1] != REQUEST] == of_pages
-    assert set(kinds.tolist()) == {REQUEST, CHANGE, SIGNAL}
+    of_pages = [
+        (time, kinds[kind], page)
+        for time, kind, page, *_ in played(pages, np.random.default_rng(3), 20.0)
+    ]
+    events = events_of(whole.time, whole.code)
+    assert [event for event in events if event[1] != REQUEST] == of_pages
+    assert {kind for _, kind, _ in events} == {REQUEST, CHANGE, SIGNAL}
 
 
 def test_recorded_contents_join_a_tape():
@@ -127,7 +139,7 @@ def test_recorded_contents_join_a_tape():
     )
     merged = with_contents(tape, contents)
     assert contents.birth.tolist() == [-np.inf, 0.0, 2.0, -1.0, 2.0]
-    assert events_of(merged) == [
+    assert events_of(merged.time, merged.code, merged.detail) == [
         (0.0, SPELL_START, 0, 1),
         (2.0, SPELL_END, 0, 0),
         (2.0, SPELL_END, 1, 3),
