@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 from crawl_envs.envs.single import SingleEnv
 from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
-from crawl_envs.instances import generator_of, traces
+from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.types.contents import Contents
@@ -37,14 +37,14 @@ def _refuse(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -
             raise ValueError(f"{name} must not be given for {where}, got {value!r}")
 
 
-def _playing(
+def _generator(
     instance: str | Path,
     signals: str | None,
     bandwidth: float | None,
     of_traces: dict[str, Any],
     of_drawn: dict[str, Any],
-) -> tuple[Callable[..., FragmentLanes], Any]:
-    """Return a factory of lanes of drawn or recorded pages, and the generator of instances.
+) -> tuple[Generator, dict[str, Any]]:
+    """Return the generator of instances, drawn or recorded, and further arguments of their lanes.
 
     Args:
         instance: name of a law or a trace, or the folder of a trace.
@@ -58,16 +58,10 @@ def _playing(
     """
     if isinstance(instance, str) and instance in LAWS:
         _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
-        num_pages = PAGES if of_drawn["num_pages"] is None else of_drawn["num_pages"]
-        horizon = DAYS if of_drawn["horizon"] is None else of_drawn["horizon"]
-        law = generator_of(
-            instance,
-            num_pages=num_pages,
-            bandwidth=bandwidth,
-            bandwidth_steps=of_drawn["bandwidth_steps"],
-            signals=signals,
-        )
-        return partial(FragmentLanes, generator=law, horizon=horizon), law
+        given = {name: value for name, value in of_drawn.items() if value is not None}
+        horizon = given.pop("horizon", DAYS)
+        given = {"num_pages": PAGES, **given, "bandwidth": bandwidth, "signals": signals}
+        return generator_of(instance, **given), {"horizon": horizon}
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         raise ValueError(
@@ -78,14 +72,7 @@ def _playing(
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
     kind = "directory" if signals is None else signals
     site = recorded(str(instance), signals=kind, bandwidth=bandwidth, fragments=True, **of_traces)
-    lanes = partial(
-        FragmentLanes,
-        generator=site,
-        horizon=site.duration,
-        tape=site.tape,
-        contents=site.contents,
-    )
-    return lanes, site
+    return site, {"horizon": site.duration, "tape": site.tape, "contents": site.contents}
 
 
 class FragmentAccess:
@@ -150,8 +137,9 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     ``signals="both"`` the names of columns of signals end in the number of their source.
 
     ``reset(options={"instance": instance})`` pins a
-    :class:`crawl_envs.instances.longevity.RegionPages` of as many pages. A reset draws the whole
-    episode: about 3.4 kB per page for 60 days of ``quality``.
+    :class:`crawl_envs.instances.longevity.RegionPages` of as many pages. A reset draws the events
+    of the whole episode, about 1.7 kB per page for 60 days of ``quality``; reading contents or
+    sketches draws the fragments, as much again.
 
     ## Policies
 
@@ -160,16 +148,10 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
 
     ## Action Space
 
-    - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot; crawl j happens at j / R;
-      with ``probe=True`` ``Discrete(2 m)``, as in ``CrawlNCIS-v0``.
-    - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the pages
-      of the ``batch`` highest scores; ties go to the lowest index.
-    - ``action="refresh"``: ``MultiBinary(m)``, any set of pages at every tick of length 1 / R: the
-      paper's own form, where a policy refreshes all pages whose utility reaches a threshold. The
-      resulting refresh cost is in ``info["crawls"]`` and the ledger. The paper's snapshots every
-      two days are ``bandwidth=0.5``.
-    - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, with the
-      first decision at time 0; see ``CrawlHarmonic-v0``.
+    ``page``, ``scores``, ``refresh`` or ``rates``, as in ``CrawlNCIS-v0``. With ``refresh``, any
+    set of pages at every tick of length 1 / R, the paper's own form, a policy refreshes all pages
+    whose utility reaches a threshold. The resulting refresh cost is in ``info["crawls"]`` and the
+    ledger. The paper's snapshots every two days are ``bandwidth=0.5``.
 
     ## Observation Space
 
@@ -271,8 +253,9 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
             "parameters": parameters,
         }
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
-        make, generator = _playing(instance, signals, bandwidth, of_traces, of_drawn)
-        make = partial(make, base_versions=base_versions, sketch_size=sketch_size)
+        generator, playing = _generator(instance, signals, bandwidth, of_traces, of_drawn)
+        playing |= {"base_versions": base_versions, "sketch_size": sketch_size}
+        make = partial(FragmentLanes, **playing)
         super().__init__(make, generator, REWARD_TERMS[objective], action, **common)
 
 

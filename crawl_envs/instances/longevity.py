@@ -6,7 +6,7 @@ of the sets; the others are chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -56,33 +56,22 @@ class PageLaw:
     mean_items: float
 
 
-PAGE_LAWS: dict[str, PageLaw] = {
-    "quality": PageLaw(
-        dynamic=0.5,
-        median_size=200.0,
-        share=(0.35, 1.4),
-        scrolls=0.49,
-        churns=0.65,
-        fast=0.45,
-        fast_rate=3.0,
-        slow_rate=0.05,
-        scroll_rate=0.2,
-        spread=(0.7, 0.6, 1.5, 1.2),
-        mean_items=4.0,
-    ),
-    "random": PageLaw(
-        dynamic=0.7,
-        median_size=200.0,
-        share=(0.6, 0.9),
-        scrolls=0.5,
-        churns=0.6,
-        fast=0.55,
-        fast_rate=3.0,
-        slow_rate=0.05,
-        scroll_rate=0.2,
-        spread=(0.7, 0.6, 1.5, 1.2),
-        mean_items=4.0,
-    ),
+QUALITY = PageLaw(
+    dynamic=0.5,
+    median_size=200.0,
+    share=(0.35, 1.4),
+    scrolls=0.49,
+    churns=0.65,
+    fast=0.45,
+    fast_rate=3.0,
+    slow_rate=0.05,
+    scroll_rate=0.2,
+    spread=(0.7, 0.6, 1.5, 1.2),
+    mean_items=4.0,
+)
+PAGE_LAWS = {
+    "quality": QUALITY,
+    "random": replace(QUALITY, dynamic=0.7, share=(0.6, 0.9), scrolls=0.5, churns=0.6, fast=0.55),
 }
 FALSE_SIGNAL_SCALE = 0.25
 """Factor on U(0.1, 0.6) of false-signal rates per day: the typical rate of scroll regions."""

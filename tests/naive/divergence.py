@@ -32,30 +32,48 @@ class Penalty:
     def of(self, number, page):
         return self.penalty(page.changes)
 
-    def renew(self, number):
+    def renew(self, number, page):
         pass
 
 
 class Fragments:
-    """The Jaccard distance of live and held sets of fragments."""
+    """The Jaccard distance of live and held sets of fragments, and of held sets and older ones.
 
-    def __init__(self, live):
-        self.live, self.held = list(live), list(live)
+    ``copies`` are the crawled versions of each page as (time, content), the latest first: the held
+    copy and up to ``bases`` base versions.
+    """
+
+    def __init__(self, live, bases=0):
+        self.live, self.bases = list(live), bases
+        self.copies = [[(0.0, content)] for content in live]
+
+    @property
+    def held(self):
+        return [copies[0][1] for copies in self.copies]
 
     def weight(self, page):
         return page.importance
 
     def of(self, number, page):
-        live, held = self.live[number], self.held[number]
+        live, held = self.live[number], self.copies[number][0][1]
         return 0.0 if live is held else distance(live, held)
 
-    def renew(self, number):
-        self.held[number] = self.live[number]
+    def renew(self, number, page):
+        """Hold the live content, and keep the older copies unless the page is born or dies."""
+        older = self.copies[number][: self.bases] if page.changed >= 0 else []
+        self.copies[number] = [(page.since, self.live[number]), *older]
 
     def change(self, number, page, content):
         """Change the live content; return how many changes of the page that is."""
         self.live[number] = content
         return 0
+
+    def from_bases(self, number, measure=distance):
+        """The distances of the held copy from its base versions, and their ages."""
+        (made, held), *older = self.copies[number]
+        none = [math.nan] * (self.bases - len(older))
+        distances = [measure(content, held) for _, content in older]
+        return distances + none, [made - time for time, _ in older] + none
 
 
 class Prices(Fragments):
@@ -65,7 +83,7 @@ class Prices(Fragments):
         return 1.0
 
     def of(self, number, page):
-        return float(self.live[number] != self.held[number])
+        return float(self.live[number] != self.copies[number][0][1])
 
     def change(self, number, page, content):
         self.live[number] = content

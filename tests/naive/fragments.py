@@ -1,15 +1,12 @@
 """The slow, obvious twin of pages with fragments: Python sets, compared as sets.
 
-Regions are lists of items that are appended and evicted; copies are sets that are kept; divergence
-is computed again from both sets after every event.
+Regions are lists of items that are appended and evicted.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-
-import numpy as np
 
 from tests.naive.pages import GOLDEN, WORD, Stream, splitmix
 
@@ -127,54 +124,3 @@ def mean_divergence(versions, held, start, end):
         middle = 0.5 * (begin + finish)
         total += (finish - begin) * distance(version_at(versions, middle), held)
     return total
-
-
-class NaiveCopies:
-    """The copies of pages, crawled at given times, as sets; base versions are kept."""
-
-    def __init__(self, pages, importance, bases):
-        self.pages, self.importance, self.bases = pages, importance, bases
-        self.made = [0.0] * len(pages)
-        self.older = [[] for _ in pages]
-        self.time = 0.0
-
-    def crawl(self, page):
-        self.older[page] = [self.made[page], *self.older[page]][: self.bases]
-        self.made[page] = self.time
-
-    def held(self, page):
-        return version_at(self.pages[page], self.made[page])
-
-    def live(self, page):
-        return version_at(self.pages[page], self.time)
-
-    def advance(self, until):
-        """Play on; returns the mean divergence up to then, by importance."""
-        total = 0.0
-        for page, versions in enumerate(self.pages):
-            area = mean_divergence(versions, self.held(page), self.time, until)
-            total += self.importance[page] * area
-        mean = total / (sum(self.importance) * (until - self.time))
-        self.time = until
-        return mean
-
-    def divergence(self):
-        return np.array([distance(self.live(p), self.held(p)) for p in range(len(self.pages))])
-
-    def area(self):
-        return np.array(
-            [
-                mean_divergence(versions, self.held(page), self.made[page], self.time)
-                for page, versions in enumerate(self.pages)
-            ]
-        )
-
-    def from_bases(self):
-        """Divergence of held copies from base versions, and their ages, (h, m)."""
-        shape = (self.bases, len(self.pages))
-        divergence, age = np.full(shape, np.nan), np.full(shape, np.nan)
-        for page, versions in enumerate(self.pages):
-            for slot, made in enumerate(self.older[page]):
-                divergence[slot, page] = distance(version_at(versions, made), self.held(page))
-                age[slot, page] = self.made[page] - made
-        return divergence, age

@@ -217,15 +217,22 @@ class Page:
     signals: list = field(default_factory=list)  # the source of each since then
     changed: int = -1  # outcome of the last crawl: 1 a change, 0 none, -1 no crawl yet
     probed: int = -1  # outcome of the last probe since then
+    first_change: float = math.nan  # time of the first change since then
+    area: float = 0.0  # integral of the divergence since then
 
     @property
     def fresh(self):
         return self.changes == 0
 
+    def mark(self, time):
+        """Note the time of a change."""
+        if math.isnan(self.first_change):
+            self.first_change = time
+
     def renew(self, time, changed):
         """Reset the page: nothing has happened to it since ``time``."""
         self.since, self.changes, self.signals, self.changed = time, 0, [], changed
-        self.probed = -1
+        self.probed, self.first_change, self.area = -1, math.nan, 0.0
 
 
 @dataclass
@@ -306,6 +313,7 @@ class World:
                 page.importance = weight
         elif kind in (FRAGMENTS, PRICE):
             self.integrate()
+            self.pages[number].mark(time)
             self.ledger["changes"] += self.divergence.change(number, self.pages[number], *detail)
         else:
             self.happen(self.pages[number], number, kind)
@@ -341,7 +349,7 @@ class World:
         """Replace the copy of a page by the live page."""
         self.pages[number].renew(self.time, changed)
         if self.divergence is not None:
-            self.divergence.renew(number)
+            self.divergence.renew(number, self.pages[number])
 
     def probe(self, number):
         """Look, and refresh nothing."""
@@ -370,6 +378,7 @@ class World:
             self.integrate()
             self.ledger["changes"] += 1
             page.changes += 1
+            page.mark(self.time)
         if kind >= SIGNAL:
             page.signals.append((kind - SIGNAL) // 2)
             self.slot.signals.append((number, self.time, page.signals[-1]))
@@ -395,6 +404,8 @@ class World:
         alive = [(number, page) for number, page in enumerate(self.pages) if page.alive]
         weights = [self.divergence.weight(page) for _, page in alive]
         distances = [self.divergence.of(number, page) for number, page in alive]
+        for (_, page), distance in zip(alive, distances, strict=True):
+            page.area += passed * distance
         self.slot.divergence_time += passed * math.fsum(map(operator.mul, weights, distances))
         self.slot.divergent_time += passed * math.fsum(weights)
 

@@ -8,20 +8,67 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.sim.clock import slot_time
-from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, Records
-from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.versions import sketch_at
+from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, Records, state_at
+from crawl_envs.sim.tape import CODE_STRIDE, SPELL_END, SPELL_START, Tape
+from crawl_envs.sim.versions import sketch_at, smallest_at
 from crawl_envs.sim.workload import check_events
 from crawl_envs.spaces.actions import ActionForm, Actions
+from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.compiling import compiled
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence
 from crawl_envs.types.regions import MOST_FRAGMENTS
-from crawl_envs.worlds.fragments.estimates import estimate_divergences
-from crawl_envs.worlds.fragments.recorded import with_contents
+from crawl_envs.types.sketches import divergence
 from crawl_envs.worlds.fragments.regions import RegionPages
 from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Plan, Reported
+
+
+def with_contents(tape: Tape, contents: Contents) -> Tape:
+    """Return a tape of pages with the ends and starts of the spells of their contents.
+
+    At equal times, ends of spells come first, then starts, then the events of the given tape in
+    their order.
+    """
+    times, codes, details = [], [], []
+    for kind, time in ((SPELL_END, contents.death), (SPELL_START, contents.birth)):
+        spells = np.flatnonzero(np.isfinite(time) & (time >= 0.0))
+        times.append(time[spells])
+        codes.append(contents.page[spells] * CODE_STRIDE + kind)
+        details.append(spells)
+    time, code = np.concatenate((*times, tape.time)), np.concatenate((*codes, tape.code))
+    detail = np.concatenate((*details, np.full(tape.time.size, -1))).astype(np.int32)
+    order = np.argsort(time, kind="stable")
+    return Tape.trusted(
+        time[order], code[order], tape.alive, num_sources=tape.num_sources, detail=detail[order]
+    )
+
+
+@compiled()
+def estimate_divergences(table: IntArray, sketch_size: int) -> None:
+    """Replace the exact divergences of the last crawled copies by those of their sketches.
+
+    Args:
+        table: table of the state, after a step.
+        sketch_size: number of smallest hashes in a sketch, >= 1.
+    """
+    state = state_at(table)
+    for lane in range(state.lanes.shape[0]):
+        record, row = state.lanes[lane], min(lane, state.spells.shape[0] - 1)
+        spells, start = state.spells[row], state.spell_start[row]
+        for position in range(record.slot_crawls * (not record.idle)):
+            page = state.crawl_log[lane, position].page
+            first, last, held = start[page], start[page + 1], state.copies[lane, page].made
+            newest = smallest_at(spells, first, last, held, sketch_size)
+            for slot in range(state.bases.shape[2]):
+                base = state.bases[lane, page, slot]
+                if np.isnan(base.made):
+                    break
+                older = smallest_at(spells, first, last, base.made, sketch_size)
+                base.divergence = divergence(older, newest, sketch_size)
+            if state.shown.shape[1] > 0:
+                write_copy(state, lane, page)
 
 
 class FragmentLanes(Lanes):

@@ -11,13 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.sim.law import CustomEvents
-from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_uniform, stream_of
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape, most_of
 from crawl_envs.sim.world import World
@@ -132,13 +132,6 @@ def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArr
     return rows
 
 
-@compiled(forceinline=True)
-def put_event(state: State, lane: int, row: int, time: float, code: int) -> int:
-    """Write an event of a lane's tape and return the next row."""
-    state.tape[lane, row].time, state.tape[lane, row].code = time, code
-    return row + 1
-
-
 @compiled()
 def draw_events(
     table: IntArray, lane: int, sources: Sources, seeds: UintArray, horizon: float, room: int
@@ -148,31 +141,21 @@ def draw_events(
     Arguments are those of :func:`draw_sources`.
     """
     state, draws = state_at(table), draw_sources(sources, seeds, horizon, room)
-    event = 0
+    tape, event = state.tape[lane], 0
     for position in range(draws.order.size):
         row = draws.order[position]
         time, source = draws.time[row], draws.source[row]
         code = sources.page[source] * CODE_STRIDE
         if sources.size[source] > 0:
+            tape[event].time, tape[event].code = time, code + UPDATE
             state.detail[lane, event] = sources.size[source]
             state.since[lane, event] = draws.time[row - sources.items[source]]
-            event = put_event(state, lane, event, time, code + UPDATE)
+            event += 1
         if draws.signalled[row]:
-            event = put_event(state, lane, event, time, code + SIGNAL)
+            tape[event].time, tape[event].code = time, code + SIGNAL
+            event += 1
     record = state.lanes[lane]
     record.recorded, record.length = True, event
-
-
-@compiled()
-def keys_of(draws: Draws, seeds: UintArray, rows: IntArray) -> UintArray:
-    """Return the keys of the fragments of spells from the seeds of their sources, (n,)."""
-    keys = np.empty(rows.size, np.uint64)
-    for position in range(rows.size):
-        row = rows[position]
-        source = draws.source[row]
-        item = np.uint64(row - draws.start[source] + 1)
-        keys[position] = mixed(seeds[source] + GOLDEN * item)
-    return keys
 
 
 class RegionPages(CustomEvents):
@@ -262,14 +245,16 @@ class RegionPages(CustomEvents):
         sources, seeds = self.sources, self._seeds(rng)
         draws = draw_sources(sources, seeds, horizon, self._room(horizon)[0])
         rows = np.flatnonzero(sources.size[draws.source] > 0)
+        page = sources.page[draws.source[rows]]
+        rows = rows[np.lexsort((draws.time[rows], page))]
         source, end = draws.source[rows], rows + sources.items[draws.source[rows]]
         ends = end < draws.start[source + 1]
         death = np.where(ends, draws.time[np.where(ends, end, 0)], np.inf)
-        birth, size, page = draws.time[rows], sources.size[source], sources.page[source]
-        order = np.lexsort((birth, page))
+        words: Any = seeds[source] + GOLDEN * (rows - draws.start[source] + 1).astype(np.uint64)
+        key: Any = mixed(words)
         start = np.searchsorted(page, np.arange(self.num_pages + 1))
-        key = keys_of(draws, seeds, rows)[order]
-        return Contents(start, birth[order], death[order], size[order], key, np.full(rows.size, -1))
+        none = np.full(rows.size, -1)
+        return Contents(start, draws.time[rows], death, sources.size[source], key, none)
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
         """Draw the changes, signals and Poisson requests of an episode."""

@@ -43,24 +43,12 @@ def chained(digests: ShingleArray, length: int) -> ShingleArray:
     return shingles
 
 
-def words_of(text: str | bytes) -> list[bytes]:
-    """Return the words of a text: runs of letters, digits, underscores and bytes beyond ASCII.
-
-    Raises:
-        ValueError: ``text`` is neither str nor bytes.
-    """
-    if isinstance(text, str):
-        text = text.encode("utf-8", "surrogatepass")
-    if not isinstance(text, bytes):
-        raise ValueError(f"text must be str or bytes, got {type(text).__name__}")
-    return WORD.findall(text)
-
-
 def shingles_of(text: str | bytes, words: int = WORDS) -> ShingleArray:
     """Return the shingles of a text.
 
     Args:
-        text: the text; a str counts as its UTF-8 bytes.
+        text: the text; a str counts as its UTF-8 bytes. Its words are the runs of letters, digits,
+            underscores and bytes beyond ASCII.
         words: words of a shingle, k >= 1.
 
     Returns:
@@ -71,24 +59,15 @@ def shingles_of(text: str | bytes, words: int = WORDS) -> ShingleArray:
         ValueError: ``text`` is neither str nor bytes, or ``words`` is below 1.
     """
     length = whole("words", words, 1)
-    tokens = words_of(text)
+    if isinstance(text, str):
+        text = text.encode("utf-8", "surrogatepass")
+    if not isinstance(text, bytes):
+        raise ValueError(f"text must be str or bytes, got {type(text).__name__}")
+    tokens = WORD.findall(text)
     if not tokens:
         return np.empty(0, np.uint64)
-    length = min(length, len(tokens))
     digests = np.fromiter(map(_digest, tokens), np.uint64, len(tokens))
-    return np.unique(chained(digests, length))
-
-
-def fragments_of(text: str | bytes, words: int = WORDS) -> FragmentArray:
-    """Return the fragments of a text: its shingles as 32-bit hashes.
-
-    About n**2 / 2**33 of n shingles share a fragment with another: none in most pages, one in a
-    page of 90,000 words. Arguments and errors are those of :func:`shingles_of`.
-
-    Returns:
-        Distinct and ascending, (n,) uint32.
-    """
-    return as_fragments(shingles_of(text, words))
+    return np.unique(chained(digests, min(length, len(tokens))))
 
 
 def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
@@ -96,7 +75,8 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
 
     With a modulus this is a sample of about one in ``modulus``, which includes a shingle in every
     version or in none (Broder et al. 1997). Sampling uses the lower bits, so that fragments, the
-    upper ones, remain uniform.
+    upper ones, remain uniform. About n**2 / 2**33 of n shingles share a fragment with another: none
+    in most pages, one in a page of 90,000 words.
 
     Args:
         shingles: ascending, (n,) uint64.
@@ -106,9 +86,8 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
         Distinct and ascending, uint32.
     """
     whole("modulus", modulus, 1, 2**32)
-    if modulus > 1:
-        shingles = shingles[shingles % np.uint64(modulus) == 0]
-    return np.unique((shingles >> FRAGMENT_BITS).astype(np.uint32))
+    sampled = shingles[shingles % np.uint64(modulus) == 0]
+    return np.unique((sampled >> FRAGMENT_BITS).astype(np.uint32))
 
 
 @lru_cache(maxsize=REMEMBERED_WORDS)

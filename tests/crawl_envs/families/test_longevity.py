@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import gymnasium as gym
@@ -12,24 +11,16 @@ import pytest
 import policies
 from crawl_envs import Instance, evaluation, instances
 from crawl_envs.instances.longevity import PAGE_LAWS, RegionPages, draw_regions
-from crawl_envs.sim.streams import generator, roots
-from crawl_envs.sim.tape import CHANGE, KIND_MASK, SIGNAL, Tape
+from crawl_envs.sim.streams import generator
+from crawl_envs.sim.tape import CHANGE, KIND_MASK, SIGNAL, UPDATE, Tape
 from crawl_envs.spaces.actions import RefreshSet
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.types.sketches import divergence as sketched
 from crawl_envs.types.sketches import sketch_of
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
-from crawl_envs.worlds.fragments.shingling import fragments_of
+from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
-from tests.naive.fragments import (
-    NaiveCopies,
-    distance,
-    histories,
-    mean_divergence,
-    version_at,
-    versions_of,
-)
+from tests.naive.fragments import distance, version_at, versions_of
 
 NAME = "CrawlLongevity-v0"
 
@@ -56,123 +47,22 @@ def started(instance, seed=3, **more):
     return env
 
 
-def drawn(instance, seed, episode, horizon):
-    """The seeds of the regions, and of the false signals, of an episode."""
-    rng = generator(roots(seed).tape, episode)
-    shape = instance.regions.rate.shape
-    return rng.integers(0, 2**64, size=shape, dtype=np.uint64)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_contents_are_what_lists_of_items_hold(seed):
-    instance = mixed_pages(seed=seed)
-    contents = instance.draw_contents(generator(roots(seed).tape, 0), 30.0)
-    seeds = drawn(instance, seed, 0, 30.0)
-    naive = histories(instance.regions, seeds, instance.recall, 30.0)
-    from_spells = versions_of(contents)
-    for page in range(instance.num_pages):
-        assert [time for time, _ in naive[page]] == [time for time, _ in from_spells[page]]
-        for (_, hashes), (_, spells) in zip(naive[page], from_spells[page], strict=True):
-            assert len(hashes) == len(spells) == instance.regions.fragments[page]
-
-
-@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
-@pytest.mark.parametrize("sketch_size", [None, 4])
-def test_steps_are_those_of_sets(form, sketch_size):
-    instance = mixed_pages(bandwidth=3.0)
-    env = started(
-        instance,
-        action=form,
-        batch=2 if form == "scores" else 1,
-        base_versions=3,
-        sketch_size=sketch_size,
-    )
-    naive_pages = histories(instance.regions, drawn(instance, 3, 1, 25.0), instance.recall, 25.0)
-    naive = NaiveCopies(naive_pages, instance.importance, 3)
-    total, first = 0.0, env.tracker().time
-    total += naive.advance(first) * first
-    env.action_space.seed(0)
-    for _ in range(18):
-        action = env.action_space.sample()
-        before = env.tracker().time
-        _, reward, _, _, info = env.step(action)
-        now, log = env.tracker().time, env.last_log()
-        for page in log.page:
-            naive.crawl(page)
-        expected, sizes = naive.from_bases(), [len(naive.held(p)) for p in range(5)]
-        for row, page in enumerate(log.page):
-            hashes = sorted(naive.held(page))[:sketch_size]
-            assert log.sketch.row(row).tolist() == hashes
-            assert np.array_equal(log.age[row], expected[1][:, page], equal_nan=True)
-            if sketch_size is None:
-                assert np.array_equal(log.divergence[row], expected[0][:, page], equal_nan=True)
-            for slot, made in enumerate(naive.older[page]):
-                old = np.array(sorted(version_at(naive_pages[page], made))[:sketch_size], np.uint32)
-                new = np.array(hashes, np.uint32)
-                estimate = sketched(old, new, sketch_size or 0)
-                assert log.divergence[row, slot] == pytest.approx(estimate, abs=1e-15)
-        mean = naive.advance(now)
-        total += mean * (now - before)
-        assert info["divergence"] == pytest.approx(mean, abs=1e-12)
-        assert reward == pytest.approx(1.0 - mean, abs=1e-12)
-        truth = env.true_divergence()
-        assert np.array_equal(truth.divergence, naive.divergence())
-        assert truth.area == pytest.approx(naive.area(), abs=1e-12)
-        assert np.array_equal(truth.changed, env.lanes.fresh(0) == 0)
-        assert env.tracker().copies.size.tolist() == sizes
-    ledger = env.ledger()
-    assert ledger.divergence == pytest.approx(total / ledger.time, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        {"action": "rates", "epoch": 0.7},
-        {"action": "rates", "bucket": 1.5},
-        {"action": "page", "probe": True},
-        {"action": "scores", "batch": 2},
-    ],
-)
-def test_the_divergence_of_an_episode_is_that_of_its_contents(form):
-    """Integrated page by page, from crawl to crawl; probes refresh nothing."""
-    instance = mixed_pages(bandwidth=2.0)
-    env = started(instance, **form)
-    env.action_space.seed(1)
-    versions, crawls, over = versions_of(env.contents()), [[0.0] for _ in range(5)], False
-    while not over:
-        action = env.action_space.sample()
-        *_, over, info = env.step(0.3 * action if form["action"] == "rates" else action)
-        log = env.last_log()
-        assert info["crawls"] == log.page.size
-        for page, time, probe in zip(log.page, log.time, log.probe, strict=True):
-            if not probe:
-                crawls[page].append(float(time))
-    ledger, total = env.ledger(), 0.0
-    for page, weight in enumerate(instance.importance):
-        times = [*crawls[page], ledger.time]
-        for made, until in itertools.pairwise(times):
-            held = version_at(versions[page], made)
-            total += weight * mean_divergence(versions[page], held, made, until)
-    assert ledger.divergence_time == pytest.approx(total, rel=1e-12)
-    assert ledger.crawls == sum(map(len, crawls)) - 5 + ledger.probes > 10
-    assert (ledger.probes > 0) == ("probe" in form)
-
-
-def test_the_first_change_is_the_first_update_since_the_crawl():
-    instance = mixed_pages(bandwidth=1.0)
-    env = started(instance, action="refresh")
-    versions = histories(instance.regions, drawn(instance, 3, 1, 30.0), instance.recall, 30.0)
-    crawled = np.zeros(5)
-    for step in range(12):
-        action = np.arange(5) % 3 == step % 3
-        crawled[action] = env.tracker().time
-        env.step(action.astype(np.int8))
-        truth, now = env.true_divergence(), env.tracker().time
-        for page in range(5):
-            later = [t for t, _ in versions[page] if crawled[page] <= t < now]
-            assert truth.changed[page] == bool(later)
-            if later:
-                assert truth.first_change[page] == later[0] - crawled[page]
+def test_contents_are_those_of_the_events_of_the_episode():
+    """They are drawn when they are asked for: at any time, in any episode, after a set_state."""
+    env = started(mixed_pages())
+    contents, state = env.contents(), env.get_state()
+    assert env.contents().key.tolist() == contents.key.tolist()
+    for restore in (False, True):
+        env.reset()
+        if restore:
+            env.set_state(state)
+        env.step(0)
+        world = env.lanes.world.state
+        tape = world.tape[0, : world.lanes["length"][0]]
+        updates = tape["time"][tape["code"] & KIND_MASK == UPDATE]
+        read = env.contents()
+        assert np.sort(read.death[np.isfinite(read.death)]).tolist() == updates.tolist()
+        assert np.array_equal(read.birth, contents.birth) == restore
 
 
 def test_sharing_nothing_and_coming_back():
@@ -294,7 +184,8 @@ def lanes_of(contents, num_pages=1, **more):
 
 def test_ones_own_text_has_the_sketches_of_the_environment():
     """Fragments of a text, as spells of recorded content, have the hashes of sketch_of."""
-    fragments = fragments_of("which page do I crawl now, with a budget and noisy hints?")
+    text = "which page do I crawl now, with a budget and noisy hints?"
+    fragments = as_fragments(shingles_of(text))
     m = fragments.size
     contents = Contents.of_spells(
         1, np.zeros(m, int), np.full(m, -np.inf), np.full(m, np.inf), key=fragments

@@ -15,6 +15,7 @@ from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.state import DIVERGENCE, SIMILARITY
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types.regions import Regions
+from crawl_envs.types.sketches import divergence
 from crawl_envs.worlds.offers.blocks import block_of
 from tests.crawl_envs.sim.rollouts.test_rates import random_rates
 from tests.crawl_envs.sim.test_world import assert_same_log, assert_same_tracker
@@ -23,7 +24,7 @@ from tests.environments import LONGEVITY, OFFERS, forms_of
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
 from tests.naive.divergence import Fragments, Prices
-from tests.naive.fragments import histories, version_at, versions_of
+from tests.naive.fragments import distance, histories, version_at, versions_of
 
 SEED, PAGES, HORIZON = 3, 5, 12.0
 ROUNDED = ("fresh_time", "alive_time", "divergence_time", "offer_freshness")
@@ -50,8 +51,8 @@ def region_pages():
 
 def updated_pages(**form):
     """Pages whose regions are updated, from the lists of their items."""
-    instance, end = region_pages(), 2.0 * HORIZON
-    env = gym.make(LONGEVITY, num_pages=PAGES, horizon=HORIZON, **form).unwrapped
+    instance, end, more = region_pages(), 2.0 * HORIZON, {"num_pages": PAGES, "horizon": HORIZON}
+    env = gym.make(LONGEVITY, **more, base_versions=3, **form).unwrapped
     env.reset(seed=SEED, options={"instance": instance})
     seeds = generator(roots(SEED).tape, 0).integers(
         0, 2**64, size=instance.regions.rate.shape, dtype=np.uint64
@@ -66,7 +67,11 @@ def updated_pages(**form):
     events += [event for event in tape_of(drawn) if event[2] == naive.SIGNAL]
     events.sort(key=lambda event: event[0])
     first = [versions[0][1] for versions in pages]
-    return env, twin_of(env, events, divergence=Fragments(first))
+    return env, twin_of(env, events, divergence=Fragments(first, 3))
+
+
+def sketched_pages(**form):
+    return updated_pages(sketch_size=4, **form)
 
 
 def recorded_pages(**form):
@@ -82,7 +87,7 @@ def recorded_pages(**form):
             events.append((time, number, naive.FRAGMENTS, content))
         else:
             events.append((time, number, kind))
-    first = Fragments([version_at(versions, 0.0) for versions in pages])
+    first = Fragments([version_at(versions, 0.0) for versions in pages], 2)
     return env, twin_of(env, events, alive=tape.alive.tolist(), divergence=first)
 
 
@@ -111,7 +116,12 @@ def twin_of(env, events, **more):
     return naive.World(env.instance, events, slots=env.batch, **more)
 
 
-WORLDS = {"updated": updated_pages, "recorded": recorded_pages, "offers": offers}
+WORLDS = {
+    "updated": updated_pages,
+    "sketched": sketched_pages,
+    "recorded": recorded_pages,
+    "offers": offers,
+}
 
 
 # Steps
@@ -128,12 +138,44 @@ def assert_same_copies(env, twin):
     ledger = {**asdict(env.ledger()), "divergence_time": state.lanes[0]["divergence_time"]}
     for name, value in (twin.ledger | {"divergence_time": twin.divergence_time}).items():
         assert ledger[name] == (pytest.approx(value, rel=1e-12) if name in ROUNDED else value), name
+    if state.copies.size:
+        assert_same_fragments(env, twin)
     if state.prices.size:
         assert env.held_prices().tolist() == divergence.held
     outcomes, slot = [row[0] for row in env.lanes.world.outcomes], twin.slot
     mean = slot.divergence_time / slot.divergent_time if slot.divergent_time else 0.0
     assert outcomes[DIVERGENCE] == pytest.approx(mean, rel=1e-12, abs=1e-15)
     assert outcomes[SIMILARITY] == pytest.approx(1.0 - mean if slot.divergent_time else 0.0)
+
+
+def assert_same_fragments(env, twin):
+    """What is known of copies, and what is true of them; a birth is just before its copy."""
+    truth, known, log = env.true_divergence(), env.tracker().copies, env.last_log()
+    size, copies = env.lanes.sketch_size, twin.divergence.copies
+
+    def measure(*contents):
+        if size is None:
+            return distance(*contents)
+        return divergence(*(np.array(sorted(c)[:size], np.uint32) for c in contents), size)
+
+    for number, page in enumerate(twin.pages):
+        if not page.alive:
+            continue
+        expected = twin.divergence.from_bases(number, measure)
+        shown = known.divergence[:, number], known.age[:, number]
+        assert np.array_equal(shown[0], expected[0], equal_nan=True)
+        assert shown[1] == pytest.approx(expected[1], rel=1e-12, nan_ok=True)
+        assert known.size[number] == len(copies[number][0][1])
+        assert truth.area[number] == pytest.approx(page.area, abs=1e-12)
+        since = page.first_change - page.since
+        assert truth.first_change[number] == pytest.approx(since, rel=1e-12, nan_ok=True)
+        assert truth.changed[number] == ~np.isnan(since)
+    for row, (number, time) in enumerate(zip(log.page, log.time, strict=True)):
+        assert np.array_equal(log.divergence[row], known.divergence[:, number], equal_nan=True)
+        assert np.array_equal(log.age[row], known.age[:, number], equal_nan=True)
+        made, held = copies[number][0]
+        if env.lanes.tape is None and time == made:  # contents are hashes
+            assert log.sketch.row(row).tolist() == sorted(held)[:size]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +192,9 @@ def test_copies_are_the_twins(world, form):
         action = env.action_space.sample()
         if env.action_form == "rates" and world != "offers":
             action = random_rates(rng, env.instance)
-        *_, over, _ = env.step(action)
+        _, reward, _, over, info = env.step(action)
+        if world != "offers":
+            assert reward == pytest.approx(1.0 - info["divergence"], abs=1e-12)
         if isinstance(twin, naive_rates.World):
             twin.play_epoch(action, np.zeros(num_pages))
         else:

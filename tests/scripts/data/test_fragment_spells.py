@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
-from crawl_envs.worlds.fragments.shingling import as_fragments, fragments_of, shingles_of
+from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from scripts.data.git.fragment_spells import FragmentBook
 from scripts.data.git.shingles import read_version
 from scripts.data.trace_from_git import app, make_trace
@@ -53,7 +53,11 @@ def recorded(scratch: Scratch, **options: Any) -> dict[int, list[Spell]]:
 
 def spells_of(*rows: tuple[str, float | None, float | None]) -> list[Spell]:
     """Spells of texts, in order of birth and fragment."""
-    spells = [(int(f), birth, death) for text, birth, death in rows for f in fragments_of(text)]
+    spells = [
+        (int(f), birth, death)
+        for text, birth, death in rows
+        for f in as_fragments(shingles_of(text))
+    ]
     return sorted(spells, key=lambda spell: (-1.0 if spell[1] is None else spell[1], spell[0]))
 
 

@@ -22,7 +22,7 @@ from crawl_envs.sim.tape import (
 from crawl_envs.sim.world import World
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.regions import Regions
-from crawl_envs.worlds.fragments.recorded import with_contents
+from crawl_envs.worlds.fragments.lanes import with_contents
 from tests.naive.fragments import updates
 from tests.naive.pages import GOLDEN, WORD, splitmix
 

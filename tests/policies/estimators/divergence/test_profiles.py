@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crawl_envs.types.sketches import Sketches, sketch_divergence, sketch_of
+from crawl_envs.types.copies import Sketches
+from crawl_envs.types.sketches import divergence as sketch_divergence
+from crawl_envs.types.sketches import sketch_of
 from policies.estimators.divergence.profiles import ChangeProfiles
 
 
