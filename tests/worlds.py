@@ -11,7 +11,7 @@ import numpy as np
 from crawl_envs import Instance
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
-from crawl_envs.sim.tape import Tape
+from crawl_envs.sim.tape import CODE_STRIDE, Tape
 from crawl_envs.spaces.actions import CrawlRates, action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.worlds.lanes import Lanes
@@ -40,6 +40,30 @@ def unrequested(instance: Instance) -> Instance:
         bandwidth=instance.bandwidth,
         delay=instance.delay,
     )
+
+
+def random_events(
+    rng: np.random.Generator,
+    num_pages: int,
+    num_sources: int = 1,
+    *,
+    end: float = 8.0,
+    **counts: int,
+) -> dict[str, Any]:
+    """Draw lists of (times, pages), by name, many of them at one time or at that of a crawl."""
+    lists: dict[str, Any] = {
+        name: (rng.integers(1, int(8 * end), count) / 8.0, rng.integers(num_pages, size=count))
+        for name, count in counts.items()
+    }
+    if num_sources > 1:
+        lists["signals"] = (*lists["signals"], rng.integers(num_sources, size=counts["signals"]))
+    return lists
+
+
+def events_of(tape: Tape) -> list[tuple[float, int, int]]:
+    """Return the events of a tape as (time, page, kind)."""
+    pages, kinds = np.divmod(tape.code, CODE_STRIDE)
+    return list(zip(tape.time.tolist(), pages.tolist(), kinds.tolist(), strict=True))
 
 
 @dataclass

@@ -106,3 +106,11 @@ def next_uniform(stream: Stream) -> tuple[float, Stream]:
     """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
     word, stream = next_word(stream)
     return (float(word >> np.uint64(11)) + 1.0) * UNIT, stream
+
+
+@compiled(forceinline=True)
+def draw_uniform(words: UintArray) -> float:
+    """Return a number in (0, 1] from the stream stored in an array of four words."""
+    uniform, stream = next_uniform(loaded(words))
+    store(stream, words)
+    return float(uniform)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,9 @@ from crawl_envs.sim.rollouts.index import (
     roll_sequence,
 )
 from crawl_envs.sim.rollouts.learner import roll_learner
-from crawl_envs.sim.rollouts.rates import begin_rates, roll_rates
-from crawl_envs.sim.rollouts.thresholds import begin_rule, roll_thresholds, stream_words
-from crawl_envs.sim.state import State
+from crawl_envs.sim.rollouts.rates import roll_rates
+from crawl_envs.sim.rollouts.thresholds import Agenda, roll_thresholds
+from crawl_envs.sim.streams import rewind
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import PageChoice
 from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
@@ -58,16 +59,6 @@ class Rollout:
     times: FloatArray
     ledger: Ledger
     num_pages: int
-
-    @property
-    def requests(self) -> int:
-        """Number of requests."""
-        return self.ledger.requests
-
-    @property
-    def hits(self) -> int:
-        """Number of requests served with a fresh copy."""
-        return self.ledger.hits
 
     @property
     def accuracy(self) -> float:
@@ -181,7 +172,7 @@ def _slotted(
         rule = (ready(form.value), form.parameters, weight, form.delay_window)
         return ready(roll_index), (*rule, *memory)
     share = np.zeros(0) if form.answered is None else form.answered
-    empty = np.zeros(share.shape), np.zeros(share.shape, np.int64), np.zeros(3, np.int64)
+    empty = np.zeros(share.size), empty_heap(share.size), np.zeros(2, np.int64)
     return roll_sequence, (form.pages, Responses(share, *empty))
 
 
@@ -191,80 +182,55 @@ def _roll_timed(
     """Play rules of crawls at their own times; return the page and the time of each crawl."""
     num_pages, world = lanes.num_pages, lanes.world
     world.lengthen(crawled=CRAWLS_AT_ONCE)
-    pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
     if isinstance(form, CompiledThresholds):
-        memory = np.zeros(num_pages), empty_heap(num_pages), stream_words(np.uint64(form.seed))
-    for rule in form.rules:
-        if isinstance(rule, ThresholdRule):
-            check_rule(rule, lanes.instance(0), end)
-        else:
-            check_rates(rule, lanes.instance(0))
-    rules: Iterator[tuple[ThresholdRule | RateRule, float]] = _spans(form.rules, end)
-    for rule, until in rules:
-        if isinstance(rule, ThresholdRule):
-            begin_rule(world.table, rule, *memory)
-        else:
-            begin_rates(world.table, rule.rates, rule.chances)
-        status = PAUSED
+        rng = np.zeros(4, np.uint64)
+        rewind(rng, np.uint64(form.seed), np.uint64(0))
+        memory = np.zeros(num_pages), empty_heap(num_pages), rng
+    rules: Sequence[ThresholdRule | RateRule] = form.rules
+    for rule in rules:
+        check_rule(rule, lanes.instance(0), end)
+    pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
+    starts = [min(rule.start, end) for rule in rules] + [end]
+    for rule, (start, until) in zip(rules, pairwise(starts), strict=True):
+        status, begins = DONE if start == until else PAUSED, True
         while status != DONE:
             if isinstance(rule, ThresholdRule):
-                status = roll_thresholds(world.table, rule, *memory, until)
+                status = roll_thresholds(world.table, Agenda(rule, *memory), until, begins)
             else:
-                status = roll_rates(world.table, until)
+                status = roll_rates(world.table, rule.rates, rule.chances, until, begins)
+            begins = False
             if status != PAUSED:
-                log = _last_crawls(world.state)
+                log = world.state.crawl_log[0, : world.state.lanes[0]["slot_crawls"]]
                 pages.append(log["page"].copy())
                 times.append(log["time"].copy())
                 lanes.supply()
     return np.concatenate(pages), np.concatenate(times)
 
 
-def _last_crawls(state: State) -> Any:
-    """Return the log of the crawls of the last slot of lane 0, a view."""
-    return state.crawl_log[0, : state.lanes[0]["slot_crawls"]]
+MOST = {"rates": np.finfo(np.float64).max, "chances": 1.0, "later_share": 1.0}
+"""Largest numbers of the arrays of rules; others may be infinite."""
 
 
-def _spans(
-    rules: Sequence[ThresholdRule | RateRule], horizon: float
-) -> Iterator[tuple[ThresholdRule | RateRule, float]]:
-    """Yield the rules that apply for some time, each with its end."""
-    ends = [rule.start for rule in rules[1:]] + [horizon]
-    for rule, end in zip(rules, ends, strict=True):
-        if rule.start < min(end, horizon):
-            yield rule, min(end, horizon)
-
-
-def check_rates(rule: RateRule, instance: Instance) -> None:
-    """Raise ValueError unless a rule has valid rates and chances for every page."""
-    for name, most in (("rates", np.inf), ("chances", 1.0)):
-        array = getattr(rule, name)
-        if array.shape != (instance.num_pages,):
-            raise ValueError(f"{name} must have shape ({instance.num_pages},), got {array.shape}")
-        sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
-        if not np.all(sound):
-            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound][0]}")
-
-
-def check_rule(rule: ThresholdRule, instance: Instance, horizon: float) -> None:
-    """Raise ValueError unless a rule has valid thresholds and weights for every page."""
-    pages, sources = (instance.num_pages,), (instance.num_sources, instance.num_pages)
-    for name, shape in (
-        ("threshold", pages),
-        ("later_threshold", pages),
-        ("later_share", pages),
-        ("signal_weight", sources),
-        ("timed", pages),
-    ):
-        array = getattr(rule, name)
+def check_rule(rule: ThresholdRule | RateRule, instance: Instance, horizon: float) -> None:
+    """Raise ValueError unless a rule has valid numbers for every page."""
+    num_pages = instance.num_pages
+    for name, array in rule._asdict().items():
+        if name == "start":
+            continue
+        shape = (instance.num_sources, num_pages) if name == "signal_weight" else (num_pages,)
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-        if not np.all(array >= 0):
-            raise ValueError(f"{name} must be >= 0, got {array[~(array >= 0)].flat[0]}")
+        most = MOST.get(name, np.inf)
+        sound = (array >= 0.0) & (array <= most)
+        if not np.all(sound):
+            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+    if isinstance(rule, RateRule):
+        return
     least = np.where(rule.timed, TIME_RESOLUTION * horizon, 0.0)
     if not np.all(rule.threshold > least):
         raise ValueError(
             f"threshold must be > {least.max():g} up to the horizon {horizon:g}, so that crawls of "
             f"a page are apart in time, got {rule.threshold.min()}"
         )
-    if not np.all(rule.later_threshold >= rule.threshold) or not np.all(rule.later_share <= 1.0):
-        raise ValueError("later_threshold must be >= threshold, and later_share <= 1")
+    if not np.all(rule.later_threshold >= rule.threshold):
+        raise ValueError("later_threshold must be >= threshold")

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, open_slot
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import RESPONSE_DUE
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.types.heap import IndexedHeap, set_due
 
 GUARD = 1.0 - 1e-12
 """Factor of the bound, for rounding."""
@@ -34,8 +35,8 @@ class Search(NamedTuple):
     Attributes:
         candidates: the candidates, in the first entries, (m,).
         place: place of each page among them, -1 if it is none, (m,).
-        numbers: slots of the search, number of candidates, slots left, (3,).
-        limits: the bound, and the time of the last of the slots, (2,).
+        numbers: EPOCH, slots of the search; COUNT, of candidates; LEFT, slots left, (3,).
+        limits: BOUND; LAST_TIME, of the slots, (2,).
     """
 
     candidates: IntArray
@@ -44,12 +45,14 @@ class Search(NamedTuple):
     limits: FloatArray
 
 
+EPOCH, COUNT, LEFT = range(3)
+BOUND, LAST_TIME = range(2)
+
+
 def new_search(num_pages: int) -> Search:
     """Return the initial search of an episode."""
-    numbers = np.array([MIN_EPOCH, 0, 0])
-    return Search(
-        np.zeros(num_pages, np.int64), np.zeros(num_pages, np.int64), numbers, np.zeros(2)
-    )
+    none, numbers = np.zeros(num_pages, np.int64), np.array([MIN_EPOCH, 0, 0])
+    return Search(none, none.copy(), numbers, np.zeros(2))
 
 
 _WHOLE, _REAL = types.int64[::1], types.float64[::1]
@@ -71,24 +74,37 @@ def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> f
     return 1.0
 
 
-@compiled()
-def find_candidates(
+@compiled(forceinline=True)
+def reaches(
     state: State,
     value: Any,
     parameters: FloatArray,
     counted: FloatArray,
-    epoch: int,
-    candidates: IntArray,
-    place: IntArray,
-) -> tuple[int, float, float]:
-    """Start a search of ``epoch`` slots; return the number of candidates, bound and last time.
+    page: int,
+    limits: tuple[float, float],
+) -> bool:
+    """Return whether the value of a page may reach a bound up to a time."""
+    bound, last_time = limits
+    since = last_time - state.last_crawl[0, page]
+    return bool(value(parameters, page, since, counted[page]) >= bound * GUARD)
 
-    Writes the pages to ``candidates`` (m,), and the place of each page among them to ``place``
-    (m,), -1 if it is none.
+
+@compiled()
+def find_candidates(
+    state: State, value: Any, parameters: FloatArray, counted: FloatArray, search: Search
+) -> None:
+    """Start a search.
+
+    A search evaluates all pages twice, and every slot its candidates. Epochs grow if the search
+    costs more, and shrink if the candidates do, as after a start with all pages fresh.
     """
-    pages, last_crawl = state.pages, state.last_crawl
-    now = state.lanes[0].time
-    num_pages = pages.shape[1]
+    pages, last_crawl, now = state.pages, state.last_crawl, state.lanes[0].time
+    candidates, place, numbers, limits = search
+    num_pages, count = pages.shape[1], 0
+    if numbers[LEFT] == 0:
+        costly = numbers[COUNT] * numbers[EPOCH] > 2 * num_pages
+        numbers[EPOCH] = max(MIN_EPOCH, numbers[EPOCH] // 2) if costly else 2 * numbers[EPOCH]
+    epoch = numbers[EPOCH]
     values = np.empty(num_pages)
     num_alive = 0
     for page in range(num_pages):
@@ -100,31 +116,23 @@ def find_candidates(
     if num_alive >= epoch:
         bound = np.partition(values[:num_alive], num_alive - epoch)[num_alive - epoch]
     last_time = slot_time(state.clock[0], state.lanes[0].slot + epoch - 1)
-    count = 0
+    end = bound, last_time
+    limits[BOUND], limits[LAST_TIME] = end
     for page in range(num_pages):
-        if pages[0, page].alive:
-            reach = value(parameters, page, last_time - last_crawl[0, page], counted[page])
-            if reach >= bound * GUARD:
-                candidates[count] = page
-                place[page] = count
-                count += 1
-    return count, bound, last_time
+        if pages[0, page].alive and reaches(state, value, parameters, counted, page, end):
+            candidates[count], place[page] = page, count
+            count += 1
+    numbers[COUNT], numbers[LEFT] = count, epoch
 
 
 @compiled()
 def best_candidate(
-    state: State,
-    value: Any,
-    parameters: FloatArray,
-    counted: FloatArray,
-    candidates: IntArray,
-    count: int,
+    state: State, value: Any, parameters: FloatArray, counted: FloatArray, search: Search
 ) -> int:
-    """Return the candidate of the largest value, the lowest page among equals; 0 if none."""
-    now = state.lanes[0].time
-    last_crawl = state.last_crawl
+    """Return the page of the largest value, the lowest among equals; 0 if there is none."""
+    now, last_crawl, candidates = state.lanes[0].time, state.last_crawl, search.candidates
     best, best_value = 0, -math.inf
-    for position in range(count):
+    for position in range(search.numbers[COUNT]):
         page = candidates[position]
         page_value = value(parameters, page, now - last_crawl[0, page], counted[page])
         if page_value > best_value or (page_value == best_value and page < best):
@@ -132,16 +140,14 @@ def best_candidate(
     return best
 
 
-@compiled()
-def fitting_epoch(epoch: int, count: int, num_pages: int) -> int:
-    """Return the number of slots of the next search, given the candidates of the last.
-
-    A search evaluates all pages twice, and every slot its candidates. Epochs grow if the search
-    costs more, and shrink if the candidates do, as after a start with all pages fresh.
-    """
-    if count * epoch > 2 * num_pages:
-        return max(MIN_EPOCH, epoch // 2)
-    return 2 * epoch
+@compiled(forceinline=True)
+def crawl_one(state: State, page: int, crawls: IntArray) -> None:
+    """Crawl a page in lane 0, and write it to its slot of ``crawls``."""
+    record = state.lanes[0]
+    crawls[record.slot - 1] = page
+    record.slot += record.batch
+    open_slot(record, slot_time(state.clock[0], record.slot))
+    crawl_page(state, 0, page)
 
 
 @compiled()
@@ -170,30 +176,6 @@ def count_signals(
             counted[entry.page] += signal_weight(parameters, entry.page, age, entry.source)
 
 
-@compiled()
-def add_candidates(
-    state: State,
-    value: Any,
-    parameters: FloatArray,
-    counted: FloatArray,
-    candidates: IntArray,
-    place: IntArray,
-    count: int,
-    bound: float,
-    last_time: float,
-) -> int:
-    """Add the new candidates among pages with signals in the last slot; return their number."""
-    for position in range(state.lanes[0].logged):
-        page = state.signal_log[0, position].page
-        if place[page] < 0:
-            since = last_time - state.last_crawl[0, page]
-            if value(parameters, page, since, counted[page]) >= bound * GUARD:
-                candidates[count] = page
-                place[page] = count
-                count += 1
-    return count
-
-
 @compiled(INDEX_SIGNATURE)
 def roll_index(
     table: IntArray,
@@ -211,11 +193,9 @@ def roll_index(
     called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
-    record = state.lanes[0]
+    record, left = state.lanes[0], AT_ONCE
     candidates, place, numbers, limits = search
-    page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
-    epoch, count, slots = numbers[0], numbers[1], numbers[2]
-    bound, last_time, left = limits[0], limits[1], AT_ONCE
+    end = limits[BOUND], limits[LAST_TIME]
     while left > 0:
         if record.busy:
             complete, left = advance(state, left)
@@ -225,108 +205,95 @@ def roll_index(
             count_signals(state, parameters, signal_weight, delay_window, counted)
         if record.slot > crawls.shape[0]:
             return True
-        if slots == 0 or record.reshaped:
-            if slots == 0:
-                epoch = fitting_epoch(epoch, count, counted.shape[0])
-            count, bound, last_time = find_candidates(
-                state, value, parameters, counted, epoch, candidates, place
-            )
-            slots = epoch
+        if numbers[LEFT] == 0 or record.reshaped:
+            find_candidates(state, value, parameters, counted, search)
             left -= 2 * counted.shape[0]
+            end = limits[BOUND], limits[LAST_TIME]
         else:
-            count = add_candidates(
-                state, value, parameters, counted, candidates, place, count, bound, last_time
-            )
-        slots -= 1
+            for position in range(record.logged):
+                page = state.signal_log[0, position].page
+                if place[page] < 0 and reaches(state, value, parameters, counted, page, end):
+                    candidates[numbers[COUNT]], place[page] = page, numbers[COUNT]
+                    numbers[COUNT] += 1
+        count = numbers[COUNT]
         left -= 1 + count
-        page = best_candidate(state, value, parameters, counted, candidates, count)
-        crawls[record.slot - 1] = page
+        page = best_candidate(state, value, parameters, counted, search)
+        crawl_one(state, page, crawls)
+        numbers[LEFT] -= 1
         counted[page] = 0.0
-        page_of_lane[0, 0] = page
-        crawl(state, page_of_lane, one)
-        if count > 0 and value(parameters, page, last_time - record.time, 0.0) < bound * GUARD:
-            count -= 1
-            candidates[place[page]] = candidates[count]
-            place[candidates[count]] = place[page]
+        if count > 0 and not reaches(state, value, parameters, counted, page, end):
+            last = candidates[count - 1]
+            candidates[place[page]], place[last] = last, place[page]
             place[page] = -1
-    numbers[0], numbers[1], numbers[2] = epoch, count, slots
-    limits[0], limits[1] = bound, last_time
+            numbers[COUNT] -= 1
     return False
 
 
 class Responses(NamedTuple):
-    """The queue of crawls in response to signals, and the position in a sequence, of lane 0.
+    """The crawls in response to signals, and the position in a sequence, of lane 0.
 
     Attributes:
         share: increment of a page's account per signal, (m,); (0,) without responses.
         account: account of each page, (m,).
-        queue: ring of the pages whose account has reached 1, (m,).
-        mark: start and length of the queue, and the next entry of the sequence, (3,).
+        waiting: the pages whose account has reached 1, in the order in which they did.
+        numbers: TURN, the next entry of the sequence; REACHED, pages that have waited, (2,).
     """
 
     share: FloatArray
     account: FloatArray
-    queue: IntArray
-    mark: IntArray
+    waiting: IndexedHeap
+    numbers: IntArray
 
 
-HEAD, WAITING, NEXT = range(3)
-
-
-@compiled()
-def queue_response(responses: Responses, page: int) -> None:
-    """Add a signal to its page's account; when it reaches 1, append the page to the queue."""
-    account, queue, mark = responses.account, responses.queue, responses.mark
-    due = account[page] >= RESPONSE_DUE
-    account[page] += responses.share[page]
-    if not due and account[page] >= RESPONSE_DUE:
-        queue[(mark[HEAD] + mark[WAITING]) % queue.shape[0]] = page
-        mark[WAITING] += 1
+TURN, REACHED = range(2)
 
 
 @compiled()
-def next_response(responses: Responses) -> int:
-    """Remove the first page from the queue and reduce its account to its fractional part."""
-    account, mark = responses.account, responses.mark
-    page: int = responses.queue[mark[HEAD]]
-    mark[HEAD] = (mark[HEAD] + 1) % responses.queue.shape[0]
-    mark[WAITING] -= 1
-    while account[page] >= RESPONSE_DUE:
-        account[page] -= 1.0
-    return page
+def add_responses(state: State, responses: Responses) -> None:
+    """Add the signals of the last slot to the accounts of their pages."""
+    account, waiting, numbers = responses.account, responses.waiting, responses.numbers
+    for position in range(state.lanes[0].logged):
+        page = state.signal_log[0, position].page
+        account[page] += responses.share[page]
+        if account[page] >= RESPONSE_DUE and waiting.place[page] < 0:
+            set_due(waiting, page, float(numbers[REACHED]))
+            numbers[REACHED] += 1
+
+
+@compiled(forceinline=True)
+def next_page(pages: IntArray, responses: Responses) -> int:
+    """Return the page of the next slot: the first that waits, or the next of the sequence."""
+    account, waiting, numbers = responses.account, responses.waiting, responses.numbers
+    if waiting.size[0] > 0:
+        page = waiting.entries[0]
+        set_due(waiting, page, math.inf)
+        while account[page] >= RESPONSE_DUE:
+            account[page] -= 1.0
+        return int(page)
+    turn = numbers[TURN]
+    numbers[TURN] = turn + 1 if turn + 1 < pages.shape[0] else 0
+    return int(pages[turn])
 
 
 @compiled()
 def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls: IntArray) -> bool:
     """Play lane 0 to the end of ``crawls``, (slots,), and write the page of each slot.
 
-    Slots crawl the queue of ``responses`` first, and otherwise ``pages`` in turn; see
-    :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
+    See :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
     :func:`roll_index`.
     """
     state = state_at(table)
-    record, log = state.lanes[0], state.signal_log
-    mark, answering = responses.mark, responses.share.shape[0] > 0
-    one, left = np.ones(1, np.int64), AT_ONCE
+    record, left = state.lanes[0], AT_ONCE
     while left > 0:
         if record.busy:
             complete, left = advance(state, left)
             if not complete:
                 break
             close_slots(state)
-            if answering:
-                for position in range(record.logged):
-                    queue_response(responses, log[0, position].page)
+            if responses.share.shape[0] > 0:
+                add_responses(state, responses)
         if record.slot > crawls.shape[0]:
             return True
-        if mark[WAITING] > 0:
-            page = next_response(responses)
-        else:
-            page = pages[mark[NEXT]]
-            mark[NEXT] += 1
-            if mark[NEXT] == pages.shape[0]:
-                mark[NEXT] = 0
-        crawls[record.slot - 1] = page
-        crawl(state, crawls[record.slot - 1 : record.slot].reshape(1, 1), one)
+        crawl_one(state, next_page(pages, responses), crawls)
         left -= 1
     return False

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots
+from crawl_envs.sim.rollouts.index import crawl_one
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import AGE_ROUNDING
@@ -43,35 +44,28 @@ def largest(scores: FloatArray, alive: BoolArray) -> int:
 
 
 @compiled()
-def changed_pages(
-    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
-) -> IntArray:
-    """Return the pages born or dead since the last call, and update ``since`` and ``known``.
-
-    A page that died and was born again is included. ``since`` (m,) is the start of each page's
-    elapsed time, and ``known`` (m,) whether it existed.
-    """
-    result = np.empty(elapsed.shape[0], np.int64)
-    count = 0
-    for page in range(elapsed.shape[0]):
-        start = now - elapsed[page]
-        newer = alive[page] and start > since[page] + AGE_ROUNDING * now
-        if alive[page] != known[page] or newer:
-            result[count] = page
-            count += 1
-            known[page] = alive[page]
-        if alive[page]:
-            since[page] = start
-    return result[:count]
-
-
-@compiled()
 def look(state: State, elapsed: FloatArray, alive: BoolArray) -> None:
     """Read the elapsed times of the pages of lane 0, 0 for pages that do not exist."""
     now, last_crawl, pages = state.lanes[0].time, state.last_crawl, state.pages
     for page in range(elapsed.shape[0]):
         alive[page] = pages[0, page].alive
         elapsed[page] = now - last_crawl[0, page] if alive[page] else 0.0
+
+
+@compiled()
+def changed_pages(
+    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
+) -> IntArray:
+    """Return the pages born or dead since the last call, also those that died and were born again.
+
+    Updates ``since`` (m,), the start of each page's elapsed time, and ``known`` (m,), whether it
+    existed.
+    """
+    start = np.where(alive, now - elapsed, since)
+    newer = alive & (start > since + AGE_ROUNDING * now)
+    changed = np.flatnonzero((alive != known) | newer)
+    since[:], known[:] = start, alive
+    return changed
 
 
 @compiled()
@@ -107,7 +101,6 @@ def roll_learner(
     record, apart = state.lanes[0], state.source_signals.shape[1]
     elapsed, alive = np.empty(since.shape), np.empty(known.shape, np.bool_)
     scores, received = np.empty(since.shape), np.empty(max(apart, 1))
-    page_of_lane, one = np.empty((1, 1), np.int64), np.ones(1, np.int64)
     left = AT_ONCE
     while left > 0:
         if record.busy:
@@ -137,8 +130,6 @@ def roll_learner(
         read_signals(state, *signal)
         on_signal(pages, groups, events, shared, group, *signal)
         score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
-        page_of_lane[0, 0] = largest(scores, alive)
-        crawls[record.slot - 1] = page_of_lane[0, 0]
-        crawl(state, page_of_lane, one)
+        crawl_one(state, largest(scores, alive), crawls)
         left -= since.size
     return False

@@ -28,7 +28,7 @@ from crawl_envs.sim.advance import (
     pass_time,
 )
 from crawl_envs.sim.state import State, state_at
-from crawl_envs.sim.streams import loaded, next_uniform, store
+from crawl_envs.sim.streams import draw_uniform, loaded, store
 from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
@@ -36,13 +36,41 @@ from crawl_envs.types.compiling import compiled
 TOKEN_ROUNDING = 1e-9
 """Rounding tolerance of a whole token."""
 
+EVENT, CRAWL = 0, 1
+"""What comes next in a slot, besides the status of a call that ends."""
+
 
 @compiled(forceinline=True)
-def draw_uniform(state: State, lane: int) -> float:
-    """Return a uniform number in (0, 1] from the lane's stream of random crawls."""
-    uniform, stream = next_uniform(loaded(state.rng[lane]))
-    store(stream, state.rng[lane])
-    return float(uniform)
+def next_in_slot(state: State, lane: int, due: float, left: int) -> int:
+    """Return what comes next in a busy lane whose next crawl is due at ``due``.
+
+    EVENT, the next one of the tape; CRAWL, after passing the time; DONE at the target; UNFINISHED
+    if a log is full or the day is over; or PAUSED if ``left``, the events and crawls left, is 0.
+    """
+    record = state.lanes[lane]
+    if left == 0:
+        return PAUSED
+    if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
+        return UNFINISHED
+    event_time = next_event_time(state, lane)
+    if event_time == DAY_IS_OVER:
+        return UNFINISHED
+    if due >= record.target and event_time == SLOT_IS_OVER:
+        end_slot(record)
+        return DONE
+    if due > event_time:
+        return EVENT
+    pass_time(record, due)
+    return CRAWL
+
+
+@compiled(forceinline=True)
+def end_spell(state: State, status: int) -> int:
+    """Close the slot of lane 0 unless it is paused; return the status."""
+    if status != PAUSED:
+        close_slots(state)
+        state.lanes[0].busy = False
+    return status
 
 
 @compiled()
@@ -50,7 +78,7 @@ def start_rates(state: State, lane: int) -> None:
     """Start the random crawls of a lane's episode: rate 0, a full bucket."""
     record = state.lanes[lane]
     record.crawl_rate, record.crawl_due = 0.0, math.inf
-    record.hazard = -math.log(draw_uniform(state, lane))
+    record.hazard = -math.log(draw_uniform(state.rng[lane]))
     record.tokens, record.token_time = record.bucket, 0.0
 
 
@@ -90,53 +118,38 @@ def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
     Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
     and crawls; and the number of them left.
     """
-    record = state.lanes[lane]
+    record, rng = state.lanes[lane], state.rng[lane]
     while True:
-        if left == 0:
-            return PAUSED, left
-        if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
-            return UNFINISHED, left
-        due, event_time = record.crawl_due, next_event_time(state, lane)
-        if event_time == DAY_IS_OVER:
-            return UNFINISHED, left
-        if due >= record.target and event_time == SLOT_IS_OVER:
-            end_slot(record)
-            return DONE, left
+        status = next_in_slot(state, lane, record.crawl_due, left)
+        if status < EVENT:
+            return status, left
         left -= 1
-        if due <= event_time:
-            pass_time(record, due)
-            stream = loaded(state.rng[lane])
-            code, stream = draw_code(stream, state.crawl_alias[lane], 0)
-            store(stream, state.rng[lane])
+        if status == CRAWL:
+            code, stream = draw_code(loaded(rng), state.crawl_alias[lane], 0)
+            store(stream, rng)
             crawl_if_allowed(state, lane, code >> KIND_BITS)
-            record.crawl_due = due - math.log(draw_uniform(state, lane)) / record.crawl_rate
+            record.crawl_due = record.time - math.log(draw_uniform(rng)) / record.crawl_rate
             continue
         number, kind = apply_next_event(state, lane)
         answerable = SIGNAL <= kind < BIRTH and state.chances[lane, number] > 0.0
-        if answerable and draw_uniform(state, lane) <= state.chances[lane, number]:
+        if answerable and draw_uniform(rng) <= state.chances[lane, number]:
             crawl_if_allowed(state, lane, number)
 
 
 @compiled()
-def roll_rates(table: IntArray, until: float) -> int:
+def roll_rates(
+    table: IntArray, rates: FloatArray, chances: FloatArray, until: float, begins: bool
+) -> int:
     """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
 
-    Returns DONE or UNFINISHED, with the crawls in the lane's log, or PAUSED in mid-slot.
+    Where a rule ``begins`` its rates and chances, (m,), are set. Returns DONE or UNFINISHED, with
+    the crawls in the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
     record = state.lanes[0]
-    if not record.busy:
+    if begins:
+        set_rates(state, 0, rates, chances)
+    if begins or not record.busy:
         open_slot(record, until)
     status, _ = play_rates(state, 0, AT_ONCE)
-    if status != PAUSED:
-        close_slots(state)
-        record.busy = False
-    return status
-
-
-@compiled()
-def begin_rates(table: IntArray, rates: FloatArray, chances: FloatArray) -> None:
-    """Set the crawl rates of lane 0 from now on."""
-    state = state_at(table)
-    state.lanes[0].busy = False
-    set_rates(state, 0, rates, chances)
+    return end_spell(state, status)

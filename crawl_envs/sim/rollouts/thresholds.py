@@ -9,29 +9,12 @@ an event precedes it. A birth starts a cycle; dead pages are never due.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
-import numpy as np
-from numba.np.numpy_support import carray
-
-from crawl_envs.sim.advance import (
-    AT_ONCE,
-    DAY_IS_OVER,
-    DONE,
-    PAUSED,
-    SLOT_IS_OVER,
-    UNFINISHED,
-    apply_next_event,
-    close_slots,
-    crawl_page,
-    end_slot,
-    is_log_full,
-    next_event_time,
-    open_slot,
-    pass_time,
-)
-from crawl_envs.sim.state import State, pointer_to, state_at
-from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store, stream_of
+from crawl_envs.sim.advance import AT_ONCE, apply_next_event, crawl_page, open_slot
+from crawl_envs.sim.rollouts.rates import CRAWL, EVENT, end_spell, next_in_slot
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.streams import UintArray, draw_uniform
 from crawl_envs.sim.tape import BIRTH, DEATH, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
@@ -39,26 +22,30 @@ from crawl_envs.types.compiling import compiled
 from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 
-@compiled()
-def stream_words(seed: np.uint64) -> UintArray:
-    """Return the random stream of a seed, as an array of four words."""
-    words = np.empty(4, np.uint64)
-    store(stream_of(seed, np.uint64(0)), words)
-    return words
+class Agenda(NamedTuple):
+    """The due times of the pages of a lane by a rule.
+
+    Attributes:
+        rule: the rule.
+        target: thresholds of the current cycles, (m,).
+        heap: the pages by due time.
+        rng: state of the generator that chooses between two thresholds, (4,).
+    """
+
+    rule: ThresholdRule
+    target: FloatArray
+    heap: IndexedHeap
+    rng: UintArray
 
 
 @compiled(forceinline=True)
-def draw_target(rule: ThresholdRule, target: FloatArray, page: int, rng: UintArray) -> None:
-    """Set the threshold of a new cycle of a page, at random if it has two.
-
-    ``rng`` is the array of four words of a random stream.
-    """
-    target[page] = rule.threshold[page]
-    if rule.later_share[page] > 0.0:
-        uniform, stream = next_uniform(loaded(rng))
-        store(stream, rng)
-        if uniform <= rule.later_share[page]:
-            target[page] = rule.later_threshold[page]
+def draw_target(agenda: Agenda, page: int) -> None:
+    """Set the threshold of a new cycle of a page, at random if it has two."""
+    rule = agenda.rule
+    agenda.target[page] = rule.threshold[page]
+    share = rule.later_share[page]
+    if share > 0.0 and draw_uniform(agenda.rng) <= share:
+        agenda.target[page] = rule.later_threshold[page]
 
 
 @compiled(forceinline=True)
@@ -78,153 +65,62 @@ def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> fl
 
 
 @compiled(forceinline=True)
-def due_time(state: State, lane: int, rule: ThresholdRule, target: float, page: int) -> float:
-    """Return the due time of an existing page without further signals, not before now."""
-    if math.isinf(target):
-        return math.inf
-    now = state.lanes[lane].time
-    counted = signals_count(state, lane, rule, page)
-    if not rule.timed[page]:
-        return float(now) if counted >= target else math.inf
-    return float(max(state.last_crawl[lane, page] + (target - counted), now))
+def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
+    """Set the due time of a page without further signals, not before now; inf if it is dead."""
+    due, target, now = math.inf, agenda.target[page], state.lanes[lane].time
+    if state.pages[lane, page].alive and not math.isinf(target):
+        counted = signals_count(state, lane, agenda.rule, page)
+        if agenda.rule.timed[page]:
+            due = float(max(state.last_crawl[lane, page] + (target - counted), now))
+        elif counted >= target:
+            due = float(now)
+    set_due(agenda.heap, page, due)
 
 
 @compiled()
-def start_cycles(
-    state: State,
-    lane: int,
-    rule: ThresholdRule,
-    target: FloatArray,
-    heap: IndexedHeap,
-    rng: UintArray,
-) -> None:
-    """Set the due times of all pages by a new rule; write their thresholds to ``target`` (m,)."""
-    for page in range(target.shape[0]):
-        draw_target(rule, target, page, rng)
-        due = math.inf
-        if state.pages[lane, page].alive:
-            due = due_time(state, lane, rule, target[page], page)
-        set_due(heap, page, due)
-
-
-@compiled(forceinline=True)
-def play_event(
-    state: State,
-    lane: int,
-    rule: ThresholdRule,
-    target: FloatArray,
-    heap: IndexedHeap,
-    rng: UintArray,
-) -> None:
-    """Apply the next event of the tape, and update the due time of its page."""
-    number, kind = apply_next_event(state, lane)
-    if kind == BIRTH or kind == DEATH:  # noqa: SIM109  # two branches, no tuple
-        due = math.inf
-        if state.pages[lane, number].alive:
-            draw_target(rule, target, number, rng)
-            due = due_time(state, lane, rule, target[number], number)
-        set_due(heap, number, due)
-    elif SIGNAL <= kind < BIRTH:
-        set_due(heap, number, due_time(state, lane, rule, target[number], number))
+def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
+    """Set the thresholds and the due times of all pages by a new rule."""
+    for page in range(agenda.target.shape[0]):
+        draw_target(agenda, page)
+        set_due_time(state, lane, agenda, page)
 
 
 @compiled()
-def play_thresholds(
-    state: State,
-    lane: int,
-    rule: ThresholdRule,
-    target: FloatArray,
-    heap: IndexedHeap,
-    rng: UintArray,
-    left: int,
-) -> int:
+def play_thresholds(state: State, lane: int, agenda: Agenda, left: int) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 
     Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
     and crawls.
     """
-    record = state.lanes[lane]
+    heap = agenda.heap
     while True:
-        if left == 0:
-            return PAUSED
-        if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
-            return UNFINISHED
-        due, event_time = first_due(heap), next_event_time(state, lane)
-        if event_time == DAY_IS_OVER:
-            return UNFINISHED
-        if due >= record.target and event_time == SLOT_IS_OVER:
-            end_slot(record)
-            return DONE
+        status = next_in_slot(state, lane, first_due(heap), left)
+        if status < EVENT:
+            return status
         left -= 1
-        if due <= event_time:
-            pass_time(record, due)
-            number = heap.entries[0]
-            crawl_page(state, lane, number)
-            draw_target(rule, target, number, rng)
-            set_due(heap, number, due_time(state, lane, rule, target[number], number))
-        else:
-            play_event(state, lane, rule, target, heap, rng)
-
-
-@compiled(forceinline=True)
-def borrowed(array: Any, dtype: Any) -> Any:
-    """Return a view of an array of one or two axes without a reference count, to save time."""
-    return carray(pointer_to(array.ctypes.data), array.shape, dtype)
-
-
-@compiled(forceinline=True)
-def borrowed_rule(rule: ThresholdRule) -> ThresholdRule:
-    """Return a rule of borrowed arrays."""
-    return ThresholdRule(
-        rule.start,
-        borrowed(rule.threshold, np.float64),
-        borrowed(rule.later_threshold, np.float64),
-        borrowed(rule.later_share, np.float64),
-        borrowed(rule.signal_weight, np.float64),
-        borrowed(rule.timed, np.bool_),
-    )
-
-
-@compiled(forceinline=True)
-def borrowed_heap(heap: IndexedHeap) -> IndexedHeap:
-    """Return a heap of borrowed arrays."""
-    return IndexedHeap(
-        borrowed(heap.due, np.float64),
-        borrowed(heap.entries, np.int64),
-        borrowed(heap.place, np.int64),
-        borrowed(heap.size, np.int64),
-    )
+        if status == CRAWL:
+            page = heap.entries[0]
+            crawl_page(state, lane, page)
+            draw_target(agenda, page)
+            set_due_time(state, lane, agenda, page)
+            continue
+        page, kind = apply_next_event(state, lane)
+        if kind == BIRTH:
+            draw_target(agenda, page)
+        if SIGNAL <= kind <= DEATH:
+            set_due_time(state, lane, agenda, page)
 
 
 @compiled()
-def begin_rule(
-    table: IntArray, rule: ThresholdRule, target: FloatArray, heap: IndexedHeap, rng: UintArray
-) -> None:
-    """Set the rule of lane 0 from now on."""
-    state = state_at(table)
-    state.lanes[0].busy = False
-    start_cycles(state, 0, rule, target, heap, rng)
-
-
-@compiled()
-def roll_thresholds(
-    table: IntArray,
-    rule: ThresholdRule,
-    target: FloatArray,
-    heap: IndexedHeap,
-    rng: UintArray,
-    until: float,
-) -> int:
+def roll_thresholds(table: IntArray, agenda: Agenda, until: float, begins: bool) -> int:
     """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
 
-    Returns DONE or UNFINISHED, with the crawls in the lane's log, or PAUSED in mid-slot.
+    Where a rule ``begins`` its cycles are started. Returns DONE or UNFINISHED, with the crawls in
+    the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
-    record, held = state.lanes[0], borrowed(target, np.float64)
-    if not record.busy:
-        open_slot(record, until)
-    status = play_thresholds(state, 0, borrowed_rule(rule), held, borrowed_heap(heap), rng, AT_ONCE)
-    if status != PAUSED:
-        close_slots(state)
-        record.busy = False
-    return status
+    if begins:
+        start_cycles(state, 0, agenda)
+    if begins or not state.lanes[0].busy:
+        open_slot(state.lanes[0], until)
+    return end_spell(state, play_thresholds(state, 0, agenda, AT_ONCE))

@@ -14,7 +14,7 @@ from crawl_envs import Instance
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
 from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
-from crawl_envs.sim.rollouts.thresholds import play_thresholds, start_cycles, stream_words
+from crawl_envs.sim.rollouts.thresholds import Agenda, play_thresholds, start_cycles
 from crawl_envs.sim.state import REQUESTS
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule
@@ -88,12 +88,12 @@ def test_thresholds_a_few_at_a_time(at_once):
     )  # fmt: skip
     made = []
     for most in (AT_ONCE, at_once):
-        one, heap, target = world(), empty_heap(3), np.zeros(3)
-        rng = stream_words(np.uint64(4))
-        start_cycles(one.state, 0, rule, target, heap, rng)
+        one, rng = world(), np.arange(4, dtype=np.uint64)
+        agenda = Agenda(rule, np.zeros(3), empty_heap(3), rng)
+        start_cycles(one.state, 0, agenda)
         status, calls = PAUSED, 0
         while status == PAUSED:
-            status = play_thresholds(one.state, 0, rule, target, heap, rng, most)
+            status = play_thresholds(one.state, 0, agenda, most)
             calls += 1
         assert status == DONE
         made.append((one, calls))
