@@ -63,7 +63,7 @@ def slots_until(clock: FloatArray, horizon: float) -> int:
     slots = crawls + (horizon - start) * rate
     if not slots < MOST_SLOTS:
         raise ValueError(
-            f"horizon must hold fewer than {MOST_SLOTS:g} crawls, got {slots:g} with horizon "
-            f"{horizon!r} and bandwidth {rate!r}"
+            f"horizon must hold fewer than {MOST_SLOTS:g} slots, got {slots:g} with horizon "
+            f"{horizon!r} and bandwidth {rate!r} (slots per unit of time)"
         )
     return int(np.floor(slots + SLACK))

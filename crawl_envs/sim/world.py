@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +150,8 @@ class World:
                 f"{tape.alive.size} and {tape.num_sources}"
             )
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
-        self.epoch, self.requests, self.one_tape = epoch, requests, tape is not None
+        self.batch, self.epoch = batch, epoch
+        self.requests, self.one_tape = requests, tape is not None
         self._adopt(_allocate(num_lanes, num_pages, plan))
         lanes = self.state.lanes
         lanes["column_bits"] = column_bits(num_sources)
@@ -265,21 +267,10 @@ class World:
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of the lane since its restart."""
         record = self.state.lanes[lane]
-        return Ledger(
-            time=float(record["time"]),
-            fresh_time=float(record["fresh_time"]),
-            alive_time=float(record["alive_time"]),
-            requests=int(record["requests"]),
-            hits=int(record["hits"]),
-            crawls=int(record["crawls"]),
-            wasted=int(record["wasted"]),
-            changes=int(record["changes"]),
-            changes_found=int(record["changes_found"]),
-            signals=int(record["signals"]),
-            penalty_time=float(record["divergence_time"]) if self.state.increments.size else None,
-            probes=int(record["probes"]),
-            denied=int(record["denied"]),
-        )
+        names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
+        counts = {name: record[name].item() for name in names}
+        penalty = float(record["divergence_time"]) if self.state.increments.size else None
+        return Ledger(**counts, penalty_time=penalty)
 
     def log(self, lane: int) -> CrawlLog:
         """Return the crawls and signals of the last slot, as new arrays."""

@@ -8,8 +8,7 @@ random and depends on the truth; a token bucket can cap it.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,16 +86,13 @@ class RateBudget:
         epoch: length of an epoch, > 0.
         reveal: known part of the instance; with ``parameters`` the declared spending is computed
             from true change rates.
-        overspend: treatment of actions that declare more than the budget; see
-            :func:`within_budget`.
+        overspend: of :func:`within_budget`.
         bucket: size in crawls of a token bucket, >= 1. It starts full and is refilled at the
             bandwidth; a crawl without a token is denied. None for no limit.
 
     Raises:
         ValueError: an argument outside its range.
     """
-
-    _ARRAYS = ("signals", "complete", "change_rate", "steady")
 
     def __init__(
         self,
@@ -169,8 +165,6 @@ class RateBudget:
 
     def bandwidth(self, instance: Instance, slot: int) -> float:
         """Return the mean bandwidth of an epoch."""
-        if not instance.bandwidth_steps:
-            return instance.bandwidth
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         start, end = slot / (1.0 / self.epoch), (slot + 1) / (1.0 / self.epoch)
         return crawls_between(clock, start, end) / (end - start)
@@ -187,26 +181,11 @@ class RateBudget:
             return False
         if any(rule.rates[complete].any() or rule.chances[~complete].any() for rule in form.rules):
             return False
-        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-        edges = np.arange(length + 1) / (1.0 / self.epoch)
         starts = np.array([rule.start for rule in form.rules])
         spent = [rule.rates.sum() + rule.chances @ instance.signal_rate for rule in form.rules]
-        if not np.all(np.isin(starts[starts < edges[-1]], edges)):
-            return False
-        for start, end in pairwise(edges):
-            rule = int(np.searchsorted(starts, start, side="right")) - 1
-            budget = crawls_between(clock, start, end) / (end - start)
-            if spent[rule] > budget * (1.0 + SPEND_ROUNDING):
-                return False
-        return True
-
-    def get_state(self) -> dict[str, Any]:
-        """Return a copy of the state."""
-        arrays = {name: getattr(self, name).copy() for name in self._ARRAYS}
-        return {**arrays, "declared": dict(self.declared)}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore a copy of a state of :meth:`get_state`."""
-        for name in self._ARRAYS:
-            setattr(self, name, state[name].copy())
-        self.declared = dict(state["declared"])
+        edges = np.arange(length + 1) / (1.0 / self.epoch)
+        current = np.searchsorted(starts, edges[:-1], side="right") - 1
+        budget = np.array([self.bandwidth(instance, slot) for slot in range(length)])
+        with_epochs = np.isin(starts[starts < edges[-1]], edges).all()
+        within = np.array(spent)[current] <= budget * (1.0 + SPEND_ROUNDING)
+        return bool(with_epochs and within.all())

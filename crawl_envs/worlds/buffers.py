@@ -12,14 +12,8 @@ MOST = 8
 """Largest number of reused buffers; further copies are new arrays."""
 
 
-def _references_unheld() -> int:
-    """Return the reference count of a buffer held by a list only, as seen in a loop."""
-    for buffer in [np.empty(1)]:
-        return sys.getrefcount(buffer)
-    raise AssertionError("the list is not empty")
-
-
-UNHELD = _references_unheld()
+UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
+"""Reference count of a buffer held by a list only, as seen in a loop."""
 
 
 class Buffers:
@@ -39,9 +33,6 @@ class Buffers:
             self._buffers.append(fresh)
         return fresh
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the buffers out: they belong to callers."""
-        return {}
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        self._buffers = []
+    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
+        """Leave the buffers out of copies: they belong to callers."""
+        return Buffers, ()

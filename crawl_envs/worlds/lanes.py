@@ -1,4 +1,4 @@
-"""A batch of lanes: their seeds, instances and episodes, and the world in which they step.
+"""A batch of lanes that step together: their actions, and what is shown and known of them.
 
 This is the environment without Gymnasium's API, which the vector and single classes add. Pages of
 fragments and offers are subclasses: they draw other events and show other columns.
@@ -6,20 +6,18 @@ fragments and offers are subclasses: they draw other events and show other colum
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from copy import copy, deepcopy
+from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
-from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, REQUESTS
-from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.workload import check_events
 from crawl_envs.sim.world import World
@@ -39,6 +37,7 @@ from crawl_envs.types import (
 from crawl_envs.types.arguments import flag, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
 from crawl_envs.worlds.buffers import Buffers
+from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan
 from crawl_envs.worlds.step import (
     play_lanes,
     play_lanes_at_rates,
@@ -47,37 +46,11 @@ from crawl_envs.worlds.step import (
     step_rates,
 )
 
-NEVER = np.iinfo(np.int64).max
-
 Reported: TypeAlias = tuple[tuple[str, int], ...]
 """Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
 
-class InstanceGenerator(Protocol):
-    """A generator of instances of ``num_pages`` pages.
-
-    They have ``num_sources`` sources of signals, one if the generator has no such attribute.
-    """
-
-    @property
-    def num_pages(self) -> int:
-        """Number of pages, m."""
-
-    def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance from a NumPy generator."""
-
-
-class Plan(NamedTuple):
-    """The start of a lane's next episode; ``instance`` None keeps the current one."""
-
-    lane: int
-    roots: Roots
-    episode: int
-    instance: Instance | None
-    pinned: bool
-
-
-class Lanes:
+class Lanes(Episodes):
     """N independent lanes of m pages that step together.
 
     Args:
@@ -103,16 +76,10 @@ class Lanes:
         features: names of the columns of an observation.
         reported: entries of the info of a step besides the reward.
         mortal: whether pages are born and die.
-        episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
-        ended: mask of the lanes at the end of their episode, (N,) bool.
-        any_ended: whether there are any.
 
     Raises:
         ValueError: an argument outside its range.
     """
-
-    _OWN: tuple[str, ...] = ("_roots", "_instances", "_pinned", "_last_slot", "episodes", "ended")
-    _PLAIN = ("_steps_left", "any_ended")
 
     def __init__(
         self,
@@ -133,26 +100,24 @@ class Lanes:
         observed: bool = True,
         **layout: Any,
     ) -> None:
-        self.num_lanes, self.num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
-        self.horizon, self.form, self.reveal = quantity("horizon", horizon, above=0.0), form, reveal
-        self.resample, self.tape = flag("resample", resample), tape
+        num_lanes, num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
+        horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
+        self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty, self.requests, self.mortal = penalty, requests, tape is not None
         self.num_sources: int = getattr(generator, "num_sources", 1)
-        self.epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
-        self._stride = form.batch if epoch is None else 1
+        epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
-            assert self.epoch is not None
-            shape = (num_lanes, self.num_pages)
-            self.budget = RateBudget(*shape, self.epoch, reveal, overspend, bucket)
+            assert epoch is not None
+            self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, overspend, bucket)
         self.reported = self._entries()
         self.features = self._columns(show_complete)
-        self.world = World(
+        world = World(
             num_lanes,
-            self.num_pages,
-            horizon=self.horizon,
-            batch=self._stride,
-            epoch=self.epoch,
+            num_pages,
+            horizon=horizon,
+            batch=form.batch if epoch is None else 1,
+            epoch=epoch,
             requests=requests,
             probing=form.probing,
             bucket=np.inf if bucket is None else bucket,
@@ -163,14 +128,8 @@ class Lanes:
             tape=tape,
             **{"at_random": self.budget is not None, **layout},
         )
-        self._generator, self._buffers = generator, Buffers()
-        self._roots: list[Roots | None] = [None] * num_lanes
-        self._instances: list[Instance | None] = [None] * num_lanes
-        self._pinned = np.zeros(num_lanes, np.bool_)
-        self._last_slot = np.zeros(num_lanes, np.int64)
-        self.episodes = np.zeros(num_lanes, np.int64)
-        self.ended, self.any_ended = np.zeros(num_lanes, np.bool_), False
-        self._steps_left = 0
+        super().__init__(world, generator, horizon, resample)
+        self._buffers = Buffers()
 
     def _entries(self) -> Reported:
         """Return the entries of the info of a step besides the reward."""
@@ -187,75 +146,6 @@ class Lanes:
     def crawls_at_random(self) -> bool:
         """Whether pages can be crawled at random instants, at rates."""
         return self.world.lengths["Q"] > 0
-
-    # Decisions
-
-    def _last_slot_of(self, instance: Instance) -> int:
-        """Return the slot of the last decision of an episode: a multiple of the batch, or an epoch.
-
-        Raises:
-            ValueError: too many slots to count, or not one decision fits.
-        """
-        if self.epoch is not None:
-            return self._epochs(self.epoch) - 1
-        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-        slots, batch = slots_until(clock, self.horizon), self.form.batch
-        if slots < batch:
-            raise ValueError(
-                f"horizon must hold at least {batch} crawls, got {slots} with horizon "
-                f"{self.horizon} and bandwidth {instance.bandwidth}"
-            )
-        return slots // batch * batch
-
-    def _epochs(self, epoch: float) -> int:
-        try:
-            epochs = slots_until(clock_rows(1.0 / epoch), self.horizon)
-        except ValueError:
-            raise ValueError(
-                f"epoch must not be so short beside the horizon {self.horizon:g} that epochs "
-                f"cannot be counted, got {epoch!r}"
-            ) from None
-        if epochs < 1:
-            raise ValueError(
-                f"horizon must hold at least one epoch, got {self.horizon} with epoch {epoch}"
-            )
-        return epochs
-
-    def _steps_of(self, instance: Instance) -> int:
-        """Return the number of steps of an episode; ValueError as :meth:`_last_slot_of`."""
-        last = self._last_slot_of(instance)
-        return last // self.form.batch if self.epoch is None else last + 1
-
-    def _decisions_left(self) -> IntArray:
-        """Return the number of decisions left in each lane, including the current one, (N,)."""
-        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self._stride + 1
-        return left
-
-    def steps_per_episode(self) -> int | None:
-        """Return the number of steps of an episode at the bandwidth of the generator.
-
-        None if the generator has no bandwidth, or if no step fits, which a reset will report.
-        """
-        bandwidth = getattr(self._generator, "bandwidth", None)
-        if bandwidth is None:
-            return None
-        steps = getattr(self._generator, "bandwidth_steps", ())
-        try:
-            return self._steps_of(Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps))
-        except ValueError:
-            return None
-
-    def num_slots(self, lane: int) -> int:
-        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
-        return int(self._last_slot[lane]) + (self.epoch is not None)
-
-    def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls; at rates their number is random."""
-        if self.epoch is None:
-            return float(self.num_slots(lane))
-        instance = self.instance(lane)
-        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-        return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
 
     # Episodes
 
@@ -289,37 +179,15 @@ class Lanes:
 
     def begin_next(self, chosen: BoolArray) -> None:
         """Start the next episode of the chosen lanes, which have had one."""
-        lanes = map(int, np.flatnonzero(chosen)) if self.resample else ()
-        for plan in [self._plan(lane, None, None) for lane in lanes]:
-            self._prepare(plan)
-        if not self.resample:
-            self.world.state.lanes["episode"][chosen] += np.uint64(1)
+        if self.resample:
+            nothing = [None] * self.num_lanes
+            self.begin(chosen, nothing, nothing)
+            return
+        self.world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
 
-    def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
-        """Return the checked plan of a lane's next episode, without changing the lane."""
-        known, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
-        if seed is None and known is not None:
-            episode = self._episode(lane) + 1
-        else:
-            known, pinned = roots(seed or 0), False
-        if instance is not None:
-            pinned = True
-        elif not pinned and (seed is not None or self.resample):
-            instance = self._generator(generator(known.instance, episode))
-        if instance is not None:
-            self._check(instance)
-            self._last_slot_of(instance)
-        return Plan(lane, known, episode, instance, pinned)
-
     def _check(self, instance: Instance) -> None:
-        """Raise ValueError unless an instance fits the lanes."""
-        given = (instance.num_pages, instance.num_sources)
-        if given != (self.num_pages, self.num_sources):
-            raise ValueError(
-                f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
-                f"signals like the environment, got {given[0]} and {given[1]}"
-            )
+        super()._check(instance)
         self._check_events(instance)
         if self.budget is not None:
             self.budget.check(instance)
@@ -329,18 +197,10 @@ class Lanes:
         check_events(instance, self.horizon, self.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
-        """Set a lane's streams and instance before its restart."""
-        lane = plan.lane
-        self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
-        record = self.world.state.lanes[lane]
-        record["root"], record["episode"] = plan.roots.tape, plan.episode
-        record["rng_root"] = plan.roots.rng
-        if plan.instance is not None:
-            self.world.set_instance(lane, plan.instance)
-            self._instances[lane] = plan.instance
-            self._last_slot[lane] = self._last_slot_of(plan.instance)
-            if self.world.shown[lane].size:
-                write_parameters(self.world.shown[lane], plan.instance, self.features)
+        super()._prepare(plan)
+        shown = self.world.shown[plan.lane]
+        if plan.instance is not None and shown.size:
+            write_parameters(shown, plan.instance, self.features)
 
     def _restart(self, chosen: BoolArray, play: bool = True) -> None:
         for lane in map(int, np.flatnonzero(chosen)):
@@ -352,47 +212,13 @@ class Lanes:
         if not play:
             return
         self._finish(play_lanes(self.world.table), play_lanes)
-        self.episodes[chosen] += 1
-        self.ended[chosen] = False
-        self.any_ended = bool(self.ended.any())
-        self.world.state.lanes["idle"] = self.ended
-        self._count_steps_left()
+        self._start(chosen)
 
     def _provide_events(self, lane: int) -> None:
         """Provide the events of a lane's next episode, if they are not drawn while it is played."""
         instance = self.instance(lane)
         if isinstance(instance, CustomEvents):
             self.world.set_tape(lane, instance.draw_tape(self._tape_rng(lane), self.horizon))
-
-    def _tape_rng(self, lane: int) -> np.random.Generator:
-        """Return a generator of the events of a lane's current episode."""
-        return generator(self._known_roots(lane).tape, self._episode(lane))
-
-    def _episode(self, lane: int) -> int:
-        """Return the number of a lane's episode since its seed, from 0."""
-        return int(self.world.state.lanes[lane]["episode"])
-
-    def _count_steps_left(self) -> None:
-        """Update the number of steps until the next end of an episode, of lanes not ended.
-
-        It is 0 while a lane has had no episode.
-        """
-        if not self.episodes.all():
-            self._steps_left = 0
-            return
-        self._steps_left = int(np.where(self.ended, NEVER, self._decisions_left()).min())
-
-    def newly_ended(self) -> BoolArray | None:
-        """Count a step; return the mask of lanes that it ended, None if there are none."""
-        self._steps_left -= 1
-        if self._steps_left > 0:
-            return None
-        ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
-        self.ended |= ended
-        self.any_ended = True
-        self.world.state.lanes["idle"] = self.ended
-        self._count_steps_left()
-        return ended
 
     # Steps
 
@@ -428,8 +254,8 @@ class Lanes:
         if self.any_ended:
             wanted = np.where(self.ended[:, None], 0.0, wanted)
         limits = budget.steady.copy()
-        for lane in map(int, np.flatnonzero(np.isnan(limits))):
-            limits[lane] = self.mean_bandwidth(lane)
+        for lane in np.flatnonzero(np.isnan(limits)).tolist():
+            limits[lane] = budget.bandwidth(self.instance(lane), int(lanes["slot"][lane]))
         action, declared = budget.allowed(wanted, limits, lanes["time"])
         rates = np.where(budget.complete, 0.0, action)
         chances = np.where(budget.complete, action, 0.0)
@@ -437,13 +263,6 @@ class Lanes:
         self._finish(status, play_lanes_at_rates)
         self.world.outcomes[DECLARED][:] = declared
         budget.count_signals(self.world.state)
-
-    def mean_bandwidth(self, lane: int) -> float:
-        """Return the mean bandwidth of a lane's next epoch; NaN where actions are not rates."""
-        if self.budget is None:
-            return math.nan
-        slot = int(self.world.state.lanes[lane]["slot"])
-        return self.budget.bandwidth(self.instance(lane), slot)
 
     def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
         """Continue until all lanes are at their decision.
@@ -498,17 +317,6 @@ class Lanes:
 
     # Truth
 
-    def instance(self, lane: int) -> Instance:
-        """Return the true instance of a lane.
-
-        Raises:
-            gymnasium.error.ResetNeeded: the lane has no instance yet.
-        """
-        instance = self._instances[whole("lane", lane, 0, self.num_lanes - 1)]
-        if instance is None:
-            raise ResetNeeded("call reset first: there is no instance yet")
-        return instance
-
     def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
         """Declare estimated change rates; see :meth:`RateBudget.declare`.
 
@@ -532,29 +340,16 @@ class Lanes:
         """Return the totals of a lane since the start of its episode."""
         return self.world.ledger(lane)
 
-    def rng(self, lane: int) -> np.random.Generator:
-        """Return a new generator for the random choices of a lane's current episode."""
-        return generator(self._known_roots(lane).rng, self._episode(lane))
-
-    def _known_roots(self, lane: int) -> Roots:
-        lane_roots = self._roots[lane]
-        if lane_roots is None:
-            raise ResetNeeded("call reset first: there is no seed yet")
-        return lane_roots
-
     # State
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of the complete state."""
-        own = {name: getattr(self, name).copy() for name in self._OWN}
-        plain = {name: getattr(self, name) for name in self._PLAIN}
-        budget = None if self.budget is None else self.budget.get_state()
-        world = self.world.get_state()
-        return {**own, **plain, "kind": self._kind(), "world": world, "budget": budget}
+        own = {name: copy(getattr(self, name)) for name in self._OWN}
+        world, budget = self.world.get_state(), deepcopy(self.budget)
+        return {**own, "kind": self._kind(), "world": world, "budget": budget}
 
     def _kind(self) -> dict[str, Any]:
         """Return the settings that must agree between lanes to share states, by name."""
-        budget = self.budget
         return {
             "action": self.form.name,
             "batch": self.form.batch,
@@ -563,8 +358,8 @@ class Lanes:
             "reveal": self.reveal,
             "objective": None if self.penalty is None else list(self.penalty),
             "epoch": self.epoch,
-            "overspend": None if budget is None else budget.overspend,
-            "bucket": None if budget is None else budget.bucket,
+            "overspend": getattr(self.budget, "overspend", None),
+            "bucket": getattr(self.budget, "bucket", None),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -575,7 +370,7 @@ class Lanes:
         Raises:
             ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
-        missing = {*self._OWN, *self._PLAIN, "kind", "world", "budget"} - set(state)
+        missing = {*self._OWN, "kind", "world", "budget"} - set(state)
         if missing:
             raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
         for name, value in self._kind().items():
@@ -587,9 +382,5 @@ class Lanes:
         episodes = np.maximum(self.episodes, state["episodes"]) + 1
         self.world.set_state(state["world"])
         for name in self._OWN:
-            setattr(self, name, state[name].copy())
-        for name in self._PLAIN:
-            setattr(self, name, state[name])
-        if self.budget is not None:
-            self.budget.set_state(state["budget"])
-        self.episodes = episodes
+            setattr(self, name, copy(state[name]))
+        self.episodes, self.budget = episodes, deepcopy(state["budget"])

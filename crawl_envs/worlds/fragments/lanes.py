@@ -21,8 +21,9 @@ from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence
 from crawl_envs.types.regions import MOST_FRAGMENTS
 from crawl_envs.types.sketches import divergence
+from crawl_envs.worlds.episodes import InstanceGenerator, Plan
 from crawl_envs.worlds.fragments.regions import RegionPages
-from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Plan, Reported
+from crawl_envs.worlds.lanes import Lanes, Reported
 
 
 def with_contents(tape: Tape, contents: Contents) -> Tape:

@@ -32,7 +32,8 @@ from crawl_envs.types.offer_features import (
     OfferMetadata,
 )
 from crawl_envs.worlds.budgets import RateBudget
-from crawl_envs.worlds.lanes import InstanceGenerator, Lanes, Plan, Reported
+from crawl_envs.worlds.episodes import InstanceGenerator, Plan
+from crawl_envs.worlds.lanes import Lanes, Reported
 from crawl_envs.worlds.offers.blocks import block_of
 from crawl_envs.worlds.offers.days import Changes, Days, LoggedDays, MarketDays, features_of_day
 from crawl_envs.worlds.offers.law import (
@@ -205,7 +206,8 @@ class OfferLanes(Lanes):
 
     def _provide_events(self, lane: int) -> None:
         market = cast(Market, self.instance(lane))
-        root, episode = self._known_roots(lane).tape, self._episode(lane)
+        record = self.world.state.lanes[lane]
+        root, episode = int(record["root"]), int(record["episode"])
         days = MarketDays(market, root, episode) if self.log is None else LoggedDays(self.log)
         self._days[lane] = days
         self._finished[lane], self._records[lane] = self._records[lane], ()

@@ -78,8 +78,8 @@ def test_a_bucket_is_refilled_at_the_bandwidth_of_the_epoch():
     flood = Instance([1.0], [2000.0], 1.0, bandwidth=4.0, bandwidth_steps=((2.0, 20.0), (3.5, 1.0)))
     env = rated_of(flood, horizon=6.0, bucket=1.0, reveal="importance")
     env.reset(seed=SEED)
-    for due in (4.0, 4.0, 20.0, 10.5, 1.0, 1.0):
+    for epoch, due in enumerate((4.0, 4.0, 20.0, 10.5, 1.0, 1.0)):
         env.declare([1.0])
-        assert env.lanes.mean_bandwidth(0) == pytest.approx(due)
+        assert env.lanes.budget.bandwidth(flood, epoch) == pytest.approx(due)
         *_, info = env.step(np.array([1.0]))
         assert abs(info["crawls"] - due) <= 1.0

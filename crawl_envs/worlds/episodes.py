@@ -1,0 +1,219 @@
+"""The episodes of a batch of lanes: their seeds, instances and lengths."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
+from crawl_envs.sim.streams import Roots, generator, roots
+from crawl_envs.sim.world import World
+from crawl_envs.types import BoolArray, Instance, IntArray
+from crawl_envs.types.arguments import whole
+
+NEVER = np.iinfo(np.int64).max
+
+
+class InstanceGenerator(Protocol):
+    """A generator of instances of ``num_pages`` pages.
+
+    They have ``num_sources`` sources of signals, one if the generator has no such attribute.
+    """
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Draw an instance from a NumPy generator."""
+
+
+class Plan(NamedTuple):
+    """The start of a lane's next episode; ``instance`` None keeps the current one."""
+
+    lane: int
+    roots: Roots
+    episode: int
+    instance: Instance | None
+    pinned: bool
+
+
+class Episodes:
+    """The episodes of N lanes; :class:`crawl_envs.worlds.lanes.Lanes` plays them.
+
+    Args:
+        world: the arrays.
+        generator: generator of the instance of a lane at every seeded reset.
+        horizon: length of an episode, > 0.
+        resample: draw a new instance at every reset, not only at seeded ones.
+
+    Attributes:
+        episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
+        ended: mask of the lanes at the end of their episode, (N,) bool.
+        any_ended: whether there are any.
+    """
+
+    _OWN: tuple[str, ...] = (
+        *("_roots", "_instances", "_pinned", "_last_slot"),
+        *("episodes", "ended", "any_ended", "_steps_left"),
+    )
+
+    def __init__(
+        self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
+    ) -> None:
+        self.world, self._generator = world, generator
+        self.horizon, self.epoch, self.resample = horizon, world.epoch, resample
+        self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
+        self.num_sources, self._stride = world.num_sources, world.batch
+        self._roots: list[Roots | None] = [None] * self.num_lanes
+        self._instances: list[Instance | None] = [None] * self.num_lanes
+        self._pinned = np.zeros(self.num_lanes, np.bool_)
+        self._last_slot = np.zeros(self.num_lanes, np.int64)
+        self.episodes = np.zeros(self.num_lanes, np.int64)
+        self.ended, self.any_ended = np.zeros(self.num_lanes, np.bool_), False
+        self._steps_left = 0
+
+    # Lengths
+
+    def _last_slot_of(self, instance: Instance) -> int:
+        """Return the slot of the last decision of an episode: a multiple of the batch, or an epoch.
+
+        Raises:
+            ValueError: too many slots to count, or not one decision fits.
+        """
+        slots, stride = slots_until(self.world.clock_of(instance), self.horizon), self._stride
+        if slots < stride:
+            what, given = f"{stride} crawls", f"bandwidth {instance.bandwidth}"
+            if self.epoch is not None:
+                what, given = "one epoch", f"epoch {self.epoch}"
+            raise ValueError(
+                f"horizon must hold at least {what}, got {slots} with horizon {self.horizon} and "
+                f"{given}"
+            )
+        return slots // stride * stride - (self.epoch is not None)
+
+    def _decisions_left(self) -> IntArray:
+        """Return the number of decisions left in each lane, including the current one, (N,)."""
+        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self._stride + 1
+        return left
+
+    def steps_per_episode(self) -> int | None:
+        """Return the number of steps of an episode at the bandwidth of the generator.
+
+        None if the generator has no bandwidth, or if no step fits, which a reset will report.
+        """
+        bandwidth = getattr(self._generator, "bandwidth", None)
+        if bandwidth is None:
+            return None
+        steps = getattr(self._generator, "bandwidth_steps", ())
+        instance = Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps)
+        try:
+            last = self._last_slot_of(instance)
+        except ValueError:
+            return None
+        return last // self._stride + (self.epoch is not None)
+
+    def num_slots(self, lane: int) -> int:
+        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
+        return int(self._last_slot[lane]) + (self.epoch is not None)
+
+    def crawls_allowed(self, lane: int) -> float:
+        """Return the budget of a lane's episode, in crawls; at rates their number is random."""
+        if self.epoch is None:
+            return float(self.num_slots(lane))
+        instance = self.instance(lane)
+        clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+        return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
+
+    # Seeds and instances
+
+    def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
+        """Return the checked plan of a lane's next episode, without changing the lane."""
+        known, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
+        if seed is None and known is not None:
+            episode = int(self.world.state.lanes[lane]["episode"]) + 1
+        else:
+            known, pinned = roots(seed or 0), False
+        if instance is not None:
+            pinned = True
+        elif not pinned and (seed is not None or self.resample):
+            instance = self._generator(generator(known.instance, episode))
+        if instance is not None:
+            self._check(instance)
+        return Plan(lane, known, episode, instance, pinned)
+
+    def _check(self, instance: Instance) -> None:
+        """Raise ValueError unless an instance fits the lanes."""
+        given = (instance.num_pages, instance.num_sources)
+        if given != (self.num_pages, self.num_sources):
+            raise ValueError(
+                f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
+                f"signals like the environment, got {given[0]} and {given[1]}"
+            )
+        self._last_slot_of(instance)
+
+    def _prepare(self, plan: Plan) -> None:
+        """Set a lane's streams and instance before its restart."""
+        lane = plan.lane
+        self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
+        record = self.world.state.lanes[lane]
+        record["root"], record["episode"] = plan.roots.tape, plan.episode
+        record["rng_root"] = plan.roots.rng
+        if plan.instance is not None:
+            self.world.set_instance(lane, plan.instance)
+            self._instances[lane] = plan.instance
+            self._last_slot[lane] = self._last_slot_of(plan.instance)
+
+    def instance(self, lane: int) -> Instance:
+        """Return the true instance of a lane.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the lane has no instance yet.
+        """
+        instance = self._instances[whole("lane", lane, 0, self.num_lanes - 1)]
+        if instance is None:
+            raise ResetNeeded("call reset first: there is no instance yet")
+        return instance
+
+    def rng(self, lane: int) -> np.random.Generator:
+        """Return a new generator for the random choices of a lane's current episode."""
+        return self._stream(lane, "rng_root")
+
+    def _tape_rng(self, lane: int) -> np.random.Generator:
+        """Return a generator of the events of a lane's current episode."""
+        return self._stream(lane, "root")
+
+    def _stream(self, lane: int, root: str) -> np.random.Generator:
+        self.instance(lane)
+        record = self.world.state.lanes[lane]
+        return generator(int(record[root]), int(record["episode"]))
+
+    # Ends
+
+    def _start(self, chosen: BoolArray) -> None:
+        """Number the new episodes of the chosen lanes, which are at their first decision."""
+        self.episodes[chosen] += 1
+        self.ended[chosen] = False
+        self._count_steps_left()
+
+    def _count_steps_left(self) -> None:
+        """Mark ended lanes as idle, and count the steps until the next end of an episode.
+
+        That is 0 while a lane has had no episode.
+        """
+        self.any_ended = bool(self.ended.any())
+        self.world.state.lanes["idle"] = self.ended
+        left = np.where(self.ended, NEVER, self._decisions_left())
+        self._steps_left = int(left.min()) if self.episodes.all() else 0
+
+    def newly_ended(self) -> BoolArray | None:
+        """Count a step; return the mask of lanes that it ended, None if there are none."""
+        self._steps_left -= 1
+        if self._steps_left > 0:
+            return None
+        ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
+        self.ended |= ended
+        self._count_steps_left()
+        return ended
