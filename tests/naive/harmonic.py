@@ -1,4 +1,4 @@
-"""Slow, obvious twins for the harmonic penalty: its mean, its crawl value, the cost of crawls."""
+"""Slow, obvious twins for the harmonic penalty: its mean, its crawl value, its least cost."""
 
 from __future__ import annotations
 
@@ -42,27 +42,6 @@ def observed_value(signals, importance, change_rate):
     lasted = sum(gaps)
     integral = sum(gap * level for gap, level in zip(gaps, levels, strict=False))
     return mp.mpf(importance) * (lasted * levels[signals] - integral)
-
-
-def played_cost(importance, changes, crawls, horizon):
-    """Sum over pages of importance times the harmonic penalty, averaged over time.
-
-    ``changes`` and ``crawls`` are (time, page) pairs; a crawl at the time of a change comes after.
-    """
-    since = [0] * len(importance)
-    penalty = [0.0] * len(importance)
-    total = before = 0.0
-    events = [(time, 0, page) for time, page in changes]
-    events += [(time, 1, page) for time, page in crawls]
-    for time, crawled, page in sorted(events):
-        if time >= horizon:
-            break
-        total += (time - before) * sum(m * p for m, p in zip(importance, penalty, strict=True))
-        before = time
-        since[page] = 0 if crawled else since[page] + 1
-        penalty[page] = 0.0 if crawled else penalty[page] + 1 / since[page]
-    total += (horizon - before) * sum(m * p for m, p in zip(importance, penalty, strict=True))
-    return total / horizon
 
 
 def exponential_integral(x):

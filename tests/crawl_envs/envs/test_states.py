@@ -73,7 +73,24 @@ def in_mid_tape():
     return env
 
 
-@pytest.mark.parametrize("start", [in_mid_delay, in_mid_delay_of_two_sources, in_mid_tape])
+def in_mid_epochs():
+    """A crawl is under way, the bucket is half full, and change rates are estimated."""
+    hidden = {"reveal": "importance", "bucket": 2.0, "bandwidth": 4.0}
+    env = bare(HARMONIC, action="rates", delay=DELAYED, horizon=16.0, **hidden)
+    env.reset(seed=2)
+    for share in (0.2, 0.9, 0.4, 0.1):
+        env.step(np.full(6, share))
+    lane = env.get_state()["world"]["lanes"][0]
+    assert lane["crawl_due"] > lane["time"]
+    assert 0.0 < lane["tokens"] < 2.0
+    assert env.lanes.budget.signals.sum() > 0
+    return env
+
+
+STARTS = [in_mid_delay, in_mid_delay_of_two_sources, in_mid_tape, in_mid_epochs]
+
+
+@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_goes_on_as_the_original_does(start, copied):
     env = start()
@@ -84,7 +101,7 @@ def test_a_copy_goes_on_as_the_original_does(start, copied):
     assert_same_future(untouched, start(), count=12)
 
 
-@pytest.mark.parametrize("start", [in_mid_delay, in_mid_delay_of_two_sources, in_mid_tape])
+@pytest.mark.parametrize("start", STARTS)
 def test_a_state_is_gone_back_to(start):
     env = start()
     state = env.get_state()

@@ -25,16 +25,11 @@ from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
 from tests.naive.divergence import Fragments, Prices
 from tests.naive.fragments import distance, histories, version_at, versions_of
+from tests.worlds import events_of
 
 SEED, PAGES, HORIZON = 3, 5, 12.0
 ROUNDED = ("fresh_time", "alive_time", "divergence_time", "offer_freshness")
 SPELLS = (34, 35)
-
-
-def tape_of(tape):
-    """The events of a tape as (time, page, kind)."""
-    pages, kinds = tape.code // 64, tape.code % 64
-    return list(zip(tape.time.tolist(), pages.tolist(), kinds.tolist(), strict=True))
 
 
 # Worlds: an environment at the start of an episode, and its twin
@@ -64,7 +59,7 @@ def updated_pages(**form):
             events.append((time, number, naive.CHANGE))
             events.append((time, number, naive.FRAGMENTS, content))
     drawn = instance.draw_tape(generator(roots(SEED).tape, 0), end)
-    events += [event for event in tape_of(drawn) if event[2] == naive.SIGNAL]
+    events += [event for event in events_of(drawn) if event[2] == naive.SIGNAL]
     events.sort(key=lambda event: event[0])
     first = [versions[0][1] for versions in pages]
     return env, twin_of(env, events, divergence=Fragments(first, 3))
@@ -81,7 +76,7 @@ def recorded_pages(**form):
     env.reset(seed=SEED)
     pages, tape = versions_of(env.contents()), env.lanes.tape
     events = []
-    for time, number, kind in tape_of(tape):
+    for time, number, kind in events_of(tape):
         if kind in SPELLS:
             content = version_at(pages[number], np.nextafter(time, np.inf))
             events.append((time, number, naive.FRAGMENTS, content))

@@ -8,12 +8,11 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-import policies
 from crawl_envs import Instance
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
-from crawl_envs.types.compiled_policies import CompiledSequence, CompiledThresholds, ThresholdRule
+from crawl_envs.types.compiled_policies import CompiledSequence
 from crawl_envs.types.delay import Delay
 from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
@@ -27,9 +26,7 @@ from tests.crawl_envs.sim.test_world import (
     assert_same_tape_play,
     instances_of,
 )
-from tests.naive import pages as naive
-from tests.naive.harmonic import played_cost
-from tests.worlds import rated_of, single_of, vector_of
+from tests.worlds import random_events, rated_of, single_of, vector_of
 
 EXACT = {"table": [0.0, 1.0, 1.5, 1.75], "binary": "binary", "line": (0.0, 0.5, 1.0, 1.5)}
 """Penalties of few binary digits, so that no sum of them is rounded."""
@@ -71,11 +68,7 @@ def test_pages_that_are_born_and_die_are_the_twins(penalty, sources):
     instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=2.0)
     wasted = 0
     for _ in range(10):
-        lists = {
-            name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
-            for name, size in (("changes", 40), ("signals", 20), ("deaths", 6), ("births", 6))
-        }
-        lists["signals"] = (*lists["signals"], rng.integers(sources, size=20))
+        lists = random_events(rng, 3, sources, changes=40, signals=20, deaths=6, births=6)
         crawls = rng.integers(3, size=15).tolist()
         env, _ = assert_same_tape_play(instance, lists, crawls, horizon=8.0, penalty=EXACT[penalty])
         wasted += env.ledger().wasted
@@ -148,65 +141,6 @@ def test_no_reward_is_above_zero(penalty):
         assert max(rewards) <= 0.0
         below += env.lanes.world.state.lanes[0]["divergence_weight"] < 0.0
     assert below > 0  # else nothing was tried
-
-
-# Brute force: the changes of a tape and the crawls of a log
-
-
-def changes_of(instance, seed, until):
-    """The (time, page) of all changes; CHANGE is the lowest bit of a kind below births."""
-    return [
-        (time, page)
-        for time, page, kind in naive.drawn_events(instance, seed, 0, until)
-        if kind % 2
-    ]
-
-
-@pytest.mark.parametrize("kind", ["uniform", "noisy", "mixed"])
-def test_the_harmonic_cost_is_the_sum_over_changes(kind):
-    instance = make(kind, num_pages=7, bandwidth=5.0, seed=SEED)
-    env = single_of(instance, horizon=60.0, penalty="harmonic")
-    env.reset(seed=SEED)
-    rng, crawls, over = np.random.default_rng(0), [], False
-    while not over:
-        *_, over, _ = env.step(int(rng.integers(5)))  # two pages are never crawled
-        log = env.last_log()
-        crawls += zip(log.time.tolist(), log.page.tolist(), strict=True)
-    ledger = env.ledger()
-    # A change at the time of a crawl never happens here.
-    brute = played_cost(instance.importance, changes_of(instance, SEED, 100.0), crawls, ledger.time)
-    assert ledger.cost == pytest.approx(brute, rel=1e-12)
-
-
-def test_the_harmonic_cost_of_compiled_forms():
-    instance = make("noisy", num_pages=7, bandwidth=5.0, seed=SEED)
-    ones = np.ones(7)
-    rule = ThresholdRule(0.0, ones, ones, 0.0 * ones, np.full((1, 7), 0.5), ones > 0.0)
-    forms = {
-        "sequence": CompiledSequence(np.arange(5)),
-        "answers": CompiledSequence(np.arange(7), np.full(7, 0.3)),
-        "thresholds": CompiledThresholds((rule,), 5),
-        "index": policies.GreedyNCIS(_bound(instance)).compile(
-            instance.problem(), 200, np.random.default_rng(0)
-        ),
-    }
-    costs = set()
-    for form in forms.values():
-        rollout = play_form(form, instance, 40.0, SEED, penalty="harmonic")
-        assert rollout.crawls.size > 100
-        crawls = list(zip(rollout.times.tolist(), rollout.crawls.tolist(), strict=True))
-        changes = changes_of(instance, SEED, 60.0)
-        brute = played_cost(instance.importance, changes, crawls, rollout.ledger.time)
-        assert rollout.ledger.cost == pytest.approx(brute, rel=1e-12)
-        costs.add(round(brute, 6))
-    assert len(costs) == len(forms)
-
-
-def _bound(instance):
-    """An environment in which an instance is set."""
-    env = single_of(instance)
-    env.reset(seed=SEED)
-    return env
 
 
 def test_a_penalty_changes_nothing_but_the_cost():

@@ -11,7 +11,6 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.sim.state import ALIAS
-from crawl_envs.sim.streams import stream_of as first_state
 from crawl_envs.sim.tape import (
     CODE_STRIDE,
     DELAY_CONSTANT,
@@ -25,29 +24,11 @@ from crawl_envs.sim.tape import (
     fill_alias,
 )
 from crawl_envs.types.delay import DELAY_KINDS
+from tests.crawl_envs.sim.test_streams import stream_of
 from tests.naive import pages as naive
 
 FEW_DIGITS = st.integers(0, 4096).map(lambda number: number / 1024.0)
 ANY_RATE = st.one_of(st.just(0.0), st.floats(1e-9, 1e9))
-
-
-class Drawing:
-    """A stream with its draws as methods."""
-
-    def __init__(self, root):
-        self.state = tuple(np.uint64(w) for w in first_state(np.uint64(root), np.uint64(0)))
-
-    def __call__(self, draw, *arguments):
-        drawn, state = draw(self.state, *arguments)
-        self.state = tuple(np.uint64(word) for word in state)
-        return drawn
-
-    def tolist(self):
-        return [int(word) for word in self.state]
-
-
-def stream_of(root):
-    return Drawing(root)
 
 
 def alias_of(rates):
@@ -112,32 +93,32 @@ def test_alias_table_without_any_rate_is_whole():
 def test_codes_are_the_twins_page_and_kind():
     rates = [0.25, 1.0, 0.0, 2.0, 4.0, 0.0, 0.5, 0.125]
     alias, table = alias_of(rates), naive.AliasTable(rates)
-    stream, twin = stream_of(3), naive.Stream(3, 0)
+    stream, twin = stream_of(3, 0), naive.Stream(3, 0)
     for _ in range(2000):
         page, kind = divmod(table.draw(twin), 4)
-        assert stream(draw_code, alias, 2) == page * CODE_STRIDE + kind
+        assert stream.draw(draw_code, alias, 2) == page * CODE_STRIDE + kind
     assert stream.tolist() == twin.state
 
 
 def test_codes_of_several_sources_are_the_twins_page_and_kind():
     rates = np.random.default_rng(0).integers(0, 64, 3 * 32) / 64.0
     alias, table = alias_of(rates), naive.AliasTable(rates.tolist())
-    stream, twin = stream_of(3), naive.Stream(3, 0)
+    stream, twin = stream_of(3, 0), naive.Stream(3, 0)
     for _ in range(2000):
         page, kind = divmod(table.draw(twin), 32)
-        assert stream(draw_code, alias, 5) == page * CODE_STRIDE + kind
+        assert stream.draw(draw_code, alias, 5) == page * CODE_STRIDE + kind
 
 
 @pytest.mark.parametrize("mean", [0.001, 1.0, 1e6])
 def test_gaps_are_the_twins(mean):
-    stream, twin = stream_of(4), naive.Stream(4, 0)
-    gaps = [stream(draw_gap, mean) for _ in range(1000)]
+    stream, twin = stream_of(4, 0), naive.Stream(4, 0)
+    gaps = [stream.draw(draw_gap, mean) for _ in range(1000)]
     assert gaps == [twin.exponential(mean) for _ in range(1000)]
     assert min(gaps) >= 0.0
 
 
 def test_a_gap_of_no_rate_is_endless():
-    assert stream_of(5)(draw_gap, math.inf) == math.inf
+    assert stream_of(5, 0).draw(draw_gap, math.inf) == math.inf
 
 
 def test_delay_numbers_are_the_places_of_their_names():
@@ -153,25 +134,25 @@ def test_delay_numbers_are_the_places_of_their_names():
 @pytest.mark.parametrize("kind", ["constant", "exponential", "poisson"])
 @pytest.mark.parametrize(("mean", "quantum"), [(0.0, 1.0), (0.7, 0.1), (6.0, 1.0), (500.0, 1.0)])
 def test_delays_are_the_twins(kind, mean, quantum):
-    stream, twin = stream_of(6), naive.Stream(6, 0)
+    stream, twin = stream_of(6, 0), naive.Stream(6, 0)
     number = DELAY_KINDS.index(kind)
     for _ in range(300):
-        assert stream(draw_delay, number, mean, quantum) == twin.delay(kind, mean, quantum)
+        assert stream.draw(draw_delay, number, mean, quantum) == twin.delay(kind, mean, quantum)
     assert stream.tolist() == twin.state
 
 
 def test_no_delay_draws_nothing():
-    stream = stream_of(7)
+    stream = stream_of(7, 0)
     before = stream.tolist()
-    assert stream(draw_delay, DELAY_NONE, 0.0, 1.0) == 0.0
-    assert stream(draw_delay, DELAY_CONSTANT, 2.0, 1.0) == 2.0
+    assert stream.draw(draw_delay, DELAY_NONE, 0.0, 1.0) == 0.0
+    assert stream.draw(draw_delay, DELAY_CONSTANT, 2.0, 1.0) == 2.0
     assert stream.tolist() == before
 
 
 @pytest.mark.parametrize("mean", [0.3, 6.0, 60.0])
 def test_poisson_counts_invert_the_distribution(mean):
     """The count of a uniform number u is the quantile at 1 - u that SciPy computes."""
-    stream, twin = stream_of(8), naive.Stream(8, 0)
+    stream, twin = stream_of(8, 0), naive.Stream(8, 0)
     shares = np.array([1.0 - twin.uniform() for _ in range(500)])
-    counts = [stream(draw_delay, DELAY_POISSON, mean, 1.0) for _ in shares]
+    counts = [stream.draw(draw_delay, DELAY_POISSON, mean, 1.0) for _ in shares]
     assert counts == stats.poisson.ppf(shares, mean).tolist()

@@ -16,8 +16,8 @@ class Drawing:
     def __init__(self, *words):
         self.words = words
 
-    def draw(self, kernel):
-        drawn, self.words = kernel(tuple(np.uint64(word) for word in self.words))
+    def draw(self, kernel, *arguments):
+        drawn, self.words = kernel(tuple(np.uint64(word) for word in self.words), *arguments)
         return drawn
 
     def word(self):

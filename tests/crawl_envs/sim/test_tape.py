@@ -12,7 +12,7 @@ from crawl_envs.sim.tape import CODE_STRIDE, Tape, draw_block, pending_capacity,
 from crawl_envs.sim.world import World
 from crawl_envs.types.delay import Delay
 from tests.naive import pages as naive
-from tests.worlds import rounded
+from tests.worlds import events_of, rounded
 
 DELAYS = {
     "prompt": None,
@@ -53,11 +53,6 @@ def test_events_are_the_twins(name, delay):
         expected = naive.drawn_events(instance, seed, episode, 40.0)
         assert len(expected) > 100
         assert tape_of(instance, seed, episode=episode) == expected
-
-
-def test_events_of_the_named_delay_are_the_twins():
-    instance = rounded(make("delayed", seed=3, num_pages=8, bandwidth=8.0))
-    assert tape_of(instance, 3) == naive.drawn_events(instance, 3, 0, 40.0)
 
 
 @pytest.mark.parametrize("name", ["uniform", "partial", "noisy", "delayed", "sources"])
@@ -185,11 +180,6 @@ def test_prompt_signals_need_no_room():
 # Recorded tapes
 
 
-def read(tape):
-    pages, kinds = tape.code // CODE_STRIDE, tape.code % CODE_STRIDE
-    return list(zip(tape.time.tolist(), pages.tolist(), kinds.tolist(), strict=True))
-
-
 def test_lists_become_a_tape_in_order_of_time():
     lists = {
         "changes": ([3.0, 1.0, 2.0], [0, 1, 2]),
@@ -199,7 +189,7 @@ def test_lists_become_a_tape_in_order_of_time():
         "deaths": ([2.75], [1]),
     }
     tape = Tape.of_events(3, alive=[True, True, False], **lists)
-    assert read(tape) == naive.written_events(**lists)
+    assert events_of(tape) == naive.written_events(**lists)
     assert tape.time.tolist() == [0.25, 0.5, 1.0, 2.0, 2.5, 2.75, 3.0, 9.0]
     assert tape.alive.tolist() == [True, True, False]
 
@@ -212,8 +202,8 @@ def test_at_one_time_births_come_first_and_deaths_last():
         [(1.0, 1, kind), (1.0, 0, kind)]
         for kind in (naive.BIRTH, naive.CHANGE, naive.SIGNAL, naive.REQUEST, naive.DEATH)
     )
-    assert read(tape) == births + changes + signals + requests + deaths
-    assert read(tape) == naive.written_events(**dict.fromkeys(names, at_one))
+    assert events_of(tape) == births + changes + signals + requests + deaths
+    assert events_of(tape) == naive.written_events(**dict.fromkeys(names, at_one))
 
 
 def test_an_empty_tape_is_a_tape():

@@ -23,7 +23,7 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.delay import Delay
 from tests.naive import pages as naive
 from tests.naive.divergence import Penalty
-from tests.worlds import rounded, single_of, vector_of
+from tests.worlds import random_events, rounded, single_of, vector_of
 
 PAGES, LANES, RATE, HORIZON = 6, 3, 6.0, 4.0
 SEED = 11
@@ -86,22 +86,9 @@ def twins_of(instances, episode, until, slots=1, penalty=None):
     ]
 
 
-def assert_same_ledger(ledger, twin):
-    assert asdict(ledger) == twin.ledger
-
-
 def assert_same_log(log, twin):
-    crawls = list(
-        zip(
-            log.page.tolist(),
-            log.time.tolist(),
-            log.elapsed.tolist(),
-            log.signals.T.tolist(),
-            log.changed.tolist(),
-            log.probe.tolist(),
-            strict=True,
-        )
-    )
+    made = (log.page, log.time, log.elapsed, log.signals.T, log.changed, log.probe)
+    crawls = list(zip(*(column.tolist() for column in made), strict=True))
     wasted = [elapsed is None for _, _, elapsed, *_ in twin.slot.crawls]
     if any(wasted):  # whose elapsed time has a test of its own
         crawls = [
@@ -116,13 +103,13 @@ def assert_same_log(log, twin):
 
 def assert_same_tracker(tracker, twin):
     assert tracker.time == twin.time
-    alive = [page.alive for page in twin.pages]
-    assert tracker.alive.tolist() == alive
+    assert tracker.alive.tolist() == [page.alive for page in twin.pages]
     assert tracker.elapsed.tolist() == [
         twin.time - page.since if page.alive else 0.0 for page in twin.pages
     ]
     assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
     assert tracker.changed.tolist() == [page.changed for page in twin.pages]
+    assert tracker.probed.tolist() == [page.probed for page in twin.pages]
 
 
 def assert_same_observation(observation, twin, features, horizon):
@@ -135,7 +122,7 @@ def assert_same_world(env, lane, observation, twin):
     """Everything that is seen or counted of a lane is what its twin says."""
     assert_same_observation(observation, twin, env.features, env.lanes.horizon)
     assert_same_tracker(env.tracker(lane), twin)
-    assert_same_ledger(env.ledger(lane), twin)
+    assert asdict(env.ledger(lane)) == twin.ledger
     assert_same_log(env.last_log(lane), twin)
 
 
@@ -159,10 +146,8 @@ def assert_same_play(
     batch = form.get("batch", 1)
     env = vector_of(instances[0], len(instances), horizon=horizon, penalty=penalty, **form)
     for episode in range(episodes):
-        if episode == 0:
-            observations, _ = env.reset(seed=SEED, options={"instance": instances})
-        else:
-            observations, _ = env.reset()
+        options = {} if episode else {"seed": SEED, "options": {"instance": instances}}
+        observations, _ = env.reset(**options)
         until = 3.0 * horizon if until is None else until
         twins = twins_of(instances, episode, until, batch, penalty)
         for lane, twin in enumerate(twins):
@@ -263,7 +248,7 @@ def test_a_log_that_is_exactly_full_loses_nothing():
             env.step(0)
             twin.play_slot([0])
             assert_same_log(env.last_log(), twin)
-            assert_same_ledger(env.ledger(), twin)
+            assert asdict(env.ledger()) == twin.ledger
 
 
 def test_counts_beyond_the_cap_are_whole_for_the_tracker():
@@ -308,7 +293,6 @@ def assert_same_tape_play(instance, lists, crawls, alive=True, penalty=None, **m
             assert reward == twin.freshness()
             rewards.append(reward)
         assert_same_world(env, 0, observation, twin)
-        assert env.tracker().probed.tolist() == [page.probed for page in twin.pages]
         living = [page.alive for page in twin.pages]
         assert info["action_mask"].tolist() == [int(there) for there in living]
         assert info["action_mask"].dtype == np.int8
@@ -389,10 +373,7 @@ def test_random_tapes_are_the_twins():
     rng = np.random.default_rng(0)
     instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
     for _ in range(20):
-        lists = {
-            name: (rng.integers(1, 64, size) / 8.0, rng.integers(4, size=size))
-            for name, size in (("changes", 20), ("signals", 30), ("requests", 40))
-        }
+        lists = random_events(rng, 4, changes=20, signals=30, requests=40)
         # Page 3 is there from time 2 to time 5.
         lists["births"], lists["deaths"] = ([2.0], [3]), ([5.0], [3])
         crawls = rng.choice([0, 1, 2], 20).tolist()
@@ -407,11 +388,8 @@ def test_random_tapes_of_several_sources_are_the_twins():
         recall = np.full((num_sources, 3), 1.0 / num_sources)
         instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=1.0)
         for _ in range(8):
-            lists = {
-                name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
-                for name, size in (("changes", 20), ("signals", 60), ("deaths", 8), ("births", 8))
-            }
-            lists["signals"] = (*lists["signals"], rng.integers(num_sources, size=60))
+            counts = {"changes": 20, "signals": 60, "deaths": 8, "births": 8}
+            lists = random_events(rng, 3, num_sources, **counts)
             tape = Tape.of_events(3, num_sources=num_sources, **lists)
             env = single_of(instance, tape=tape, horizon=8.0, action="refresh")
             twin = naive.World(instance, naive.written_events(**lists))

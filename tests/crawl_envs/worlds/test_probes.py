@@ -14,18 +14,15 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.types.delay import Delay
 from tests.crawl_envs.sim.test_world import SEED, assert_same_world, instances_of
 from tests.environments import (
-    EVERY_MODE,
     HARMONIC,
     NCIS,
     assert_same,
     assert_same_future,
     bare,
-    batch,
-    play,
 )
 from tests.naive import pages as naive
 from tests.naive.divergence import Penalty
-from tests.worlds import single_of
+from tests.worlds import random_events, single_of
 
 PAGES = 6
 TABLE = [0.0, 1.0, 1.5, 1.75]
@@ -33,11 +30,6 @@ PROBING = {"action": "page", "probe": True, "bandwidth": 6.0, "horizon": 4.0}
 
 
 probing_of = partial(single_of, probe=True, penalty=TABLE)
-
-
-def assert_probed_like(env, lane, observation, twin):
-    assert_same_world(env, lane, observation, twin)
-    assert env.tracker(lane).probed.tolist() == [page.probed for page in twin.pages]
 
 
 WORLDS = {
@@ -64,13 +56,13 @@ def test_worlds_are_the_twins(kind):
                 naive.drawn_events(instance, SEED + lane, episode, 12.0),
                 divergence=Penalty(TABLE),
             )
-            assert_probed_like(env, 0, observation, twin)
+            assert_same_world(env, 0, observation, twin)
             over = False
             while not over:
                 action = int(rng.integers(2 * PAGES))
                 observation, reward, _, over, _ = env.step(action)
                 twin.play_slot([action])
-                assert_probed_like(env, 0, observation, twin)
+                assert_same_world(env, 0, observation, twin)
                 assert reward == twin.freshness()
             ledger = env.ledger()
             assert ledger.crawls == env.num_slots()
@@ -84,11 +76,7 @@ def test_probes_of_pages_that_are_born_and_die_are_the_twins(sources):
     instance = Instance([1.0, 2.0, 0.5], 1.0, recall, 1.0, bandwidth=2.0)
     wasted = 0
     for _ in range(10):
-        lists = {
-            name: (rng.integers(1, 64, size) / 8.0, rng.integers(3, size=size))
-            for name, size in (("changes", 30), ("signals", 30), ("deaths", 8), ("births", 8))
-        }
-        lists["signals"] = (*lists["signals"], rng.integers(sources, size=30))
+        lists = random_events(rng, 3, sources, changes=30, signals=30, deaths=8, births=8)
         tape = Tape.of_events(3, num_sources=sources, **lists)
         env = probing_of(instance, tape=tape, horizon=8.0)
         twin = naive.World(instance, naive.written_events(**lists), divergence=Penalty(TABLE))
@@ -97,7 +85,7 @@ def test_probes_of_pages_that_are_born_and_die_are_the_twins(sources):
             if action is not None:
                 observation, *_ = env.step(action)
                 twin.play_slot([action])
-            assert_probed_like(env, 0, observation, twin)
+            assert_same_world(env, 0, observation, twin)
         wasted += env.ledger().wasted
     assert wasted > 5
 
@@ -194,16 +182,6 @@ def test_actions_outside_the_space_change_nothing(action):
     assert_same_future(env, untouched, count=30)
 
 
-def test_a_bad_probe_of_one_lane_moves_no_lane():
-    env, untouched = (batch(2, HARMONIC, **PROBING) for _ in range(2))
-    env.reset(seed=0)
-    untouched.reset(seed=0)
-    with pytest.raises(ValueError, match=r"action .*\[0, 12\), got 12 in lane 1"):
-        env.step(np.array([7, 12]))
-    good = np.array([7, 11])
-    assert_same(env.step(good), untouched.step(good))
-
-
 def test_without_probes_there_are_as_many_actions_as_pages():
     env = bare(HARMONIC, **{**PROBING, "probe": False})
     env.reset(seed=0)
@@ -227,37 +205,6 @@ def test_probes_leave_the_events_alone():
     assert_same(np.ascontiguousarray(mine), np.ascontiguousarray(other.lanes.observation(0)))
 
 
-@EVERY_MODE
-def test_lanes_of_probes_are_single_environments(mode):
-    env = batch(3, HARMONIC, autoreset_mode=mode, **PROBING)
-    singles = [bare(HARMONIC, **PROBING) for _ in range(3)]
-    observations, _ = env.reset(seed=8)
-    for lane, single in enumerate(singles):
-        assert_same(observations[lane], single.reset(seed=8 + lane)[0])
-    rng = np.random.default_rng(0)
-    for _ in range(23):  # one before the end
-        actions = rng.integers(2 * PAGES, size=3)
-        observations, rewards, *_ = env.step(actions)
-        for lane, single in enumerate(singles):
-            observation, reward, *_ = single.step(actions[lane])
-            assert_same(observations[lane], observation)
-            assert rewards[lane] == reward
-            assert env.unwrapped.ledger(lane) == single.ledger()
-
-
-def test_a_state_keeps_the_outcomes_of_probes():
-    env, before = bare(HARMONIC, **PROBING), bare(HARMONIC, **PROBING)
-    for one in (env, before):
-        one.reset(seed=0)
-        play(one, [PAGES + 1, PAGES + 4, 1, PAGES + 5])
-    state = env.get_state()
-    play(env, [0, 1, 2, 3, 4, 5])
-    env.reset(seed=9)
-    env.set_state(state)
-    assert_same(env.tracker().probed, before.tracker().probed)
-    assert_same_future(env, before, count=40)
-
-
 @pytest.mark.parametrize("form", ["scores", "refresh", "rates"])
 def test_only_pages_are_probed(form):
     with pytest.raises(ValueError, match=r"probe .*True"):
@@ -269,10 +216,3 @@ def test_whether_to_probe_is_a_truth_value(value):
     for name in (HARMONIC, NCIS):
         with pytest.raises(ValueError, match="probe must be True or False"):
             gym.make(name, action="page", probe=value)
-
-
-def test_the_checks_of_gymnasium_pass():
-    from gymnasium.utils.env_checker import check_env
-
-    check_env(bare(HARMONIC, **PROBING), skip_render_check=True)
-    check_env(bare(NCIS, probe=True), skip_render_check=True)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from crawl_envs import Instance
-from tests.crawl_envs.envs.test_vector import Singles, assert_held
 from tests.environments import (
     DELAYED,
-    EVERY_MODE,
     HARMONIC,
     assert_same,
-    assert_same_future,
     bare,
     batch,
-    play,
 )
 from tests.worlds import rated_of
 
@@ -76,13 +70,6 @@ def test_epochs_end_on_their_grid(horizon, epoch, epochs):
         assert truncated == (number == epochs)
     with pytest.raises(gym.error.ResetNeeded, match="reset"):
         env.step(np.full(6, 0.5))
-
-
-def test_a_step_before_the_first_reset():
-    with pytest.raises(gym.error.ResetNeeded, match="reset"):
-        rated().step(np.zeros(6))
-    with pytest.raises(gym.error.ResetNeeded, match="reset"):
-        rated_batch(2).step(np.zeros((2, 6)))
 
 
 def test_the_log_is_what_the_ledger_counts():
@@ -147,19 +134,6 @@ def test_other_forms_of_action_have_the_same_events(delay):
         assert seen[form] == seen["rates"]
 
 
-def test_policies_have_the_same_events_and_their_own_random_numbers():
-    ledgers = []
-    for rate in (0.1, 2.0):
-        env = rated(instance="mixed", bandwidth=50.0)
-        env.reset(seed=3)
-        for _ in range(6):
-            env.step(np.full(6, rate))
-        ledgers.append(env.ledger())
-    assert ledgers[0].changes == ledgers[1].changes > 0
-    assert ledgers[0].signals == ledgers[1].signals
-    assert ledgers[0].crawls < ledgers[1].crawls
-
-
 def test_resampled_instances_are_those_of_slots():
     """Episode by episode; and without resampling, the episodes differ and the instance does not."""
     rates, slots = (
@@ -182,94 +156,6 @@ def test_resampled_instances_are_those_of_slots():
     assert logs[0] != logs[1] != logs[2]
 
 
-# Lanes, states and copies
-
-
-@EVERY_MODE
-def test_a_vector_environment_is_that_many_single_ones(mode):
-    """Over several episodes, step for step, also of lanes with hidden rates."""
-    more = {"reveal": "importance", "bucket": 3.0, "delay": DELAYED, "horizon": 4.0}
-    env = rated_batch(3, autoreset_mode=mode, **more)
-    envs = [rated(**more) for _ in range(3)]
-    observations, _ = env.reset(seed=20)
-    for lane, single in enumerate(envs):
-        assert_same(observations[lane], single.reset(seed=20 + lane)[0])
-    # One lane restarts in mid-episode, so that lanes end at different steps.
-    for action in actions_of(env, 2, seed=9):
-        env.step(action)
-        for lane, single in enumerate(envs):
-            single.step(action[lane])
-    observations, _ = env.reset(options={"reset_mask": np.array([False, True, False])})
-    assert_same(observations[1], envs[1].reset()[0])
-    singles, ends = Singles(envs, mode), 0
-    for action in actions_of(env, 20):
-        expected = singles.step(list(action))
-        observations, rewards, _, truncated, info = env.step(action)
-        for lane, (observation, reward, end, lane_info, final) in enumerate(expected):
-            assert_same(observations[lane], observation)
-            assert rewards[lane] == reward
-            assert truncated[lane] == end
-            assert_held(info, lane, lane_info)
-            assert ("final_obs" in info and bool(info["_final_obs"][lane])) == (final is not None)
-            if final is not None:
-                assert_same(info["final_obs"][lane], final[0])
-                assert_held(info["final_info"], lane, final[1])
-            ends += end
-            core = env.unwrapped
-            assert core.ledger(lane) == envs[lane].ledger()
-            assert_same(core.last_log(lane)._asdict(), envs[lane].last_log()._asdict())
-        if mode == AutoresetMode.DISABLED and truncated.any():
-            with pytest.raises(gym.error.ResetNeeded, match="reset"):
-                env.step(action)
-            observations, _ = env.reset(options={"reset_mask": truncated})
-            for lane in np.flatnonzero(truncated):
-                assert_same(observations[lane], envs[lane].reset()[0])
-                singles.over[lane] = False
-    assert ends >= 9
-
-
-def in_mid_episode(**more):
-    """An environment some epochs in, with a crawl under way, and half a bucket."""
-    env = rated(reveal="importance", bucket=2.0, horizon=12.0, **more)
-    env.reset(seed=2)
-    play(env, actions_of(env, 4))
-    lane = env.get_state()["world"]["lanes"][0]
-    assert lane["crawl_due"] > lane["time"]
-    assert 0.0 < lane["tokens"] < 2.0
-    assert env.lanes.budget.signals.sum() > 0
-    return env
-
-
-def assert_same_rated_future(one, other):
-    """As of other forms, with actions that ask for more and for less than the budget."""
-    actions = actions_of(one, 7, seed=4)
-    assert_same(play(one, actions), play(other, actions))
-    assert one.ledger() == other.ledger()
-    assert one.ledger().denied > 0
-    assert_same_future(one, other)
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_goes_on_as_the_original_does(copied):
-    env = in_mid_episode(delay=DELAYED)
-    twin, untouched = copied(env), copied(env)
-    assert_same_rated_future(env, twin)
-    assert_same_rated_future(untouched, in_mid_episode(delay=DELAYED))
-
-
-def test_a_state_is_gone_back_to():
-    """With its random stream, bucket and signal counts; rates declared since are forgotten."""
-    env = in_mid_episode()
-    state = env.get_state()
-    play(env, actions_of(env, 3, seed=8))
-    env.declare(np.full(6, 50.0))
-    env.reset(seed=99)
-    env.set_state(state)
-    assert_same_rated_future(env, in_mid_episode())
-    env.set_state(state)
-    assert_same_rated_future(env, in_mid_episode())
-
-
 def test_a_state_of_grown_logs_moves_to_a_new_environment():
     env, other = (
         rated_of(Instance([1.0, 1.0], 1.0, 0.5, 90.0, bandwidth=1e4), highest=1e4, penalty="binary")
@@ -282,38 +168,6 @@ def test_a_state_of_grown_logs_moves_to_a_new_environment():
     action = np.array([0.0, 2000.0])
     assert_same(env.step(action), other.step(action))
     assert_same(env.last_log()._asdict(), other.last_log()._asdict())
-
-
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
-def test_a_state_moves_to_an_environment_that_was_never_reset(reveal):
-    """With complete observation, change rates and signal counts."""
-    env, other = (rated(reveal=reveal, bucket=2.0, horizon=12.0) for _ in range(2))
-    env.reset(seed=2)
-    play(env, actions_of(env, 4))
-    other.set_state(pickle.loads(pickle.dumps(env.get_state())))
-    assert_same_rated_future(env, other)
-
-
-@EVERY_MODE
-def test_a_vector_state_is_gone_back_to(mode):
-    env = rated_batch(2, autoreset_mode=mode, reveal="importance", bucket=2.0)
-    env.reset(seed=0)
-    env.step(actions_of(env, 1)[0])
-    env.reset(options={"reset_mask": np.array([False, True])})
-    for action in actions_of(env, 4):
-        env.step(action)
-    core = env.unwrapped
-    state = core.get_state()
-    actions = actions_of(env, 1 if mode == AutoresetMode.DISABLED else 12, seed=1)
-    first, ledgers = play_all(env, actions), [core.ledger(lane) for lane in range(2)]
-    env.reset(seed=5)
-    core.set_state(state)
-    assert_same(first, play_all(env, actions))
-    assert ledgers == [core.ledger(lane) for lane in range(2)]
-
-
-def play_all(env, actions):
-    return [env.step(action) for action in actions]
 
 
 def test_states_of_slots_and_of_epochs_do_not_mix():

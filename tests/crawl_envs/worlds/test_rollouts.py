@@ -98,17 +98,6 @@ def test_simulate_makes_the_crawls_of_the_step_loop(seed, instance, epoch):
     assert_same_ledger(rollout.ledger, core.ledger())
 
 
-@pytest.mark.parametrize("penalty", ["binary", "harmonic", (0.0, 1.0, 1.5)])
-def test_simulate_counts_any_penalty(penalty):
-    env = gym.make(HARMONIC, instance="mixed", objective=penalty, **RATED)
-    env.reset(seed=SEED)
-    stepped(env, Steady(env), SEED)
-    core = env.unwrapped
-    rollout = simulate(core.instance, Steady(env), 12.0, SEED, penalty=penalty, requests=False)
-    assert rollout.ledger.cost == pytest.approx(core.ledger().cost, rel=1e-12)
-    assert rollout.ledger.cost > 0.0
-
-
 def rows_of(compiled, made, name=HARMONIC, **more):
     """The rows of a policy, which is put into ``made``."""
 
@@ -197,18 +186,6 @@ def test_what_no_action_says_is_not_played_as_one(unsaid):
 
     list(evaluate(HARMONIC, {"given": factory}, [0], **arguments))
     assert asked[0].asked == 12
-
-
-def test_rules_that_begin_at_one_time():
-    """The last of them holds."""
-    even, more = np.full(8, 0.25), np.linspace(0.1, 0.7, 8)
-    rules = [(0.0, even), (0.0, more), (5.0, even), (5.0, more), (99.0, even)]
-    env = gym.make(HARMONIC, instance="uniform", **RATED)
-    env.reset(seed=SEED)
-    pages, times = stepped(env, Steady(env, rules), SEED)
-    rollout = simulate(env.unwrapped.instance, Steady(env, rules), 12.0, SEED, requests=False)
-    np.testing.assert_array_equal(rollout.crawls, pages)
-    np.testing.assert_allclose(rollout.times, times, rtol=0.0, atol=1e-9)
 
 
 BAD_RULES = {

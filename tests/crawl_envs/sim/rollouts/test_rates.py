@@ -21,13 +21,12 @@ from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
     EDGES,
     KINDS_OF_WORLD,
-    assert_same_log,
-    assert_same_observation,
+    assert_same_world,
 )
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
 from tests.naive.divergence import Penalty
-from tests.worlds import GRAIN, rated_of, rated_vector_of, rounded, unrequested
+from tests.worlds import GRAIN, random_events, rated_of, rated_vector_of, rounded, unrequested
 
 PAGES, LANES, HORIZON, SEED = 6, 3, 6.0, 11
 CHANCES = (0.0, 1.0, 0.3)
@@ -58,24 +57,6 @@ def twin_of(instance, seed, until, *, episode=0, requests=True, **more):
     played = instance if requests else unrequested(instance)
     events = naive.drawn_events(played, seed, episode, until)
     return naive_rates.World(instance, events, seed=seed, episode=episode, **more)
-
-
-def assert_same_tracker(tracker, twin):
-    assert tracker.time == twin.time
-    assert tracker.elapsed.tolist() == [
-        twin.time - page.since if page.alive else 0.0 for page in twin.pages
-    ]
-    assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
-    assert tracker.changed.tolist() == [page.changed for page in twin.pages]
-    assert tracker.alive.tolist() == [page.alive for page in twin.pages]
-    assert np.all(tracker.probed == -1)
-
-
-def assert_same_world(env, lane, observation, twin):
-    assert_same_observation(observation, twin, env.features, env.lanes.horizon)
-    assert_same_tracker(env.tracker(lane), twin)
-    assert asdict(env.ledger(lane)) == twin.ledger
-    assert_same_log(env.last_log(lane), twin)
 
 
 def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=True):
@@ -250,11 +231,7 @@ def test_pages_are_born_and_die(seed, sources):
     """On tapes of signals, births and deaths of few pages, many at one time."""
     rng = np.random.default_rng(seed)
     counts = {"births": 30, "changes": 60, "signals": 120, "requests": 40, "deaths": 30}
-    lists = {
-        name: (rng.integers(1, 96, count) / 8.0, rng.integers(4, size=count))
-        for name, count in counts.items()
-    }
-    lists["signals"] = (*lists["signals"], rng.integers(sources, size=120))
+    lists = random_events(rng, 4, sources, end=12.0, **counts)
     alive = [True, True, False, False]
     tape = Tape.of_events(4, alive=alive, num_sources=sources, **lists)
     recall = np.full((sources, 4), 1.0 / sources)
