@@ -9,6 +9,7 @@ keep the arrays alive, as :class:`crawl_envs.sim.world.World` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
@@ -259,9 +260,9 @@ class Field(NamedTuple):
     axes: tuple[str | int, ...]
 
 
-def _fields() -> tuple[Field, ...]:
-    """Read the specification of the arrays from the annotations of State."""
-    hints = get_type_hints(State, include_extras=True)
+def fields_of(specification: type) -> tuple[Field, ...]:
+    """Read the arrays from the annotations of a specification like State."""
+    hints = get_type_hints(specification, include_extras=True)
     return tuple(
         Field(
             name,
@@ -272,11 +273,14 @@ def _fields() -> tuple[Field, ...]:
     )
 
 
-FIELDS = _fields()
-AXES: tuple[str, ...] = tuple(
-    dict.fromkeys(axis for field in FIELDS for axis in field.axes if isinstance(axis, str))
-)
-"""Names of all axes."""
+def axes_of(fields: Sequence[Field]) -> tuple[str, ...]:
+    """Return the names of all axes of arrays."""
+    axes = (axis for field in fields for axis in field.axes)
+    return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
+
+
+FIELDS = fields_of(State)
+AXES = axes_of(FIELDS)
 
 GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "crawled", "spells"}
 """Axes that grow as needed."""
@@ -288,20 +292,19 @@ NUM_OUTCOMES = 8
 
 def new_state(lengths: dict[str, int]) -> State:
     """Return arrays of zeros with axes of the given lengths, 0 if none is given."""
-    lengths = {"outcomes": NUM_OUTCOMES, **lengths}
-    return State(
-        *(
-            np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
-            for _, dtype, axes in FIELDS
-        )
-    )
+    return State(*zeros(FIELDS, {"outcomes": NUM_OUTCOMES, **lengths}))
 
 
-def lengths_of(state: State) -> dict[str, int]:
+def zeros(fields: Sequence[Field], lengths: dict[str, int]) -> Iterator[NDArray[Any]]:
+    """Yield arrays of zeros with axes of the given lengths, 0 if none is given."""
+    for _, dtype, axes in fields:
+        yield np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
+
+
+def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field] = FIELDS) -> dict[str, int]:
     """Return the lengths of all axes; ValueError if arrays disagree about one."""
     lengths: dict[str, int] = {}
-    arrays: tuple[NDArray[Any], ...] = tuple(state)
-    for array, (name, dtype, axes) in zip(arrays, FIELDS, strict=True):
+    for array, (name, dtype, axes) in zip(arrays, fields, strict=True):
         if array.dtype != dtype or array.ndim != len(axes) or not array.flags.c_contiguous:
             raise ValueError(f"{name} must be {dtype} of axes {axes}, got {array.shape}")
         for axis, length in zip(axes, array.shape, strict=True):
@@ -310,48 +313,50 @@ def lengths_of(state: State) -> dict[str, int]:
     return lengths
 
 
-def table_of(state: State, lengths: dict[str, int]) -> IntArray:
-    """Return the table of a state: the lengths of the axes, then the addresses of the arrays."""
-    arrays: tuple[NDArray[Any], ...] = tuple(state)
-    return np.array([*(lengths[axis] for axis in AXES), *(a.ctypes.data for a in arrays)], np.int64)
+def table_of(arrays: Sequence[NDArray[Any]], lengths: dict[str, int]) -> IntArray:
+    """Return the table of arrays: the lengths of the axes, then the addresses of the arrays.
+
+    ``lengths`` are those of :func:`lengths_of`.
+    """
+    return np.array([*lengths.values(), *(a.ctypes.data for a in arrays)], np.int64)
 
 
 class StateType(types.Type):
-    """The type of a State in compiled code: the address of its table.
+    """The type of arrays with a specification in compiled code: the address of their table.
 
     Functions pass the address. An array is made where it is read, from loads that the compiler may
     move and merge, because a table does not change.
     """
 
-    def __init__(self) -> None:
-        super().__init__(name="State")
+    def __init__(self, name: str, fields: Sequence[Field]) -> None:
+        super().__init__(name=name)
+        self.names, self.axes = [field.name for field in fields], axes_of(fields)
+        self.shapes = {field.name: field.axes for field in fields}
+        self.arrays: dict[str, Any] = {
+            name: types.Array(from_dtype(dtype), len(axes), "C") for name, dtype, axes in fields
+        }
 
-
-ARRAYS: dict[str, Any] = {
-    field.name: types.Array(from_dtype(field.dtype), len(field.axes), "C") for field in FIELDS
-}
-"""The types of the arrays in compiled code."""
 
 extending.register_model(StateType)(extending.models.OpaqueModel)
 
 
 class StateAttributes(Template):  # type: ignore[misc]  # numba has no types
-    """The attributes of a State in compiled code: its arrays."""
+    """The attributes of a table in compiled code: its arrays."""
 
     key = StateType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
         """Return the type of an array."""
-        return ARRAYS.get(name)
+        return kind.arrays.get(name)
 
 
 extending.infer_getattr(StateAttributes)
 
 
 def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> Any:
-    """Make an array of a state from its table."""
-    place = State._fields.index(name)
-    field, array = FIELDS[place], make_array(ARRAYS[name])(context, builder)
+    """Make an array from its table."""
+    array_type, axes = kind.arrays[name], kind.shapes[name]
+    array = make_array(array_type)(context, builder)
     words = builder.bitcast(table, cgutils.intp_t.as_pointer())
 
     def word(position: int) -> Any:
@@ -359,12 +364,12 @@ def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> A
         load.set_metadata("invariant.load", builder.module.add_metadata([]))
         return load
 
-    size = cgutils.intp_t(context.get_abi_sizeof(context.get_data_type(ARRAYS[name].dtype)))
-    shape = [word(AXES.index(a)) if isinstance(a, str) else cgutils.intp_t(a) for a in field.axes]
+    size = cgutils.intp_t(context.get_abi_sizeof(context.get_data_type(array_type.dtype)))
+    shape = [word(kind.axes.index(a)) if isinstance(a, str) else cgutils.intp_t(a) for a in axes]
     strides = [size]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
-    data = builder.inttoptr(word(len(AXES) + place), array.data.type)
+    data = builder.inttoptr(word(len(kind.axes) + kind.names.index(name)), array.data.type)
     populate_array(array, data, shape, strides, size, meminfo=None)
     return array._getvalue()
 
@@ -372,14 +377,22 @@ def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> A
 extending.lower_getattr_generic(StateType)(_array_of)
 
 
-def _state_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the state of compiled code."""
+def read_table(kind: StateType, table: Any) -> Any:
+    """Return what an intrinsic function needs that turns a table into what compiled code reads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words = make_array(signature.args[0])(context, builder, arguments[0]).data
         return builder.bitcast(words, cgutils.voidptr_t)
 
-    return StateType()(table), generate
+    return kind(table), generate
+
+
+STATE = StateType("State", FIELDS)
+
+
+def _state_at(typing_context: Any, table: Any) -> Any:
+    """Turn a table into the state of compiled code."""
+    return read_table(STATE, table)
 
 
 state_at: Any = extending.intrinsic(_state_at)
