@@ -1,179 +1,145 @@
-"""The days of a market, drawn one by one or read from a log."""
+"""The days of the markets of all lanes; ``lanes`` are numbers of lanes, (k,)."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crawl_envs.types.offer_features import (
-    HISTORY_DAYS,
-    HISTORY_FEATURES,
-    DailyArray,
-    OfferFeatures,
-)
-from crawl_envs.worlds.offers.features import CHANGE_SUM, sums_of, write_features
+from crawl_envs.sim.state import Records, state_at
+from crawl_envs.sim.streams import rewind
+from crawl_envs.sim.world import World
+from crawl_envs.types import IntArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.types.offer_features import HISTORY_FEATURES, DailyArray
+from crawl_envs.worlds.offers.features import write_features
 from crawl_envs.worlds.offers.law import (
-    RING,
-    STEPS_PER_DAY,
+    WORDS,
     DayEvents,
-    Market,
-    PriceArray,
-    SingleArray,
+    MarketLaw,
+    MarketState,
     copied,
+    market_at,
+    new_state,
     read_only,
+    start_state,
+    table_of_market,
 )
-from crawl_envs.worlds.offers.log import MarketLog
 from crawl_envs.worlds.offers.market import (
-    change_chances,
-    day_of_week,
-    draw_day,
-    initial_state,
-    view_means,
+    at_once,
+    click_means,
+    draw_days,
+    draw_events,
+    draw_histories,
+    rates_of,
 )
+from crawl_envs.worlds.step import weigh_lane
 
-Changes: TypeAlias = tuple[NDArray[np.uint8], SingleArray]
-"""Price changes per day before a day, (RING, m), with day d in row d % RING, and the times of the
-last ones, in days, (m,)."""
+COLUMNS = len(HISTORY_FEATURES)
 
 
-class Days(Protocol):
-    """The days of an episode, and what is known of them.
+@compiled()
+def write_columns(table: IntArray, day: int, columns: DailyArray) -> None:
+    """Write the history features of the latest day of a market, (11, m), in their order."""
+    at = market_at(table)
+    write_features(day, at.clicks, at.views, at.sums, at.last_change, columns)
 
-    Attributes:
-        prices: true prices at the start of day 0, (m,).
-        day: number of the latest day, -1 before the first.
+
+@compiled()
+def start_days(
+    table: IntArray, tables: IntArray, lanes: IntArray, days: IntArray, first: int
+) -> None:
+    """Draw the second halves of the next days of some lanes, and give them to the lanes.
+
+    Write their events and the weights of offers, and history features into columns of the
+    observations from the first on, if there are any.
     """
-
-    prices: PriceArray
-    day: int
-
-    def next_day(self) -> DayEvents:
-        """Return the events of the next day."""
-
-    def changes(self) -> Changes:
-        """Return all price changes before the latest day."""
-
-    def write(self, columns: DailyArray, changes: Changes | None = None) -> None:
-        """Write the history features of the latest day, (11, m), in their order.
-
-        ``changes`` are the price changes that they count, None for all.
-        """
-
-    def truth(self) -> DayEvents:
-        """Return the events of the latest day, with all expectations."""
-
-    def copy(self) -> Days:
-        """Return a copy."""
+    state = state_at(table)
+    for lane in lanes:
+        at, day, record = market_at(tables[lane]), days[lane], state.lanes[lane]
+        record.cursor = 0
+        record.length = draw_events(at, day, state.tape[lane], state.detail[lane])
+        weigh_lane(table, lane, click_means(at, day))
+        if state.shown.shape[1] > 0:
+            write_columns(tables[lane], day, state.shown[lane, first : first + COLUMNS])
 
 
 class MarketDays:
-    """The days of an episode of a market, drawn after its history (:class:`Days`).
+    """The days of markets, drawn after their histories.
 
     Args:
-        market: the market.
-        root: root of the tape.
-        episode: number of the episode since the seed.
+        num_lanes: number of lanes, N.
+
+    Attributes:
+        day: number of the latest day of each lane, -1 before the first, (N,).
     """
 
-    def __init__(self, market: Market, root: int, episode: int) -> None:
-        self.market, self.day = market, -1
-        self._state = initial_state(market.law, root, episode)
-        self.prices = self._state.price.copy()
-        self._events: DayEvents | None = None
+    def __init__(self, num_lanes: int) -> None:
+        self.day = np.full(num_lanes, -1)
+        self._markets: list[tuple[MarketLaw, MarketState] | None] = [None] * num_lanes
+        self._tables = np.zeros((num_lanes, WORDS), np.int64)
 
-    def next_day(self) -> DayEvents:
-        """Draw the next day."""
-        self.day += 1
-        self._events = draw_day(self.market.law, self._state, self.day, truth=False)
-        return self._events
+    def state(self, lane: int) -> MarketState:
+        """Return the state of a lane's market, which has been started."""
+        market = self._markets[lane]
+        assert market is not None
+        return market[1]
 
-    def changes(self) -> Changes:
-        """Return all price changes before the latest day."""
-        return self._state.changes, self._state.last_change
+    def start(self, lanes: IntArray, laws: Sequence[MarketLaw], records: Records) -> None:
+        """Start an episode of some lanes: draw their histories.
 
-    def write(self, columns: DailyArray, changes: Changes | None = None) -> None:
+        Their ``records`` have the roots of their tapes and the numbers of their episodes.
+        """
+        for lane, law, record in zip(lanes.tolist(), laws, records, strict=True):
+            market = self._markets[lane]
+            if market is None or market[0] is not law:
+                self._set_market(lane, (law, new_state(law)))
+            state = self.state(lane)
+            start_state(law, state)
+            rewind(state.stream, record["root"], record["episode"])
+        self.day[lanes] = -1
+        draw_histories(self._tables, lanes, laws[0].merchant.size)
+
+    def _set_market(self, lane: int, market: tuple[MarketLaw, MarketState]) -> None:
+        self._markets[lane], self._tables[lane] = market, table_of_market(*market)
+
+    def next_day(self, world: World, lanes: IntArray, first: int) -> None:
+        """Give lanes their next days; history features are columns from the first on."""
+        self.day[lanes] += 1
+        for part in at_once(lanes, world.num_pages):
+            size = draw_days(self._tables, part, self.day, 1)
+            world.lengthen(events=size, details=size)
+            start_days(world.table, self._tables, part, self.day, first)
+
+    def write(self, lane: int, columns: DailyArray) -> None:
         """Write the history features of the latest day, (11, m), in their order."""
-        state = self._state
-        counted, latest = state.sums[CHANGE_SUM], state.last_change
-        if changes is not None:
-            counted, latest = sums_of(changes[0], self.day, (HISTORY_DAYS,))[0], changes[1]
-        write_features(self.day, state.clicks, state.views, state.sums, counted, latest, columns)
+        write_columns(self._tables[lane], self.day[lane], columns)
 
-    def truth(self) -> DayEvents:
+    def truth(self, world: World, lane: int) -> DayEvents:
         """Return the events of the latest day, with all expectations; read-only."""
-        assert self._events is not None
-        law, state = read_only(self.market.law), self._state
-        views, chances = view_means(law, state, self.day), change_chances(law, state)
-        events: DayEvents = read_only(self._events._replace(view_mean=views, change_chance=chances))
+        state, count = world.state, world.state.lanes[lane]["length"]
+        block, detail = state.tape[lane, :count].copy(), state.detail[lane, :count].copy()
+        rates = rates_of(self._tables[lane], self.day[lane])
+        events: DayEvents = read_only(DayEvents(block, detail, *rates))
         return events
 
     def copy(self) -> MarketDays:
         """Return a copy."""
-        fresh = MarketDays.__new__(MarketDays)
-        fresh.__dict__.update(self.__dict__, _state=copied(self._state))
+        fresh = MarketDays(self.day.size)
+        fresh.day = self.day.copy()
+        for lane, market in enumerate(self._markets):
+            if market is not None:
+                fresh._set_market(lane, (market[0], copied(market[1])))
         return fresh
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out addresses: a copy has its own arrays."""
+        return {"day": self.day, "_markets": self._markets}
 
-class LoggedDays:
-    """The days of a log (:class:`Days`).
-
-    Raises:
-        ValueError: the log has no events.
-    """
-
-    def __init__(self, log: MarketLog) -> None:
-        if len(log.events) != log.num_days:
-            raise ValueError("log must be recorded with keep_events=True")
-        self.log, self.day, self.prices = log, -1, log.prices
-
-    def next_day(self) -> DayEvents:
-        """Return the next day of the log; after the last one nothing happens."""
-        self.day += 1
-        return self.truth()
-
-    def changes(self) -> Changes:
-        """Return all price changes before the latest day."""
-        rows = np.zeros((RING, self.log.num_pages), np.uint8)
-        for day in range(self.day - RING + 1, self.day):
-            rows[day % RING] = self.log.changes[day]
-        return rows, self.log.last_change[self.day]
-
-    def write(self, columns: DailyArray, changes: Changes | None = None) -> None:
-        """Write the history features of the latest day, (11, m), in their order."""
-        columns[:] = self.log.features(self.day, changes)[-len(columns) :]
-
-    def truth(self) -> DayEvents:
-        """Return the events of the latest day."""
-        if self.day < self.log.num_days:
-            return self.log.events[self.day]
-        return nothing(self.log.events[-1])
-
-    def copy(self) -> LoggedDays:
-        """Return a copy."""
-        fresh = LoggedDays(self.log)
-        fresh.day = self.day
-        return fresh
-
-
-def nothing(before: DayEvents) -> DayEvents:
-    """Return a day without events, with the expectations of another one."""
-    none, steps = np.zeros(0, np.int32), np.zeros(STEPS_PER_DAY, np.int64)
-    clicks = np.zeros(STEPS_PER_DAY + 1, np.int64)
-    return before._replace(
-        price_offer=none,
-        new_price=none,
-        price_start=steps,
-        price_end=steps,
-        click_offer=none,
-        click_start=clicks,
-    )
-
-
-def features_of_day(days: Days, market: Market, changes: Changes | None = None) -> OfferFeatures:
-    """Return the features of the latest day; ``changes`` are those counted, None for all."""
-    columns = np.empty((len(HISTORY_FEATURES), market.num_pages), np.float32)
-    days.write(columns, changes)
-    columns.setflags(write=False)
-    return OfferFeatures(market.metadata, days.day, day_of_week(market.law, days.day), *columns)
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__init__(attributes["day"].size)  # type: ignore[misc]
+        self.day = attributes["day"]
+        for lane, market in enumerate(attributes["_markets"]):
+            if market is not None:
+                self._set_market(lane, market)

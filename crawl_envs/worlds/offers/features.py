@@ -33,12 +33,22 @@ def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
 
 
 @compiled()
+def write_changes(
+    day: int, changes: NDArray[np.int32], last_change: DailyArray, columns: DailyArray
+) -> None:
+    """Write the history features of price changes, the first two; see :func:`write_features`."""
+    write_row(changes, HISTORY_DAYS, columns[0])
+    for offer in range(last_change.size):
+        since = np.float32(day) - last_change[offer]
+        columns[1, offer] = since if since <= HISTORY_DAYS else NO_CHANGE
+
+
+@compiled()
 def write_features(
     day: int,
     clicks: NDArray[Any],
     views: NDArray[Any],
     sums: NDArray[np.int32],
-    changes: NDArray[np.int32],
     last_change: DailyArray,
     columns: DailyArray,
 ) -> None:
@@ -49,14 +59,10 @@ def write_features(
         clicks: clicks per day, (rows, m), with day d in row d % rows.
         views: the same of impressions.
         sums: sums of the counts of the last days before the day, (NUM_SUMS, m).
-        changes: price changes of the last HISTORY_DAYS days before the day, (m,).
-        last_change: time of the latest of them, in days, (m,), -inf for none.
+        last_change: time of the latest price change before it, in days, (m,), -inf for none.
         columns: output.
     """
-    write_row(changes, HISTORY_DAYS, columns[0])
-    for offer in range(last_change.size):
-        since = np.float32(day) - last_change[offer]
-        columns[1, offer] = since if since <= HISTORY_DAYS else NO_CHANGE
+    write_changes(day, sums[CHANGE_SUM], last_change, columns)
     for first, row, counts in ((2, CLICK_SUMS, clicks), (6, VIEW_SUMS, views)):
         write_row(counts[(day - 1) % counts.shape[0]], 1, columns[first])
         for place in range(len(LONG_SPANS)):
@@ -112,6 +118,6 @@ def features_of(
     spans = ((clicks, LONG_SPANS), (views, LONG_SPANS), (changes, (HISTORY_DAYS,)))
     sums = np.concatenate([sums_of(rows, day, lengths) for rows, lengths in spans])
     columns = np.empty((len(HISTORY_FEATURES), last_change.size), np.float32)
-    write_features(day, clicks, views, sums, sums[CHANGE_SUM], last_change, columns)
+    write_features(day, clicks, views, sums, last_change, columns)
     columns.setflags(write=False)
     return OfferFeatures(metadata, day, day_of_week, *columns)

@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
-from gymnasium.error import ResetNeeded
 
 from crawl_envs.sim.advance import UNFINISHED
 from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, REQUESTS, SIMILARITY
 from crawl_envs.spaces.actions import ActionForm, Actions, SampledRates, TopScores, action_form
 from crawl_envs.spaces.observations import RATE_CAP
 from crawl_envs.types import (
+    BoolArray,
     CrawlLog,
     FloatArray,
     Instance,
@@ -26,24 +26,19 @@ from crawl_envs.types import (
 )
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.offer_features import (
+    HISTORY_DAYS,
     HISTORY_FEATURES,
     METADATA_FEATURES,
+    DailyArray,
     OfferFeatures,
     OfferMetadata,
 )
 from crawl_envs.worlds.budgets import RateBudget
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
 from crawl_envs.worlds.lanes import Lanes, Reported
-from crawl_envs.worlds.offers.blocks import block_of
-from crawl_envs.worlds.offers.days import Changes, Days, LoggedDays, MarketDays, features_of_day
-from crawl_envs.worlds.offers.law import (
-    STEPS_PER_DAY,
-    DayEvents,
-    Market,
-    copied,
-    read_only,
-)
-from crawl_envs.worlds.offers.log import MarketLog
+from crawl_envs.worlds.offers.days import COLUMNS, MarketDays
+from crawl_envs.worlds.offers.features import sums_of, write_changes
+from crawl_envs.worlds.offers.law import STEPS_PER_DAY, DayEvents, Market, copied
 from crawl_envs.worlds.offers.market import day_of_week
 from crawl_envs.worlds.offers.sampling import (
     no_changes,
@@ -51,7 +46,7 @@ from crawl_envs.worlds.offers.sampling import (
     sample_offers,
     start_day,
 )
-from crawl_envs.worlds.step import play_lanes, step_lanes, weigh_lane
+from crawl_envs.worlds.step import play_lanes, step_lanes
 
 OfferObjective: TypeAlias = Literal["clicks", "offers"]
 PriceHistory: TypeAlias = Literal["log", "crawled"]
@@ -118,7 +113,6 @@ class OfferLanes(Lanes):
             ``offers``.
         price_history: price changes counted by the features: all of the ``log``, or those detected
             when offers were ``crawled``.
-        log: the recorded days of all lanes, after which nothing happens; None draws them.
         **arguments: of :class:`crawl_envs.worlds.lanes.Lanes`, in days.
 
     Raises:
@@ -136,7 +130,6 @@ class OfferLanes(Lanes):
         reveal: Reveal = "history",
         objective: OfferObjective = "clicks",
         price_history: PriceHistory = "log",
-        log: MarketLog | None = None,
         **arguments: Any,
     ) -> None:
         for name, value, allowed in (
@@ -146,14 +139,14 @@ class OfferLanes(Lanes):
         ):
             if value not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-        self.objective, self.price_history, self.log = objective, price_history, log
+        self.objective, self.price_history = objective, price_history
         shape = (num_lanes, generator.num_pages * (price_history == "crawled"))
         self._found = no_changes(*shape)
-        self._days: list[Days | None] = [None] * num_lanes
+        self._days = MarketDays(num_lanes)
         self._records: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._features: list[OfferFeatures | None] = [None] * num_lanes
-        self._clicks: list[FloatArray | None] = [None] * num_lanes
+        self._clicks = np.zeros((num_lanes, generator.num_pages * (reveal == "history")))
         self._chosen, self._counts = np.zeros((num_lanes, 0), np.int64), np.zeros(num_lanes, int)
         self._bandwidths, self._totals = np.ones(num_lanes), np.zeros((num_lanes, 3), np.int64)
         super().__init__(
@@ -182,11 +175,6 @@ class OfferLanes(Lanes):
         if not isinstance(instance, Market):
             raise ValueError(f"instance must be a Market, got {type(instance).__name__}")
         instance.check_days(self.horizon)
-        if self.log is not None and self.horizon > self.log.num_days:
-            raise ValueError(
-                f"horizon must be at most the {self.log.num_days} days of the log, got "
-                f"{self.horizon:g}"
-            )
         most = self.form.batch / EPOCH
         if self.form.name == "scores" and instance.bandwidth > most * (1.0 + ROUNDING):
             raise ValueError(
@@ -204,67 +192,68 @@ class OfferLanes(Lanes):
         if self.form.name == "rates":
             self.world.lengthen(crawled=int(plan.instance.bandwidth * EPOCH) + 2)
 
+    def _restart(self, chosen: BoolArray, play: bool = True) -> None:
+        lanes = np.flatnonzero(chosen)
+        numbers: list[int] = lanes.tolist()
+        laws = [self._market(lane).law for lane in numbers]
+        self._days.start(lanes, laws, self.world.state.lanes[lanes])
+        self._totals[lanes] = 0
+        for lane in numbers:
+            self._finished[lane], self._records[lane] = self._records[lane], ()
+            prices = self.world.state.prices[lane]
+            prices["true"] = prices["held"] = self._days.state(lane).price
+        self._next_day(lanes)
+        for lane in numbers if self.reveal == "history" else ():
+            self._clicks[lane] = self.features_of(lane).clicks_30
+            if self.world.shown[lane].size:
+                row = self.features.index("importance")
+                self.world.shown[lane][row] = np.minimum(self._clicks[lane], RATE_CAP)
+        super()._restart(chosen, play)
+
     def _provide_events(self, lane: int) -> None:
-        market = cast(Market, self.instance(lane))
-        record = self.world.state.lanes[lane]
-        root, episode = int(record["root"]), int(record["episode"])
-        days = MarketDays(market, root, episode) if self.log is None else LoggedDays(self.log)
-        self._days[lane] = days
-        self._finished[lane], self._records[lane] = self._records[lane], ()
-        self._totals[lane] = 0
-        prices = self.world.state.prices[lane]
-        prices["true"] = prices["held"] = days.prices
-        self._next_day(lane, days)
+        """Do nothing: lanes have their first day."""
 
     def supply(self) -> None:
         """Give lanes that are held up larger logs, or their next day."""
         super().supply()
         self._note_found_changes()
         lanes = self.world.state.lanes
-        over = (lanes["cursor"] == lanes["length"]) & (lanes["length"] > 0)
-        for lane in np.flatnonzero(over).tolist():
-            self._end_day(lane)
-            self._next_day(lane, self._known_days(lane))
+        over = np.flatnonzero((lanes["cursor"] == lanes["length"]) & (lanes["length"] > 0))
+        if over.size:
+            self._end_day(over)
+            self._next_day(over)
 
-    def _end_day(self, lane: int) -> None:
-        """Record the current day of a lane, which is over."""
-        record = self.world.state.lanes[lane]
-        totals = np.array(
-            [
-                record["requests"] + record["slot_requests"],
-                record["hits"] + record["slot_hits"],
-                record["crawls"],
-            ]
-        )
-        clicks, hits, crawls = (totals - self._totals[lane]).tolist()
-        self._totals[lane] = totals
-        fresh = (self.num_pages - record["divergence_weight"]) / self.num_pages
-        self._records[lane] += (OfferDay(clicks, hits, crawls, float(fresh)),)
+    def _end_day(self, lanes: IntArray) -> None:
+        """Record the current day of lanes, which is over."""
+        records = self.world.state.lanes[lanes]
+        clicks = records["requests"] + records["slot_requests"]
+        hits = records["hits"] + records["slot_hits"]
+        totals = np.stack([clicks, hits, records["crawls"]], axis=1)
+        counts, self._totals[lanes] = totals - self._totals[lanes], totals
+        fresh = (self.num_pages - records["divergence_weight"]) / self.num_pages
+        rows = (lanes.tolist(), *counts.T.tolist(), fresh.tolist())
+        for lane, *day in zip(*rows, strict=True):
+            self._records[lane] += (OfferDay(*day),)
 
-    def _next_day(self, lane: int, days: Days) -> None:
-        """Start the next day of a lane: its events, the weights of offers, the features."""
-        events = read_only(days.next_day())
-        block, detail = block_of(events, days.day)
-        self.world.set_events(lane, block["time"], block["code"], detail)
-        weigh_lane(self.world.table, lane, events.click_mean)
-        self._features[lane] = None
-        first = days.day == 0
-        if self.price_history == "crawled":
-            if first:
-                counts, latest = days.changes()
-                self._found.counts[lane], self._found.last[lane] = counts, latest
-                self._found.today[lane] = -np.inf
-            start_day(self._found, lane, days.day)
-        if first and self.reveal == "history":
-            self._clicks[lane] = self.features_of(lane).clicks_30.astype(np.float64)
-        if self.world.shown[lane].size:
-            self._show_day(lane, days)
+    def _next_day(self, lanes: IntArray) -> None:
+        """Start the next day of lanes: its events, the weights of offers, the features."""
+        first, weekday = map(self.features.index, (HISTORY_FEATURES[0], "day_of_week"))
+        self._days.next_day(self.world, lanes, first)
+        for lane in lanes.tolist():
+            self._features[lane], day = None, int(self._days.day[lane])
+            if self.price_history == "crawled":
+                start_day(self._found, lane, day, self._days.state(lane))
+            if self.world.shown[lane].size:
+                self._count_found(lane, self.world.shown[lane][first : first + COLUMNS])
+                self.world.shown[lane][weekday] = day_of_week(self._market(lane).law, day)
 
-    def _known_days(self, lane: int) -> Days:
-        days = self._days[whole("lane", lane, 0, self.num_lanes - 1)]
-        if days is None:
-            raise ResetNeeded("call reset first: there is no market yet")
-        return days
+    def _market(self, lane: int) -> Market:
+        return cast(Market, self.instance(lane))
+
+    def _known(self, lane: int) -> int:
+        """Return the number of a lane, which has a market."""
+        self.instance(lane)
+        return lane
 
     def num_slots(self, lane: int) -> int:
         """Return the number of slots of a lane's episode, and with ``scores`` of crawls."""
@@ -324,28 +313,24 @@ class OfferLanes(Lanes):
             if name in OfferMetadata._fields:
                 self.world.shown[lane][row] = np.minimum(getattr(market.metadata, name), RATE_CAP)
 
-    def _show_day(self, lane: int, days: Days) -> None:
-        """Write the columns of the observation of a lane that change from day to day."""
-        shown, first = self.world.shown[lane], self.features.index(HISTORY_FEATURES[0])
-        days.write(shown[first : first + len(HISTORY_FEATURES)], self._found_changes(lane))
-        market = cast(Market, self.instance(lane))
-        shown[self.features.index("day_of_week")] = day_of_week(market.law, days.day)
-        if days.day == 0:
-            importance = self.problem(lane).importance
-            shown[self.features.index("importance")] = np.minimum(importance, RATE_CAP)
-
-    def _found_changes(self, lane: int) -> Changes | None:
-        """Return the price changes that features count, None for all."""
-        if self.price_history == "log":
-            return None
-        return self._found.counts[lane], self._found.last[lane]
+    def _count_found(self, lane: int, columns: DailyArray) -> None:
+        """Write the features of price changes again if they are those found by crawls."""
+        if self.price_history == "crawled":
+            day = int(self._days.day[lane])
+            counts = sums_of(self._found.counts[lane], day, (HISTORY_DAYS,))[0]
+            write_changes(day, counts, self._found.last[lane], columns)
 
     def features_of(self, lane: int) -> OfferFeatures:
         """Return the features of the current day of a lane."""
-        features = self._features[lane]
+        features = self._features[self._known(lane)]
         if features is None:
-            days, market = self._known_days(lane), cast(Market, self.instance(lane))
-            features = features_of_day(days, market, self._found_changes(lane))
+            market, day = self._market(lane), int(self._days.day[lane])
+            columns = np.empty((COLUMNS, self.num_pages), np.float32)
+            self._days.write(lane, columns)
+            self._count_found(lane, columns)
+            columns.setflags(write=False)
+            weekday = day_of_week(market.law, day)
+            features = OfferFeatures(market.metadata, day, weekday, *columns)
             self._features[lane] = features
         return features
 
@@ -354,7 +339,7 @@ class OfferLanes(Lanes):
         if self.reveal != "history":
             return self.instance(lane).problem(self.reveal)
         self.instance(lane)
-        clicks = cast(FloatArray, self._clicks[lane]).copy()
+        clicks = self._clicks[lane].copy()
         clicks.setflags(write=False)
         return replace(self.instance(lane).problem("importance"), importance=clicks)
 
@@ -371,18 +356,16 @@ class OfferLanes(Lanes):
 
     def held_prices(self, lane: int) -> IntArray:
         """Return the held prices of a lane in cents, (m,)."""
-        self._known_days(lane)
-        held: IntArray = self.world.state.prices[lane]["held"].astype(np.int64)
+        held: IntArray = self.world.state.prices[self._known(lane)]["held"].astype(np.int64)
         return held
 
     def events(self, lane: int) -> DayEvents:
         """Return the true events of a lane's current day, and the rates behind them."""
-        return self._known_days(lane).truth()
+        return self._days.truth(self.world, self._known(lane))
 
     def days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the finished days of a lane's episode."""
-        self._known_days(lane)
-        return self._records[lane]
+        return self._records[self._known(lane)]
 
     def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the days of a lane's previous episode."""
@@ -403,15 +386,14 @@ class OfferLanes(Lanes):
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of the complete state."""
-        days = [None if one is None else one.copy() for one in self._days]
-        return {**super().get_state(), "offers": (days, copied(self._found))}
+        return {**super().get_state(), "offers": (self._days.copy(), copied(self._found))}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state, as :meth:`crawl_envs.worlds.lanes.Lanes.set_state`."""
         super().set_state(state)
         days, found = state["offers"]
-        self._days = [None if one is None else one.copy() for one in days]
-        self._found, self._features = copied(found), [None] * self.num_lanes
+        self._days, self._found = days.copy(), copied(found)
+        self._features = [None] * self.num_lanes
 
     def _kind(self) -> dict[str, Any]:
         own = {"objective": self.objective, "price_history": self.price_history}

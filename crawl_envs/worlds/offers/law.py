@@ -7,24 +7,33 @@ episode, negative in the history before it. A day has STEPS_PER_DAY steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numba import extending as untyped_extending
 from numpy.typing import NDArray
 
+from crawl_envs.sim.state import (
+    Records,
+    StateType,
+    axes_of,
+    fields_of,
+    lengths_of,
+    read_table,
+    table_of,
+    zeros,
+)
 from crawl_envs.sim.streams import UintArray
 from crawl_envs.sim.workload import check_expected
-from crawl_envs.types import Instance
+from crawl_envs.types import Instance, IntArray
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata
-from crawl_envs.worlds.offers.features import NUM_SUMS
 
 FloatArray = NDArray[np.float64]
 SingleArray = NDArray[np.float32]
 PriceArray = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
 CountArray = NDArray[np.uint16]
-BoolArray = NDArray[np.bool_]
 
 STEPS_PER_DAY = 12
 GONE = 0
@@ -51,20 +60,20 @@ class MarketLaw(NamedTuple):
         numbers: see :class:`MarketNumbers`, as an array.
     """
 
-    merchant: PriceArray
-    change_scale: FloatArray
-    view_scale: FloatArray
-    click_share: FloatArray
-    change_level: SingleArray
-    demand_level: SingleArray
-    price: PriceArray
-    week: FloatArray
-    hours: FloatArray
-    campaign_rate: FloatArray
-    campaign_share: FloatArray
-    click_hours: FloatArray
-    season: FloatArray
-    numbers: FloatArray
+    merchant: Annotated[PriceArray, np.int32, "m"]
+    change_scale: Annotated[FloatArray, np.float64, "m"]
+    view_scale: Annotated[FloatArray, np.float64, "m"]
+    click_share: Annotated[FloatArray, np.float64, "m"]
+    change_level: Annotated[SingleArray, np.float32, "m"]
+    demand_level: Annotated[SingleArray, np.float32, "m"]
+    price: Annotated[PriceArray, np.int32, "m"]
+    week: Annotated[FloatArray, np.float64, "M 7"]
+    hours: Annotated[FloatArray, np.float64, "M 12"]
+    campaign_rate: Annotated[FloatArray, np.float64, "M"]
+    campaign_share: Annotated[FloatArray, np.float64, "M"]
+    click_hours: Annotated[FloatArray, np.float64, "1 12"]
+    season: Annotated[FloatArray, np.float64, "365 3"]
+    numbers: Annotated[FloatArray, np.float64, "10"]
 
 
 class MarketNumbers(NamedTuple):
@@ -131,55 +140,88 @@ class MarketState(NamedTuple):
         campaign_end: last day of a merchant's promotion, (M,).
         campaign_discount: its discount in percent, (M,).
         campaign: 1 if a promotion starts on the latest day, 2 if it ends, else 0, (M,).
+        moving: offers whose price may change on the latest day, the first ``sizes[0]``.
+        clicked: offers that are clicked on it, the first ``sizes[1]``.
+        sizes: these numbers, and that of clicks, (3,).
+        starts: first places of the price changes of each step, and the end of all; the numbers of
+            changes are upper bounds.
     """
 
-    stream: UintArray
-    price: PriceArray
-    base: PriceArray
-    before: PriceArray
-    discount: ByteArray
-    change_level: SingleArray
-    demand_level: SingleArray
-    mask: CountArray
-    promotion: ByteArray
-    going: ByteArray
-    last_change: SingleArray
-    clicks: CountArray
-    views: CountArray
-    changes: ByteArray
-    sums: PriceArray
-    drift: FloatArray
-    factor: FloatArray
-    campaign_end: PriceArray
-    campaign_discount: PriceArray
-    campaign: ByteArray
+    stream: Annotated[UintArray, np.uint64, "4"]
+    price: Annotated[PriceArray, np.int32, "m"]
+    base: Annotated[PriceArray, np.int32, "m"]
+    before: Annotated[PriceArray, np.int32, "m"]
+    discount: Annotated[ByteArray, np.uint8, "m"]
+    change_level: Annotated[SingleArray, np.float32, "m"]
+    demand_level: Annotated[SingleArray, np.float32, "m"]
+    mask: Annotated[CountArray, np.uint16, "m"]
+    promotion: Annotated[ByteArray, np.uint8, "m"]
+    going: Annotated[ByteArray, np.uint8, "m"]
+    last_change: Annotated[SingleArray, np.float32, "m"]
+    clicks: Annotated[CountArray, np.uint16, "31 m"]
+    views: Annotated[CountArray, np.uint16, "31 m"]
+    changes: Annotated[ByteArray, np.uint8, "31 m"]
+    sums: Annotated[PriceArray, np.int32, "7 m"]
+    drift: Annotated[FloatArray, np.float64, "M"]
+    factor: Annotated[FloatArray, np.float64, "M"]
+    campaign_end: Annotated[PriceArray, np.int32, "M"]
+    campaign_discount: Annotated[PriceArray, np.int32, "M"]
+    campaign: Annotated[ByteArray, np.uint8, "M"]
+    moving: Annotated[PriceArray, np.int32, "m"]
+    clicked: Annotated[PriceArray, np.int32, "m"]
+    sizes: Annotated[IntArray, np.int64, "3"]
+    starts: Annotated[IntArray, np.int64, "13"]
+
+
+LAW, STATE = fields_of(MarketLaw), fields_of(MarketState)
+_DRAWN = {field.name for field in STATE}
+PARTS = (
+    *(
+        field._replace(name=f"first_{field.name}") if field.name in _DRAWN else field
+        for field in LAW
+    ),
+    *STATE,
+)
+"""The arrays of a market in compiled code: the start values of its levels and prices have the
+prefix ``first_``."""
+WORDS = len(axes_of(PARTS)) + len(PARTS)
+"""Number of words of a market's table."""
+MARKET = StateType("Market", PARTS)
+extending: Any = untyped_extending
+
+
+def _market_at(typing_context: Any, table: Any) -> Any:
+    """Turn a table into the law and the state of a market in compiled code."""
+    return read_table(MARKET, table)
+
+
+market_at: Any = extending.intrinsic(_market_at)
+"""Return the arrays of PARTS of a table; they are valid as long as their owner keeps them alive."""
+
+
+def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
+    """Return the table of a market; see :func:`crawl_envs.sim.state.table_of`.
+
+    Raises:
+        ValueError: an array is not as specified.
+    """
+    arrays: tuple[NDArray[Any], ...] = (*law, *state)
+    return table_of(arrays, lengths_of(arrays, PARTS))
 
 
 def new_state(law: MarketLaw) -> MarketState:
-    """Return the state at the start of the history of a market; its stream is not set."""
-    m, merchants = law.merchant.size, law.week.shape[0]
-    return MarketState(
-        stream=np.zeros(4, np.uint64),
-        price=law.price.copy(),
-        base=law.price.copy(),
-        before=law.price.copy(),
-        discount=np.zeros(m, np.uint8),
-        change_level=law.change_level.copy(),
-        demand_level=law.demand_level.copy(),
-        mask=np.zeros(m, np.uint16),
-        promotion=np.zeros(m, np.uint8),
-        going=np.zeros(m, np.uint8),
-        last_change=np.full(m, -np.inf, np.float32),
-        clicks=np.zeros((RING, m), np.uint16),
-        views=np.zeros((RING, m), np.uint16),
-        changes=np.zeros((RING, m), np.uint8),
-        sums=np.zeros((NUM_SUMS, m), np.int32),
-        drift=np.zeros(merchants),
-        factor=np.zeros(merchants),
-        campaign_end=np.full(merchants, -(2**30), np.int32),
-        campaign_discount=np.zeros(merchants, np.int32),
-        campaign=np.zeros(merchants, np.uint8),
-    )
+    """Return a state for a market, to be started by :func:`start_state`."""
+    return MarketState(*zeros(STATE, lengths_of(law, LAW)))
+
+
+def start_state(law: MarketLaw, state: MarketState) -> None:
+    """Set a state to the start of the history; its stream is not set."""
+    for array in state:
+        array[...] = 0
+    for prices in (state.price, state.base, state.before):
+        prices[:] = law.price
+    state.change_level[:], state.demand_level[:] = law.change_level, law.demand_level
+    state.last_change[:], state.campaign_end[:] = -np.inf, -(2**30)
 
 
 def copied(state: Any) -> Any:
@@ -188,13 +230,7 @@ def copied(state: Any) -> Any:
 
 
 def read_only(arrays: Any) -> Any:
-    """Return a NamedTuple of arrays with a read-only view of each; itself if they are read-only.
-
-    Kernels are compiled separately for read-only and for writeable arrays. Arrays that a kernel
-    only reads are always passed read-only, since copied or unpickled environments lose the flag.
-    """
-    if not any(array.flags.writeable for array in arrays):
-        return arrays
+    """Return a NamedTuple of arrays with a read-only view of each."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -202,22 +238,18 @@ def read_only(arrays: Any) -> Any:
 
 
 class DayEvents(NamedTuple):
-    """The events of one day, by step.
+    """The events of one day, and the rates behind them; read-only.
 
-    Prices of ``price_offer`` (int32) change to ``new_price`` (int32): those of step s are at
-    ``price_start[s] : price_end[s]``; entries from there to the next start are unused, and 0.
-    Clicks are on ``click_offer`` (int32): those of step s are at
-    ``click_start[s] : click_start[s + 1]``. The true expectations of the day are the expected
-    clicks ``click_mean`` and impressions ``view_mean`` and the probability of a price change
-    ``change_chance``, (m,) float32; the latter two are (0,) if only events were asked for.
+    Attributes:
+        block: events in order of time, as records (time, code) of a tape: PRICE, REQUEST for a
+            click, and at the end DAY.
+        detail: new price of each PRICE event, else 0, int32.
+        click_mean, view_mean: expected clicks and impressions, (m,) float32.
+        change_chance: probability of a price change, (m,) float32.
     """
 
-    price_offer: PriceArray
-    new_price: PriceArray
-    price_start: NDArray[np.int64]
-    price_end: NDArray[np.int64]
-    click_offer: PriceArray
-    click_start: NDArray[np.int64]
+    block: Records
+    detail: PriceArray
     click_mean: SingleArray
     view_mean: SingleArray
     change_chance: SingleArray
@@ -238,13 +270,15 @@ class Market(Instance):
         bandwidth: crawls per day.
 
     Raises:
-        ValueError: as for :class:`crawl_envs.types.Instance`.
+        ValueError: as for :class:`crawl_envs.types.Instance`, or an array of the law is not as
+            specified.
     """
 
     metadata: OfferMetadata
     law: MarketLaw
 
     def __init__(self, metadata: OfferMetadata, law: MarketLaw, *, bandwidth: float) -> None:
+        lengths_of(law, LAW)
         views = law.view_scale * law.demand_level
         changes = law.change_scale * law.change_level
         alive = law.price != GONE

@@ -1,7 +1,7 @@
-"""Complete logs of a market: training data of predictors, and tapes of events.
+"""Complete logs of a market: training data of predictors, and the truth for comparisons.
 
 A log has every price at every step, as from hourly crawls of all offers (Han et al. 2020,
-section 4). It is for training and for comparisons on the same events, not for trackers.
+section 4). It is not for trackers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,7 @@ from crawl_envs.types import BoolArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 from crawl_envs.worlds.offers.features import features_of
-from crawl_envs.worlds.offers.law import (
-    RING,
-    DayEvents,
-    Market,
-    PriceArray,
-    SingleArray,
-    read_only,
-)
+from crawl_envs.worlds.offers.law import RING, DayEvents, Market, SingleArray
 from crawl_envs.worlds.offers.market import (
     day_of_week,
     draw_day,
@@ -48,7 +41,6 @@ class MarketLog:
     Attributes:
         market: the market.
         num_days: number of days from day 0 on, D; the log includes HISTORY_DAYS days before.
-        prices: true prices at the start of day 0, (m,).
         clicks, impressions, changes: counts per day, (HISTORY_DAYS + D, m); the last rows are the
             history, so that day d is in row d also for negative d.
         last_change: time of the last price change before each of the days 0 .. D, in days,
@@ -58,7 +50,6 @@ class MarketLog:
 
     market: Market
     num_days: int
-    prices: PriceArray
     clicks: NDArray[np.uint16]
     impressions: NDArray[np.uint16]
     changes: NDArray[np.uint8]
@@ -70,19 +61,12 @@ class MarketLog:
         """Number of offers, m."""
         return self.market.num_pages
 
-    def features(
-        self, day: int, changes: tuple[NDArray[np.uint8], SingleArray] | None = None
-    ) -> OfferFeatures:
-        """Return the features of a day in [0, D], from the log before that day.
-
-        ``changes`` are the price changes per day that the features count, with the times of the
-        last ones; None counts all.
-        """
+    def features(self, day: int) -> OfferFeatures:
+        """Return the features of a day in [0, D], from the log before that day."""
         day = whole("day", day, 0, self.num_days)
-        counted, latest = (self.changes, self.last_change[day]) if changes is None else changes
-        counts = (self.clicks, self.impressions, counted)
+        counts = (self.clicks, self.impressions, self.changes)
         weekday = day_of_week(self.market.law, day)
-        return features_of(self.market.metadata, day, weekday, counts, latest)
+        return features_of(self.market.metadata, day, weekday, counts, self.last_change[day])
 
     def labels(self, day: int) -> Labels:
         """Return the labels of a day in [0, D)."""
@@ -107,7 +91,7 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
     market.check_days(whole("num_days", num_days, 1))
     law, m = market.law, market.num_pages
     state = initial_state(law, roots(whole("seed", seed, 0)).tape, 0)
-    prices, events = state.price.copy(), []
+    events = []
     rings: list[NDArray[Any]] = [state.clicks, state.views, state.changes]
     counts: list[NDArray[Any]] = []
     for kept in rings:
@@ -116,19 +100,19 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
             counts[-1][day] = kept[day % RING]
     last_change = np.empty((num_days + 1, m), np.float32)
     for day in range(num_days):
-        drawn = draw_day(law, state, day, truth=keep_events)
+        drawn = draw_day(law, state, day)
         if keep_events:
-            events.append(read_only(drawn))
+            events.append(drawn)
         last_change[day] = state.last_change
         for rows, ring in zip(counts, rings, strict=True):
             rows[day] = ring[day % RING]
-    note_last_changes(state.mask, num_days, state.last_change)
+    moving = state.moving[: state.sizes[0]]
+    note_last_changes(moving, state.mask, num_days, state.last_change)
     last_change[num_days] = state.last_change
     clicks, impressions, changes = counts
     return MarketLog(
         market=market,
         num_days=num_days,
-        prices=prices,
         clicks=clicks,
         impressions=impressions,
         changes=changes,

@@ -1,17 +1,22 @@
 """A market of shopping offers, drawn day by day: price changes, promotions, clicks, impressions.
 
 It does not depend on crawls. A day is drawn in passes over merchants, offers, price changes and
-clicks, all from one stream.
+clicks, all from one stream. In kernels ``at`` is a market: its law and its state, by
+:data:`crawl_envs.worlds.offers.law.market_at`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from crawl_envs.sim.advance import AT_ONCE
+from crawl_envs.sim.state import EVENT, Records
 from crawl_envs.sim.streams import Stream, loaded, next_uniform, rewind, store
+from crawl_envs.sim.tape import DAY, KIND_BITS, PRICE, REQUEST
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import HISTORY_DAYS
@@ -42,8 +47,11 @@ from crawl_envs.worlds.offers.law import (
     MarketState,
     PriceArray,
     SingleArray,
+    market_at,
     new_state,
     read_only,
+    start_state,
+    table_of_market,
 )
 
 CHUNK = 30.0
@@ -108,42 +116,47 @@ def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, St
     """Draw a step of the day from a row of cumulative shares; return it and the stream after it."""
     share, stream = next_uniform(stream)
     step = 0
-    while step < STEPS_PER_DAY - 1 and share > cumulative[row, step]:
-        step += 1
+    for reached in range(STEPS_PER_DAY - 1):
+        step += share > cumulative[row, reached]
     return step, stream
 
 
 @compiled()
-def draw_merchants(law: MarketLaw, state: MarketState, day: int, stream: Stream) -> Stream:
+def draw_merchants(at: Any, day: int, stream: Stream) -> Stream:
     """Draw drifts and promotions of the merchants, and write their factors of price changes."""
-    numbers = law.numbers
+    numbers = at.numbers
     spread, memory = numbers[DRIFT_SPREAD], numbers[DRIFT_MEMORY]
     weekday = (day + int(numbers[FIRST_WEEKDAY])) % 7
-    season = law.season[(day + int(numbers[FIRST_DAY])) % DAYS_OF_YEAR]
+    season = at.season[(day + int(numbers[FIRST_DAY])) % DAYS_OF_YEAR]
     innovation = spread * math.sqrt(1.0 - memory * memory)
-    for merchant in range(state.factor.size):
+    for merchant in range(at.factor.size):
         shock, stream = next_normal(stream)
-        state.drift[merchant] = memory * state.drift[merchant] + innovation * shock
-        level = math.exp(state.drift[merchant] - 0.5 * spread * spread)
-        state.factor[merchant] = level * law.week[merchant, weekday] * season[SEASON_CHANGES]
+        at.drift[merchant] = memory * at.drift[merchant] + innovation * shock
+        level = math.exp(at.drift[merchant] - 0.5 * spread * spread)
+        at.factor[merchant] = level * at.week[merchant, weekday] * season[SEASON_CHANGES]
         begins, stream = next_uniform(stream)
-        state.campaign[merchant] = 0
-        if state.campaign_end[merchant] == day:
-            state.campaign[merchant] = ENDS
-        idle = state.campaign_end[merchant] < day
-        if idle and begins <= law.campaign_rate[merchant] * season[SEASON_CAMPAIGNS]:
+        at.campaign[merchant] = 0
+        if at.campaign_end[merchant] == day:
+            at.campaign[merchant] = ENDS
+        idle = at.campaign_end[merchant] < day
+        if idle and begins <= at.campaign_rate[merchant] * season[SEASON_CAMPAIGNS]:
             length, stream = next_uniform(stream)
             depth, stream = next_uniform(stream)
-            state.campaign[merchant] = BEGINS
-            state.campaign_end[merchant] = day + 2 + int(length * 8.999)
-            state.campaign_discount[merchant] = 10 + 5 * int(depth * 8.999)
+            at.campaign[merchant] = BEGINS
+            at.campaign_end[merchant] = day + 2 + int(length * 8.999)
+            at.campaign_discount[merchant] = 10 + 5 * int(depth * 8.999)
     return stream
 
 
 @compiled()
-def note_last_changes(mask: CountArray, day: int, last_change: SingleArray) -> None:
-    """Update the times of the last price changes, before drawing a day."""
-    for offer in range(mask.size):
+def note_last_changes(
+    moving: PriceArray, mask: CountArray, day: int, last_change: SingleArray
+) -> None:
+    """Update the times of the last price changes by those of the day before ``day``.
+
+    ``moving`` are the offers that may have changed, and ``mask`` has the steps of all.
+    """
+    for offer in moving:
         steps = mask[offer]
         if steps:
             step = STEPS_PER_DAY - 1
@@ -153,12 +166,12 @@ def note_last_changes(mask: CountArray, day: int, last_change: SingleArray) -> N
 
 
 @compiled()
-def shift_habits(law: MarketLaw, state: MarketState, stream: Stream) -> Stream:
+def shift_habits(at: Any, stream: Stream) -> Stream:
     """Draw the offers with new levels, and the discontinued offers with their steps."""
-    numbers, price, demand_level = law.numbers, state.price, state.demand_level
+    numbers, price, demand_level = at.numbers, at.price, at.demand_level
     change, demand = numbers[CHANGE_JUMP], numbers[CHANGE_JUMP] + numbers[DEMAND_JUMP]
     gone = demand + numbers[OBSOLETE_RATE]
-    state.going[:] = 0
+    at.going[:] = 0
     for offer in range(price.size):
         demand_level[offer] *= GONE_DEMAND if price[offer] == GONE else 1.0
     for offer in range(price.size):
@@ -167,7 +180,7 @@ def shift_habits(law: MarketLaw, state: MarketState, stream: Stream) -> Stream:
             continue
         if kind <= change:
             normal, stream = next_normal(stream)
-            state.change_level[offer] = math.exp(numbers[CHANGE_SPREAD] * normal)
+            at.change_level[offer] = math.exp(numbers[CHANGE_SPREAD] * normal)
         elif price[offer] == GONE:
             continue
         elif kind <= demand:
@@ -175,38 +188,38 @@ def shift_habits(law: MarketLaw, state: MarketState, stream: Stream) -> Stream:
             demand_level[offer] = math.exp(numbers[DEMAND_SPREAD] * normal)
         else:
             share, stream = next_uniform(stream)
-            state.going[offer] = min(int(share * STEPS_PER_DAY), STEPS_PER_DAY - 1) + 1
+            at.going[offer] = min(int(share * STEPS_PER_DAY), STEPS_PER_DAY - 1) + 1
     return stream
 
 
 @compiled(forceinline=True)
-def change_mean(law: MarketLaw, state: MarketState, offer: int) -> float:
+def change_mean(at: Any, offer: int) -> float:
     """Return the expected price changes of an offer on a day, if it is not discontinued."""
-    rate = law.change_scale[offer] * state.change_level[offer]
-    mean: float = rate * state.factor[law.merchant[offer]]
+    rate = at.change_scale[offer] * at.change_level[offer]
+    mean: float = rate * at.factor[at.merchant[offer]]
     return mean
 
 
 @compiled()
-def shares_without_change(law: MarketLaw, state: MarketState, first: int, zero: FloatArray) -> None:
+def shares_without_change(at: Any, first: int, zero: FloatArray) -> None:
     """Write the shares of a block of offers up to which they have no price change, (size,)."""
     block = slice(first, first + zero.size)
-    price, scale, level = state.price[block], law.change_scale[block], state.change_level[block]
-    merchant = law.merchant[block]
+    price, scale, level = at.price[block], at.change_scale[block], at.change_level[block]
+    merchant = at.merchant[block]
     for place in range(zero.size):
-        mean = scale[place] * level[place] * state.factor[np.uint32(merchant[place])]
+        mean = scale[place] * level[place] * at.factor[np.uint32(merchant[place])]
         none = (price[place] == GONE) | (mean <= 0.0)
         zero[place] = UNUSUAL if none else sure_zero(mean)
 
 
 @compiled()
-def draw_changes(law: MarketLaw, state: MarketState, stream: Stream) -> Stream:
+def draw_changes(at: Any, stream: Stream) -> Stream:
     """Draw the steps of price changes without promotions."""
-    mask, shares = state.mask, np.empty(BLOCK)
+    mask, shares = at.mask, np.empty(BLOCK)
     mask[:] = 0
     for first in range(0, mask.size, BLOCK):
         zero = shares[: mask.size - first]
-        shares_without_change(law, state, first, zero)
+        shares_without_change(at, first, zero)
         for place in range(zero.size):
             if zero[place] == UNUSUAL:
                 continue
@@ -214,45 +227,43 @@ def draw_changes(law: MarketLaw, state: MarketState, stream: Stream) -> Stream:
             if share <= zero[place]:
                 continue
             offer = first + place
-            mean = change_mean(law, state, offer)
+            mean = change_mean(at, offer)
             part = min(mean, CHUNK)
             number, stream = next_poisson(stream, mean - part)
             for _ in range(inverted(share, part) + number):
-                step, stream = next_step(stream, law.hours, law.merchant[offer])
+                step, stream = next_step(stream, at.hours, at.merchant[offer])
                 mask[offer] |= 1 << step
     return stream
 
 
 @compiled()
-def draw_promotions(
-    law: MarketLaw, state: MarketState, moving: PriceArray, stream: Stream
-) -> tuple[int, Stream]:
+def draw_promotions(at: Any, stream: Stream) -> Stream:
     """Draw the steps at which offers join a new promotion, or leave one that ends.
 
-    Write the offers whose price may change into ``moving``; return their number first.
+    Write the offers whose price may change into ``moving``, and their number into ``sizes[0]``.
     """
-    number, promotion = 0, state.promotion
+    number, promotion = 0, at.promotion
     for offer in range(promotion.size):
         promotion[offer] = 0
-        seller = law.merchant[offer]
-        if state.campaign[seller] and state.price[offer] != GONE:
-            if state.campaign[seller] == ENDS:
-                moves = state.discount[offer] > 0
+        seller = at.merchant[offer]
+        if at.campaign[seller] and at.price[offer] != GONE:
+            if at.campaign[seller] == ENDS:
+                moves = at.discount[offer] > 0
             else:
                 joins, stream = next_uniform(stream)
-                moves = joins <= law.campaign_share[seller]
+                moves = joins <= at.campaign_share[seller]
             if moves:
-                step, stream = next_step(stream, law.hours, seller)
+                step, stream = next_step(stream, at.hours, seller)
                 promotion[offer] = step + 1
-        moving[number] = offer
-        number += (state.mask[offer] | promotion[offer] | state.going[offer]) != 0
-    return number, stream
+        at.moving[number] = offer
+        number += (at.mask[offer] | promotion[offer] | at.going[offer]) != 0
+    at.sizes[0] = number
+    return stream
 
 
 @compiled()
 def demand_means(
-    law: MarketLaw,
-    state: MarketState,
+    at: Any,
     season: float,
     first: int,
     mean: FloatArray,
@@ -263,7 +274,7 @@ def demand_means(
     Write the shares up to which they are 0 too; UNUSUAL if they take not one share each.
     """
     block = slice(first, first + mean.shape[1])
-    scale, level, share = law.view_scale[block], state.demand_level[block], law.click_share[block]
+    scale, level, share = at.view_scale[block], at.demand_level[block], at.click_share[block]
     for place in range(scale.size):
         shown = scale[place] * level[place] * season
         clicks = shown * share[place]
@@ -307,22 +318,20 @@ def draw_shares(
 
 
 @compiled()
-def draw_demand(
-    law: MarketLaw, state: MarketState, day: int, clicked: PriceArray, stream: Stream
-) -> tuple[int, int, Stream]:
+def draw_demand(at: Any, day: int, stream: Stream) -> Stream:
     """Draw the clicks and impressions of a day.
 
-    Write the clicked offers into ``clicked``; return their number first, and that of clicks.
+    Write the clicked offers into ``clicked``, and their number and that of clicks into ``sizes``.
     """
-    season, number, total = demand_season(law, day), 0, 0
+    season, number, total = demand_season(at, day), 0, 0
     mean, zero, shares = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
     some = np.empty(BLOCK, np.int64)
-    all_clicks, all_views = state.clicks[day % RING], state.views[day % RING]
+    all_clicks, all_views = at.clicks[day % RING], at.views[day % RING]
     all_clicks[:] = 0
     all_views[:] = 0
     for first in range(0, all_clicks.size, BLOCK):
         clicks, views = all_clicks[first : first + BLOCK], all_views[first : first + BLOCK]
-        demand_means(law, state, season, first, mean, zero)
+        demand_means(at, season, first, mean, zero)
         kept, stream = draw_shares(mean, zero, clicks, views, some, shares, stream)
         for row in range(kept):
             place = some[row]
@@ -330,112 +339,112 @@ def draw_demand(
             clicks[place] += count
             views[place] += count + inverted(shares[1, row], mean[1, place])
             total += clicks[place]
-            clicked[number] = first + place
+            at.clicked[number] = first + place
             number += clicks[place] > 0
-    return number, total, stream
+    at.sizes[1], at.sizes[2] = number, total
+    return stream
 
 
 @compiled(forceinline=True)
-def demand_season(law: MarketLaw, day: int) -> float:
+def demand_season(at: Any, day: int) -> float:
     """Return the factor of the demand of a day."""
-    factor: float = law.season[(day + int(law.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
+    factor: float = at.season[(day + int(at.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
     return factor
 
 
 @compiled(forceinline=True)
-def steps_of(state: MarketState, offer: int) -> int:
+def steps_of(at: Any, offer: int) -> int:
     """Return the steps at which the price of an offer may change, as bits."""
-    promotion, going = 1 << state.promotion[offer] >> 1, 1 << state.going[offer] >> 1
-    steps: int = int(state.mask[offer]) | promotion | going
+    promotion, going = 1 << at.promotion[offer] >> 1, 1 << at.going[offer] >> 1
+    steps: int = int(at.mask[offer]) | promotion | going
     return steps
 
 
 @compiled()
-def start_of_prices(state: MarketState, moving: PriceArray) -> IntArray:
-    """Return the first places of the price changes of each step, and the end of all.
-
-    The numbers of changes are upper bounds, (STEPS_PER_DAY + 1,).
-    """
-    start = np.zeros(STEPS_PER_DAY + 1, np.int64)
-    for offer in moving:
-        steps = steps_of(state, offer)
+def count_prices(at: Any) -> None:
+    """Write into ``starts`` the first places of the price changes of each step."""
+    start = at.starts
+    start[:] = 0
+    for row in range(at.sizes[0]):
+        steps = steps_of(at, at.moving[row])
         for step in range(STEPS_PER_DAY):
             start[step + 1] += (steps >> step) & 1
     for step in range(STEPS_PER_DAY):
         start[step + 1] += start[step]
-    return start
 
 
 @compiled(forceinline=True)
-def new_base(law: MarketLaw, state: MarketState, offer: int, stream: Stream) -> Stream:
+def new_base(at: Any, offer: int, stream: Stream) -> Stream:
     """Change an offer's price without promotion: to the previous one, or to a new one."""
-    base, before = state.base[offer], state.before[offer]
+    base, before = at.base[offer], at.before[offer]
     back, stream = next_uniform(stream)
-    state.before[offer] = base
-    if back <= law.numbers[BACK] and before != base:
-        state.base[offer] = before
+    at.before[offer] = base
+    if back <= at.numbers[BACK] and before != base:
+        at.base[offer] = before
         return stream
     share, stream = next_uniform(stream)
     price = max(int(base * (0.85 + 0.3 * share)), 1)
-    state.base[offer] = price + 1 if price == base else price
+    at.base[offer] = price + 1 if price == base else price
     return stream
 
 
 @compiled()
-def write_prices(
-    law: MarketLaw, state: MarketState, day: int, moving: PriceArray, stream: Stream
-) -> tuple[PriceArray, PriceArray, IntArray, IntArray, Stream]:
+def draw_prices(
+    at: Any, day: int, stream: Stream
+) -> tuple[PriceArray, PriceArray, IntArray, Stream]:
     """Draw the new prices of the day.
 
-    Return the offers, their new prices, the starts and ends of those of each step, and the stream.
+    Return the offers and their new prices, those of each step from its start in ``starts`` on,
+    the ends of the steps, and the stream.
     """
-    start = start_of_prices(state, moving)
-    offers, prices = np.zeros(start[-1], np.int32), np.zeros(start[-1], np.int32)
-    end, changes = start[:-1].copy(), state.changes[day % RING]
+    start, changes = at.starts, at.changes[day % RING]
+    offers, prices = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
+    end = start[:-1].copy()
     changes[:] = 0
-    for offer in moving:
-        drawn, promotion, going = state.mask[offer], state.promotion[offer], state.going[offer]
-        steps = steps_of(state, offer)
-        state.mask[offer] = 0
+    for row in range(at.sizes[0]):
+        offer = at.moving[row]
+        drawn, promotion, going = at.mask[offer], at.promotion[offer], at.going[offer]
+        steps = steps_of(at, offer)
+        at.mask[offer] = 0
         for step in range(STEPS_PER_DAY):
             if not (steps >> step) & 1:
                 continue
             if (drawn >> step) & 1:
-                stream = new_base(law, state, offer, stream)
+                stream = new_base(at, offer, stream)
             if promotion == step + 1:
-                off = state.campaign_discount[law.merchant[offer]]
-                state.discount[offer] = 0 if state.discount[offer] else off
-            price = max(state.base[offer] * (100 - state.discount[offer]) // 100, 1)
+                off = at.campaign_discount[at.merchant[offer]]
+                at.discount[offer] = 0 if at.discount[offer] else off
+            price = max(at.base[offer] * (100 - at.discount[offer]) // 100, 1)
             price = GONE if going == step + 1 else price
-            if price != state.price[offer]:
-                state.price[offer] = price
-                state.mask[offer] |= 1 << step
+            if price != at.price[offer]:
+                at.price[offer] = price
+                at.mask[offer] |= 1 << step
                 changes[offer] += 1
                 offers[end[step]], prices[end[step]] = offer, price
                 end[step] += 1
             if price == GONE:
                 break
-    return offers, prices, start[:-1], end, stream
+    return offers, prices, end, stream
 
 
 @compiled()
-def write_clicks(
-    law: MarketLaw, clicks: CountArray, clicked: PriceArray, total: int, stream: Stream
-) -> tuple[PriceArray, IntArray, Stream]:
+def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
     """Draw the steps of a day's clicks.
 
     Return their offers by step, the starts of the steps, and the stream.
     """
+    total, clicks = at.sizes[2], at.clicks[day % RING]
     steps, offers = np.empty(total, np.uint8), np.empty(total, np.int32)
     start = np.zeros(STEPS_PER_DAY + 1, np.int64)
     for number in range(total):
-        step, stream = next_step(stream, law.click_hours, 0)
+        step, stream = next_step(stream, at.click_hours, 0)
         steps[number] = step
         start[step + 1] += 1
     for step in range(STEPS_PER_DAY):
         start[step + 1] += start[step]
     following, number = start[:-1].copy(), 0
-    for offer in clicked:
+    for row in range(at.sizes[1]):
+        offer = at.clicked[row]
         for _ in range(clicks[offer]):
             step = steps[number]
             offers[following[step]] = offer
@@ -445,79 +454,123 @@ def write_clicks(
 
 
 @compiled()
-def draw_events(
-    law: MarketLaw, state: MarketState, day: int
-) -> tuple[PriceArray, PriceArray, IntArray, IntArray, PriceArray, IntArray]:
-    """Draw the day after the latest one; return its events, as the first part of DayEvents."""
-    add_day(state.clicks, day - 1, LONG_SPANS, state.sums[CLICK_SUMS:VIEW_SUMS])
-    add_day(state.views, day - 1, LONG_SPANS, state.sums[VIEW_SUMS:CHANGE_SUM])
-    add_day(state.changes, day - 1, (HISTORY_DAYS,), state.sums[CHANGE_SUM:])
-    moving = np.empty(law.merchant.size, np.int32)
-    stream = draw_merchants(law, state, day, loaded(state.stream))
-    note_last_changes(state.mask, day, state.last_change)
-    stream = shift_habits(law, state, stream)
-    stream = draw_changes(law, state, stream)
-    number, stream = draw_promotions(law, state, moving, stream)
-    clicked = np.empty(law.merchant.size, np.int32)
-    size, total, stream = draw_demand(law, state, day, clicked, stream)
-    offers, prices, start, end, stream = write_prices(law, state, day, moving[:number], stream)
-    clicks = state.clicks[day % RING]
-    click_offers, click_start, stream = write_clicks(law, clicks, clicked[:size], total, stream)
-    store(stream, state.stream)
-    return offers, prices, start, end, click_offers, click_start
+def draw_counts(at: Any, day: int) -> int:
+    """Draw the first half of the day after the latest one: which offers change or are clicked.
+
+    Return an upper bound on the number of its events.
+    """
+    add_day(at.clicks, day - 1, LONG_SPANS, at.sums[CLICK_SUMS:VIEW_SUMS])
+    add_day(at.views, day - 1, LONG_SPANS, at.sums[VIEW_SUMS:CHANGE_SUM])
+    add_day(at.changes, day - 1, (HISTORY_DAYS,), at.sums[CHANGE_SUM:])
+    stream = draw_merchants(at, day, loaded(at.stream))
+    note_last_changes(at.moving[: at.sizes[0]], at.mask, day, at.last_change)
+    stream = shift_habits(at, stream)
+    stream = draw_changes(at, stream)
+    stream = draw_promotions(at, stream)
+    stream = draw_demand(at, day, stream)
+    store(stream, at.stream)
+    count_prices(at)
+    return int(at.starts[-1] + at.sizes[2] + 1)
 
 
 @compiled()
-def click_means(law: MarketLaw, state: MarketState, day: int) -> SingleArray:
+def draw_events(at: Any, day: int, block: Records, detail: PriceArray) -> int:
+    """Draw the other half of a day: its prices and clicks. Return the number of its events.
+
+    Write them as records of a tape and, unless ``block`` is empty, new prices as their details.
+    Prices change at the start of a step, clicks spread evenly over it, as requests. The last event
+    is the end of the day.
+    """
+    offers, prices, price_end, stream = draw_prices(at, day, loaded(at.stream))
+    clicked, click_start, stream = draw_clicks(at, day, stream)
+    store(stream, at.stream)
+    place = 0
+    for step in range(STEPS_PER_DAY * (block.size > 0)):
+        start = day * STEPS_PER_DAY + step
+        for row in range(at.starts[step], price_end[step]):
+            block[place].time = start / STEPS_PER_DAY
+            block[place].code = offers[row] << KIND_BITS | PRICE
+            detail[place] = prices[row]
+            place += 1
+        first, end = click_start[step], click_start[step + 1]
+        for row in range(first, end):
+            inside = (row - first + 0.5) / (end - first)
+            block[place].time = (start + inside) / STEPS_PER_DAY
+            block[place].code = clicked[row] << KIND_BITS | REQUEST
+            detail[place] = 0
+            place += 1
+    if block.size > 0:
+        block[place].time, block[place].code = day + 1.0, DAY
+        detail[place] = 0
+    return place + 1
+
+
+@compiled()
+def click_means(at: Any, day: int) -> SingleArray:
     """Return the expected clicks of the latest day, (m,)."""
-    means, season = np.empty(state.price.size, np.float32), demand_season(law, day)
+    means, season = np.empty(at.price.size, np.float32), demand_season(at, day)
     for offer in range(means.size):
-        shown = law.view_scale[offer] * state.demand_level[offer] * season
-        means[offer] = shown * law.click_share[offer]
+        shown = at.view_scale[offer] * at.demand_level[offer] * season
+        means[offer] = shown * at.click_share[offer]
     return means
 
 
 @compiled()
-def view_means(law: MarketLaw, state: MarketState, day: int) -> SingleArray:
-    """Return the expected impressions of the latest day, (m,)."""
-    means, season = np.empty(state.price.size, np.float32), demand_season(law, day)
-    for offer in range(means.size):
-        means[offer] = law.view_scale[offer] * state.demand_level[offer] * season
-    return means
-
-
-@compiled()
-def change_chances(law: MarketLaw, state: MarketState) -> SingleArray:
-    """Return the probabilities of a price change on the latest day, (m,)."""
-    chances = np.zeros(state.price.size, np.float32)
+def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, SingleArray]:
+    """Return the expectations of the latest day, as in :class:`DayEvents`."""
+    at = market_at(table)
+    season = demand_season(at, day)
+    views, chances = np.empty(at.price.size, np.float32), np.zeros(at.price.size, np.float32)
     for offer in range(chances.size):
-        if state.price[offer] == GONE and not state.going[offer]:
+        views[offer] = at.view_scale[offer] * at.demand_level[offer] * season
+        if at.price[offer] == GONE and not at.going[offer]:
             continue
-        chances[offer] = 1.0 - math.exp(-change_mean(law, state, offer))
-        seller = law.merchant[offer]
-        if state.campaign[seller]:
-            likely = 1.0 if state.promotion[offer] else 0.0
-            if state.campaign[seller] == BEGINS:
-                likely = law.campaign_share[seller]
+        chances[offer] = 1.0 - math.exp(-change_mean(at, offer))
+        seller = at.merchant[offer]
+        if at.campaign[seller]:
+            likely = 1.0 if at.promotion[offer] else 0.0
+            if at.campaign[seller] == BEGINS:
+                likely = at.campaign_share[seller]
             chances[offer] = 1.0 - (1.0 - chances[offer]) * (1.0 - likely)
-    return chances
+    return click_means(at, day), views, chances
 
 
 @compiled()
-def draw_day_of(law: MarketLaw, state: MarketState, day: int, truth: bool) -> DayEvents:
-    """Draw the day after the latest one, of a read-only law; see :func:`draw_day`."""
-    events = draw_events(law, state, day)
-    views = chances = np.empty(0, np.float32)
-    if truth:
-        views, chances = view_means(law, state, day), change_chances(law, state)
-    return DayEvents(*events, click_means(law, state, day), views, chances)
+def draw_days(tables: IntArray, lanes: IntArray, days: IntArray, number: int) -> int:
+    """Draw the next days of some markets: of days from 0 on the first halves.
+
+    ``days`` are the numbers of the next days of all lanes. Return the largest bound of
+    :func:`draw_counts`.
+    """
+    most, block, detail = 0, np.empty(0, EVENT), np.empty(0, np.int32)
+    for lane in lanes:
+        at, first = market_at(tables[lane]), days[lane]
+        for day in range(first, first + number):
+            most = max(most, draw_counts(at, day))
+            if day < 0:
+                draw_events(at, day, block, detail)
+    return most
 
 
 @compiled()
-def draw_days(law: MarketLaw, state: MarketState, first: int, end: int) -> None:
-    """Draw the days from the first up to the end, after the latest one."""
-    for day in range(first, end):
-        draw_events(law, state, day)
+def finish_day(table: IntArray, day: int, block: Records, detail: PriceArray) -> int:
+    """Draw the second half of the next day of a market; see :func:`draw_events`."""
+    return draw_events(market_at(table), day, block, detail)
+
+
+def at_once(lanes: IntArray, num_offers: int) -> Iterator[IntArray]:
+    """Yield parts of some lanes whose days are drawn in one call, for interrupts."""
+    size = max(AT_ONCE // num_offers, 1)
+    for first in range(0, lanes.size, size):
+        yield lanes[first : first + size]
+
+
+def draw_histories(tables: IntArray, lanes: IntArray, num_offers: int) -> None:
+    """Draw the days before day 0 of some markets."""
+    for part in at_once(lanes, num_offers):
+        number = max(AT_ONCE // (num_offers * part.size), 1)
+        for first in range(-HISTORY_DAYS, 0, number):
+            draw_days(tables, part, np.full(len(tables), first), min(number, -first))
 
 
 def initial_state(law: MarketLaw, root: int, episode: int) -> MarketState:
@@ -528,23 +581,23 @@ def initial_state(law: MarketLaw, root: int, episode: int) -> MarketState:
         root: root of the tape.
         episode: number of the episode since the seed.
     """
-    law, state = read_only(law), new_state(law)
+    state = new_state(law)
+    start_state(law, state)
     rewind(state.stream, np.uint64(root), np.uint64(episode))
-    days = max(AT_ONCE // law.merchant.size, 1)
-    for first in range(-HISTORY_DAYS, 0, days):
-        draw_days(law, state, first, min(first + days, 0))
+    draw_histories(table_of_market(law, state)[None], np.zeros(1, np.int64), state.price.size)
     return state
+
+
+def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:
+    """Draw the day after the latest one, and advance the state to its end."""
+    table = table_of_market(law, state)
+    size = draw_days(table[None], np.zeros(1, np.int64), np.full(1, day), 1)
+    block, detail = np.empty(size, EVENT), np.empty(size, np.int32)
+    count = finish_day(table, day, block, detail)
+    events: DayEvents = read_only(DayEvents(block[:count], detail[:count], *rates_of(table, day)))
+    return events
 
 
 def day_of_week(law: MarketLaw, day: int) -> int:
     """Return the weekday of a day, 0 for Monday."""
     return (day + int(law.numbers[FIRST_WEEKDAY])) % 7
-
-
-def draw_day(law: MarketLaw, state: MarketState, day: int, truth: bool = True) -> DayEvents:
-    """Draw the day after the latest one, and advance the state to its end.
-
-    Without ``truth`` the expected impressions and the probabilities of changes are left out.
-    """
-    events: DayEvents = draw_day_of(read_only(law), state, day, truth)
-    return events

@@ -12,7 +12,7 @@ from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.worlds.budgets import SPEND_ROUNDING
-from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, SingleArray
+from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, SingleArray
 
 
 @compiled()
@@ -37,10 +37,10 @@ def systematic(
     """
     reached, point, number, bad = 0.0, offset, 0, 0
     most, scale = float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY
+    for offer in range(rates.size):  # apart, because this loop is vectorised
+        bad += not 0.0 <= rates[offer] < np.inf
     for offer in range(rates.size):
-        rate = rates[offer]
-        bad += not 0.0 <= rate < np.inf
-        chance = min(scale * (min(rate, most) * factor), 1.0)
+        chance = min(scale * (min(rates[offer], most) * factor), 1.0)
         reached += chance
         if reached >= point and chance > 0.0:
             chosen[min(number, chosen.size - 1)] = offer
@@ -130,7 +130,10 @@ def note_found_changes(table: IntArray, found: FoundChanges) -> None:
                 found.today[lane, entry.page] = entry.time
 
 
-def start_day(found: FoundChanges, lane: int, day: int) -> None:
-    """Start a day of a lane: what was found on the day before is history."""
+def start_day(found: FoundChanges, lane: int, day: int, state: MarketState) -> None:
+    """Start a day of a lane: what was found before is history; before day 0 all changes were."""
+    if day == 0:
+        found.counts[lane], found.last[lane] = state.changes, state.last_change
+        found.today[lane] = -np.inf
     np.maximum(found.last[lane], found.today[lane], out=found.last[lane])
     found.counts[lane, day % RING] = 0

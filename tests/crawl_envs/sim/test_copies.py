@@ -16,7 +16,7 @@ from crawl_envs.sim.state import DIVERGENCE, SIMILARITY
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types.regions import Regions
 from crawl_envs.types.sketches import divergence
-from crawl_envs.worlds.offers.blocks import block_of
+from crawl_envs.worlds.offers.log import record
 from tests.crawl_envs.sim.rollouts.test_rates import random_rates
 from tests.crawl_envs.sim.test_world import assert_same_log, assert_same_tracker
 from tests.crawl_envs.worlds.offers.markets import small_market
@@ -91,16 +91,14 @@ def offers(**form):
     market = small_market(SEED, num_offers=12, change_rate=2.0, view_rate=40.0)
     env = gym.make(OFFERS, num_pages=12, bandwidth=30.0, horizon=4.0, **form).unwrapped
     env.reset(seed=SEED, options={"instance": market})
-    days, events = env.lanes._days[0].copy(), []
-    prices = env.lanes.world.state.prices["held"][0].tolist()
-    for _ in range(6):
-        today = days.truth()
-        block, details = block_of(today, days.day)
-        events.append((float(days.day), 0, naive.IMPORTANCE, today.click_mean.tolist()))
-        for (time, code), detail in zip(block[:-1].tolist(), details.tolist(), strict=False):
+    log, events = record(market, 6, SEED, keep_events=True), []
+    for day, today in enumerate(log.events):
+        events.append((float(day), 0, naive.IMPORTANCE, today.click_mean.tolist()))
+        block = today.block[:-1].tolist()
+        for (time, code), detail in zip(block, today.detail.tolist(), strict=False):
             content = (detail,) if code % 64 == naive.PRICE else ()
             events.append((time, code // 64, code % 64, *content))
-        days.next_day()
+    prices = env.held_prices().tolist()
     epoch = None if form["action"] == "page" else 1.0 / 12.0
     return env, naive.World(market, events, epoch=epoch, divergence=Prices(prices))
 

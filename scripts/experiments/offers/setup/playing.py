@@ -30,7 +30,7 @@ class ArmChooser(Protocol):
 
 
 def lane_of(log: MarketLog, bandwidth: float, seed: int, own_crawls: bool) -> OfferLanes:
-    """Return a lane at the start of a log, with a budget in crawls per day."""
+    """Return a lane at the start of the days of a log, with a budget in crawls per day."""
     there = Market(log.market.metadata, log.market.law, bandwidth=bandwidth)
     lanes = OfferLanes(
         1,
@@ -39,7 +39,6 @@ def lane_of(log: MarketLog, bandwidth: float, seed: int, own_crawls: bool) -> Of
         horizon=float(log.num_days),
         reveal="importance",
         price_history="crawled" if own_crawls else "log",
-        log=log,
         observed=False,
     )
     lanes.begin(ONE_LANE, [seed], [there])
@@ -58,10 +57,10 @@ def play_days(
     """Play all days of a log; return the record of every day.
 
     Args:
-        log: a log with events.
+        log: the log, recorded with this seed; its days are drawn again.
         arms: strategies; the first is played if there is no chooser.
         bandwidth: crawls per day.
-        seed: seed of the random choices; that of ``reset`` gives those of the environment.
+        seed: seed of the events and of the random choices, as of ``reset``.
         chooser: chooses the strategy of every step.
         own_crawls: whether features count the price changes found by own crawls, not all.
     """

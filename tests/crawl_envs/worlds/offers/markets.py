@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from crawl_envs.instances.market import MarketShape, market
+from crawl_envs.sim.tape import CODE_STRIDE, PRICE, REQUEST
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, MarketNumbers
 
 ORDINARY = {
@@ -77,15 +80,22 @@ def with_numbers(law, **changes):
     return law._replace(numbers=np.array(numbers))
 
 
+def by_step(events, kind):
+    """The events of a kind by step, as lists of (offer, detail)."""
+    steps = [[] for _ in range(STEPS_PER_DAY)]
+    for (time, code), detail in zip(events.block.tolist(), events.detail.tolist(), strict=True):
+        if code % CODE_STRIDE == kind:
+            steps[math.floor(time * STEPS_PER_DAY + 1e-6) % STEPS_PER_DAY].append(
+                (code // CODE_STRIDE, detail)
+            )
+    return steps
+
+
 def changes_by_step(events):
     """The price changes of a day by step, as lists of (offer, price)."""
-    return [
-        list(zip(events.price_offer[a:b].tolist(), events.new_price[a:b].tolist(), strict=True))
-        for a, b in zip(events.price_start.tolist(), events.price_end.tolist(), strict=True)
-    ]
+    return by_step(events, PRICE)
 
 
 def clicks_by_step(events):
     """The clicked offers of a day by step."""
-    start = events.click_start.tolist()
-    return [events.click_offer[start[s] : start[s + 1]].tolist() for s in range(STEPS_PER_DAY)]
+    return [[offer for offer, _ in step] for step in by_step(events, REQUEST)]

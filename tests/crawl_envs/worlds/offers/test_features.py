@@ -10,10 +10,10 @@ import pytest
 from crawl_envs.sim.streams import roots
 from crawl_envs.types.offer_features import HISTORY_FEATURES, NO_CHANGE
 from crawl_envs.worlds.offers.features import (
-    CHANGE_SUM,
     LONG_SPANS,
     features_of,
     sums_of,
+    write_changes,
     write_features,
 )
 from crawl_envs.worlds.offers.law import RING
@@ -47,11 +47,14 @@ def features_now(market, state, day):
     )
 
 
-def columns_now(state, day, changes):
-    """The columns of the state's latest day, from its sums and the given changes."""
+def columns_now(state, day):
+    """The columns of the state's latest day, from its sums."""
     columns = np.full((len(HISTORY_FEATURES), state.price.size), np.nan, np.float32)
-    counts = (state.clicks, state.views, state.sums, changes)
-    write_features(day, *counts, state.last_change, columns)
+    write_features(day, state.clicks, state.views, state.sums, state.last_change, columns)
+    found = sums_of(state.changes, day, (30,))[0]
+    again = np.full((2, state.price.size), np.nan, np.float32)
+    write_changes(day, found, state.last_change, again)
+    assert again.tolist() == columns[:2].tolist()
     return columns.tolist()
 
 
@@ -65,8 +68,7 @@ def test_features_are_the_twins(kind):
         expected, weekday = twin_features(twin), twin.weekday()
         draw_day(market.law, state, day)
         twin.draw_day()
-        for changes in (state.sums[CHANGE_SUM], sums_of(state.changes, day, (30,))[0]):
-            assert columns_now(state, day, changes) == list(expected.values())
+        assert columns_now(state, day) == list(expected.values())
         for table in (log.features(day), features_now(market, state, day)):
             assert features(table) == expected
             assert (table.day, table.day_of_week) == (day, weekday)

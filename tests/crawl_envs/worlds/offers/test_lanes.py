@@ -13,12 +13,13 @@ import pytest
 import policies
 from crawl_envs.evaluation import play
 from crawl_envs.sim.state import FRESHNESS, SIMILARITY
+from crawl_envs.sim.tape import DAY, PRICE, REQUEST
 from crawl_envs.types.offer_features import HISTORY_FEATURES
 from crawl_envs.worlds.offers.lanes import OfferDay, OfferLanes, offer_form
-from crawl_envs.worlds.offers.law import DayEvents, Market
-from crawl_envs.worlds.offers.log import record
+from crawl_envs.worlds.offers.law import Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
-from tests.crawl_envs.worlds.offers.markets import KINDS, market_of, small_market
+from crawl_envs.worlds.step import weigh_lane
+from tests.crawl_envs.worlds.offers.markets import KINDS, STILL, market_of, small_market
 from tests.environments import OFFERS, assert_same
 from tests.naive import market as naive_market
 from tests.naive import pages as naive
@@ -188,31 +189,24 @@ def test_changes_found_are_forgotten_after_30_days():
     assert 0 < twin.num_found() < twin.num_crawls()
 
 
-def one_offer():
-    """The log of a day of one offer: its price goes at step 2 and is back at step 5; 3 clicks."""
-    log = record(small_market(num_offers=1), 1, keep_events=True)
-    mean, none = np.array([3.0], np.float32), np.zeros(3, np.int32)
-    start = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
-    end = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2])
-    clicks = np.array([0, 0, 0, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3])
-    prices = np.array([90, 100], np.int32)
-    events = DayEvents(none[:2], prices, start, end, none, clicks, mean, mean, mean)
-    return dataclasses.replace(log, prices=prices[1:], events=(events,))
-
-
-def lanes_of(log, form, seed=SEED, *, replay=True, **more):
-    """A lane of 20 crawls per day on the days of a log, replayed or drawn again."""
-    there = Market(log.market.metadata, log.market.law, bandwidth=20.0)
-    lanes = OfferLanes(
-        *(1, Pinned(log.num_pages), offer_form(form, log.num_pages, 20.0)),
-        **{"horizon": float(log.num_days), "log": log if replay else None, **more},
-    )
+def lanes_of(market, form, seed=SEED, horizon=4.0, **more):
+    """A lane of 20 crawls per day at the start of an episode."""
+    there = Market(market.metadata, market.law, bandwidth=20.0)
+    shape = (1, Pinned(market.num_pages), offer_form(form, market.num_pages, 20.0))
+    lanes = OfferLanes(*shape, horizon=horizon, **more)
     lanes.begin(ONE_LANE, [seed], [there])
     return lanes
 
 
 def test_a_price_that_comes_back_is_a_hit_without_a_crawl():
-    lanes = lanes_of(one_offer(), "refresh")
+    """A day of one offer: its price goes at step 2 and is back at step 5; 3 clicks."""
+    lanes = lanes_of(small_market(num_offers=1, **STILL), "refresh")
+    price = lanes.held_prices(0)[0]
+    steps = [(2, PRICE), (3.25, REQUEST), (3.75, REQUEST), (5, PRICE), (6.5, REQUEST), (12, DAY)]
+    time, code = np.array(steps).T
+    details = np.array([price - 1, 0, 0, price, 0, 0], np.int32)
+    lanes.world.set_events(0, time / STEPS, code.astype(np.int64), details)
+    weigh_lane(lanes.world.table, 0, np.array([3.0], np.float32))
     shown, fresh = [], []
     for _ in range(STEPS):
         outcomes = lanes.play((np.zeros((1, 1), np.int64), np.zeros(1, np.int64)))
@@ -240,48 +234,17 @@ def play_on(lanes, count):
     return [shown, dataclasses.astuple(lanes.ledger(0))]
 
 
-@pytest.mark.parametrize("price_history", ["log", "crawled"])
-@pytest.mark.parametrize(("form", "steps"), [("rates", 36), ("page", 60)])
-def test_days_of_a_log_are_those_drawn(form, steps, price_history):
-    """To the end of the last slot, which may lie in the day after."""
-    log = record(market_of("ordinary", SEED), 4, SEED, keep_events=True)
-    more = {"price_history": price_history, "horizon": 3.0}
-    played = [
-        play_on(lanes_of(log, form, replay=replay, **more), steps) for replay in (True, False)
-    ]
-    assert_same(*played)
-    assert not played[0][0][-1][-1]
-
-
-def test_nothing_happens_after_a_log():
-    log = record(market_of("ordinary", SEED), 2, SEED, keep_events=True)
-    shown, _ = play_on(lanes_of(log, "page"), 40)
-    assert [shown[-2][-1], shown[-1][-1]] == [True, False]
-    assert shown[-1][-2][1].clicks == np.sum(log.clicks[1])
-
-
 @pytest.mark.parametrize("form", ["rates", "scores", "page"])
 def test_states_in_the_middle_of_a_day(form):
-    log = record(market_of("ordinary", SEED), 3, SEED, keep_events=True)
-    for replay in (True, False):
-        one, other = (
-            lanes_of(log, form, seed, replay=replay, price_history="crawled") for seed in (5, 6)
-        )
-        play_on(one, 19)
-        state = one.get_state()
-        future = play_on(one, 14)
-        other.set_state(state)
-        assert_same(future, play_on(other, 14))
-        one.set_state(state)
-        assert_same(future, play_on(one, 14))
-
-
-def test_a_log_must_have_events_and_all_days():
-    log = record(small_market(), 2, keep_events=True)
-    with pytest.raises(ValueError, match="horizon must be at most the 2 days of the log, got 3"):
-        lanes_of(log, "rates", horizon=3.0)
-    with pytest.raises(ValueError, match="keep_events"):
-        lanes_of(record(small_market(), 2), "rates")
+    market = market_of("ordinary", SEED)
+    one, other = (lanes_of(market, form, seed, price_history="crawled") for seed in (5, 6))
+    play_on(one, 19)
+    state = one.get_state()
+    future = play_on(one, 14)
+    other.set_state(state)
+    assert_same(future, play_on(other, 14))
+    one.set_state(state)
+    assert_same(future, play_on(one, 14))
 
 
 @pytest.mark.parametrize(

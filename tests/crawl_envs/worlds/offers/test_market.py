@@ -1,6 +1,6 @@
 """A market's days are the twin's, draw for draw, and recordings are the days drawn by hand.
 
-Nobody writes to what markets share, nor to a day's events; kernels know them in one form.
+Nobody writes to what markets share, nor to a day's events.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from crawl_envs.instances.market import MarketShape, draw_world, market
 from crawl_envs.sim.state import EVENT
 from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import CODE_STRIDE, DAY, PRICE, REQUEST
-from crawl_envs.worlds import step as steps_of_lanes
 from crawl_envs.worlds.offers import market as market_days
-from crawl_envs.worlds.offers.blocks import block_of
-from crawl_envs.worlds.offers.law import GONE, RING, MarketLaw, read_only
+from crawl_envs.worlds.offers.law import GONE, RING, Market, MarketLaw, read_only
 from crawl_envs.worlds.offers.log import record
 from crawl_envs.worlds.offers.market import draw_day, initial_state
 from tests.crawl_envs.worlds.offers.markets import (
@@ -106,10 +104,10 @@ def test_events_of_a_tape_are_the_twins(kind):
     expected = naive_market.happening(twin)
     next(expected)
     for day in range(20):
-        block, detail = block_of(read_only(draw_day(law, state, day)), day)
+        block, detail, *_ = draw_day(law, state, day)
         assert (block.dtype, detail.dtype) == (EVENT, np.int32)
-        columns = (block["time"].tolist(), block["code"].tolist(), detail.tolist())
-        assert list(zip(*columns, strict=True)) == twin_block(expected, day)
+        drawn = [(*event, new) for event, new in zip(block.tolist(), detail.tolist(), strict=True)]
+        assert drawn == twin_block(expected, day)
 
 
 def test_the_kinds_of_markets_have_what_they_are_named_for():
@@ -150,23 +148,6 @@ def test_one_seed_repeats_and_two_differ():
     assert len({str(changes(*place)) for place in ((1, 0), (2, 0), (1, 1))}) == 3
 
 
-@pytest.mark.parametrize("kind", ["promotions", "obsolescence"])
-def test_days_without_rates_are_the_same(kind):
-    """The rates left out are known until the next day is drawn."""
-    law = market_of(kind, 7).law
-    state, other = initial_state(law, 5, 0), initial_state(law, 5, 0)
-    for day in range(20):
-        events, bare = draw_day(law, state, day), draw_day(law, other, day, truth=False)
-        assert bare.view_mean.size == bare.change_chance.size == 0
-        rates = {
-            "view_mean": market_days.view_means(law, other, day),
-            "change_chance": market_days.change_chances(law, other),
-        }
-        for array, same in zip(events, bare._replace(**rates), strict=True):
-            np.testing.assert_array_equal(array, same)
-    assert state.stream.tolist() == other.stream.tolist()
-
-
 def test_a_history_may_be_drawn_in_parts(monkeypatch):
     law = market_of("ordinary", 7).law
     states = []
@@ -196,27 +177,12 @@ def test_a_days_events_are_its_own():
         np.testing.assert_array_equal(array, kept)
 
 
-def test_what_no_price_is_written_to_is_zero():
-    law = market_of("pennies", 2).law
-    state, gaps = initial_state(law, 5, 0), 0
-    for day in range(20):
-        events = draw_day(law, state, day)
-        written = np.zeros(events.price_offer.size, np.bool_)
-        for first, last in zip(events.price_start, events.price_end, strict=True):
-            written[first:last] = True
-        for array in (events.price_offer, events.new_price):
-            assert not array[~written].any()
-        gaps += np.sum(~written)
-    assert gaps > 0
-
-
 @pytest.mark.parametrize("kind", ["ordinary", "big rates", "obsolescence"])
 def test_a_record_is_the_days_drawn_one_by_one(kind):
     market, days = market_of(kind, 6), 45
     log = record(market, days, 6, keep_events=True)
     twin = naive_market.Market(market.law, naive.roots(6)[1], 0)
     assert log.num_days == len(log.events) == days
-    assert log.prices.tolist() == column(twin, "price")
     for events in log.events:
         assert_same_day(events, twin.draw_day())
     assert log.clicks.shape == log.impressions.shape == log.changes.shape == (75, log.num_pages)
@@ -237,7 +203,8 @@ def test_labels_are_what_comes_true_within_the_day():
         offers = range(log.num_pages)
         changed = {offer for step in changes_by_step(events) for offer, _ in step}
         assert labels.price_changed.tolist() == [offer in changed for offer in offers]
-        assert labels.clicked.tolist() == [offer in events.click_offer for offer in offers]
+        clicked = {offer for step in clicks_by_step(events) for offer in step}
+        assert labels.clicked.tolist() == [offer in clicked for offer in offers]
         assert labels.impressed.tolist() == [count > 0 for count in log.impressions[day].tolist()]
         assert not (labels.clicked & ~labels.impressed).any()
     for array in zip(*(log.labels(day) for day in range(12)), strict=True):
@@ -277,23 +244,27 @@ def test_a_view_leaves_the_arrays_of_the_caller_alone():
     marked = read_only(own)
     assert own.week.flags.writeable
     assert np.shares_memory(marked.week, own.week)
-    assert read_only(marked) is marked
 
 
-def test_arrays_without_the_flag_compile_nothing_again():
-    """Copied and unpickled arrays lose it."""
-    kernels = (market_days.draw_day_of, market_days.draw_days, block_of, steps_of_lanes.weigh_lane)
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("price", np.ones(30)), ("week", np.ones((3, 6))), ("click_share", np.ones(60)[::2])],
+)
+def test_kernels_are_given_no_other_arrays(name, array):
+    market = small_market()
+    with pytest.raises(ValueError, match=f"{name} must "):
+        Market(market.metadata, market.law._replace(**{name: array}), bandwidth=1.0)
+
+
+def test_copies_play_on_alike():
+    """Copied and unpickled markets have arrays of their own."""
     env, rates = bare(OFFERS), np.full(30, 0.1)
     env.reset(seed=0)
     env.step(rates)
-    record(env.instance, 1, 0)
-    before = [len(kernel.signatures) for kernel in kernels]
     copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env)), bare(OFFERS)]
     copies[-1].reset(seed=0)
     copies[-1].set_state(pickle.loads(pickle.dumps(env.get_state())))
     rewards = [[each.step(rates)[1] for _ in range(13)] for each in (env, *copies)]
     assert all(each == rewards[0] for each in rewards)
-    moved = pickle.loads(pickle.dumps(env.instance))
-    assert moved.law.week.flags.writeable
-    record(moved, 1, 0)
-    assert [len(kernel.signatures) for kernel in kernels] == before
+    events = [each.events().block.tolist() for each in (env, *copies)]
+    assert all(each == events[0] for each in events)

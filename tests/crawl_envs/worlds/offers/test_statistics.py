@@ -21,7 +21,12 @@ from crawl_envs.worlds.offers.market import (
     next_normal,
     next_poisson,
 )
-from tests.crawl_envs.worlds.offers.markets import changes_by_step, uniform_law, with_numbers
+from tests.crawl_envs.worlds.offers.markets import (
+    changes_by_step,
+    clicks_by_step,
+    uniform_law,
+    with_numbers,
+)
 from tests.naive import pages as naive
 
 RARE = 1e-4
@@ -111,13 +116,15 @@ def test_counts_of_a_day_saturate():
     counts = days.count("clicks")
     assert counts[0] == days.count("views")[0] == 60_000
     assert 30 < counts[1] < 120
-    assert np.bincount(events.click_offer).tolist() == counts.tolist()
+    assert (
+        np.bincount(np.concatenate(clicks_by_step(events)).astype(int)).tolist() == counts.tolist()
+    )
     np.testing.assert_allclose(events.click_mean, [70_000.0, 70.0], rtol=1e-6)
 
 
 def test_clicks_follow_the_hours():
     days = Days(uniform_law(500, view_rate=40.0, click_share=0.5))
-    counts = sum(np.diff(days.draw().click_start) for _ in range(4))
+    counts = sum(np.array([*map(len, clicks_by_step(days.draw()))]) for _ in range(4))
     shares = np.diff(days.law.click_hours[0], prepend=0.0)
     assert shares.max() > 2.0 * shares.min()
     assert_chi_square(counts, shares * counts.sum())
