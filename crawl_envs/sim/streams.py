@@ -102,10 +102,16 @@ def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
 
 
 @compiled(forceinline=True)
+def uniform_of(bits: int) -> float:
+    """Return the number in (0, 1], a multiple of 2**-53, of 53 random bits."""
+    return (float(bits) + 1.0) * UNIT
+
+
+@compiled(forceinline=True)
 def next_uniform(stream: Stream) -> tuple[float, Stream]:
     """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
     word, stream = next_word(stream)
-    return (float(word >> np.uint64(11)) + 1.0) * UNIT, stream
+    return uniform_of(np.int64(word >> np.uint64(11))), stream
 
 
 @compiled(forceinline=True)

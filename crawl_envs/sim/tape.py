@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.sim.state import Records, State
-from crawl_envs.sim.streams import Stream, UintArray, loaded, next_uniform, store, stream_of
+from crawl_envs.sim.streams import (
+    Stream,
+    UintArray,
+    loaded,
+    next_uniform,
+    next_word,
+    store,
+    stream_of,
+    uniform_of,
+)
 from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
@@ -110,15 +119,24 @@ def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
 
 
 @compiled(forceinline=True)
-def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
-    """Draw the code of an event from an alias table of pages by 2 ** ``bits`` kinds; one word."""
-    uniform, stream = next_uniform(stream)
+def code_of(uniform: float, alias: Records, bits: int) -> int:
+    """Return the code that a uniform number chooses from an alias table.
+
+    The table has pages by 2 ** ``bits`` kinds.
+    """
     scaled = (1.0 - uniform) * alias.shape[0]
     column = int(scaled)
     entry = alias[column]
     # arithmetic instead of an unpredictable branch
     column += (scaled - column >= entry.cut) * (entry.other - column)
-    return int((column >> bits << KIND_BITS) | (column & ((1 << bits) - 1))), stream
+    return int((column >> bits << KIND_BITS) | (column & ((1 << bits) - 1)))
+
+
+@compiled(forceinline=True)
+def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
+    """Draw the code of an event from an alias table; one word."""
+    uniform, stream = next_uniform(stream)
+    return code_of(uniform, alias, bits), stream
 
 
 @compiled()
@@ -282,16 +300,29 @@ def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any
     return time + gap, code, stream
 
 
-@compiled(forceinline=True)
+@compiled()
 def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Records) -> None:
-    """Fill a block of events without delays of signals."""
-    stream, time, code = loaded(words), record.next_time, record.next_code
+    """Fill a block of events without delays of signals.
+
+    In three passes, because the entries of the alias table, which is not in the cache, are then
+    fetched side by side: random words, codes, times.
+    """
+    stream, bits, mean = loaded(words), record.column_bits, record.mean_gap
     for position in range(block.shape[0]):
         event = block[position]
-        event.time, event.code = time, code
-        time, code, stream = draw_source(record, stream, alias, time)
-    record.next_time, record.next_code = time, code
+        event.time, stream = next_uniform(stream)
+        word, stream = next_word(stream)
+        event.code = np.int64(word >> np.uint64(11))
     store(stream, words)
+    for position in range(block.shape[0]):
+        block[position].code = code_of(uniform_of(block[position].code), alias, bits)
+    time, code = record.next_time, record.next_code
+    for position in range(block.shape[0]):
+        event = block[position]
+        later, following = time - math.log(event.time) * mean, event.code
+        event.time, event.code = time, code
+        time, code = later, following
+    record.next_time, record.next_code = time, code
 
 
 @compiled(forceinline=True)
