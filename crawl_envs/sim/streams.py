@@ -111,7 +111,7 @@ def uniform_of(bits: int) -> float:
 def next_uniform(stream: Stream) -> tuple[float, Stream]:
     """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
     word, stream = next_word(stream)
-    return uniform_of(np.int64(word >> np.uint64(11))), stream
+    return uniform_of(int(word >> np.uint64(11))), stream
 
 
 @compiled(forceinline=True)
