@@ -13,6 +13,7 @@ from crawl_envs.sim.world import World
 from crawl_envs.types import IntArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import HISTORY_FEATURES, DailyArray
+from crawl_envs.worlds.offers.demand import click_means
 from crawl_envs.worlds.offers.features import write_features
 from crawl_envs.worlds.offers.law import (
     WORDS,
@@ -28,7 +29,6 @@ from crawl_envs.worlds.offers.law import (
 )
 from crawl_envs.worlds.offers.market import (
     at_once,
-    click_means,
     draw_days,
     draw_events,
     draw_histories,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crawl_envs.worlds.offers.demand import next_poisson
 from crawl_envs.worlds.offers.law import GONE, RING, STEPS_PER_DAY
 from crawl_envs.worlds.offers.market import (
     BEGINS,
@@ -19,7 +20,6 @@ from crawl_envs.worlds.offers.market import (
     draw_day,
     initial_state,
     next_normal,
-    next_poisson,
 )
 from tests.crawl_envs.worlds.offers.markets import (
     changes_by_step,

@@ -1,0 +1,207 @@
+"""The demand for shopping offers: clicks and impressions of a day, drawn by one uniform share each.
+
+Means are computed and shares drawn for a block of offers at a time; most numbers are 0, which a
+share shows without a computation of an exponential.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.sim.streams import Stream, next_uniform
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled
+from crawl_envs.worlds.offers.law import (
+    FIRST_DAY,
+    RING,
+    STEPS_PER_DAY,
+    CountArray,
+    PriceArray,
+    SingleArray,
+)
+
+CHUNK = 30.0
+"""Largest mean of one Poisson number; those of larger means are sums."""
+BLOCK = 256
+"""Number of offers whose means are computed at once."""
+UNUSUAL = 2.0
+"""Mark, in place of a share, of numbers that take more or fewer uniform numbers than one."""
+ROUNDING, SIXTH = 1e-15, 1.0 / 6.0
+"""Bound on the rounding errors of an exponential in [0, 1] and of its series; a coefficient."""
+DAYS_OF_YEAR = 365
+MOST_COUNTED = 60_000
+"""Largest count of a day; counts saturate."""
+
+SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
+"""Columns of the factors of a season."""
+
+
+@compiled(forceinline=True)
+def sure_zero(mean: float) -> float:
+    """Return a share up to which a Poisson number is 0: the series of exp(-mean), cut below it."""
+    return 1.0 - mean * (1.0 - mean * (0.5 - mean * SIXTH)) - ROUNDING
+
+
+@compiled(forceinline=True)
+def inverted(share: float, mean: float) -> int:
+    """Return the Poisson number of a uniform share, by inversion."""
+    number = 0
+    if share > sure_zero(mean):
+        chance = math.exp(-mean)
+        while share > chance and number < 200:
+            share -= chance
+            number += 1
+            chance *= mean / number
+    return number
+
+
+@compiled()
+def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
+    """Draw a Poisson number; return it and the stream after it."""
+    total = 0
+    while mean > 0.0:
+        part = min(mean, CHUNK)
+        mean -= part
+        share, stream = next_uniform(stream)
+        total += inverted(share, part)
+    return total, stream
+
+
+@compiled(forceinline=True)
+def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, Stream]:
+    """Draw a step of the day from a row of cumulative shares; return it and the stream after it."""
+    share, stream = next_uniform(stream)
+    step = 0
+    for reached in range(STEPS_PER_DAY - 1):
+        step += share > cumulative[row, reached]
+    return step, stream
+
+
+@compiled(forceinline=True)
+def demand_season(at: Any, day: int) -> float:
+    """Return the factor of the demand of a day."""
+    factor: float = at.season[(day + int(at.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
+    return factor
+
+
+@compiled()
+def demand_means(
+    at: Any,
+    season: float,
+    first: int,
+    mean: FloatArray,
+    zero: FloatArray,
+) -> None:
+    """Write the expected clicks and other impressions of a block of offers, (2, size).
+
+    Write the shares up to which they are 0 too; UNUSUAL if they take not one share each.
+    """
+    block = slice(first, first + mean.shape[1])
+    scale, level, share = at.view_scale[block], at.demand_level[block], at.click_share[block]
+    for place in range(scale.size):
+        shown = scale[place] * level[place] * season
+        clicks = shown * share[place]
+        others = shown - clicks
+        mean[0, place], mean[1, place] = clicks, others
+        zero[1, place] = sure_zero(others)
+        unusual = (min(clicks, others) <= 0.0) | (max(clicks, others) > CHUNK)
+        zero[0, place] = UNUSUAL if unusual else sure_zero(clicks)
+
+
+@compiled()
+def draw_shares(
+    mean: FloatArray,
+    zero: FloatArray,
+    clicks: CountArray,
+    views: CountArray,
+    some: IntArray,
+    shares: FloatArray,
+    stream: Stream,
+) -> tuple[int, Stream]:
+    """Draw the uniform shares of a block of offers; keep those of offers with some impression.
+
+    Write their places and shares, and return their number first. Unusual counts are drawn and
+    written here, and their places kept with shares of 0.
+    """
+    number = 0
+    for place in range(clicks.size):
+        if zero[0, place] != UNUSUAL:
+            share, stream = next_uniform(stream)
+            other, stream = next_uniform(stream)
+            keep = (share > zero[0, place]) | (other > zero[1, place])
+        else:
+            count, stream = next_poisson(stream, mean[0, place])
+            others, stream = next_poisson(stream, mean[1, place])
+            clicks[place] = min(count, MOST_COUNTED)
+            views[place] = min(count + others, MOST_COUNTED)
+            share, other, keep = 0.0, 0.0, count + others > 0
+        some[number], shares[0, number], shares[1, number] = place, share, other
+        number += keep
+    return number, stream
+
+
+@compiled()
+def draw_demand(at: Any, day: int, stream: Stream) -> Stream:
+    """Draw the clicks and impressions of a day.
+
+    Write the clicked offers into ``clicked``, and their number and that of clicks into ``sizes``.
+    """
+    season, number, total = demand_season(at, day), 0, 0
+    mean, zero, shares = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    some = np.empty(BLOCK, np.int64)
+    all_clicks, all_views = at.clicks[day % RING], at.views[day % RING]
+    all_clicks[:] = 0
+    all_views[:] = 0
+    for first in range(0, all_clicks.size, BLOCK):
+        clicks, views = all_clicks[first : first + BLOCK], all_views[first : first + BLOCK]
+        demand_means(at, season, first, mean, zero)
+        kept, stream = draw_shares(mean, zero, clicks, views, some, shares, stream)
+        for row in range(kept):
+            place = some[row]
+            count = inverted(shares[0, row], mean[0, place])
+            clicks[place] += count
+            views[place] += count + inverted(shares[1, row], mean[1, place])
+            total += clicks[place]
+            at.clicked[number] = first + place
+            number += clicks[place] > 0
+    at.sizes[1], at.sizes[2] = number, total
+    return stream
+
+
+@compiled()
+def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
+    """Draw the steps of a day's clicks.
+
+    Return their offers by step, the starts of the steps, and the stream.
+    """
+    total, clicks = at.sizes[2], at.clicks[day % RING]
+    steps, offers = np.empty(total, np.uint8), np.empty(total, np.int32)
+    start = np.zeros(STEPS_PER_DAY + 1, np.int64)
+    for number in range(total):
+        step, stream = next_step(stream, at.click_hours, 0)
+        steps[number] = step
+        start[step + 1] += 1
+    for step in range(STEPS_PER_DAY):
+        start[step + 1] += start[step]
+    following, number = start[:-1].copy(), 0
+    for row in range(at.sizes[1]):
+        offer = at.clicked[row]
+        for _ in range(clicks[offer]):
+            step = steps[number]
+            offers[following[step]] = offer
+            following[step] += 1
+            number += 1
+    return offers, start, stream
+
+
+@compiled()
+def click_means(at: Any, day: int) -> SingleArray:
+    """Return the expected clicks of the latest day, (m,)."""
+    means, season = np.empty(at.price.size, np.float32), demand_season(at, day)
+    for offer in range(means.size):
+        shown = at.view_scale[offer] * at.demand_level[offer] * season
+        means[offer] = shown * at.click_share[offer]
+    return means
