@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import Instance
+from crawl_envs.types import Delay, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, whole
-from crawl_envs.types.delay import Delay
 
 MOST_PAGES = 2**28 - 1
 """Largest number of pages: pairs of page and event kind have 32 bits."""

@@ -15,7 +15,7 @@ import numpy as np
 from crawl_envs.instances.laws import Law
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
 from crawl_envs.types import FloatArray
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from crawl_envs.worlds.fragments.regions import RegionPages
 
 CRAWLS_PER_PAGE = 0.1

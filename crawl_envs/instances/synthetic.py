@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.instances.laws import DELAY, Law
-from crawl_envs.types import MOST_SOURCES, Instance
+from crawl_envs.types import MOST_SOURCES, Delay, Instance
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.delay import Delay
 
 RECALL_BETA = (0.25, 0.25)
 FALSE_SIGNAL_RANGE = (0.1, 0.6)

@@ -1,4 +1,4 @@
-"""Instances with custom events, which violate the assumptions of the formulas."""
+"""Instances that draw their own events, and limits on the number of events of an episode."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ import numpy as np
 
 from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
+
+MOST_EVENTS = 1e9
+"""Most expected events of an episode: about a minute, at 6 to 60 ns per event if the pages of a
+lane fit into caches; four minutes, at 220 ns, with 10^6 pages."""
+
+MOST_HELD = 2e7
+"""Most expected events of an episode drawn at its start: about ten seconds and 3 GB; no single
+NumPy operation, which cannot be interrupted, takes more than two seconds."""
 
 
 class CustomEvents(Instance):
@@ -30,10 +38,42 @@ class CustomEvents(Instance):
         """
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return the approximate expected number of events of an episode.
-
-        Args:
-            horizon: the end of the episode, > 0.
-            requests: whether requests are drawn.
-        """
+        """Return the approximate expected number of events in (0, horizon]."""
         return float(event_rates(self, requests).sum()) * horizon
+
+
+def check_expected(what: str, expected: float, most: float = MOST_EVENTS) -> None:
+    """Raise ValueError if ``what``, names of arguments, give too many events in an episode."""
+    if not expected <= most:
+        raise ValueError(
+            f"{what} must give at most {most:g} events in an episode, got {expected:g}"
+        )
+
+
+def check_events(
+    instance: Instance, horizon: float, requests: bool = True, tape: Tape | None = None
+) -> None:
+    """Raise ValueError if an episode would have too many events.
+
+    Every change, signal and, with ``requests``, request is an event, for any reward. Importance is
+    the rate of requests; it can be scaled, since only its proportions matter to policies.
+    A ``tape`` is of recorded events, in place of those of the instance.
+    """
+    if tape is not None:
+        count = np.searchsorted(tape.time, horizon, side="right")
+        check_expected(f"tape and the horizon {horizon:g}", float(count))
+        return
+    what = (
+        "importance (the rate of requests; it may be scaled down), change_rate, "
+        f"false_signal_rate and the horizon {horizon:g}"
+    )
+    if isinstance(instance, CustomEvents):
+        check_expected(what, instance.expected_events(horizon, requests), MOST_HELD)
+        return
+    check_expected(what, float(event_rates(instance, requests).sum()) * horizon)
+    under_way = float(instance.signal_rate.sum()) * instance.delay.mean
+    check_expected(
+        f"delay mean {instance.delay.mean:g}, change_rate, recall and false_signal_rate",
+        under_way,
+        MOST_HELD,
+    )

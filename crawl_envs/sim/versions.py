@@ -12,8 +12,7 @@ import numpy as np
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.streams import GOLDEN, mixed
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.copies import HashArray
-from crawl_envs.types.sketches import LOW, mixed32
+from crawl_envs.types.copies import LOW, HashArray, mixed32
 
 
 @compiled(forceinline=True)
@@ -41,12 +40,9 @@ def size_at(spells: Records, first: int, last: int, time: float) -> int:
 
 @compiled(forceinline=True)
 def jaccard(live: int, held: int, common: int) -> float:
-    """Return the fragment staleness of two sets (Olston and Pandey 2008, eq. 3); 0 if empty.
+    """Return the fragment staleness of two sets of given sizes and number of ``common`` fragments.
 
-    Args:
-        live: size of the live set.
-        held: size of the held set.
-        common: size of their intersection.
+    That is eq. 3 of Olston and Pandey 2008; 0 if both are empty.
     """
     union = live + held - common
     return (union - common) / union if union > 0 else 0.0
@@ -57,7 +53,7 @@ def hash_of(key: np.uint64, number: int) -> np.uint32:
     """Return the hash of fragment ``number`` of a spell with a key.
 
     The word of the first is the lower half of the key, as for recorded fragments, so that the hash
-    is that of :func:`crawl_envs.types.sketches.sketch_of`.
+    is that of :func:`crawl_envs.types.copies.sketch_of`.
     """
     word = key
     if number > 0:

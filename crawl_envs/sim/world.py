@@ -30,10 +30,9 @@ from crawl_envs.sim.tape import (
     fill_alias,
     pending_capacity,
 )
-from crawl_envs.types import CrawlLog, FloatArray, Instance, IntArray, Ledger
+from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.contents import Contents
-from crawl_envs.types.delay import DELAY_KINDS
 
 MOST_COLUMNS = 2**31 - 1
 """Most columns of an alias table, numbered in 32 bits: wider entries take longer to draw from."""
@@ -46,31 +45,18 @@ HELD, SLACK = ("events", "details", "updates", "spells"), 1.25
 
 
 class Layout(NamedTuple):
-    """The parts of a world, besides its numbers of lanes and pages.
-
-    Attributes:
-        num_sources: number of sources of signals, S.
-        num_features: number of columns of an observation, F; 0 without observations.
-        crawls_per_slot: largest number of crawls per decision; its log grows as needed.
-        at_random: crawls at random instants, at rates.
-        increments: increments of the penalty of undetected changes; None counts none.
-        base_versions: number of base versions of pages of fragments, h; None without fragments.
-        priced: pages are offers with prices.
-        block: number of events drawn at once; the events do not depend on it.
-        tape: a recorded tape for all lanes; None draws one per lane.
-        contents: with ``tape``, the recorded contents of all lanes.
-    """
+    """The parts of a world, besides its numbers of lanes and pages."""
 
     num_sources: int = 1
-    num_features: int = 0
-    crawls_per_slot: int = 1
-    at_random: bool = False
-    increments: FloatArray | None = None
-    base_versions: int | None = None
-    priced: bool = False
-    block: int = BLOCK
-    tape: Tape | None = None
-    contents: Contents | None = None
+    num_features: int = 0  # columns of an observation; 0 without observations
+    crawls_per_slot: int = 1  # the most at a decision; their log grows as needed
+    at_random: bool = False  # crawls at random instants, at rates
+    increments: FloatArray | None = None  # of the penalty of undetected changes; None counts none
+    base_versions: int | None = None  # of each page of fragments; None without fragments
+    priced: bool = False  # pages are offers with prices
+    block: int = BLOCK  # events drawn at once; the events do not depend on it
+    tape: Tape | None = None  # recorded, for all lanes; None draws one per lane
+    contents: Contents | None = None  # with ``tape``, the recorded contents of all lanes
 
 
 def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
@@ -144,14 +130,11 @@ class World:
         plan = Layout(**layout)
         num_sources, tape = plan.num_sources, plan.tape
         whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
-        if tape is not None and (tape.alive.size, tape.num_sources) != (num_pages, num_sources):
-            raise ValueError(
-                f"tape must be of {num_pages} pages and {num_sources} sources of signals, got "
-                f"{tape.alive.size} and {tape.num_sources}"
-            )
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
         self.batch, self.epoch = batch, epoch
         self.requests, self.one_tape = requests, tape is not None
+        if tape is not None:
+            self._check_size(tape)
         self._adopt(_allocate(num_lanes, num_pages, plan))
         lanes = self.state.lanes
         lanes["column_bits"] = column_bits(num_sources)
@@ -199,16 +182,23 @@ class World:
         Raises:
             ValueError: the numbers of pages or sources differ, or pages are born or die.
         """
-        if (tape.alive.size, tape.num_sources) != (self.num_pages, self.num_sources) or tape.mortal:
-            raise ValueError(
-                f"tape must be of {self.num_pages} pages and {self.num_sources} sources, without "
-                f"births and deaths, got {tape.alive.size} and {tape.num_sources}"
-            )
+        self._check_size(tape)
+        if tape.mortal:
+            raise ValueError("tape must be without births and deaths")
         time, code, detail = tape.time, tape.code, tape.detail
         if not self.requests and not detail.size:
             played = code & KIND_MASK != REQUEST
             time, code = time[played], code[played]
         self.set_events(lane, time, code, detail)
+
+    def _check_size(self, tape: Tape) -> None:
+        """Raise ValueError unless a tape has the numbers of pages and sources of the world."""
+        given, own = (tape.alive.size, tape.num_sources), (self.num_pages, self.num_sources)
+        if given != own:
+            raise ValueError(
+                f"tape must be of {own[0]} pages and {own[1]} sources of signals, got {given[0]} "
+                f"and {given[1]}"
+            )
 
     def set_events(self, lane: int, time: FloatArray, code: IntArray, detail: SmallArray) -> None:
         """Set the next events of a lane; ``detail`` may be (0,)."""
@@ -257,12 +247,10 @@ class World:
 
     def grow_logs(self) -> None:
         """Double the logs of a slot that are full in some lane, keeping their entries."""
-        lanes, signals = self.state.lanes, self.state.signal_log.shape[1]
-        crawls = self.state.crawl_log.shape[1]
-        if np.any(lanes["logged"] == signals):
-            self.lengthen(logged=2 * signals)
-        if np.any(lanes["slot_crawls"] == crawls):
-            self.lengthen(crawled=2 * crawls)
+        lanes = self.state.lanes
+        for axis, counts in (("logged", lanes["logged"]), ("crawled", lanes["slot_crawls"])):
+            if np.any(counts == self.lengths[axis]):
+                self.lengthen(**{axis: 2 * self.lengths[axis]})
 
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of the lane since its restart."""
@@ -280,17 +268,11 @@ class World:
         received = crawls["signals"].copy()
         if self.num_sources > 1:
             received = self.state.crawl_signals[lane, :, : crawls.size].astype(np.int64)
-        return CrawlLog(
-            page=crawls["page"].copy(),
-            time=crawls["time"].copy(),
-            elapsed=crawls["elapsed"].copy(),
-            signals=received,
-            changed=crawls["changed"].copy(),
-            signal_page=signals["page"].copy(),
-            signal_time=signals["time"].copy(),
-            signal_source=signals["source"].copy(),
-            probe=crawls["probe"].copy(),
-        )
+        crawled = ("page", "time", "elapsed", "changed", "probe")
+        arrived = ("page", "time", "source")
+        columns: dict[str, Any] = {name: crawls[name].copy() for name in crawled}
+        columns |= {f"signal_{name}": signals[name].copy() for name in arrived}
+        return CrawlLog(**columns, signals=received)
 
     def signals(self, lane: int) -> IntArray:
         """Return the signals of each page since its last crawl, (m,) or (S, m), a new array."""

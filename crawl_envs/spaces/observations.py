@@ -6,6 +6,7 @@ page, feature].
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -35,6 +36,10 @@ NO_BASE = -1.0
 """Divergence and age without a base version; NaN in trackers."""
 HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Upper limits of features of shopping offers; prices change at most once in two hours."""
+MOST_BUFFERS = 8
+"""Largest number of reused buffers; further copies are new arrays."""
+UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
+"""Reference count of a buffer held by a list only, as seen in a loop."""
 
 
 def feature_names(
@@ -102,6 +107,28 @@ def batched(space: Any, num_lanes: int) -> Space[ObservationArray]:
     box: Any = batch_space(space, num_lanes)
     box.low_repr, box.high_repr = space.low_repr, space.high_repr
     return cast(Space[ObservationArray], box)
+
+
+class Buffers:
+    """Reusable buffers for copies of arrays of one shape and dtype."""
+
+    def __init__(self) -> None:
+        self._buffers: list[NDArray[Any]] = []
+
+    def copy(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of a C-contiguous array; it is not reused while the caller refers to it."""
+        for buffer in self._buffers:
+            if sys.getrefcount(buffer) == UNHELD:
+                np.copyto(buffer, array)
+                return buffer
+        fresh = array.copy()
+        if len(self._buffers) < MOST_BUFFERS:
+            self._buffers.append(fresh)
+        return fresh
+
+    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
+        """Leave the buffers out of copies: they belong to callers."""
+        return Buffers, ()
 
 
 def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:

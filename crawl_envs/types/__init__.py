@@ -1,17 +1,19 @@
 """Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled forms.
 
-Public modules: arguments, compiled_policies, compiling, contents, copies, delay, evidence,
-heap, ledgers, offer_features, regions, sketches.
+Public modules: arguments, compiled_policies, compiling, contents, copies, evidence, heap,
+ledgers, offer_features.
 """
 
 from __future__ import annotations
 
 from crawl_envs.types.ledgers import FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.problem import (
+    DELAY_KINDS,
     MOST_SOURCES,
     REVEALS,
     BoolArray,
     CrawlLog,
+    Delay,
     FloatArray,
     Instance,
     IntArray,
@@ -22,10 +24,12 @@ from crawl_envs.types.problem import (
 )
 
 __all__ = [
+    "DELAY_KINDS",
     "MOST_SOURCES",
     "REVEALS",
     "BoolArray",
     "CrawlLog",
+    "Delay",
     "FloatArray",
     "FragmentLedger",
     "Instance",

@@ -1,19 +1,101 @@
-"""Contents of pages over time, as spells in which their fragments are present.
+"""Contents of pages: regions of static, churn or scroll content, and the spells of fragments.
 
-They do not depend on crawls. The content of a copy follows from its page and time, so that no copy
-is stored.
+Contents do not depend on crawls. The content of a copy follows from its page and time, so that no
+copy is stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray, IntArray
-
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 KeyArray = NDArray[np.uint64]
+
+MOST_FRAGMENTS = 2**31 - 1
+"""Largest number of fragments of a page, counted exactly."""
+
+
+def _rows(name: str, value: ArrayLike, kinds: str, least: int) -> NDArray[Any]:
+    """Return an array of finite numbers, (m, G); raise ValueError unless it is one."""
+    array = np.asarray(value)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
+        raise ValueError(
+            f"{name} must have a row per page and a column per region, shape (m, G), got "
+            f"dtype {array.dtype} and shape {array.shape}"
+        )
+    if not np.all(np.isfinite(array) & (array >= least)):
+        raise ValueError(f"{name} must be finite and >= {least}, got {array.min()}")
+    return array
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Regions:
+    """The model of section 3.3 of Olston and Pandey (2008): independent regions of m pages.
+
+    A region has K items of c fragments each. Updates are Poisson; each appends an item and evicts
+    the one appended K updates before. So K = 1 is *churn*, where an update replaces everything,
+    K > 1 is *scroll*, and a region of rate 0 is *static*. Rows are pages; pages with fewer than G
+    regions are padded with regions of no fragments, whose
+    rate is 0. The arrays are read-only.
+
+    Args:
+        items: K, items in the region, integers >= 1, (m, G).
+        size: c, fragments per item, integers >= 0, (m, G).
+        rate: updates per unit time, >= 0, (m, G); 0 where the region is static.
+
+    Raises:
+        ValueError: shapes disagree, a number is outside its range, or a page has no fragment or
+            more than MOST_FRAGMENTS.
+    """
+
+    items: IntArray
+    size: IntArray
+    rate: FloatArray
+
+    def __init__(self, items: ArrayLike, size: ArrayLike, rate: ArrayLike) -> None:
+        arrays = {
+            "items": _rows("items", items, "iu", 1).astype(np.int64),
+            "size": _rows("size", size, "iu", 0).astype(np.int64),
+            "rate": _rows("rate", rate, "iuf", 0).astype(np.float64),
+        }
+        for name, array in arrays.items():
+            if array.shape != arrays["rate"].shape:
+                expected = arrays["rate"].shape
+                raise ValueError(f"{name} must have the shape {expected}, got {array.shape}")
+        total = (arrays["items"].astype(np.float64) * arrays["size"]).sum(axis=1)
+        outside = (total < 1) | (total > MOST_FRAGMENTS)
+        if outside.any():
+            page = int(np.argmax(outside))
+            raise ValueError(
+                f"a page must have 1 to {MOST_FRAGMENTS} fragments, got {total[page]:.0f} for "
+                f"page {page}"
+            )
+        arrays["rate"][arrays["size"] == 0] = 0.0
+        for name, array in arrays.items():
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+        return int(self.rate.shape[0])
+
+    @property
+    def fragments(self) -> IntArray:
+        """Number of fragments of each page at any time, n, (m,)."""
+        total: IntArray = (self.items * self.size).sum(axis=1)
+        return total
+
+    @property
+    def change_rate(self) -> FloatArray:
+        """Rate of the updates of all regions of each page, (m,)."""
+        total: FloatArray = self.rate.sum(axis=1)
+        return total
 
 
 @dataclass(frozen=True, eq=False)

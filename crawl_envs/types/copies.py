@@ -1,4 +1,10 @@
-"""Known data on the held copies of pages, and their true divergence."""
+"""Held copies of pages: sketches of their fragments, known data, and their true divergence.
+
+A sketch is the set of the s smallest hashes of a version's fragments (Broder, Glassman, Manasse and
+Zweig 1997; section 5.2 of Olston and Pandey 2008), or of all of them. MinHash libraries use many
+hash functions, or Python code; these are the papers' bottom-s sets under one hash function,
+compared by compiled code that other kernels call for each of millions of pages.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,19 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types.arguments import whole
+from crawl_envs.types.compiling import compiled
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 HashArray: TypeAlias = NDArray[np.uint32]
+
+LOW = np.uint64(0xFFFFFFFF)
+OFFSET = np.uint64(0x9E3779B9)
+MIX_1 = np.uint64(0x7FEB352D)
+MIX_2 = np.uint64(0x846CA68B)
 
 
 class Sketches(NamedTuple):
@@ -24,11 +38,6 @@ class Sketches(NamedTuple):
 
     start: IntArray
     hashes: HashArray
-
-    @property
-    def number(self) -> int:
-        """Number of sketches, n."""
-        return int(self.start.size) - 1
 
     def row(self, version: int) -> HashArray:
         """Return the sketch of one version, a view."""
@@ -73,3 +82,85 @@ class TrueDivergence(NamedTuple):
     area: FloatArray
     changed: NDArray[np.bool_]
     first_change: FloatArray
+
+
+@compiled(forceinline=True)
+def mixed32(word: int) -> np.uint32:
+    """Return a hash of 32 bits, one to one (the finaliser "lowbias32" of Wellons 2018).
+
+    The fragments of the smallest hashes are then effectively random, even if fragments are
+    numbered consecutively or sampled by a modulus.
+    """
+    bits = (np.uint64(word) + OFFSET) & LOW
+    bits = ((bits ^ (bits >> np.uint64(16))) * MIX_1) & LOW
+    bits = ((bits ^ (bits >> np.uint64(15))) * MIX_2) & LOW
+    return np.uint32(bits ^ (bits >> np.uint64(16)))
+
+
+@compiled()
+def mix_all(words: HashArray) -> HashArray:
+    """Return the hash of every word, (n,)."""
+    hashes = np.empty(words.size, np.uint32)
+    for row in range(words.size):
+        hashes[row] = mixed32(words[row])
+    return hashes
+
+
+@compiled()
+def divergence(first: HashArray, second: HashArray, size: int) -> float:
+    """Estimate the fragment staleness (eq. 3) of two sets from their sketches.
+
+    One minus the share of common hashes among the ``size`` smallest of the union, which has no bias
+    (Broder 1997). If neither sketch is truncated, because both sets have fewer fragments, it is
+    exact.
+
+    Args:
+        first: one sketch, ascending, of ``size`` hashes or more unless it is the whole set.
+        second: the other sketch.
+        size: number of hashes in a sketch, s; 0 for all.
+
+    Returns:
+        A number in [0, 1]; 0 if both are empty.
+    """
+    most = first.size + second.size
+    limit = size if 0 < size <= max(first.size, second.size) else most
+    one, other, common, union = 0, 0, 0, 0
+    while union < limit and one < first.size and other < second.size:
+        union += 1
+        if first[one] == second[other]:
+            common += 1
+            one += 1
+            other += 1
+        elif first[one] < second[other]:
+            one += 1
+        else:
+            other += 1
+    union = min(limit, union + first.size - one + second.size - other)
+    return 1.0 - common / union if union > 0 else 0.0
+
+
+def sketch_of(hashes: ArrayLike, size: int | None = None) -> HashArray:
+    """Return the sketch of a set of fragments.
+
+    Args:
+        hashes: the fragments, integers in [0, 2**32), in any order, repeated or not, (n,).
+        size: number of hashes to keep, s >= 1; None for all.
+
+    Returns:
+        The smallest ``size`` of their mixed hashes, distinct and ascending, uint32.
+
+    Raises:
+        ValueError: the fragments are not such numbers, or the size is below 1.
+    """
+    words = np.asarray(hashes)
+    if words.size == 0 and words.ndim == 1:
+        words = words.astype(np.uint32)
+    fits = words.ndim == 1 and words.dtype.kind in "iu"
+    if not fits or np.any(words < 0) or np.any(words > LOW):
+        raise ValueError(
+            "hashes must be whole numbers in [0, 2**32), shape (n,), got dtype "
+            f"{words.dtype}, shape {words.shape}: {words}"
+        )
+    if size is not None:
+        whole("size", size, 1)
+    return np.unique(mix_all(np.ascontiguousarray(words, np.uint32)))[:size]

@@ -177,15 +177,11 @@ class Episodes:
             raise ResetNeeded("call reset first: there is no instance yet")
         return instance
 
-    def rng(self, lane: int) -> np.random.Generator:
-        """Return a new generator for the random choices of a lane's current episode."""
-        return self._stream(lane, "rng_root")
+    def rng(self, lane: int, root: str = "rng_root") -> np.random.Generator:
+        """Return a new generator for the random choices of a lane's current episode.
 
-    def _tape_rng(self, lane: int) -> np.random.Generator:
-        """Return a generator of the events of a lane's current episode."""
-        return self._stream(lane, "root")
-
-    def _stream(self, lane: int, root: str) -> np.random.Generator:
+        With ``root="root"`` it is one of the events of the episode.
+        """
         self.instance(lane)
         record = self.world.state.lanes[lane]
         return generator(int(record[root]), int(record["episode"]))

@@ -16,13 +16,17 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.law import CustomEvents
+from crawl_envs.sim.law import CustomEvents, check_events
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, REQUESTS
 from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.workload import check_events
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
-from crawl_envs.spaces.observations import ObservationArray, feature_names, write_parameters
+from crawl_envs.spaces.observations import (
+    Buffers,
+    ObservationArray,
+    feature_names,
+    write_parameters,
+)
 from crawl_envs.types import (
     BoolArray,
     CrawlLog,
@@ -36,7 +40,6 @@ from crawl_envs.types import (
 )
 from crawl_envs.types.arguments import flag, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
-from crawl_envs.worlds.buffers import Buffers
 from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan
 from crawl_envs.worlds.step import (
     play_lanes,
@@ -218,7 +221,7 @@ class Lanes(Episodes):
         """Provide the events of a lane's next episode, if they are not drawn while it is played."""
         instance = self.instance(lane)
         if isinstance(instance, CustomEvents):
-            self.world.set_tape(lane, instance.draw_tape(self._tape_rng(lane), self.horizon))
+            self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), self.horizon))
 
     # Steps
 

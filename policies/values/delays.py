@@ -1,6 +1,6 @@
 r"""Signals under way: the delay of signals and the time since a crawl.
 
-A delay D (:class:`crawl_envs.types.delay.Delay`) runs from the change of a page to the arrival of
+A delay D (:class:`crawl_envs.types.Delay`) runs from the change of a page to the arrival of
 its signal. At age x the signal has arrived with probability G(x) = P(D <= x). Of changes at a
 constant rate since time 0, those with signals still under way at time t correspond to
 
@@ -17,9 +17,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import FloatArray
+from crawl_envs.types import DELAY_KINDS, Delay, FloatArray
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.delay import DELAY_KINDS, Delay
 from policies.values.series import NEGLIGIBLE, pmf
 from policies.values.tables import check_nonnegative
 

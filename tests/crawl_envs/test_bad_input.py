@@ -17,7 +17,7 @@ from crawl_envs.sim.tape import CODE_STRIDE, Tape
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.environments import assert_same
 from tests.worlds import lanes_of, single_of, vector_of
 

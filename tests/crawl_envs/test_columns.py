@@ -15,8 +15,8 @@ import pytest
 import crawl_envs  # noqa: F401
 from crawl_envs import Instance
 from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import Delay
 from crawl_envs.types.arguments import LARGEST, SMALLEST
-from crawl_envs.types.delay import Delay
 from policies import estimators, solvers, values
 
 NUMBERS = [0.5, 1.0, 2.0]

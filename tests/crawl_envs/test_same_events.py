@@ -14,7 +14,7 @@ import pytest
 
 import crawl_envs
 from crawl_envs import Instance
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.environments import DELAYED, FORMS, arguments, bare
 from tests.worlds import vector_of
 

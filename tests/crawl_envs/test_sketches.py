@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl_envs.types.copies import Sketches
-from crawl_envs.types.sketches import (
+from crawl_envs.types.copies import (
+    Sketches,
     divergence,
     mix_all,
     mixed32,
@@ -126,11 +126,11 @@ def test_the_estimate_has_no_bias(alone: int, both: int, new: int, size: int) ->
 def test_rows_of_sketches() -> None:
     rows = [sketch_of(range(row * row), 12) for row in range(8)]
     sketches = Sketches.of_rows(rows)
-    assert sketches.number == 8
+    assert sketches.start.size == 8 + 1
     assert (sketches.start.dtype, sketches.hashes.dtype) == (np.int64, np.uint32)
     assert all(sketches.row(row).tolist() == rows[row].tolist() for row in range(8))
     none = Sketches.of_rows([])
-    assert (none.number, none.hashes.dtype) == (0, np.uint32)
+    assert (none.start.tolist(), none.hashes.dtype) == ([0], np.uint32)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import numpy as np
 
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, CODE_STRIDE, REQUEST, SIGNAL, Tape
-from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.types import Delay, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import quantity
-from crawl_envs.types.delay import Delay
 
 
 class Occurrences(NamedTuple):
@@ -90,7 +89,7 @@ def signalled(
 
 
 def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArray:
-    """Draw signal delays, (count,); see :class:`crawl_envs.types.delay.Delay`."""
+    """Draw signal delays, (count,); see :class:`crawl_envs.types.Delay`."""
     if delay.kind == "exponential":
         return delay.mean * rng.standard_exponential(count)
     if delay.kind == "poisson":

@@ -19,8 +19,7 @@ from crawl_envs.instances.misspecified.occurrences import (
 )
 from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, SIGNAL
-from crawl_envs.types import FloatArray, Instance, IntArray
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay, FloatArray, Instance, IntArray
 
 MEAN_RANGE = (0.05, 2.0)
 """Range of mean delays. At one crawl per page and unit of time the shortest has little effect; with

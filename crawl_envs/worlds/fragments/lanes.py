@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.law import check_events
 from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, Records, state_at
 from crawl_envs.sim.tape import CODE_STRIDE, SPELL_END, SPELL_START, Tape
 from crawl_envs.sim.versions import sketch_at, smallest_at
-from crawl_envs.sim.workload import check_events
 from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.copies import Copies, Sketches, TrueDivergence
-from crawl_envs.types.regions import MOST_FRAGMENTS
-from crawl_envs.types.sketches import divergence
+from crawl_envs.types.contents import MOST_FRAGMENTS, Contents
+from crawl_envs.types.copies import Copies, Sketches, TrueDivergence, divergence
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
 from crawl_envs.worlds.fragments.regions import RegionPages
 from crawl_envs.worlds.lanes import Lanes, Reported
@@ -41,19 +39,12 @@ def with_contents(tape: Tape, contents: Contents) -> Tape:
     time, code = np.concatenate((*times, tape.time)), np.concatenate((*codes, tape.code))
     detail = np.concatenate((*details, np.full(tape.time.size, -1))).astype(np.int32)
     order = np.argsort(time, kind="stable")
-    return Tape.trusted(
-        time[order], code[order], tape.alive, num_sources=tape.num_sources, detail=detail[order]
-    )
+    return Tape(time[order], code[order], tape.alive, tape.num_sources, detail[order])
 
 
 @compiled()
 def estimate_divergences(table: IntArray, sketch_size: int) -> None:
-    """Replace the exact divergences of the last crawled copies by those of their sketches.
-
-    Args:
-        table: table of the state, after a step.
-        sketch_size: number of smallest hashes in a sketch, >= 1.
-    """
+    """Replace the exact divergences of the last crawled copies by those of their sketches."""
     state = state_at(table)
     for lane in range(state.lanes.shape[0]):
         record, row = state.lanes[lane], min(lane, state.spells.shape[0] - 1)
@@ -154,7 +145,7 @@ class FragmentLanes(Lanes):
     def _provide_events(self, lane: int) -> None:
         instance = self.instance(lane)
         if isinstance(instance, RegionPages):
-            instance.draw_lane(self.world, lane, self._tape_rng(lane), self._end_of(instance))
+            instance.draw_lane(self.world, lane, self.rng(lane, "root"), self._end_of(instance))
             self.world.state.spell_start[lane] = 0
             if self.sketch_size is not None:
                 self._spells(lane)
@@ -210,7 +201,7 @@ class FragmentLanes(Lanes):
         instance, world = self.instance(lane), self.world
         if isinstance(instance, RegionPages) and world.state.spell_start[lane, -1] == 0:
             end = self._end_of(instance)
-            world.set_contents(lane, instance.draw_contents(self._tape_rng(lane), end))
+            world.set_contents(lane, instance.draw_contents(self.rng(lane, "root"), end))
         row = min(lane, world.state.spells.shape[0] - 1)
         return world.state.spells[row], world.state.spell_start[row]
 

@@ -23,45 +23,30 @@ from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape, most_of
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Reveal
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Contents, Regions
 
 
 class Sources(NamedTuple):
-    """The n sources of events: all regions, page by page, and then the false signals of each page.
+    """The sources of events: all regions, page by page, and then the false signals of each page."""
 
-    Attributes:
-        rate: draws per unit of time, (n,).
-        recall: probability that a draw has a signal, (n,).
-        items: number of spells at any time, (n,).
-        size: fragments of a spell, (n,); 0 of false signals.
-        page: page, (n,).
-    """
-
-    rate: FloatArray
-    recall: FloatArray
-    items: IntArray
-    size: IntArray
+    rate: FloatArray  # draws per unit of time
+    recall: FloatArray  # probability that a draw has a signal
+    items: IntArray  # number of spells at any time
+    size: IntArray  # fragments of a spell, 0 of false signals
     page: IntArray
 
 
 class Draws(NamedTuple):
     """Random draws of n sources: updates and false signals.
 
-    Attributes:
-        start: first row of each source, (n + 1,). A source has a row for each initial spell, and
-            then one for each draw, in order of time.
-        source: source of each row.
-        time: time of each row, -inf for initial spells.
-        signalled: mask of the draws with a signal.
-        order: rows of all draws in order of time.
+    A source has a row for each initial spell, and then one for each draw, in order of time.
     """
 
-    start: IntArray
-    source: NDArray[np.int32]
-    time: FloatArray
-    signalled: BoolArray
-    order: NDArray[np.int32]
+    start: IntArray  # first row of each source, (n + 1,)
+    source: NDArray[np.int32]  # source of each row
+    time: FloatArray  # time of each row, -inf for initial spells
+    signalled: BoolArray  # the draws with a signal
+    order: NDArray[np.int32]  # rows of all draws in order of time
 
 
 @compiled(forceinline=True)
@@ -73,13 +58,9 @@ def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
 
 @compiled()
 def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) -> Draws:
-    """Draw the updates and false signals of all sources in (0, horizon].
+    """Draw the updates and false signals of n sources in (0, horizon], at most ``room`` rows.
 
-    Args:
-        sources: the sources.
-        seeds: seeds of their streams, (n,).
-        horizon: end of the episode, > 0.
-        room: a number that the rows do not exceed, >= 1.
+    ``seeds`` are those of their streams, (n,).
     """
     start, source = np.empty(seeds.size + 1, np.int64), np.empty(room, np.int32)
     times, signalled = np.empty(room), np.empty(room, np.bool_)
@@ -107,13 +88,9 @@ def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) 
 def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the rows of finite times in order of time, rows of equal times in their order.
 
-    Rows are put in buckets of time, about one in each because times are uniform, and then moved to
-    their place by insertion.
-
-    Args:
-        times: the times.
-        scale: buckets per unit of time.
-        place: number of times in the bucket before each bucket; changed.
+    Rows are put in buckets of time, ``scale`` per unit, about one in each because times are
+    uniform, and then moved to their place by insertion. ``place`` is the number of times in the
+    bucket before each bucket; it is changed.
     """
     for bucket in range(1, place.size):
         place[bucket] += place[bucket - 1]

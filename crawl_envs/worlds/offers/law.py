@@ -13,6 +13,7 @@ import numpy as np
 from numba import extending as untyped_extending
 from numpy.typing import NDArray
 
+from crawl_envs.sim.law import check_expected
 from crawl_envs.sim.state import (
     Records,
     StateType,
@@ -24,7 +25,6 @@ from crawl_envs.sim.state import (
     zeros,
 )
 from crawl_envs.sim.streams import UintArray
-from crawl_envs.sim.workload import check_expected
 from crawl_envs.types import Instance, IntArray
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata

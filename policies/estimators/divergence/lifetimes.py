@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 
 Among = Literal["born", "present"]
 

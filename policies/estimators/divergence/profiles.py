@@ -20,7 +20,7 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.copies import Sketches
-from crawl_envs.types.sketches import divergence as sketch_divergence
+from crawl_envs.types.copies import divergence as sketch_divergence
 from policies.estimators.divergence.counts import HASH_BYTES, OBSERVATION_BYTES, Footprint
 
 HashArray = NDArray[np.uint32]

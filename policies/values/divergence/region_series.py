@@ -31,7 +31,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 
 NODES = 28
 """Points of the quadrature; its error is of order 9^-NODES."""

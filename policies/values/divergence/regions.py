@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.values.divergence.curves import area_below, per_page
 from policies.values.divergence.region_series import Terms, region_terms
 from policies.values.series import deep

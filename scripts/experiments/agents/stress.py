@@ -14,8 +14,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
-from crawl_envs.types import FloatArray, Policy
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay, FloatArray, Policy
 from scripts.reporting import intervals
 from scripts.reporting.settings import Setting
 from scripts.reporting.verdicts import Expected, Range, Trend

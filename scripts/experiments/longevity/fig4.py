@@ -12,7 +12,7 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.estimators.divergence.lifetimes import scroll_lifetime
 from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement

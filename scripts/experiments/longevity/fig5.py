@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Contents, Regions
 from scripts.experiments.longevity.setup.fragment_groups import (
     GROUPS,
     MOST_LIVED,

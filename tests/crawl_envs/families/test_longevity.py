@@ -14,9 +14,8 @@ from crawl_envs.instances.longevity import PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.sim.streams import generator
 from crawl_envs.sim.tape import CHANGE, KIND_MASK, SIGNAL, UPDATE, Tape
 from crawl_envs.spaces.actions import RefreshSet
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.regions import Regions
-from crawl_envs.types.sketches import sketch_of
+from crawl_envs.types.contents import Contents, Regions
+from crawl_envs.types.copies import sketch_of
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned

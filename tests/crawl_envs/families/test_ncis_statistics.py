@@ -13,7 +13,7 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.sim.tape import CODE_STRIDE
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.crawl_envs.sim.test_tape import tape_of
 from tests.worlds import vector_of
 

@@ -16,7 +16,7 @@ from crawl_envs import Instance, instances
 from crawl_envs.instances.misspecified import change_laws, corrupted_quality, signal_laws
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.instances.synthetic import COLD_SPREAD
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 
 CHANGE, SIGNAL, BOTH = 1, 2, 3
 LEAST = 1e-4

@@ -14,8 +14,8 @@ import pytest
 from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.state import DIVERGENCE, SIMILARITY
 from crawl_envs.sim.streams import generator, roots
-from crawl_envs.types.regions import Regions
-from crawl_envs.types.sketches import divergence
+from crawl_envs.types.contents import Regions
+from crawl_envs.types.copies import divergence
 from crawl_envs.worlds.offers.log import record
 from tests.crawl_envs.sim.rollouts.test_rates import random_rates
 from tests.crawl_envs.sim.test_world import assert_same_log, assert_same_tracker

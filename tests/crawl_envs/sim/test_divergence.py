@@ -12,8 +12,8 @@ from crawl_envs import Instance
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
+from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledSequence
-from crawl_envs.types.delay import Delay
 from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
     ACTIONS,

@@ -23,7 +23,7 @@ from crawl_envs.sim.tape import (
     event_rates,
     fill_alias,
 )
-from crawl_envs.types.delay import DELAY_KINDS
+from crawl_envs.types import DELAY_KINDS
 from tests.crawl_envs.sim.test_streams import stream_of
 from tests.naive import pages as naive
 

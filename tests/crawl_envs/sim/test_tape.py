@@ -10,7 +10,7 @@ from crawl_envs.instances import make
 from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import CODE_STRIDE, Tape, draw_block, pending_capacity, rewind
 from crawl_envs.sim.world import World
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.naive import pages as naive
 from tests.worlds import events_of, rounded
 

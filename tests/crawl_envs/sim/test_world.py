@@ -20,7 +20,7 @@ from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY, World
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.naive import pages as naive
 from tests.naive.divergence import Penalty
 from tests.worlds import random_events, rounded, single_of, vector_of

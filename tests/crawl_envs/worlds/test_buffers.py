@@ -7,13 +7,13 @@ import pickle
 
 import numpy as np
 
-from crawl_envs.worlds.buffers import MOST, Buffers
+from crawl_envs.spaces.observations import MOST_BUFFERS, Buffers
 
 
 def test_what_is_held_is_never_overwritten():
     buffers, source = Buffers(), np.zeros((3, 5))
     held = []
-    for step in range(3 * MOST):
+    for step in range(3 * MOST_BUFFERS):
         source[:] = step
         one = buffers.copy(source)
         held.append([one, one.T, one[1:2], one.T[::2], memoryview(one), one][step % 6])

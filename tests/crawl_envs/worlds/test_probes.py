@@ -11,7 +11,7 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from tests.crawl_envs.sim.test_world import SEED, assert_same_world, instances_of
 from tests.environments import (
     HARMONIC,

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.types import Problem, Tracker
-from crawl_envs.types.copies import Sketches
-from crawl_envs.types.sketches import sketch_of
+from crawl_envs.types.copies import Sketches, sketch_of
 from policies import values
 from policies.estimators import fit_change_rates, improved_rate
 from policies.estimators.divergence.curve_fit import fit_curve

@@ -17,9 +17,8 @@ import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs import instances
 from crawl_envs.evaluation import evaluate, simulate
-from crawl_envs.types import Instance
+from crawl_envs.types import Delay, Instance
 from crawl_envs.types.compiling import ready
-from crawl_envs.types.delay import Delay
 from policies import values
 from policies.base.index import weighted_signals
 from policies.ncis.delayed import (

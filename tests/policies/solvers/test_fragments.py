@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies import solvers
 from policies.values.divergence.curves import HolisticCurves
 from policies.values.divergence.regions import RegionCurves

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from policies.values.delays import (
     ENDLESS,
     arrived,

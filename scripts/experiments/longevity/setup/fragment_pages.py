@@ -6,8 +6,7 @@ import numpy as np
 
 from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.streams import generator, roots
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Contents, Regions
 from scripts.experiments.longevity.setup.fragment_records import (
     fragment_record,
     lasting,

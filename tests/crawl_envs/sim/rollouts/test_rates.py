@@ -15,8 +15,8 @@ from crawl_envs import Instance
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import LOG_CAPACITY
+from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledRates, RateRule
-from crawl_envs.types.delay import Delay
 from crawl_envs.worlds.rollouts import play_form
 from tests.crawl_envs.sim.test_world import (
     EDGES,

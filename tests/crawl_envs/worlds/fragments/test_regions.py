@@ -20,8 +20,7 @@ from crawl_envs.sim.tape import (
     Tape,
 )
 from crawl_envs.sim.world import World
-from crawl_envs.types.contents import Contents
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Contents, Regions
 from crawl_envs.worlds.fragments.lanes import with_contents
 from tests.naive.fragments import updates
 from tests.naive.pages import GOLDEN, WORD, splitmix

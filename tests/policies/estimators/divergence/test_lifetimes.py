@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.estimators.divergence.lifetimes import churn_lifetime, page_lifetimes, scroll_lifetime
 
 TIMES = np.array([0.0, 1e-6, 0.3, 1.0, 8.0, 100.0, np.inf])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.estimators.divergence import posterior_kernels as kernels
 from policies.estimators.divergence.posterior import DivergencePosterior
 from policies.values.divergence.regions import RegionCurves

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crawl_envs.types.copies import Sketches
-from crawl_envs.types.sketches import divergence as sketch_divergence
-from crawl_envs.types.sketches import sketch_of
+from crawl_envs.types.copies import Sketches, sketch_of
+from crawl_envs.types.copies import divergence as sketch_divergence
 from policies.estimators.divergence.profiles import ChangeProfiles
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.estimators.divergence import shapes as tables
 from policies.values.divergence.regions import RegionCurves
 

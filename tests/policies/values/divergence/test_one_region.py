@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.values.divergence import one_region
 from policies.values.divergence.regions import RegionCurves
 

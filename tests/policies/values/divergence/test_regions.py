@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammainc
 from scipy.stats import poisson
 
-from crawl_envs.types.regions import Regions
+from crawl_envs.types.contents import Regions
 from policies.values.divergence.curves import HolisticCurves, utility_of
 from policies.values.divergence.region_series import region_terms
 from policies.values.divergence.regions import RegionCurves, mean_of_sums

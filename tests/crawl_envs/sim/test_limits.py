@@ -13,10 +13,10 @@ from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances import make
 from crawl_envs.instances.market import MARKET, MarketShape
 from crawl_envs.instances.misspecified.occurrences import Misspecified
-from crawl_envs.sim import workload
+from crawl_envs.sim import law
+from crawl_envs.sim.law import MOST_EVENTS, MOST_HELD, check_events
 from crawl_envs.sim.tape import Tape
-from crawl_envs.sim.workload import MOST_EVENTS, MOST_HELD, check_events
-from crawl_envs.types.delay import Delay
+from crawl_envs.types import Delay
 from crawl_envs.worlds.offers.log import record
 
 NCIS = "CrawlNCIS-v0"
@@ -119,7 +119,7 @@ def test_the_bound_is_met_and_not_passed():
 
 def test_recorded_events_are_counted(monkeypatch):
     tape = Tape.of_events(3, changes=([1.0, 2.0, 3.0, 9.0], [0, 1, 2, 0]))
-    monkeypatch.setattr(workload, "check_expected", lambda what, expected: counted.append(expected))
+    monkeypatch.setattr(law, "check_expected", lambda what, expected: counted.append(expected))
     counted = []
     check_events(BUSY["requests"], 3.0, True, tape)
     assert counted == [3.0]
