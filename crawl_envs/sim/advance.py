@@ -288,27 +288,18 @@ def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
 @compiled(forceinline=True)
 def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
     """Apply the event before the cursor, of a kind from BIRTH on; return its kind or NOTHING."""
-    record, page = state.lanes[lane], state.pages[lane, number]
     if kind <= DEATH:
         return kind if set_alive(state, lane, number, kind == BIRTH) else NOTHING
     if kind == DAY:
         return kind
-    row, event = min(lane, state.detail.shape[0] - 1), record.cursor - 1
+    row, event = min(lane, state.detail.shape[0] - 1), state.lanes[lane].cursor - 1
     detail = state.detail[row, event]
-    divergence = state.divergence[lane]
     if kind == PRICE:
-        change_price(record, page, state.prices[lane, number], divergence, number, detail)
-        return kind
-    copy, bases = state.copies[lane, number], state.bases[lane, number]
-    if kind == UPDATE:
-        since = state.since[row, event]
-        update_fragments(record, page, copy, bases, divergence, number, detail, since)
-        record.fresh_weight -= page.importance * (page.changes == 0)
-        record.changes += 1
-        page.changes += 1
+        change_price(state, lane, number, detail)
+    elif kind == UPDATE:
+        update_fragments(state, lane, number, detail, state.since[row, event])
     else:
-        spells, sign = state.spells[0], 1 if kind == SPELL_START else -1
-        change_fragments(record, page, copy, bases, divergence, number, spells, detail, sign)
+        change_fragments(state, lane, number, detail, 1 if kind == SPELL_START else -1)
     return kind
 
 
@@ -389,12 +380,6 @@ def next_event_time(state: State, lane: int) -> float:
         return DAY_IS_OVER if record.by_day else SLOT_IS_OVER
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
     return SLOT_IS_OVER if is_after(event, record.target) else float(event.time)
-
-
-@compiled(forceinline=True)
-def is_log_full(state: State, lane: int) -> bool:
-    """Return whether the log of signals of a lane has no room for another one."""
-    return bool(state.lanes[lane].logged == state.signal_log.shape[1])
 
 
 @compiled(forceinline=True)

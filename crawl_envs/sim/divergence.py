@@ -88,16 +88,6 @@ def integrate_divergence(record: Any, now: float) -> None:
 
 
 @compiled(forceinline=True)
-def set_divergence(
-    state: State, lane: int, number: int, weight: float, now: float, more: float
-) -> None:
-    """Set the divergence of a page to ``now``, which is by ``more`` than before."""
-    record: Any = state.lanes[lane]
-    record.divergence_weight += weight * more
-    state.divergence[lane, number] = now
-
-
-@compiled(forceinline=True)
 def increment(increments: FloatArray, changes: int) -> float:
     """Return C(changes + 1) - C(changes)."""
     known = increments.shape[0]
@@ -112,8 +102,9 @@ def diverge(state: State, lane: int, number: int) -> None:
     page, record = state.pages[lane, number], state.lanes[lane]
     integrate_divergence(record, record.time)
     if state.increments.shape[0] > 0:
-        before, more = state.divergence[lane, number], increment(state.increments, page.changes - 1)
-        set_divergence(state, lane, number, page.importance, before + more, more)
+        more = increment(state.increments, page.changes - 1)
+        record.divergence_weight += page.importance * more
+        state.divergence[lane, number] += more
     elif state.copies.shape[1] > 0 and np.isnan(state.copies[lane, number].first_change):
         state.copies[lane, number].first_change = record.time
 
@@ -125,86 +116,66 @@ def converge(state: State, lane: int, number: int) -> None:
     if state.prices.shape[1] > 0:
         weight = 1.0
     integrate_divergence(record, record.time)
-    before = state.divergence[lane, number]
-    set_divergence(state, lane, number, weight, 0.0, -before)
+    record.divergence_weight -= weight * state.divergence[lane, number]
+    state.divergence[lane, number] = 0.0
 
 
 # Fragments
 
 
 @compiled(forceinline=True)
-def measure_copy(record: Any, page: Any, copy: Any, divergence: FloatArray, number: int) -> None:
+def measure_copy(state: State, lane: int, number: int) -> None:
     """Update the divergence of a copy from its counts."""
-    old, now = divergence[number], record.time
+    record, page, copy = state.lanes[lane], state.pages[lane, number], state.copies[lane, number]
+    old, now = state.divergence[lane, number], record.time
     new = jaccard(copy.live, copy.held, copy.common) if page.alive else 0.0
     copy.area += old * (now - copy.since)
     copy.since = now
     record.divergence_weight += page.importance * (new - old)
-    divergence[number] = new
+    state.divergence[lane, number] = new
 
 
-@compiled()
-def change_fragments(
-    record: Any,
-    page: Any,
-    copy: Any,
-    bases: Records,
-    divergence: FloatArray,
-    number: int,
-    spells: Records,
-    spell: int,
-    sign: int,
-) -> None:
-    """Start (``sign`` 1) or end (-1) a spell of fragments, which may have been there before.
-
-    Args:
-        record: the lane.
-        page: the page.
-        copy: its held copy.
-        bases: its base versions, (h,).
-        divergence: the divergences of the lane, (m,).
-        number: number of the page.
-        spells: the recorded spells.
-        spell: row of the spell.
-        sign: 1 or -1.
-    """
+@compiled(forceinline=True)
+def note_change(state: State, lane: int, copy: Any) -> None:
+    """Integrate the divergence up to a change of a page, and note whether it is the first."""
+    record: Any = state.lanes[lane]
     integrate_divergence(record, record.time)
     if np.isnan(copy.first_change):
         copy.first_change = record.time
+
+
+@compiled()
+def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
+    """Start (``sign`` 1) or end (-1) a recorded spell, whose fragments may have been there."""
+    copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
+    note_change(state, lane, copy)
     size = sign * spells[spell].size
     copy.live += size
     copy.common += size * was_present(spells, spell, copy.made)
     for slot in range(bases.shape[0]):
         bases[slot].common += size * was_present(spells, spell, bases[slot].made)
-    measure_copy(record, page, copy, divergence, number)
+    measure_copy(state, lane, number)
 
 
 @compiled()
-def update_fragments(
-    record: Any,
-    page: Any,
-    copy: Any,
-    bases: Records,
-    divergence: FloatArray,
-    number: int,
-    size: int,
-    since: float,
-) -> None:
-    """Replace ``size`` fragments, which were there ``since`` a time, by new ones.
+def update_fragments(state: State, lane: int, number: int, size: int, since: float) -> None:
+    """Change a page: ``size`` fragments, which were there ``since`` a time, by as many new ones.
 
-    The other arguments are those of :func:`change_fragments`. Without a base version its time is
-    NaN, which is not after any time.
+    Without a base version its time is NaN, which is not after any time.
     """
-    integrate_divergence(record, record.time)
-    if np.isnan(copy.first_change):
-        copy.first_change = record.time
+    record, page = state.lanes[lane], state.pages[lane, number]
+    copy, bases = state.copies[lane, number], state.bases[lane, number]
+    note_change(state, lane, copy)
     copy.live -= size
     copy.common -= size * (since < copy.made)
     for slot in range(bases.shape[0]):
         bases[slot].common -= size * (since < bases[slot].made)
-    measure_copy(record, page, copy, divergence, number)
+    measure_copy(state, lane, number)
     copy.live += size
-    measure_copy(record, page, copy, divergence, number)
+    measure_copy(state, lane, number)
+    record.fresh_weight -= page.importance * (page.changes == 0)
+    record.changes += 1
+    page.changes += 1
 
 
 @compiled(forceinline=True)
@@ -253,10 +224,9 @@ def restart_fragments(state: State, lane: int) -> None:
 
 
 @compiled()
-def change_price(
-    record: Any, page: Any, price: Any, divergence: FloatArray, number: int, true: int
-) -> None:
+def change_price(state: State, lane: int, number: int, true: int) -> None:
     """Set the true price of an offer; it may return to the held one."""
+    record, page, price = state.lanes[lane], state.pages[lane, number], state.prices[lane, number]
     stale, wrong = page.changes > 0, true != price.held
     price.true = true
     record.changes += 1
@@ -266,4 +236,4 @@ def change_price(
         integrate_divergence(record, record.time)
         record.fresh_weight -= sign * page.importance
         record.divergence_weight += sign
-        divergence[number] += sign
+        state.divergence[lane, number] += sign

@@ -186,69 +186,48 @@ class State(NamedTuple):
     Axes of one name have one length. Those of optional parts are 0 where a world lacks the part: C
     sources of signals counted apart, I increments of a penalty, D pages with a divergence, Q pages
     crawled at random instants, V pages with prices, G pages of fragments with h base versions.
-
-    Attributes:
-        lanes: the lanes.
-        clock: rows (start, crawls before, bandwidth) of each lane's clock.
-        stream: states of the generators of tapes.
-        last_crawl: start of each page's elapsed time.
-        pages: the pages.
-        alive_at_start: mask of the pages that exist at time 0.
-        tape: per lane a block of drawn events or a whole recorded tape; or one for all lanes.
-        detail: spell, price or number of fragments of each event of the tape.
-        since: for updates of fragments, the time since which the replaced ones were there.
-        alias: alias tables of (page, kind), with a power of two kinds.
-        pending_due, pending_code, pending_entry, pending_place, pending_size: the signals under
-            way, an :class:`crawl_envs.types.heap.IndexedHeap` of entries by arrival.
-        signal_log: the first ``logged`` signals arrived in the current slot.
-        crawl_log: the first ``slot_crawls`` crawls were made at its start.
-        outcomes: rows of the outcomes of the last slot.
-        shown: observations.
-        source_signals: signals since ``last_crawl`` by source.
-        crawl_signals: signals of the crawls in ``crawl_log`` by source.
-        increments: first increments of the penalty of undetected changes.
-        divergence: divergence of each page's copy.
-        crawl_alias: alias tables of the pages of random crawls.
-        chances: probabilities of a crawl at a signal.
-        rng: states of the generators of random crawls.
-        spell_start: first spell of each page, and the end of the last; one row or one per lane, 0
-            where they are not drawn yet.
-        spells: the spells of fragments by page, in order of birth.
-        copies: the held copies of pages of fragments.
-        bases: their base versions, the latest first.
-        prices: true and held prices.
     """
 
     lanes: Annotated[Records, LANE, "N"]
-    clock: Annotated[FloatArray, np.float64, "N clock_rows 3"]
-    stream: Annotated[UintArray, np.uint64, "N 4"]
-    last_crawl: Annotated[FloatArray, np.float64, "N m"]
+    clock: Annotated[FloatArray, np.float64, "N clock_rows 3"]  # see crawl_envs.sim.clock
+    stream: Annotated[UintArray, np.uint64, "N 4"]  # states of the generators of tapes
+    last_crawl: Annotated[FloatArray, np.float64, "N m"]  # start of each page's elapsed time
     pages: Annotated[Records, PAGE, "N m"]
-    alive_at_start: Annotated[BoolArray, np.bool_, "m"]
+    alive_at_start: Annotated[BoolArray, np.bool_, "m"]  # the pages that exist at time 0
+    # per lane a block of drawn events or a whole recorded tape, or one for all lanes; the spell,
+    # price or number of fragments of each event; the time since which the fragments that an update
+    # replaces were there
     tape: Annotated[Records, EVENT, "tapes events"]
     detail: Annotated[SmallArray, np.int32, "tapes details"]
     since: Annotated[FloatArray, np.float64, "tapes updates"]
-    alias: Annotated[Records, ALIAS, "N columns"]
+    alias: Annotated[Records, ALIAS, "N columns"]  # of (page, kind), with a power of two kinds
+    # the signals under way, an IndexedHeap of entries by arrival
     pending_due: Annotated[FloatArray, np.float64, "N pending"]
     pending_code: Annotated[IntArray, np.int64, "N pending"]
     pending_entry: Annotated[IntArray, np.int64, "N pending"]
     pending_place: Annotated[IntArray, np.int64, "N pending"]
     pending_size: Annotated[IntArray, np.int64, "N 1"]
+    # the first ``logged`` signals arrived, and the first ``slot_crawls`` crawls were made, in the
+    # current slot
     signal_log: Annotated[Records, SIGNAL_ENTRY, "N logged"]
     crawl_log: Annotated[Records, CRAWL_ENTRY, "N crawled"]
-    outcomes: Annotated[FloatArray, np.float64, "outcomes N"]
-    shown: Annotated[NDArray[np.float32], np.float32, "N F m"]
+    outcomes: Annotated[FloatArray, np.float64, "outcomes N"]  # of the last slot
+    shown: Annotated[NDArray[np.float32], np.float32, "N F m"]  # observations
+    # signals by source: since ``last_crawl``, and of the crawls in ``crawl_log``
     source_signals: Annotated[SmallArray, np.int32, "N C m"]
     crawl_signals: Annotated[SmallArray, np.int32, "N C crawled"]
-    increments: Annotated[FloatArray, np.float64, "I"]
-    divergence: Annotated[FloatArray, np.float64, "N D"]
+    increments: Annotated[FloatArray, np.float64, "I"]  # of the penalty of undetected changes
+    divergence: Annotated[FloatArray, np.float64, "N D"]  # of each page's copy
+    # crawls at random instants: alias tables of pages, probabilities at a signal, generators
     crawl_alias: Annotated[Records, ALIAS, "N Q"]
     chances: Annotated[FloatArray, np.float64, "N Q"]
     rng: Annotated[UintArray, np.uint64, "N 4"]
+    # first spell of each page, and the end of the last, 0 where spells are not drawn yet; spells by
+    # page, in order of birth
     spell_start: Annotated[IntArray, np.int64, "contents starts"]
     spells: Annotated[Records, SPELL, "contents spells"]
     copies: Annotated[Records, COPY, "N G"]
-    bases: Annotated[Records, BASE, "N G h"]
+    bases: Annotated[Records, BASE, "N G h"]  # base versions of the copies, the latest first
     prices: Annotated[Records, PRICES, "N V"]
 
 
@@ -280,7 +259,6 @@ def axes_of(fields: Sequence[Field]) -> tuple[str, ...]:
 
 
 FIELDS = fields_of(State)
-AXES = axes_of(FIELDS)
 
 GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "crawled", "spells"}
 """Axes that grow as needed."""
@@ -397,15 +375,3 @@ def _state_at(typing_context: Any, table: Any) -> Any:
 
 state_at: Any = extending.intrinsic(_state_at)
 """Return the State of a table; its arrays are valid as long as their owner keeps them alive."""
-
-
-def _pointer_to(typing_context: Any, address: Any) -> Any:
-    """Turn an address into a pointer."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), generate
-
-
-pointer_to: Any = extending.intrinsic(_pointer_to)

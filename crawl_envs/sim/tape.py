@@ -49,8 +49,6 @@ KIND_BITS = 6
 CODE_STRIDE = 1 << KIND_BITS
 KIND_MASK = CODE_STRIDE - 1
 
-CodeArray = NDArray[np.int64]
-
 DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
 
@@ -143,8 +141,7 @@ def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
 def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
     """Draw the delay of a signal; a Poisson count by inversion of one uniform number."""
     if kind == DELAY_EXPONENTIAL:
-        uniform, stream = next_uniform(stream)
-        return -math.log(uniform) * mean, stream
+        return draw_gap(stream, mean)
     if kind == DELAY_POISSON:
         uniform, stream = next_uniform(stream)
         left = 1.0 - uniform
@@ -180,7 +177,7 @@ class Tape:
     """
 
     time: FloatArray
-    code: CodeArray
+    code: IntArray
     alive: BoolArray
     num_sources: int = 1
     detail: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
@@ -205,23 +202,6 @@ class Tape:
                 f"tape code must name a page below {self.alive.size} and a kind, with a source "
                 f"below {self.num_sources}"
             )
-
-    @classmethod
-    def trusted(
-        cls,
-        time: FloatArray,
-        code: CodeArray,
-        alive: BoolArray,
-        *,
-        num_sources: int = 1,
-        detail: NDArray[np.int32] | None = None,
-    ) -> Tape:
-        """Return a tape of arrays that are valid by construction, without checks."""
-        tape = cls.__new__(cls)
-        detail = np.empty(0, np.int32) if detail is None else detail
-        columns = {"time": time, "code": code, "alive": alive, "detail": detail}
-        tape.__dict__.update(columns, num_sources=num_sources)
-        return tape
 
     @property
     def mortal(self) -> bool:

@@ -67,11 +67,7 @@ def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty 
     """Return the penalty that lanes count for an objective, and the name of the reward.
 
     For binary staleness no penalty is counted unless it is the reward, since freshness measures
-    the same.
-
-    Args:
-        objective: ``binary``, ``harmonic``, or a table of penalties.
-        reward: one of PAGE_REWARDS; None is ``freshness`` for ``binary``, else ``penalty``.
+    the same. By default the reward is ``freshness`` for ``binary``, else ``penalty``.
 
     Raises:
         ValueError: the objective or reward is unknown, or the table is invalid.

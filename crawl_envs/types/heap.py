@@ -15,19 +15,12 @@ from crawl_envs.types.problem import FloatArray, IntArray
 
 
 class IndexedHeap(NamedTuple):
-    """Entries ordered by due time; the lowest number is first among equal times.
+    """Entries ordered by due time; the lowest number is first among equal times."""
 
-    Attributes:
-        due: due time of each entry, inf for never, (n,).
-        entries: the heap in the first ``size[0]`` places, the first entry at place 0, (n,).
-        place: place of each entry in the heap, -1 if it is not in it, (n,).
-        size: number of entries in the heap, (1,).
-    """
-
-    due: FloatArray
-    entries: IntArray
-    place: IntArray
-    size: IntArray
+    due: FloatArray  # due time of each entry, inf for never, (n,)
+    entries: IntArray  # the heap in the first ``size[0]`` places, the first entry at place 0, (n,)
+    place: IntArray  # place of each entry in the heap, -1 if it is not in it, (n,)
+    size: IntArray  # number of entries in the heap, (1,)
 
 
 @compiled()

@@ -36,15 +36,10 @@ def within_budget(
 ) -> tuple[FloatArray, FloatArray]:
     """Return actions within their budgets, and their expected spending.
 
-    Args:
-        action: crawl rates, and probabilities where ``complete``, (m,) or, for several lanes,
-            (N, m).
-        complete: mask of the pages with complete observation, of the same shape, bool.
-        change_rate: estimated changes per unit of time, of the same shape; used only where
-            ``complete``.
-        bandwidth: crawls per unit of time, a number or (N,).
-        overspend: ``scale`` clips probabilities to 1, and scales an action that spends too much
-            down to the budget, all pages by the same factor; ``error`` raises an error for both.
+    Actions are crawl rates and, where ``complete``, probabilities at changes, whose estimated rates
+    are used; arrays are (m,) or, for several lanes, (N, m), with a bandwidth or (N,). ``scale``
+    clips probabilities to 1, and scales an action that spends too much down to the budget, all
+    pages by the same factor.
 
     Raises:
         ValueError: with ``error``, a probability above 1, or an action that spends too much; in any

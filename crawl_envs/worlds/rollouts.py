@@ -103,14 +103,8 @@ def play_form(
 ) -> Rollout:
     """Play the first episode of a seed, on pages that are fresh or stale, by a compiled policy.
 
-    Args:
-        form: the policy.
-        instance: the truth.
-        horizon: length in the instance's unit of time, > 0.
-        seed: seed of the events, and of crawls at random instants.
-        tape: recorded events, in place of drawn ones.
-        penalty: of :class:`crawl_envs.worlds.lanes.Lanes`.
-        requests: likewise.
+    The seed is that of the events and of crawls at random instants; other arguments are those of
+    :class:`crawl_envs.worlds.lanes.Lanes`.
 
     Raises:
         ValueError: invalid rules, or a tape of another number of pages.
@@ -137,10 +131,7 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
     policy of thresholds or rates plays exactly to the horizon, or to the end of the last epoch. The
     events are the same for all policies.
 
-    Args:
-        lanes: one lane at the start of an episode, at time 0; for a policy of rates with actions of
-            that form.
-        form: the policy.
+    The lane is the only one, at time 0; for a policy of rates, with actions of that form.
 
     Raises:
         ValueError: invalid rules.

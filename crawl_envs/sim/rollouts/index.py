@@ -30,19 +30,12 @@ MIN_EPOCH = 8
 
 
 class Search(NamedTuple):
-    """State of the lazy search of an episode, kept between calls.
+    """State of the lazy search of an episode, kept between calls."""
 
-    Attributes:
-        candidates: the candidates, in the first entries, (m,).
-        place: place of each page among them, -1 if it is none, (m,).
-        numbers: EPOCH, slots of the search; COUNT, of candidates; LEFT, slots left, (3,).
-        limits: BOUND; LAST_TIME, of the slots, (2,).
-    """
-
-    candidates: IntArray
-    place: IntArray
-    numbers: IntArray
-    limits: FloatArray
+    candidates: IntArray  # the candidates, in the first entries, (m,)
+    place: IntArray  # place of each page among them, -1 if it is none, (m,)
+    numbers: IntArray  # EPOCH, slots of the search; COUNT, of candidates; LEFT, slots left
+    limits: FloatArray  # BOUND; LAST_TIME, of the slots
 
 
 EPOCH, COUNT, LEFT = range(3)
@@ -230,19 +223,12 @@ def roll_index(
 
 
 class Responses(NamedTuple):
-    """The crawls in response to signals, and the position in a sequence, of lane 0.
+    """The crawls in response to signals, and the position in a sequence, of lane 0."""
 
-    Attributes:
-        share: increment of a page's account per signal, (m,); (0,) without responses.
-        account: account of each page, (m,).
-        waiting: the pages whose account has reached 1, in the order in which they did.
-        numbers: TURN, the next entry of the sequence; REACHED, pages that have waited, (2,).
-    """
-
-    share: FloatArray
-    account: FloatArray
-    waiting: IndexedHeap
-    numbers: IntArray
+    share: FloatArray  # increment of a page's account per signal, (m,); (0,) without responses
+    account: FloatArray  # account of each page, (m,)
+    waiting: IndexedHeap  # the pages whose account has reached 1, in the order in which they did
+    numbers: IntArray  # TURN, the next entry of the sequence; REACHED, pages that have waited
 
 
 TURN, REACHED = range(2)

@@ -7,7 +7,6 @@ score is crawled, the lowest among equals. Scores may decrease, so every decisio
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numba import types
 
 from crawl_envs.sim.advance import AT_ONCE, advance, close_slots
 from crawl_envs.sim.rollouts.index import crawl_one
-from crawl_envs.sim.state import State, state_at
+from crawl_envs.sim.state import state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import AGE_ROUNDING
 from crawl_envs.types.compiling import LEARN, MEMORY, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
@@ -34,25 +33,6 @@ LEARNER_SIGNATURE = types.boolean(
 
 
 @compiled()
-def largest(scores: FloatArray, alive: BoolArray) -> int:
-    """Return the existing page of the largest score, the lowest among equals; 0 if none exists."""
-    best, best_score = 0, -math.inf
-    for page in range(scores.shape[0]):
-        if alive[page] and scores[page] > best_score:
-            best, best_score = page, scores[page]
-    return best
-
-
-@compiled()
-def look(state: State, elapsed: FloatArray, alive: BoolArray) -> None:
-    """Read the elapsed times of the pages of lane 0, 0 for pages that do not exist."""
-    now, last_crawl, pages = state.lanes[0].time, state.last_crawl, state.pages
-    for page in range(elapsed.shape[0]):
-        alive[page] = pages[0, page].alive
-        elapsed[page] = now - last_crawl[0, page] if alive[page] else 0.0
-
-
-@compiled()
 def changed_pages(
     elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
 ) -> IntArray:
@@ -66,14 +46,6 @@ def changed_pages(
     changed = np.flatnonzero((alive != known) | newer)
     since[:], known[:] = start, alive
     return changed
-
-
-@compiled()
-def read_signals(state: State, page: IntArray, time: FloatArray, source: IntArray) -> None:
-    """Read the signals of the last slot of lane 0."""
-    for position in range(page.shape[0]):
-        entry = state.signal_log[0, position]
-        page[position], time[position], source[position] = entry.page, entry.time, entry.source
 
 
 @compiled(LEARNER_SIGNATURE)
@@ -99,7 +71,6 @@ def roll_learner(
     """
     state = state_at(table)
     record, apart = state.lanes[0], state.source_signals.shape[1]
-    elapsed, alive = np.empty(since.shape), np.empty(known.shape, np.bool_)
     scores, received = np.empty(since.shape), np.empty(max(apart, 1))
     left = AT_ONCE
     while left > 0:
@@ -120,16 +91,16 @@ def roll_learner(
                 entry.page, entry.time, entry.elapsed, received, entry.changed,
             )  # fmt: skip
             since[entry.page] = entry.time
-        look(state, elapsed, alive)
+        alive = state.pages[0]["alive"].copy()
+        elapsed = np.where(alive, record.time - state.last_crawl[0], 0.0)
         if record.reshaped:
             for page in changed_pages(elapsed, alive, record.time, since, known):
                 start = record.time - elapsed[page]
                 on_birth_or_death(pages, groups, events, shared, group, page, start, alive[page])
-        count = record.logged
-        signal = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
-        read_signals(state, *signal)
-        on_signal(pages, groups, events, shared, group, *signal)
+        log = state.signal_log[0, : record.logged]
+        signals = log["page"].copy(), log["time"].copy(), log["source"].copy()
+        on_signal(pages, groups, events, shared, group, *signals)
         score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
-        crawl_one(state, largest(scores, alive), crawls)
+        crawl_one(state, int(np.argmax(np.where(alive, scores, -np.inf))), crawls)
         left -= since.size
     return False

@@ -22,7 +22,6 @@ from crawl_envs.sim.advance import (
     close_slots,
     crawl_page,
     end_slot,
-    is_log_full,
     next_event_time,
     open_slot,
     pass_time,
@@ -47,10 +46,10 @@ def next_in_slot(state: State, lane: int, due: float, left: int) -> int:
     EVENT, the next one of the tape; CRAWL, after passing the time; DONE at the target; UNFINISHED
     if a log is full or the day is over; or PAUSED if ``left``, the events and crawls left, is 0.
     """
-    record = state.lanes[lane]
+    record, signals, crawls = state.lanes[lane], state.signal_log.shape[1], state.crawl_log.shape[1]
     if left == 0:
         return PAUSED
-    if is_log_full(state, lane) or record.slot_crawls == state.crawl_log.shape[1]:
+    if record.logged == signals or record.slot_crawls == crawls:
         return UNFINISHED
     event_time = next_event_time(state, lane)
     if event_time == DAY_IS_OVER:

@@ -23,19 +23,12 @@ from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 
 class Agenda(NamedTuple):
-    """The due times of the pages of a lane by a rule.
-
-    Attributes:
-        rule: the rule.
-        target: thresholds of the current cycles, (m,).
-        heap: the pages by due time.
-        rng: state of the generator that chooses between two thresholds, (4,).
-    """
+    """The due times of the pages of a lane by a rule."""
 
     rule: ThresholdRule
-    target: FloatArray
-    heap: IndexedHeap
-    rng: UintArray
+    target: FloatArray  # thresholds of the current cycles, (m,)
+    heap: IndexedHeap  # the pages by due time
+    rng: UintArray  # state of the generator that chooses between two thresholds
 
 
 @compiled(forceinline=True)
