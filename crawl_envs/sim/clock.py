@@ -63,7 +63,7 @@ def slots_until(clock: FloatArray, horizon: float) -> int:
     slots = crawls + (horizon - start) * rate
     if not slots < MOST_SLOTS:
         raise ValueError(
-            f"horizon must hold fewer than {MOST_SLOTS:g} slots, of crawls or epochs, got "
-            f"{slots:g} with horizon {horizon!r} and {rate!r} of them per unit of time"
+            f"horizon must hold fewer than {MOST_SLOTS:g} crawls or epochs, got {slots:g} with "
+            f"horizon {horizon!r} and bandwidth, or 1 / epoch, {rate!r}"
         )
     return int(np.floor(slots + SLACK))
