@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import gymnasium
 
+from crawl_envs.presets import PRESETS
 from crawl_envs.types import Instance
 
-__all__ = ["FAMILIES", "Instance", "register_envs"]
+__all__ = ["FAMILIES", "PRESETS", "Instance", "register_envs"]
 
 FAMILIES = {
     "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",
@@ -21,15 +22,18 @@ FAMILIES = {
     "CrawlOffers-v1": "crawl_envs.families.offers:CrawlOffers",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
-"""Registered ids and their classes; vector environments have the suffix Vector."""
+"""Ids of families and their classes; vector environments have the suffix Vector."""
 
 
 def register_envs() -> None:
     """Register the environments with Gymnasium; calling it again changes nothing."""
-    for name, entry_point in FAMILIES.items():
+    for name, (family, arguments) in ({name: (name, {}) for name in FAMILIES} | PRESETS).items():
         if name not in gymnasium.registry:
             gymnasium.register(
-                name, entry_point=entry_point, vector_entry_point=entry_point + "Vector"
+                name,
+                entry_point=FAMILIES[family],
+                vector_entry_point=FAMILIES[family] + "Vector",
+                kwargs=dict(arguments),
             )
 
 

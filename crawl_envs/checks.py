@@ -5,13 +5,16 @@ A failed check raises AssertionError with the expected and the actual result.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import flatten, flatten_space
 from gymnasium.utils.env_checker import check_env
+from numpy.typing import NDArray
 
 from crawl_envs.evaluation import PolicyFactory, simulate
 from crawl_envs.spaces.observations import NO_BASE, without_source
@@ -45,7 +48,7 @@ def _play(
         action = env.action_space.sample() if choose is None else choose(observation, step)
         observation, reward, _, truncated, info = env.step(action)
         steps.append((action, float(reward)))
-        terms = sum(info["reward_terms"].values())
+        terms = sum(value for name, value in info.items() if name.startswith("reward/"))
         expect(abs(float(reward) - terms) < 1e-9, f"reward {reward} must be the sum {terms}")
         if truncated:
             break
@@ -69,6 +72,11 @@ def check_tape(make: Maker, seed: int = 0) -> None:
         expect(np.isclose(one, two), f"{name} must not depend on actions, got {one} and {two}")
 
 
+def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> NDArray[Any]:
+    """Return an observation of any form as a vector; its last entries are the rows of the pages."""
+    return np.asarray(flatten(env.observation_space, observation))
+
+
 def _known(tracker: Tracker, feature: str) -> Any:
     """Return the tracker's data for a column, named with or without the number of a source."""
     places = (tracker, tracker.problem, tracker.copies, tracker.offers)
@@ -85,14 +93,18 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
     """Check that the tracker agrees with the observation, column by column."""
     env = make()
     core: Any = env.unwrapped
-    box: Any = env.observation_space
     env.action_space.seed(seed)
 
+    shape = core.lanes.num_pages, len(core.features)
+    size = math.prod(shape)
+    box: Any = flatten_space(env.observation_space)
+    highest = box.high[-size:].reshape(shape)
+
     def compare(observation: Any, step: int) -> Any:
-        tracker = core.tracker()
+        tracker, rows = core.tracker(), _flat(env, observation)[-size:].reshape(shape)
         for column, feature in enumerate(core.features):
-            known = np.minimum(_known(tracker, feature), box.high[:, column])
-            same = np.allclose(observation[:, column], np.nan_to_num(known, nan=NO_BASE), rtol=1e-6)
+            known = np.minimum(_known(tracker, feature), highest[:, column])
+            same = np.allclose(rows[:, column], np.nan_to_num(known, nan=NO_BASE), rtol=1e-6)
             expect(same, f"column {feature} must be what the tracker knows")
         return env.action_space.sample()
 
@@ -113,7 +125,7 @@ def check_state(make: Maker, seed: int = 0) -> None:
         runs.append([])
         for action in actions:
             observation, reward, _, truncated, _ = env.step(action)
-            runs[-1].append((observation.tolist(), reward))
+            runs[-1].append((_flat(env, observation).tolist(), reward))
             if truncated:
                 break
         core.set_state(state)

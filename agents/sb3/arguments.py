@@ -277,8 +277,9 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         ValueError: an unknown id, invalid arguments of the environment or the instance, or an
             action form that the algorithm does not support.
     """
-    env_args = {"resample": training, **arguments.env_args}
     env_id = arguments.env_id
+    rows = {"observation": "array"} if env_id in crawl_envs.PRESETS else {}
+    env_args = {"resample": training, **rows, **arguments.env_args}
     try:
         if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
             vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
@@ -287,6 +288,8 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     except TypeError as error:
         raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
+    if env.vector.lanes.observation_form != "array":
+        raise ValueError(f"env_args must have observation 'array', got {env_args['observation']!r}")
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env

@@ -119,8 +119,9 @@ class Lane:
 class CrawlVecEnv(VecEnv):
     """A native vector environment as a Stable-Baselines3 VecEnv of N lanes.
 
-    Observations are (N, m, F) float32, rewards (N,) float32, dones (N,) bool, all new arrays.
-    The info of a lane that ends has ``terminal_observation`` (m, F), ``TimeLimit.truncated`` and
+    Observations are (N, m, F) float32, or as ``observation=`` says, rewards (N,) float32, dones
+    (N,) bool, all new arrays.
+    The info of a lane that ends has ``terminal_observation``, ``TimeLimit.truncated`` and
     the environment's info of the step; the infos of all other lanes are one shared, read-only
     ``{"TimeLimit.truncated": False}``. Use VecMonitor for episode statistics. Policies of the
     suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``.
@@ -161,8 +162,8 @@ class CrawlVecEnv(VecEnv):
 
     # Episodes
 
-    def reset(self) -> NDArray[np.float32]:
-        """Start an episode in all lanes and return the observations, (N, m, F).
+    def reset(self) -> Any:
+        """Start an episode in all lanes and return the observations of N lanes.
 
         Raises:
             ValueError: an unknown option, an instance that does not fit, or one for some lanes
@@ -192,7 +193,7 @@ class CrawlVecEnv(VecEnv):
 
     def step_wait(
         self,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
+    ) -> tuple[Any, NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
         """Step all lanes; those that end start their next episode.
 
         Raises:
@@ -227,8 +228,7 @@ class CrawlVecEnv(VecEnv):
                 "TimeLimit.truncated": bool(cut[lane]),
                 "terminal_observation": info["final_obs"][lane],
             }
-            masked = "action_mask" in info
-            self.reset_infos[lane] = {"action_mask": info["action_mask"][lane]} if masked else {}
+            self.reset_infos[lane] = lane_info(info, lane)
 
     def close(self) -> None:
         """Close the vector environment."""
@@ -309,9 +309,6 @@ def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
     for name, values in info.items():
         if name.startswith("_") or name in ("final_obs", "final_info"):
             continue
-        if isinstance(values, Mapping):
-            own[name] = lane_info(values, lane)
-        else:
-            value = values[lane]
-            own[name] = value.item() if np.ndim(value) == 0 else value
+        value = values[lane]
+        own[name] = value.item() if np.ndim(value) == 0 else value
     return own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,12 +11,12 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.envs.lane_access import LaneAccess
 from crawl_envs.envs.rendering import RENDERING, PictureArray
-from crawl_envs.spaces.observations import ObservationArray, observation_space
+from crawl_envs.sim.state import NUM_OUTCOMES
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, Instance, Problem
 from crawl_envs.worlds.lanes import Lanes
 
-SingleEnv: TypeAlias = Env[ObservationArray, Any]
+SingleEnv: TypeAlias = Env[Any, Any]
 """Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
 
 
@@ -45,11 +45,11 @@ class CrawlEnv(LaneAccess, SingleEnv):
         self.make_lanes, lanes = make_lanes, make_lanes(1)
         super().__init__(lanes, objective, render_mode)
         self.action_space = lanes.form.space()
-        self.observation_space = observation_space(lanes.features, lanes.num_pages, lanes.horizon)
+        self.observation_space = lanes.observation_space()
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[ObservationArray, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Start an episode.
 
         A seed draws a new instance. ``options["instance"]`` pins an instance until the next
@@ -61,9 +61,9 @@ class CrawlEnv(LaneAccess, SingleEnv):
         chosen, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
-        return self.lanes.observation(0), self._masked({})
+        return self.lanes.observation(0), self._info([0.0] * NUM_OUTCOMES)
 
-    def step(self, action: Any) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take the crawls of an action, and advance to the next decision.
 
         Raises:
@@ -74,16 +74,18 @@ class CrawlEnv(LaneAccess, SingleEnv):
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
         outcomes = [row.item() for row in lanes.play(lanes.form.decode_one(action))]
-        terms = self.objective.terms(outcomes)
-        info: dict[str, Any] = {"reward_terms": terms}
-        for name, row in lanes.reported:
-            info[name] = outcomes[row]
+        info = self._info(outcomes)
         truncated = lanes.newly_ended() is not None
-        reward = self.objective.total(terms)
-        return lanes.observation(0), reward, False, truncated, self._masked(info)
+        return lanes.observation(0), self.objective.total(info), False, truncated, info
 
-    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
-        """Add the mask of existing pages to an info, if pages are born and die."""
+    def _info(self, outcomes: Sequence[float]) -> dict[str, Any]:
+        """Return the info of a step, with the mask of existing pages if they are born and die.
+
+        That of a reset has the same entries: a step in which nothing happened.
+        """
+        info: dict[str, Any] = self.objective.terms(outcomes)
+        for name, row in self.lanes.reported:
+            info[name] = outcomes[row]
         if self.lanes.mortal:
             info["action_mask"] = self.action_masks().astype(np.int8)
         return info
@@ -105,6 +107,6 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the existing pages, which may be crawled, (m,) bool."""
+        """Return a new mask of the pages, and probes, that may be chosen: those that exist."""
         masks: BoolArray = self.lanes.action_masks()[0]
         return masks

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from crawl_envs.envs.lane_access import LaneAccess
 from crawl_envs.envs.rendering import RENDERING, RenderMode
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.spaces.observations import ObservationArray, batched, observation_space
+from crawl_envs.sim.state import NUM_OUTCOMES
+from crawl_envs.spaces.observations import batched
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, FloatArray, Instance
 from crawl_envs.types.arguments import flag
 from crawl_envs.worlds.lanes import Lanes
 
-NativeVectorEnv: TypeAlias = VectorEnv[ObservationArray, Any, FloatArray]
+NativeVectorEnv: TypeAlias = VectorEnv[Any, Any, FloatArray]
 """Gymnasium's class; also a direct base of families, since some libraries check direct bases."""
 
 
@@ -35,7 +36,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         objective: the reward.
         autoreset_mode: one of Gymnasium's three modes, or its value as a string.
         copy: return copies of the observations; False returns the buffer that the next step
-            overwrites, which is faster.
+            overwrites, which is faster, unless they are flat.
         render_mode: None, ``ansi`` (a text per lane) or ``rgb_array`` (a picture per lane).
 
     Raises:
@@ -67,9 +68,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         self._everywhere.setflags(write=False)
         self._nowhere = np.zeros(self.num_envs, np.bool_)
         self.single_action_space = lanes.form.space()
-        self.single_observation_space = observation_space(
-            lanes.features, lanes.num_pages, lanes.horizon
-        )
+        self.single_observation_space = lanes.observation_space()
         self.observation_space = batched(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
@@ -78,7 +77,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         *,
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> tuple[ObservationArray, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Start an episode in all lanes, or in those of ``options["reset_mask"]``.
 
         A seed gives lane i the seed ``seed + i``, or the i-th of a list, and draws its instance.
@@ -92,9 +91,11 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         chosen, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
-        return self.lanes.observations(self.copy), self._masked({}, self._everywhere)
+        nothing = list(np.zeros((NUM_OUTCOMES, self.num_envs)))
+        info = self._info(self.objective.terms(nothing), nothing, chosen.copy())
+        return self.lanes.observations(self.copy), self._masked(info, chosen.copy())
 
-    def step(self, actions: Any) -> tuple[ObservationArray, FloatArray, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, FloatArray, Any, Any, dict[str, Any]]:
         """Take the crawls of the actions, and advance to the next decision.
 
         Raises:
@@ -114,7 +115,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
             info = self._final(terms, outcomes, truncated)
             lanes.begin_next(truncated)
         else:
-            info = self._info(terms, outcomes, self._everywhere if over is None else ~over)
+            info = self._info(terms, outcomes, self._everywhere)
         if over is not None:
             lanes.begin_next(over)
         if truncated is None:
@@ -126,11 +127,13 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _info(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step, arrays over lanes, with the mask ``there`` of valid lanes."""
-        parts: dict[str, Any] = {}
+        """Return the info of a step, arrays over lanes, with the mask ``there`` of valid lanes.
+
+        Lanes that are reset have the info of a step in which nothing happened.
+        """
+        info: dict[str, Any] = {}
         for name, values in terms.items():
-            parts[name], parts["_" + name] = values.copy(), there
-        info: dict[str, Any] = {"reward_terms": parts, "_reward_terms": there}
+            info[name], info["_" + name] = values.copy(), there
         for name, mask, row in self._reported:
             info[name], info[mask] = outcomes[row].copy(), there
         return info
@@ -152,7 +155,8 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         final: NDArray[np.object_] = np.full(self.num_envs, None, object)
         for lane in np.flatnonzero(ended):
             final[lane] = self.lanes.observation(int(lane))
-        info = self._info(terms, outcomes, ~ended)
+        begun = [np.where(ended, 0.0, row) for row in outcomes]
+        info = self._info(self.objective.terms(begun), begun, self._everywhere)
         info["final_obs"], info["_final_obs"] = final, ended
         info["final_info"] = self._masked(self._info(terms, outcomes, ended), ended)
         info["_final_info"] = ended
@@ -173,7 +177,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
+        """Return a new mask of the pages, and probes, that may be chosen: those that exist."""
         return self.lanes.action_masks()
 
 

@@ -51,6 +51,8 @@ class CrawlHarmonic(PageFamily, SingleEnv):
       For hidden change rates, the budget uses those given to ``env.unwrapped.declare``, else
       (N + 1/2) / (t + 1/2), with N signals received up to time t. The actual spending is in
       ``info``, and ``bucket`` can cap it.
+    - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same with rates in units of the current
+      bandwidth; action a is the share or probability (a + 1) / 2.
     - ``action="page"``, ``"scores"`` or ``"refresh"``: one crawl per slot of 1 / R, on the same
       events; as in ``CrawlNCIS-v0``, ``probe=True`` included.
 
@@ -67,9 +69,10 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     Minus the importance-weighted mean of C(n), averaged over the step, <= 0; with
     ``reward="freshness"`` the importance-weighted share of fresh pages. The paper's J, a sum over
     pages, is ``env.unwrapped.ledger().cost``. Each crawl costs ``crawl_cost``.
-    ``info["reward_terms"]`` has the terms of the reward, and ``info["crawls"]`` the actual number
-    of crawls of the step. With ``rates`` there are also ``info["declared"]``, the expected crawls
-    per unit of time, and ``info["denied"]``, the number of crawls denied by an empty bucket. No
+    ``info`` has the terms of the reward, ``reward/penalty`` or ``reward/freshness`` and
+    ``reward/crawl_cost``, and ``crawls``, the actual number of crawls of the step. With ``rates``
+    and ``shares`` there are also ``declared``, the expected crawls per unit of time, and
+    ``denied``, the number of crawls denied by an empty bucket. No
     requests are simulated: importance is a weight.
 
     ## Starting State
@@ -85,15 +88,16 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     ## Arguments
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
-      ``num_sources`` (None), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      ``num_sources`` (None), ``observation`` ("array"), ``resample`` (False), ``render_mode``
+      (None): as in ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
       table of URLs, which ends in ``.parquet``.
-    - ``action`` ("rates"): the action form. With ``rates``: ``epoch`` (None), the length of an
-      epoch, by default 1; ``overspend`` (None), by default ``scale``; ``bucket`` (None), the size
-      in crawls of a token bucket, which starts full and is refilled at the bandwidth, by default no
-      limit. With others: ``batch`` (1), ``probe`` (False).
+    - ``action`` ("rates"): the action form. With ``rates`` and ``shares``: ``epoch`` (None), the
+      length of an epoch, by default 1; ``overspend`` (None), by default ``scale``; ``bucket``
+      (None), the size in crawls of a token bucket, which starts full and is refilled at the
+      bandwidth, by default no limit. With others: ``batch`` (1), ``probe`` (False).
     - ``objective`` ("harmonic"): or ``binary``, C(n) = 1 for n > 0, or a concave table C(0), C(1),
       ..., C(K) that starts at 0.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).

@@ -148,10 +148,10 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
 
     ## Action Space
 
-    ``page``, ``scores``, ``refresh`` or ``rates``, as in ``CrawlNCIS-v0``. With ``refresh``, any
-    set of pages at every tick of length 1 / R, the paper's own form, a policy refreshes all pages
-    whose utility reaches a threshold. The resulting refresh cost is in ``info["crawls"]`` and the
-    ledger. The paper's snapshots every two days are ``bandwidth=0.5``.
+    ``page``, ``scores``, ``refresh``, ``rates`` or ``shares``, as in ``CrawlNCIS-v0``. With
+    ``refresh``, any set of pages at every tick of length 1 / R, the paper's own form, a policy
+    refreshes all pages whose utility reaches a threshold. The resulting refresh cost is in
+    ``info["crawls"]`` and the ledger. The paper's snapshots every two days are ``bandwidth=0.5``.
 
     ## Observation Space
 
@@ -183,9 +183,9 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     With ``objective="fragments"`` one minus the importance-weighted mean divergence over pages and
     the slot, in [0, 1] (eqs. 1 and 2); with ``"holistic"`` the importance-weighted share of pages
     without an update since their last crawl, averaged over the slot. Each crawl costs
-    ``crawl_cost``. ``info["reward_terms"]`` has the terms ``fragments`` or ``freshness``, and
-    ``crawl_cost``. ``info["divergence"]`` and ``info["holistic_freshness"]`` are both measures of
-    the slot, ``ledger().divergence`` and ``ledger().freshness`` those of the episode.
+    ``crawl_cost``. ``info`` has the terms ``reward/fragments`` or ``reward/freshness``, and
+    ``reward/crawl_cost``, and both measures of the slot, ``divergence`` and ``holistic_freshness``;
+    ``ledger().divergence`` and ``ledger().freshness`` those of the episode.
 
     ## Starting State
 
@@ -214,6 +214,7 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     - ``base_versions`` (2): number of earlier copies that a new one is compared with, h.
     - ``sketch_size`` (None): number of fragments in a sketch, those with the smallest hashes; None
       for all. With a size, divergences from base versions are estimates (section 5.2).
+    - ``observation`` ("array"): form of observations, as in ``CrawlNCIS-v0``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``window`` (None), ``days_per_crawl`` (30.0), ``importance`` ("uniform"), ``parameters``

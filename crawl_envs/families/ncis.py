@@ -71,6 +71,9 @@ class CrawlNCIS(PageFamily, SingleEnv):
       is in the ledger, and in the reward with ``crawl_cost``.
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
       events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
+    - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same in units of the bandwidth, for
+      learners: action a is the share (a + 1) / 2, a crawl rate of that share of R. It is the
+      probability itself where ``rates`` are probabilities.
 
     ## Observation Space
 
@@ -90,6 +93,11 @@ class CrawlNCIS(PageFamily, SingleEnv):
     With S >= 2 sources, ``signals``, ``recall`` and ``false_signal_rate`` are S columns each, named
     ``signals_0``, ``signals_1`` and so on.
 
+    With ``observation="flat"`` the rows follow each other in a vector, (m F,). With ``"dict"`` and
+    ``"flat_dict"`` the observation is a dictionary of ``observation``, (m, F) or (m F,), and
+    ``action_mask``, int8: 1 for pages that exist, (m,), and with ``probe=True`` for their probes,
+    (2 m,).
+
     The box is for networks. ``env.unwrapped.tracker()`` has the exact values, and
     ``env.unwrapped.last_log()`` the crawls and signals of the last step.
 
@@ -98,9 +106,10 @@ class CrawlNCIS(PageFamily, SingleEnv):
     With ``reward="freshness"``: the importance-weighted share of fresh pages, averaged over the
     slot, in [0, 1]. Because requests are Poisson, its long-run mean is the papers' accuracy, the
     share of requests served fresh. With ``reward="requests"``: the number of requests served fresh
-    in the slot. Each crawl costs ``crawl_cost``. ``info["reward_terms"]`` has the terms of the
-    reward, ``info["requests"]`` the requests of the slot, and ``info["hits"]`` the number of them
-    served fresh.
+    in the slot. Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward,
+    ``reward/freshness`` or ``reward/requests`` and ``reward/crawl_cost``, the number of requests of
+    the slot, ``requests``, and of those served fresh, ``hits``. It has the same entries at a reset,
+    where they are 0.
 
     ## Starting State
 
@@ -127,12 +136,14 @@ class CrawlNCIS(PageFamily, SingleEnv):
       imported table of URLs, which ends in ``.parquet``; and ``quality`` and ``random`` of
       ``CrawlLongevity-v0``, with pages that are either fresh or stale.
     - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
-      ``probe`` (False): whether pages can be probed. With ``rates``: ``epoch`` (None),
-      ``overspend`` (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
+      ``probe`` (False): whether pages can be probed. With ``rates`` and ``shares``:
+      ``epoch`` (None), ``overspend`` (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
     - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in
       ``CrawlHarmonic-v0``; ``reward`` (None): ``freshness``, ``requests`` or ``penalty``; by
       default ``freshness`` with the binary objective, else ``penalty``, which is negative;
       ``crawl_cost`` (0.0): cost of a crawl.
+    - ``observation`` ("array"): form of observations, ``array``, ``flat``, ``dict`` or
+      ``flat_dict``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
       "unit": "time" | "slots"}``.

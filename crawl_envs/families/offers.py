@@ -8,8 +8,10 @@ from typing import Any, Literal, TypeAlias, get_args
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction
 from crawl_envs.instances.market import MARKET
 from crawl_envs.sim.state import SIMILARITY
+from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
 from crawl_envs.worlds.budgets import Overspend
@@ -80,13 +82,14 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
 
     ## Action Space
 
-    ``rates``, ``scores`` and ``refresh`` decide every two hours, and crawl at once; ``page``
-    decides at every crawl.
+    ``page`` decides at every crawl; the others decide every two hours, and crawl at once.
 
     - ``action="rates"``: ``Box(0, 12, (m,))`` float64, crawls per day of each offer. An offer is
       crawled with probability rate / 12, at most 1, and the number of crawls is the sum of the
       probabilities, rounded down or up (systematic sampling). A sum of rates above R is scaled down
       (``overspend="scale"``) or an error (``"error"``).
+    - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same with rates in units of R; action a
+      is the share (a + 1) / 2.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; crawls the b = R / 12 offers of the highest scores;
       ties go to the lowest index. If b is not an integer, some steps crawl fewer.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of offers.
@@ -120,11 +123,11 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     The share of offers that are fresh, averaged over the step, in [0, 1], weighted by the expected
     clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or unweighted
     (``"offers"``); with ``reward="requests"`` the number of clicks of the step with the true price.
-    Each crawl costs ``crawl_cost``. ``info["reward_terms"]`` has the terms of the
-    reward; ``info["requests"]``, ``"hits"`` and ``"crawls"`` the numbers of clicks, of clicks with
-    the true price, and of crawls; ``info["click_freshness"]`` and ``"offer_freshness"`` both
-    shares. ``env.unwrapped.days()`` has the measures of the paper: eq. 4 from actual clicks, and
-    eq. 3 at midnight.
+    Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward, ``reward/freshness`` and
+    so on; ``requests``, ``hits`` and ``crawls``, the numbers of clicks, of clicks with the true
+    price, and of crawls; ``click_freshness`` and ``offer_freshness``, both shares.
+    ``env.unwrapped.days()`` has the measures of the paper: eq. 4 from actual clicks, and eq. 3 at
+    midnight.
 
     ## Starting State
 
@@ -145,6 +148,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``world`` (0): number of the world of merchants, categories and brands.
     - ``action`` ("rates"), ``overspend`` ("scale"): see above; ``probe`` (False): with ``page``,
       whether offers can be probed.
+    - ``observation`` ("array"): form of observations, as in ``CrawlNCIS-v0``.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
     - ``price_history`` ("log"): the price changes that the features count: ``log``, all of them,
       as in the hourly crawls of the paper's data, so that every morning the features include the
@@ -171,12 +175,13 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         horizon: float = 7.0,
         first_day: int = 9,
         world: int = 0,
-        action: Literal["rates", "scores", "refresh", "page"] = "rates",
+        action: PageAction = "rates",
         probe: bool = False,
         overspend: Overspend = "scale",
         objective: OfferObjective = "clicks",
         reward: OfferReward = "freshness",
         crawl_cost: float = 0.0,
+        observation: ObservationForm = "array",
         price_history: PriceHistory = "log",
         reveal: Literal["history", "importance", "parameters"] = "history",
         resample: bool = False,
@@ -191,6 +196,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
             generator=generator,
             form=offer_form(action, num_pages, generator.bandwidth, probe),
             horizon=horizon,
+            observation=observation,
             reveal=reveal,
             resample=resample,
             objective=objective,

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.spaces.actions import CrawlRates, action_form
+from crawl_envs.spaces.actions import BandwidthShares, CrawlRates, action_form
+from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.lanes import Lanes
@@ -17,7 +18,7 @@ from crawl_envs.worlds.lanes import Lanes
 EPOCH = 1.0
 """Default length of an epoch, in units of time."""
 
-PageAction: TypeAlias = Literal["page", "scores", "refresh", "rates"]
+PageAction: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
 
 
 class PageArguments(TypedDict, total=False):
@@ -29,6 +30,7 @@ class PageArguments(TypedDict, total=False):
     overspend: Overspend | None
     bucket: float | None
     crawl_cost: float
+    observation: ObservationForm
     reveal: Literal["parameters", "importance"]
     resample: bool
     render_mode: RenderMode | None
@@ -79,6 +81,7 @@ class PageFamily(CrawlEnv):
         overspend: Overspend | None = None,
         bucket: float | None = None,
         crawl_cost: float = 0.0,
+        observation: ObservationForm = "array",
         reveal: Literal["parameters", "importance"] = "parameters",
         resample: bool = False,
         render_mode: RenderMode | None = None,
@@ -88,6 +91,7 @@ class PageFamily(CrawlEnv):
             make,
             generator=generator,
             **_deciding(action, generator, batch, probe, epochs),
+            observation=observation,
             reveal=reveal,
             resample=resample,
         )
@@ -99,15 +103,19 @@ def _deciding(
 ) -> dict[str, Any]:
     """Return the arguments of lanes for an action form; those of epochs are None by default."""
     given = {name: value for name, value in epochs.items() if value is not None}
-    if action == "rates":
+    if action in ("rates", "shares"):
         if batch != 1 or probe:
             raise ValueError(
                 "batch and probe are for actions of slots, got "
-                f"{batch!r} and {probe!r} with action 'rates'"
+                f"{batch!r} and {probe!r} with action {action!r}"
             )
-        highest = max(generator.bandwidth, *(rate for _, rate in generator.bandwidth_steps), 0.0)
-        return {"form": CrawlRates(generator.num_pages, highest), "epoch": EPOCH, **given}
+        pages, steps = generator.num_pages, generator.bandwidth_steps
+        highest = max(generator.bandwidth, *(rate for _, rate in steps), 0.0)
+        rates = CrawlRates(pages, highest) if action == "rates" else BandwidthShares(pages)
+        return {"form": rates, "epoch": EPOCH, **given}
     form = action_form(action, generator.num_pages, batch, probe)
     for name, value in given.items():
-        raise ValueError(f"{name} is for action 'rates', got {value!r} with action {action!r}")
+        raise ValueError(
+            f"{name} is for actions 'rates' and 'shares', got {value!r} with action {action!r}"
+        )
     return {"form": form}

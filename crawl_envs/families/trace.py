@@ -36,10 +36,10 @@ class CrawlTrace(PageFamily, SingleEnv):
 
     ## Action Space
 
-    As in ``CrawlNCIS-v0``: ``page``, ``scores``, ``refresh`` or ``rates``, over all pages that ever
-    existed.
-    A crawl of a page that does not exist is wasted and counted (``ledger().wasted``);
-    ``info["action_mask"]`` (int8) and ``action_masks()`` are the masks of existing pages.
+    As in ``CrawlNCIS-v0``: ``page``, ``scores``, ``refresh``, ``rates`` or ``shares``, over all
+    pages that ever existed. A crawl of a page that does not exist is wasted and counted
+    (``ledger().wasted``); ``info["action_mask"]`` (int8) and ``action_masks()`` are the masks of
+    existing pages, (m,), with ``probe=True`` twice, (2 m,).
 
     ## Observation Space
 
@@ -50,7 +50,8 @@ class CrawlTrace(PageFamily, SingleEnv):
     ## Rewards
 
     The importance-weighted share of existing pages that are fresh, averaged over the slot, in
-    [0, 1]. ``info["reward_terms"]`` has the terms of the reward. A trace records no requests.
+    [0, 1]. ``info`` has the terms of the reward, ``reward/freshness`` and so on. A trace records no
+    requests.
 
     ## Starting State
 
@@ -75,8 +76,9 @@ class CrawlTrace(PageFamily, SingleEnv):
     - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``epoch`` (None), ``overspend`` (None),
-      ``bucket`` (None), ``objective`` ("binary"), ``crawl_cost`` (0.0), ``reveal`` ("parameters"),
-      ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      ``bucket`` (None), ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation``
+      ("array"), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None): as in
+      ``CrawlNCIS-v0``.
 
     ## Version History
 

@@ -21,7 +21,7 @@ from crawl_envs.types.compiling import compiled
 
 INT64 = np.dtype(np.int64)
 SLOT_FORMS = ("page", "scores", "refresh")
-ACTION_FORMS = (*SLOT_FORMS, "rates")
+ACTION_FORMS = (*SLOT_FORMS, "rates", "shares")
 Actions: TypeAlias = tuple[NDArray[Any], ...]
 
 
@@ -34,6 +34,7 @@ class ActionForm(ABC):
         most: largest number of pages crawled at one decision.
         choices: number of pages, plus that of probes with ``probing``.
         probing: whether pages can be probed, that is observed without refresh.
+        of_bandwidth: whether rates are in units of the bandwidth.
         shape: shape of an action of one lane.
     """
 
@@ -41,6 +42,7 @@ class ActionForm(ABC):
     batch = 1
     most = 1
     probing = False
+    of_bandwidth = False
 
     def __init__(self, num_pages: int) -> None:
         self.num_pages = self.choices = num_pages
@@ -188,6 +190,30 @@ class CrawlRates(ActionForm):
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
             raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
         return (np.ascontiguousarray(rates, np.float64),)
+
+
+class BandwidthShares(CrawlRates):
+    """``shares``: rates in units of the bandwidth, from -1, a share of 0, to 1, a share of 1.
+
+    Shares of pages with complete observation are the probabilities themselves.
+    """
+
+    name = "shares"
+    of_bandwidth = True
+
+    def __init__(self, num_pages: int) -> None:
+        super().__init__(num_pages, 1.0)
+
+    def space(self) -> Box:
+        """Return Box(-1, 1, (m,)) of float32, as learners expect it."""
+        return Box(-1.0, 1.0, self.shape, np.float32)
+
+    def decode(self, actions: Any, num_lanes: int) -> Actions:
+        """Return the shares of all lanes, in [0, 1], one array (N, m)."""
+        given = self._checked(actions, num_lanes, "fiu", "shares in [-1, 1]")
+        if not np.all(np.abs(given) <= 1.0):
+            raise ValueError(f"action must be shares in [-1, 1], got {given.min()}..{given.max()}")
+        return (0.5 * (given.astype(np.float64) + 1.0),)
 
 
 class SampledRates(CrawlRates):

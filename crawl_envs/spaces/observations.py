@@ -7,10 +7,10 @@ page, feature].
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -20,6 +20,12 @@ from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import NO_CHANGE
 
 ObservationArray: TypeAlias = NDArray[np.float32]
+ObservationForm: TypeAlias = Literal["array", "flat", "dict", "flat_dict"]
+"""Form of observations: ``array`` is (m, F), a row per page, and ``flat`` (m * F,), row by row.
+
+``dict`` has ``observation``, the array, and ``action_mask``, (n,) int8, the mask of the n pages, or
+pages and probes, that may be chosen; ``flat_dict`` is the same with the flat array.
+"""
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
 """Columns with one source of signals; each further source shifts the last two by one.
@@ -81,9 +87,15 @@ def without_source(feature: str) -> tuple[str, int | None]:
 
 
 def observation_space(
-    features: tuple[str, ...], num_pages: int, horizon: float
-) -> Space[ObservationArray]:
-    """Return the box of observations, (m, F) float32, with finite bounds.
+    features: tuple[str, ...],
+    num_pages: int,
+    horizon: float,
+    form: ObservationForm,
+    choices: int,
+) -> Space[Any]:
+    """Return the space of observations of a form, float32 with finite bounds.
+
+    ``choices`` is the number n of choices that masks have.
 
     Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
     those of one page, which hold for all.
@@ -96,17 +108,22 @@ def observation_space(
     lows = [-1.0 if name in unknown else 0.0 for name in names]
     low = np.array(lows, np.float32)
     high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
-    shape = (num_pages, len(features))
-    box: Any = Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float32)
+    shape = (num_pages * len(features),) if "flat" in form else (num_pages, len(features))
+    lowest, highest = (np.tile(row, (num_pages, 1)).reshape(shape) for row in (low, high))
+    box: Any = Box(lowest, highest, dtype=np.float32)
     box.low_repr, box.high_repr = (f"[{' '.join(f'{x:g}' for x in row)}]" for row in (low, high))
-    return cast(Space[ObservationArray], box)
+    if "dict" not in form:
+        return cast(Space[Any], box)
+    return Dict({"action_mask": Box(0, 1, (choices,), np.int8), "observation": box})
 
 
-def batched(space: Any, num_lanes: int) -> Space[ObservationArray]:
-    """Return the box of observations of N lanes, (N, m, F), printed as that of one lane."""
+def batched(space: Any, num_lanes: int) -> Space[Any]:
+    """Return the space of observations of N lanes, boxes printed as those of one lane."""
+    if isinstance(space, Dict):
+        return Dict({name: batched(part, num_lanes) for name, part in space.items()})
     box: Any = batch_space(space, num_lanes)
     box.low_repr, box.high_repr = space.low_repr, space.high_repr
-    return cast(Space[ObservationArray], box)
+    return cast(Space[Any], box)
 
 
 class Buffers:
@@ -116,7 +133,7 @@ class Buffers:
         self._buffers: list[NDArray[Any]] = []
 
     def copy(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of a C-contiguous array; it is not reused while the caller refers to it."""
+        """Return a C-contiguous copy; it is not reused while the caller refers to it."""
         for buffer in self._buffers:
             if sys.getrefcount(buffer) == UNHELD:
                 np.copyto(buffer, array)

@@ -43,24 +43,25 @@ class Objective:
             raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
         self.reward = reward
         self.crawl_cost = quantity("crawl_cost", crawl_cost, least=0.0)
+        self._name = f"reward/{reward}"
         self._row = ROWS[reward] if row is None else row
         self._negative = reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
         """Return the terms of the reward from the outcomes of a step, for one lane or all.
 
-        Arrays are not copied.
+        Their names begin with ``reward/``. Arrays are not copied.
         """
         amount = outcomes[self._row]
-        parts = {self.reward: -amount if self._negative else amount}
+        parts = {self._name: -amount if self._negative else amount}
         if self.crawl_cost > 0.0:
-            parts["crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
+            parts["reward/crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
 
     def total(self, terms: dict[str, Amount]) -> Amount:
         """Return the reward, the sum of its terms; a single term is not copied."""
-        reward = terms[self.reward]
-        return reward if self.crawl_cost == 0.0 else reward + terms["crawl_cost"]
+        reward = terms[self._name]
+        return reward if self.crawl_cost == 0.0 else reward + terms["reward/crawl_cost"]
 
 
 def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty | None, str]:

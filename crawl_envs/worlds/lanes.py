@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Space
 from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
@@ -23,8 +24,9 @@ from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
 from crawl_envs.spaces.observations import (
     Buffers,
-    ObservationArray,
+    ObservationForm,
     feature_names,
+    observation_space,
     write_parameters,
 )
 from crawl_envs.types import (
@@ -72,6 +74,7 @@ class Lanes(Episodes):
             None for decisions at crawls.
         overspend, bucket: of :class:`crawl_envs.worlds.budgets.RateBudget`, for ``rates``.
         observed: whether observations are written.
+        observation: form of observations.
         **layout: further fields of :class:`crawl_envs.sim.world.Layout`.
 
     Attributes:
@@ -101,6 +104,7 @@ class Lanes(Episodes):
         overspend: Overspend = "scale",
         bucket: float | None = None,
         observed: bool = True,
+        observation: ObservationForm = "array",
         **layout: Any,
     ) -> None:
         num_lanes, num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
@@ -113,6 +117,11 @@ class Lanes(Episodes):
         if isinstance(form, CrawlRates):
             assert epoch is not None
             self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, overspend, bucket)
+        if observation not in get_args(ObservationForm):
+            raise ValueError(
+                f"observation must be one of {get_args(ObservationForm)}, got {observation!r}"
+            )
+        self.observation_form = observation
         self.reported = self._entries()
         self.features = self._columns(show_complete)
         world = World(
@@ -259,6 +268,8 @@ class Lanes(Episodes):
         limits = budget.steady.copy()
         for lane in np.flatnonzero(np.isnan(limits)).tolist():
             limits[lane] = budget.bandwidth(self.instance(lane), int(lanes["slot"][lane]))
+        if self.form.of_bandwidth:
+            wanted = np.where(budget.complete, wanted, wanted * limits[:, None])
         action, declared = budget.allowed(wanted, limits, lanes["time"])
         rates = np.where(budget.complete, 0.0, action)
         chances = np.where(budget.complete, action, 0.0)
@@ -284,19 +295,42 @@ class Lanes(Episodes):
 
     # Observations
 
-    def observations(self, copy: bool = True) -> ObservationArray:
-        """Return the observations, (N, m, F); without ``copy`` the next step overwrites them."""
-        shown = self.world.state.shown
-        return (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
+    def observation_space(self) -> Space[Any]:
+        """Return the space of the observations of a lane."""
+        size = (self.features, self.num_pages, self.horizon)
+        return observation_space(*size, self.observation_form, self.form.choices)
 
-    def observation(self, lane: int) -> ObservationArray:
-        """Return the observation of a lane, (m, F), a new array."""
-        return self.world.shown[lane].copy().T
+    def observations(self, copy: bool = True) -> Any:
+        """Return the observations of all lanes in their form, as arrays (N, ...).
+
+        Without ``copy`` the next step overwrites them, unless they are flat.
+        """
+        shown = self.world.state.shown
+        if "flat" in self.observation_form:
+            rows = self._buffers.copy(shown.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
+        else:
+            rows = (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
+        return self._with_mask(rows, slice(None)) if "dict" in self.observation_form else rows
+
+    def observation(self, lane: int) -> Any:
+        """Return the observation of a lane in its form, as new arrays."""
+        if self.observation_form == "array":
+            return self.world.shown[lane].copy().T
+        rows = self.world.shown[lane].T.copy()
+        if "flat" in self.observation_form:
+            rows = rows.reshape(-1)
+        return self._with_mask(rows, lane) if "dict" in self.observation_form else rows
+
+    def _with_mask(self, rows: Any, lanes: int | slice) -> dict[str, Any]:
+        return {"action_mask": self.action_masks()[lanes].astype(np.int8), "observation": rows}
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
-        masks: BoolArray = self.world.state.pages["alive"].copy()
-        return masks
+        """Return a new mask of the pages that exist and may be chosen, (N, m) bool.
+
+        With probes it is (N, 2 m).
+        """
+        alive: BoolArray = self.world.state.pages["alive"]
+        return np.tile(alive, 2) if self.form.probing else alive.copy()
 
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""

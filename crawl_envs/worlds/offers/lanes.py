@@ -11,7 +11,14 @@ import numpy as np
 
 from crawl_envs.sim.advance import UNFINISHED
 from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, REQUESTS, SIMILARITY
-from crawl_envs.spaces.actions import ActionForm, Actions, SampledRates, TopScores, action_form
+from crawl_envs.spaces.actions import (
+    ActionForm,
+    Actions,
+    BandwidthShares,
+    SampledRates,
+    TopScores,
+    action_form,
+)
 from crawl_envs.spaces.observations import RATE_CAP
 from crawl_envs.types import (
     BoolArray,
@@ -81,17 +88,19 @@ class OfferDay(NamedTuple):
 def offer_form(action: str, num_pages: int, bandwidth: float, probe: bool = False) -> ActionForm:
     """Return an action form for offers at a bandwidth in crawls per day.
 
-    ``rates``, ``scores`` and ``refresh`` decide every two hours, ``page`` at every crawl.
+    ``page`` decides at every crawl, the others every two hours.
 
     Raises:
         ValueError: an unknown form, or probes of another form than ``page``.
     """
     if action == "rates" and not probe:
         return SampledRates(num_pages, float(STEPS_PER_DAY))
+    if action == "shares" and not probe:
+        return BandwidthShares(num_pages)
     if action == "scores" and not probe:
         per_step = math.ceil(bandwidth * EPOCH * (1.0 - ROUNDING))
         return TopScores(num_pages, max(min(per_step, num_pages), 1))
-    if action not in ("rates", "scores"):
+    if action not in ("rates", "shares", "scores"):
         return action_form(action, num_pages, probe=probe)
     raise ValueError(f"probe must be False with action {action!r}, got True")
 
@@ -189,7 +198,7 @@ class OfferLanes(Lanes):
         self._bandwidths[plan.lane] = plan.instance.bandwidth
         if self.world.shown[plan.lane].size:
             self._show_market(plan.lane, cast(Market, plan.instance))
-        if self.form.name == "rates":
+        if self.budget is not None:
             self.world.lengthen(crawled=int(plan.instance.bandwidth * EPOCH) + 2)
 
     def _restart(self, chosen: BoolArray, play: bool = True) -> None:
@@ -290,6 +299,8 @@ class OfferLanes(Lanes):
         """Crawl a sample of offers by the wanted rates, as far as the budget allows."""
         if self._chosen.shape[1] != self.world.lengths["crawled"]:
             self._chosen = np.zeros((self.num_lanes, self.world.lengths["crawled"]), np.int64)
+        if self.form.of_bandwidth:
+            wanted = wanted * self._bandwidths[:, None]
         rng, sample = self.world.state.rng, (self._chosen, self._counts)
         before, strict = rng.copy(), budget.overspend == "error"
         lane, spent = sample_offers(wanted, self._bandwidths, strict, rng, self.ended, *sample)

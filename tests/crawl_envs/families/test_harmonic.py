@@ -45,24 +45,24 @@ def test_rewards_are_what_changes_cost():
 @pytest.mark.parametrize("form", ["rates", "page", "scores", "refresh"])
 def test_infos(form):
     env = bare(HARMONIC, action=form, crawl_cost=0.5)
-    env.reset(seed=0)
+    _, first = env.reset(seed=0)
+    assert not any(first.values())
     env.action_space.seed(0)
     for _ in range(2):
         _, reward, _, _, info = env.step(env.action_space.sample())
         rated = {"denied", "declared"} if form == "rates" else set()
-        assert set(info) == {"reward_terms", "crawls"} | rated
+        assert set(first) == set(info) == {"reward/penalty", "reward/crawl_cost", "crawls"} | rated
         assert info["crawls"] == env.last_log().page.size
-        terms = info["reward_terms"]
-        assert terms["crawl_cost"] == -0.5 * info["crawls"]
-        assert terms["penalty"] <= 0.0
-        assert reward == terms["penalty"] + terms["crawl_cost"]
+        assert info["reward/crawl_cost"] == -0.5 * info["crawls"]
+        assert info["reward/penalty"] <= 0.0
+        assert reward == info["reward/penalty"] + info["reward/crawl_cost"]
 
 
 def test_freshness_can_be_the_reward():
     env = bare(HARMONIC, reward="freshness")
     env.reset(seed=0)
     _, reward, _, _, info = env.step(np.full(6, 0.5))
-    assert 0.0 < reward == info["reward_terms"]["freshness"] <= 1.0
+    assert 0.0 < reward == info["reward/freshness"] <= 1.0
     assert env.ledger().freshness == pytest.approx(reward, rel=1e-12)
     assert env.ledger().cost > 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ import pytest
 from crawl_envs import Instance
 from tests.environments import (
     DELAYED,
+    EVERY_ID,
     HARMONIC,
     assert_same,
     bare,
@@ -27,6 +29,26 @@ def rated(**more):
 
 def rated_batch(num_envs, **more):
     return batch(num_envs, HARMONIC, **{**RATED, **more})
+
+
+@EVERY_ID
+@pytest.mark.parametrize("bandwidth", [None, 3.0])
+def test_shares_are_rates_in_units_of_the_bandwidth(name, bandwidth):
+    """Of the current bandwidth, also that of a pinned instance; probabilities have no unit."""
+    shares, rates = bare(name, action="shares"), bare(name, action="rates")
+    shares.reset(seed=0)
+    options = None
+    if bandwidth is not None:
+        options = {"instance": copy.copy(shares.instance)}
+        object.__setattr__(options["instance"], "bandwidth", bandwidth)
+    assert_same(shares.reset(seed=0, options=options), rates.reset(seed=0, options=options))
+    instance, low = shares.instance, shares.action_space.low
+    with pytest.raises(ValueError, match="shares in"):
+        shares.step(low - 0.5)
+    for action in (low, shares.action_space.sample()):
+        share = (action.astype(float) + 1.0) / 2.0
+        wanted = np.where(instance.complete, share, share * instance.bandwidth)
+        assert_same(shares.step(action), rates.step(wanted))
 
 
 def actions_of(env, count, seed=0):
