@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,7 +88,7 @@ class ArmSet:
 
         Args:
             arm: its index, in the order of the labels.
-            rows: the observation of the lane, (m, F).
+            rows: the observation of the lane.
             lane: the lane.
 
         Raises:
@@ -95,15 +96,20 @@ class ArmSet:
         """
         ask_all = self._core.action_form != "rates"
         action: Any = None
+        num_pages = self._num_pages
         for number, policy in enumerate(self.policies):
             if isinstance(policy, ActingPolicy):
                 if number == arm or (ask_all and not hasattr(policy, "observe")):
-                    encoded = policy._encode(policy._decide(rows, lane), rows.shape[0])
+                    encoded = policy._encode(policy._decide(rows, lane), num_pages)
                     action = encoded if number == arm else action
             elif number == arm:
                 action = self._predict(arm, rows)
-        self._check(arm, action, () if self._core.action_form == "page" else rows.shape[:1])
+        self._check(arm, action, () if self._core.action_form == "page" else (num_pages,))
         return action
+
+    @cached_property
+    def _num_pages(self) -> int:
+        return int(self._core.tracker(0).elapsed.size)
 
     def _predict(self, arm: int, rows: NDArray[Any]) -> Any:
         """Return the action of an arm that is not a policy of the suite."""

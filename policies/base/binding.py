@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -68,9 +69,9 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
     ``rates`` it is the action itself, (m,): the crawl rate of each page, or for a page with
     complete observation the probability of a crawl per signal.
 
-    Bound to an environment it reads ``tracker`` (float64, unsaturated) and only the shape of the
-    observation, so the observation may be normalised, or stacked by a Stable-Baselines3
-    DummyVecEnv around the same environment.
+    Bound to an environment it reads ``tracker`` (float64, unsaturated), and of an observation only
+    whether it is a batch: any wrapper may change it, and a Stable-Baselines3 DummyVecEnv around the
+    same environment may stack it.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -162,7 +163,7 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
         Args:
             observation: shape (m, F) of one lane or (N, m, F) of N lanes; a bound policy requires
-                its environment's N.
+                its environment's N, and takes observations of any form.
             state: returned unchanged; a bound policy keeps its own state per lane.
             episode_start: not used; a bound policy reads ``tracker.episode``.
             deterministic: not used; random policies draw from the environment's generator.
@@ -175,30 +176,50 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         Raises:
             ValueError: the observation's shape fits neither the environment nor the features.
         """
-        lanes = self._lanes(observation)
+        lanes, batched = self._lanes(observation)
         decided = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
-        num_pages = lanes.shape[1]
+        num_pages = len(lanes[0]) if self.core is None else self._num_pages
         actions = np.stack([self._encode(choice, num_pages) for choice in decided])
-        return (actions if np.ndim(observation) == 3 else actions[0]), state
+        return (actions if batched else actions[0]), state
 
-    def _lanes(self, observation: Any) -> NDArray[Any]:
+    @cached_property
+    def _num_pages(self) -> int:
+        """Number of pages of the environment that the policy is bound to."""
+        assert self.core is not None
+        return int(self.core.tracker(0).elapsed.size)
+
+    def _lanes(self, observation: Any) -> tuple[Sequence[Any], bool]:
+        """Return the observation of each lane, and whether they were given as a batch."""
+        if self.core is not None:
+            return self._bound_lanes(observation, self.core.num_lanes)
         rows = np.asarray(observation)
         if rows.ndim not in (2, 3):
             raise ValueError(
                 f"observation must have shape (m, F) or (lanes, m, F), got {rows.shape}"
             )
-        lanes = rows if rows.ndim == 3 else rows[None]
-        if self.core is None and lanes.shape[2] != len(self.features):
+        if rows.shape[-1] != len(self.features):
             raise ValueError(
                 f"observation must have the {len(self.features)} columns {self.features}, "
                 f"got shape {rows.shape}"
             )
-        if self.core is not None and lanes.shape[0] != self.core.num_lanes:
+        return (list(rows), True) if rows.ndim == 3 else ([rows], False)
+
+    def _bound_lanes(self, observation: Any, num_lanes: int) -> tuple[Sequence[Any], bool]:
+        """Do the same for observations of any form, of the environment's number of lanes."""
+        parts = observation if isinstance(observation, Mapping) else {"": observation}
+        shape, pages = np.shape(next(iter(parts.values()))), self._num_pages
+        rows_of_pages = len(shape) == 3 and shape[1] == pages
+        stacked = rows_of_pages or (len(shape) > 1 and shape[0] == 1 < pages)
+        if num_lanes == 1 and not stacked:
+            return [observation], False
+        if shape[:1] != (num_lanes,):
             raise ValueError(
-                f"observation must have the {self.core.num_lanes} lanes of the environment that "
-                f"{self.name} is bound to, got shape {rows.shape}"
+                f"observation must have the {num_lanes} lanes of the environment that "
+                f"{self.name} is bound to, got shape {shape}"
             )
-        return lanes
+        if isinstance(observation, Mapping):
+            return [{k: part[lane] for k, part in parts.items()} for lane in range(num_lanes)], True
+        return observation, True
 
     def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
         if self.core is None:

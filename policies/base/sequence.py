@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +91,7 @@ class PlannedPolicy(CrawlPolicy[EpisodeState]):
             )
         super().__init__(env, features=() if env is None else None, action_form=action_form)
 
-    def _lanes(self, observation: Any) -> NDArray[Any]:
+    def _lanes(self, observation: Any) -> tuple[Sequence[Any], bool]:
         if self.core is None:
             raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
         return super()._lanes(observation)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
 from crawl_envs.types import Instance
@@ -73,6 +75,34 @@ def test_single_observation_gets_a_single_action():
         assert action.dtype == dtype
         batched, _ = policies.GreedyNCIS(core).predict(observation[None])
         np.testing.assert_array_equal(batched[0], action)
+
+
+@pytest.mark.parametrize("form", ["array", "flat", "dict", "flat_dict"])
+def test_bound_policies_take_any_observation(form):
+    """They do not read it, only whether it is a batch; policies of columns still check them."""
+    arguments = {"num_pages": 6, "instance": "noisy", "observation": form}
+    env = gym.make("CrawlNCIS-v0", **arguments)
+    observation, _ = env.reset(seed=0)
+    policy = policies.GreedyNCIS(env)
+    page, _ = policy.predict(observation)
+    assert np.shape(page) == ()
+    assert policy.predict(spaces.flatten(env.observation_space, observation))[0] == page
+    stacked = DummyVecEnv([lambda: env])
+    env.reset(seed=0)
+    assert policy.predict(stacked.reset())[0].shape == (1,)
+    lanes = gym.make_vec("CrawlNCIS-v0", num_envs=3, **arguments)
+    observation, _ = lanes.reset(seed=0)
+    bound = policies.GreedyNCIS(lanes)
+    pages, _ = bound.predict(observation)
+    assert pages.shape == (3,)
+    assert pages[0] == page
+    with pytest.raises(ValueError, match="must have the 3 lanes"):
+        bound.predict(env.observation_space.sample())
+    assert policies.Exp3(env).predict(stacked.reset())[0].shape == (1,)
+    if form != "array":
+        unbound = policies.GreedyNCIS(features=env.unwrapped.features)
+        with pytest.raises(ValueError, match="observation must have"):
+            unbound.predict(observation)
 
 
 def test_scores_are_the_largest_values_in_order():
@@ -241,7 +271,7 @@ def test_bad_observations():
     core = ReplayCore(random_lane(3, 0), random_lane(3, 1))
     policy = policies.Greedy(core)
     core.reset()
-    with pytest.raises(ValueError, match=r"shape \(m, F\) or \(lanes, m, F\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"2 lanes of the environment .*, got shape \(3,\)"):
         policy.predict(np.zeros(3))
     with pytest.raises(ValueError, match=r"the 2 lanes .*got shape \(3, 7\)"):
         policy.predict(np.zeros((3, 7)))
