@@ -278,7 +278,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
             action form that the algorithm does not support.
     """
     env_id = arguments.env_id
-    rows = {"observation": "array"} if env_id in crawl_envs.PRESETS else {}
+    rows = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
     env_args = {"resample": training, **rows, **arguments.env_args}
     try:
         if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
@@ -288,7 +288,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     except TypeError as error:
         raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
-    if env.vector.lanes.observation_form != "array":
+    if env.vector.lanes.observation_form != "table":
         raise ValueError(f"env_args must have observation 'array', got {env_args['observation']!r}")
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)

@@ -88,7 +88,7 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     ## Arguments
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
-      ``num_sources`` (None), ``observation`` ("array"), ``resample`` (False), ``render_mode``
+      ``num_sources`` (None), ``observation`` ("table"), ``resample`` (False), ``render_mode``
       (None): as in ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.

@@ -214,7 +214,7 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     - ``base_versions`` (2): number of earlier copies that a new one is compared with, h.
     - ``sketch_size`` (None): number of fragments in a sketch, those with the smallest hashes; None
       for all. With a size, divergences from base versions are estimates (section 5.2).
-    - ``observation`` ("array"): form of observations, as in ``CrawlNCIS-v0``.
+    - ``observation`` ("table"): form of observations, as in ``CrawlNCIS-v0``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``window`` (None), ``days_per_crawl`` (30.0), ``importance`` ("uniform"), ``parameters``

@@ -142,7 +142,7 @@ class CrawlNCIS(PageFamily, SingleEnv):
       ``CrawlHarmonic-v0``; ``reward`` (None): ``freshness``, ``requests`` or ``penalty``; by
       default ``freshness`` with the binary objective, else ``penalty``, which is negative;
       ``crawl_cost`` (0.0): cost of a crawl.
-    - ``observation`` ("array"): form of observations, ``array``, ``flat``, ``dict`` or
+    - ``observation`` ("table"): form of observations, ``table``, ``flat``, ``dict`` or
       ``flat_dict``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,

@@ -148,7 +148,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``world`` (0): number of the world of merchants, categories and brands.
     - ``action`` ("rates"), ``overspend`` ("scale"): see above; ``probe`` (False): with ``page``,
       whether offers can be probed.
-    - ``observation`` ("array"): form of observations, as in ``CrawlNCIS-v0``.
+    - ``observation`` ("table"): form of observations, as in ``CrawlNCIS-v0``.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
     - ``price_history`` ("log"): the price changes that the features count: ``log``, all of them,
       as in the hourly crawls of the paper's data, so that every morning the features include the
@@ -181,7 +181,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         objective: OfferObjective = "clicks",
         reward: OfferReward = "freshness",
         crawl_cost: float = 0.0,
-        observation: ObservationForm = "array",
+        observation: ObservationForm = "table",
         price_history: PriceHistory = "log",
         reveal: Literal["history", "importance", "parameters"] = "history",
         resample: bool = False,

@@ -81,7 +81,7 @@ class PageFamily(CrawlEnv):
         overspend: Overspend | None = None,
         bucket: float | None = None,
         crawl_cost: float = 0.0,
-        observation: ObservationForm = "array",
+        observation: ObservationForm = "table",
         reveal: Literal["parameters", "importance"] = "parameters",
         resample: bool = False,
         render_mode: RenderMode | None = None,

@@ -77,7 +77,7 @@ class CrawlTrace(PageFamily, SingleEnv):
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``epoch`` (None), ``overspend`` (None),
       ``bucket`` (None), ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation``
-      ("array"), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None): as in
+      ("table"), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None): as in
       ``CrawlNCIS-v0``.
 
     ## Version History

@@ -20,11 +20,11 @@ from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import NO_CHANGE
 
 ObservationArray: TypeAlias = NDArray[np.float32]
-ObservationForm: TypeAlias = Literal["array", "flat", "dict", "flat_dict"]
-"""Form of observations: ``array`` is (m, F), a row per page, and ``flat`` (m * F,), row by row.
+ObservationForm: TypeAlias = Literal["table", "flat", "dict", "flat_dict"]
+"""Form of observations: ``table`` is (m, F), a row per page, and ``flat`` (m * F,), row by row.
 
-``dict`` has ``observation``, the array, and ``action_mask``, (n,) int8, the mask of the n pages, or
-pages and probes, that may be chosen; ``flat_dict`` is the same with the flat array.
+``dict`` has ``observation``, the table, and ``action_mask``, (n,) int8, the mask of the n pages, or
+pages and probes, that may be chosen; ``flat_dict`` is the same with it flat.
 """
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)

@@ -104,7 +104,7 @@ class Lanes(Episodes):
         overspend: Overspend = "scale",
         bucket: float | None = None,
         observed: bool = True,
-        observation: ObservationForm = "array",
+        observation: ObservationForm = "table",
         **layout: Any,
     ) -> None:
         num_lanes, num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
@@ -314,7 +314,7 @@ class Lanes(Episodes):
 
     def observation(self, lane: int) -> Any:
         """Return the observation of a lane in its form, as new arrays."""
-        if self.observation_form == "array":
+        if self.observation_form == "table":
             return self.world.shown[lane].copy().T
         rows = self.world.shown[lane].T.copy()
         if "flat" in self.observation_form:

@@ -1,4 +1,4 @@
-"""Observations as arrays, vectors and dictionaries with masks show the same."""
+"""Observations as tables, vectors and dictionaries with masks show the same."""
 
 import numpy as np
 import pytest
@@ -59,5 +59,5 @@ def test_masks_cover_probes():
 
 
 def test_an_unknown_form_is_refused():
-    with pytest.raises(ValueError, match=r"observation must be one of .* got 'table'"):
-        bare(observation="table")
+    with pytest.raises(ValueError, match=r"observation must be one of .* got 'array'"):
+        bare(observation="array")

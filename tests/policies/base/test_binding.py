@@ -77,7 +77,7 @@ def test_single_observation_gets_a_single_action():
         np.testing.assert_array_equal(batched[0], action)
 
 
-@pytest.mark.parametrize("form", ["array", "flat", "dict", "flat_dict"])
+@pytest.mark.parametrize("form", ["table", "flat", "dict", "flat_dict"])
 def test_bound_policies_take_any_observation(form):
     """They do not read it, only whether it is a batch; policies of columns still check them."""
     arguments = {"num_pages": 6, "instance": "noisy", "observation": form}
@@ -99,7 +99,7 @@ def test_bound_policies_take_any_observation(form):
     with pytest.raises(ValueError, match="must have the 3 lanes"):
         bound.predict(env.observation_space.sample())
     assert policies.Exp3(env).predict(stacked.reset())[0].shape == (1,)
-    if form != "array":
+    if form != "table":
         unbound = policies.GreedyNCIS(features=env.unwrapped.features)
         with pytest.raises(ValueError, match="observation must have"):
             unbound.predict(observation)
