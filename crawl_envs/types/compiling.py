@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 
+import crawl_envs.types.compile_notice  # noqa: F401  # registers itself
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 VALUE = types.FunctionType(

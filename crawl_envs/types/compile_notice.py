@@ -1,0 +1,50 @@
+"""A line on the terminal while kernels are compiled, which otherwise takes long in silence."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from numba.core import event as untyped_event
+
+event: Any = untyped_event
+Listener: Any = event.Listener
+
+PATIENCE = 2.0
+"""Seconds of compilation before the line."""
+LINE = "crawl_envs: compiling the simulator, once after installation or a change; up to a minute"
+
+
+class CompileNotice(Listener):  # type: ignore[misc]  # numba has no types
+    """Writes LINE to a terminal or notebook, at most once, if a compilation takes PATIENCE."""
+
+    def __init__(self) -> None:
+        self._running, self._said = 0, False
+        self._timer: threading.Timer | None = None
+
+    def on_start(self, event: Any) -> None:
+        """Start to wait at the outermost compilation."""
+        self._running += 1
+        if self._running == 1 and not self._said and people_look():
+            self._timer = threading.Timer(PATIENCE, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Stop to wait after the outermost compilation."""
+        self._running -= 1
+        if self._running == 0 and self._timer is not None:
+            self._timer.cancel()
+
+    def _say(self) -> None:
+        self._said = True
+        print(LINE, file=sys.stderr, flush=True)
+
+
+def people_look() -> bool:
+    """Return whether the standard error goes to a terminal or a notebook."""
+    return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+
+event.register("numba:compile", CompileNotice())
