@@ -128,8 +128,9 @@ class LaneAccess:
         if not isinstance(state, Mapping) or "np_random" not in state:
             raise ValueError(f"state must be of get_state, got {type(state).__name__}")
         state = dict(state)
-        self.np_random.bit_generator.state = state.pop("np_random")
+        random = state.pop("np_random")
         self.lanes.set_state(state)
+        self.np_random.bit_generator.state = random
 
     # Arguments of reset
 

@@ -230,6 +230,11 @@ def crawl_page(state: State, lane: int, number: int) -> None:
         state.last_crawl[lane, number] = record.time
         if state.divergence.shape[1] > 0:
             renew(state, lane, number)
+    if state.copies.shape[1] > 0:
+        for slot in range(state.bases.shape[2]):
+            state.crawl_bases[lane, place, slot] = state.bases[lane, number, slot]
+    elif state.prices.shape[1] > 0:
+        state.crawl_prices[lane, place] = state.prices[lane, number].true
 
 
 @compiled(forceinline=True)

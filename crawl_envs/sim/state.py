@@ -216,6 +216,9 @@ class State(NamedTuple):
     # signals by source: since ``last_crawl``, and of the crawls in ``crawl_log``
     source_signals: Annotated[SmallArray, np.int32, "N C m"]
     crawl_signals: Annotated[SmallArray, np.int32, "N C crawled"]
+    # what these crawls observe: prices, and the base versions of copies
+    crawl_prices: Annotated[SmallArray, np.int32, "N crawled"]
+    crawl_bases: Annotated[Records, BASE, "N crawled h"]
     increments: Annotated[FloatArray, np.float64, "I"]  # of the penalty of undetected changes
     divergence: Annotated[FloatArray, np.float64, "N D"]  # of each page's copy
     # crawls at random instants: alias tables of pages, probabilities at a signal, generators

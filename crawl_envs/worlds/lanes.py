@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Any, TypeAlias, get_args
+from zlib import crc32
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -87,6 +88,8 @@ class Lanes(Episodes):
         ValueError: an argument outside its range.
     """
 
+    _SAVED: tuple[str, ...] = ("kind", "world", "budget")
+
     def __init__(
         self,
         num_lanes: int,
@@ -110,6 +113,7 @@ class Lanes(Episodes):
         num_lanes, num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
+        self._tape_sum = None if tape is None else crc32(tape.code.data, crc32(tape.time.data))
         self.penalty, self.requests, self.mortal = penalty, requests, tape is not None
         self.num_sources: int = getattr(generator, "num_sources", 1)
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
@@ -395,6 +399,7 @@ class Lanes(Episodes):
             "reveal": self.reveal,
             "objective": None if self.penalty is None else list(self.penalty),
             "epoch": self.epoch,
+            "tape": self._tape_sum,
             "overspend": getattr(self.budget, "overspend", None),
             "bucket": getattr(self.budget, "bucket", None),
         }
@@ -407,14 +412,17 @@ class Lanes(Episodes):
         Raises:
             ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
-        missing = {*self._OWN, "kind", "world", "budget"} - set(state)
+        missing = {*self._OWN, *self._SAVED} - set(state)
         if missing:
             raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
-        for name, value in self._kind().items():
-            if state["kind"].get(name) != value:
+        own = {**self._kind(), "lanes": (self.num_lanes,), "budget": type(self.budget)}
+        given = {**dict(state["kind"]), "lanes": np.shape(state["episodes"])}
+        given["budget"] = type(state["budget"])
+        for name, value in own.items():
+            if given.get(name) != value:
                 raise ValueError(
                     f"state must be of lanes like these, with {name} {value!r}, got "
-                    f"{state['kind'].get(name)!r}"
+                    f"{given.get(name)!r}"
                 )
         episodes = np.maximum(self.episodes, state["episodes"]) + 1
         self.world.set_state(state["world"])

@@ -44,23 +44,29 @@ def with_contents(tape: Tape, contents: Contents) -> Tape:
 
 @compiled()
 def estimate_divergences(table: IntArray, sketch_size: int) -> None:
-    """Replace the exact divergences of the last crawled copies by those of their sketches."""
+    """Replace the exact divergences at the last crawls by those of sketches."""
     state = state_at(table)
     for lane in range(state.lanes.shape[0]):
         record, row = state.lanes[lane], min(lane, state.spells.shape[0] - 1)
         spells, start = state.spells[row], state.spell_start[row]
         for position in range(record.slot_crawls * (not record.idle)):
-            page = state.crawl_log[lane, position].page
-            first, last, held = start[page], start[page + 1], state.copies[lane, page].made
-            newest = smallest_at(spells, first, last, held, sketch_size)
-            for slot in range(state.bases.shape[2]):
-                base = state.bases[lane, page, slot]
+            entry = state.crawl_log[lane, position]
+            seen, held = state.crawl_bases[lane, position], state.bases[lane, entry.page]
+            first, last = start[entry.page], start[entry.page + 1]
+            newest = smallest_at(spells, first, last, entry.time, sketch_size)
+            for slot in range(seen.shape[0]):
+                base = seen[slot]
                 if np.isnan(base.made):
                     break
+                if entry.probe:
+                    base.divergence = held[slot].divergence
+                    continue
                 older = smallest_at(spells, first, last, base.made, sketch_size)
                 base.divergence = divergence(older, newest, sketch_size)
+                if held[slot].made == base.made:
+                    held[slot].divergence = base.divergence
             if state.shown.shape[1] > 0:
-                write_copy(state, lane, page)
+                write_copy(state, lane, entry.page)
 
 
 class FragmentLanes(Lanes):
@@ -171,10 +177,11 @@ class FragmentLanes(Lanes):
 
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
-        log, bases = super().last_log(lane), self.world.state.bases[lane]
+        log = super().last_log(lane)
+        seen = self.world.state.crawl_bases[lane, : log.page.size]
         return log._replace(
-            divergence=bases["divergence"][log.page],
-            age=bases["age"][log.page],
+            divergence=seen["divergence"].copy(),
+            age=seen["age"].copy(),
             sketch=self._sketches(lane, log.page, log.time),
         )
 

@@ -361,7 +361,8 @@ class OfferLanes(Lanes):
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls of the last step, or reset, of a lane."""
         log = super().last_log(lane)
-        return log._replace(price=self.held_prices(lane)[log.page])
+        observed = self.world.state.crawl_prices[lane, : log.page.size]
+        return log._replace(price=observed.astype(np.int64))
 
     # Truth
 
@@ -394,6 +395,8 @@ class OfferLanes(Lanes):
         return OfferLedger(**totals, offer_freshness=fresh)
 
     # State
+
+    _SAVED = (*Lanes._SAVED, "offers")
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of the complete state."""

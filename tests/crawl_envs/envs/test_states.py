@@ -301,3 +301,57 @@ def test_what_was_declared_is_part_of_the_state():
     env.set_state(env.get_state())
     *_, info = env.step(action)
     assert info["declared"] == pytest.approx(0.1 * complete.sum())
+
+
+def test_a_state_of_another_tape_is_refused_and_changes_nothing():
+    env, other = (bare("CrawlTrace-v0", window=(low, low + 50.0)) for low in (100.0, 50.0))
+    env.reset(seed=0)
+    other.reset(seed=1)
+    before = env.get_state()
+    with pytest.raises(ValueError, match="tape"):
+        env.set_state(other.get_state())
+    assert_same(before, env.get_state())
+
+
+def test_offers_need_the_state_of_their_days():
+    env = bare("CrawlOffers-v1", num_pages=5)
+    env.reset(seed=0)
+    state = env.get_state()
+    del state["offers"]
+    with pytest.raises(ValueError, match="offers"):
+        env.set_state(state)
+
+
+def test_every_crawl_of_an_epoch_is_logged_with_its_own_divergences():
+    given = {"num_pages": 2, "bandwidth": 2.0, "action": "rates", "epoch": 10.0, "horizon": 40.0}
+    env = bare("CrawlLongevity-v0", instance="random", **given)
+    env.reset(seed=2)
+    env.step(np.ones(2))
+    log = env.last_log()
+    rows = np.flatnonzero(log.page == 0)
+    times = np.concatenate(([0.0], log.time[rows]))
+    versions = [set(env.first_sketch(0).row(0)), *(set(log.sketch.row(row)) for row in rows)]
+    assert rows.size > 5
+    for crawl, row in enumerate(rows, start=1):
+        for slot in range(2):
+            if slot >= crawl:
+                assert np.isnan(log.age[row, slot])
+                continue
+            old, new = versions[crawl - 1 - slot], versions[crawl]
+            assert log.age[row, slot] == times[crawl] - times[crawl - 1 - slot]
+            distance = 1.0 - len(old & new) / len(old | new)
+            assert log.divergence[row, slot] == pytest.approx(distance, abs=1e-12)
+
+
+def test_a_probe_of_an_offer_logs_the_observed_price():
+    given = {"num_pages": 300, "bandwidth": 50.0, "horizon": 7.0}
+    env = bare("CrawlOffers-v1", action="page", probe=True, **given)
+    env.reset(seed=0)
+    seen = 0
+    for _ in range(200):
+        true, held = (env.lanes.world.state.prices[0][name].copy() for name in ("true", "held"))
+        stale = int(np.argmax(true != held))
+        env.step(300 + stale)
+        assert env.last_log().price.tolist() == [true[stale]]
+        seen += true[stale] != held[stale]
+    assert seen > 100

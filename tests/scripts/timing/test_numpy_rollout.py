@@ -30,7 +30,7 @@ def test_the_rollout_is_that_of_simulate_on_the_same_events(num_pages):
     )
     rollout = greedy_rollout(instance, 20.0, events=events)
     np.testing.assert_array_equal(rollout.crawls, expected.crawls)
-    assert (rollout.hits, rollout.requests) == (expected.hits, expected.requests)
+    assert (rollout.hits, rollout.requests) == (expected.ledger.hits, expected.ledger.requests)
     assert rollout.freshness == pytest.approx(expected.freshness, rel=1e-9)
 
 
