@@ -321,3 +321,10 @@ def test_lanes_that_have_ended_may_be_asked_for_anything():
     assert info["declared"][0] == 0.0 < info["declared"][1]
     with pytest.raises(ValueError, match="bandwidth 4"):
         env.step(np.stack([np.full(6, 99.0), np.full(6, 0.1)]))
+
+
+def test_a_later_bandwidth_of_too_many_crawls_is_refused():
+    pages = Instance([1.0, 1.0], 1.0, bandwidth=1.0, bandwidth_steps=((1.0, 1e9),))
+    env = bare(HARMONIC, num_pages=2, epoch=1.0, horizon=2.0)
+    with pytest.raises(ValueError, match=r"bandwidth must give at most 1e\+08 .* got 1e\+09"):
+        env.reset(seed=0, options={"instance": pages})
