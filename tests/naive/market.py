@@ -319,7 +319,7 @@ class Tracker:
             if not probe:
                 self.held[offer] = self.true[offer]
                 self.crawls[offer].append((self.time, changed))
-            log.append((offer, self.time, self.time - last, changed, self.held[offer], probe))
+            log.append((offer, self.time, self.time - last, changed, self.true[offer], probe))
         return log
 
     def advance(self, until):

@@ -164,9 +164,10 @@ def assert_same_fragments(env, twin):
         assert truth.first_change[number] == pytest.approx(since, rel=1e-12, nan_ok=True)
         assert truth.changed[number] == ~np.isnan(since)
     for row, (number, time) in enumerate(zip(log.page, log.time, strict=True)):
-        assert np.array_equal(log.divergence[row], known.divergence[:, number], equal_nan=True)
-        assert np.array_equal(log.age[row], known.age[:, number], equal_nan=True)
         made, held = copies[number][0]
+        if log.probe[row] or time == made:  # of the copy that is held now
+            assert np.array_equal(log.divergence[row], known.divergence[:, number], equal_nan=True)
+            assert np.array_equal(log.age[row], known.age[:, number], equal_nan=True)
         if env.lanes.tape is None and time == made:  # contents are hashes
             assert log.sketch.row(row).tolist() == sorted(held)[:size]
 
