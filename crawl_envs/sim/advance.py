@@ -53,7 +53,7 @@ from crawl_envs.sim.tape import (
     rewind,
 )
 from crawl_envs.types import IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 
 DONE, UNFINISHED, PAUSED = -1, -2, -3
 """Status of a call of compiled code: finished; not finished, because a log is full or the events of
@@ -67,7 +67,7 @@ NOTHING = -1
 """The kind of an event without effect: of a page that does not exist."""
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def pass_time(record: Any, until: float) -> None:
     """Integrate freshness up to ``until``, and set the time."""
     passed = until - record.time
@@ -79,7 +79,7 @@ def pass_time(record: Any, until: float) -> None:
 # Episodes and slots
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def open_slot(record: Any, target: float) -> None:
     """Reset the totals and the log for a slot that ends at ``target``."""
     record.slot_fresh = 0.0
@@ -97,7 +97,7 @@ def open_slot(record: Any, target: float) -> None:
     record.moved = True
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def clear_page(page: Any, changed: int) -> None:
     """Reset the counts of a page; ``changed`` is the outcome of its last crawl."""
     page.changes = 0
@@ -106,7 +106,7 @@ def clear_page(page: Any, changed: int) -> None:
     page.probed = -1
 
 
-@compiled()
+@inlined()
 def weigh_pages(state: State, lane: int) -> None:
     """Sum the weights of the pages that exist, and of those that are fresh."""
     record, pages = state.lanes[lane], state.pages
@@ -120,7 +120,7 @@ def weigh_pages(state: State, lane: int) -> None:
             record.divergent_weight += 1.0 if priced else page.importance
 
 
-@compiled()
+@inlined()
 def restart(state: State, lane: int) -> None:
     """Reset a lane to time 0 of its episode, all pages fresh, with the first decision as target."""
     record, pages = state.lanes[lane], state.pages
@@ -156,7 +156,7 @@ def restart(state: State, lane: int) -> None:
     record.reshaped = True
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def close_slots(state: State) -> None:
     """Add the slots of the lanes that moved to their ledgers, and write the outcomes.
 
@@ -196,7 +196,7 @@ def close_slots(state: State) -> None:
 # Crawls
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def crawl_page(state: State, lane: int, number: int) -> None:
     """Crawl a page now and log it; m + i is a probe of page i.
 
@@ -237,7 +237,7 @@ def crawl_page(state: State, lane: int, number: int) -> None:
         state.crawl_prices[lane, place] = state.prices[lane, number].true
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def renew(state: State, lane: int, number: int) -> None:
     """Make the copy of an existing page current, where copies diverge."""
     converge(state, lane, number)
@@ -247,7 +247,7 @@ def renew(state: State, lane: int, number: int) -> None:
         state.prices[lane, number].held = state.prices[lane, number].true
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
 
@@ -266,7 +266,7 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
 # Events
 
 
-@compiled()
+@inlined()
 def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
     """Add a page, known and with a current copy, or remove it; return False if nothing changes."""
     record, page = state.lanes[lane], state.pages[lane, number]
@@ -290,7 +290,7 @@ def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
     return True
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
     """Apply the event before the cursor, of a kind from BIRTH on; return its kind or NOTHING."""
     if kind <= DEATH:
@@ -308,7 +308,7 @@ def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
     return kind
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     """Apply the next event of the tape; the log of signals must not be full.
 
@@ -319,7 +319,7 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
     return apply_event(state, lane, record, event, state.pages[lane], state.signal_log[lane])
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def apply_event(
     state: State, lane: int, record: Any, event: Any, pages: Records, log: Records
 ) -> tuple[int, int]:
@@ -356,7 +356,7 @@ def apply_event(
 SLOT_IS_OVER, DAY_IS_OVER = math.inf, -math.inf
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def has_event(state: State, lane: int) -> bool:
     """Return whether the tape has a next event; draw events if needed."""
     record = state.lanes[lane]
@@ -365,7 +365,7 @@ def has_event(state: State, lane: int) -> bool:
     return bool(record.cursor < record.length)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def is_after(event: Any, target: float) -> bool:
     """Return whether an event belongs to a later slot.
 
@@ -374,7 +374,7 @@ def is_after(event: Any, target: float) -> bool:
     return bool(event.time >= target and (event.time > target or event.code & KIND_MASK < PRICE))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_event_time(state: State, lane: int) -> float:
     """Return the time of the next event of the slot.
 
@@ -387,14 +387,14 @@ def next_event_time(state: State, lane: int) -> float:
     return SLOT_IS_OVER if is_after(event, record.target) else float(event.time)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def end_slot(record: Any) -> None:
     """Pass the time up to the target of a lane that has no event left in its slot."""
     pass_time(record, record.target)
     record.busy = False
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def play_slot(state: State, lane: int, left: int) -> int:
     """Play the events of a lane up to its target, at most ``left``; return how many are left."""
     record, pages, log = state.lanes[lane], state.pages[lane], state.signal_log[lane]
@@ -417,7 +417,7 @@ def play_slot(state: State, lane: int, left: int) -> int:
     return left
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def advance(state: State, left: int) -> tuple[bool, int]:
     """Play the events of each busy lane up to its target, at most ``left`` events in all.
 

@@ -28,7 +28,7 @@ def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> Float
     return np.array(rows, dtype=np.float64)
 
 
-@compiled(forceinline=True)
+@compiled()
 def slot_time(clock: FloatArray, slot: int) -> float:
     """Return the time of a slot, slot >= 0; slot 0 is time 0."""
     row = 0

@@ -26,7 +26,7 @@ from crawl_envs.sim.state import Records, State
 from crawl_envs.sim.versions import jaccard, was_present
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 
 Penalty: TypeAlias = str | Sequence[float] | FloatArray
 
@@ -78,7 +78,7 @@ def _table(penalty: ArrayLike, name: str) -> FloatArray:
 # The account
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def integrate_divergence(record: Any, now: float) -> None:
     """Integrate the divergence of a lane, and the weight of its pages, up to now."""
     passed = now - record.divergence_since
@@ -87,7 +87,7 @@ def integrate_divergence(record: Any, now: float) -> None:
     record.divergence_since = now
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def increment(increments: FloatArray, changes: int) -> float:
     """Return C(changes + 1) - C(changes)."""
     known = increments.shape[0]
@@ -96,7 +96,7 @@ def increment(increments: FloatArray, changes: int) -> float:
     return float(increments[known - 1] * known / (changes + 1))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def diverge(state: State, lane: int, number: int) -> None:
     """Add a change, already counted, to the divergence of its page."""
     page, record = state.pages[lane, number], state.lanes[lane]
@@ -109,7 +109,7 @@ def diverge(state: State, lane: int, number: int) -> None:
         state.copies[lane, number].first_change = record.time
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def converge(state: State, lane: int, number: int) -> None:
     """Set the divergence of a page to 0: its copy is current."""
     record, weight = state.lanes[lane], state.pages[lane, number].importance
@@ -123,7 +123,7 @@ def converge(state: State, lane: int, number: int) -> None:
 # Fragments
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def measure_copy(state: State, lane: int, number: int) -> None:
     """Update the divergence of a copy from its counts."""
     record, page, copy = state.lanes[lane], state.pages[lane, number], state.copies[lane, number]
@@ -135,7 +135,7 @@ def measure_copy(state: State, lane: int, number: int) -> None:
     state.divergence[lane, number] = new
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def note_change(state: State, lane: int, copy: Any) -> None:
     """Integrate the divergence up to a change of a page, and note whether it is the first."""
     record: Any = state.lanes[lane]
@@ -144,7 +144,7 @@ def note_change(state: State, lane: int, copy: Any) -> None:
         copy.first_change = record.time
 
 
-@compiled()
+@inlined()
 def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
     """Start (``sign`` 1) or end (-1) a recorded spell, whose fragments may have been there."""
     copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
@@ -157,7 +157,7 @@ def change_fragments(state: State, lane: int, number: int, spell: int, sign: int
     measure_copy(state, lane, number)
 
 
-@compiled()
+@inlined()
 def update_fragments(state: State, lane: int, number: int, size: int, since: float) -> None:
     """Change a page: ``size`` fragments, which were there ``since`` a time, by as many new ones.
 
@@ -178,21 +178,21 @@ def update_fragments(state: State, lane: int, number: int, size: int, since: flo
     page.changes += 1
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def renew_copy(copy: Any, now: float, made: float) -> None:
     """Replace a copy by the live page; ``made`` is the time of the version."""
     copy.made, copy.held, copy.common = made, copy.live, copy.live
     copy.area, copy.since, copy.first_change = 0.0, now, np.nan
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def forget_bases(bases: Records) -> None:
     """Remove the base versions of a page."""
     for slot in range(bases.shape[0]):
         bases[slot].made, bases[slot].divergence, bases[slot].age = np.nan, np.nan, np.nan
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def crawl_fragments(state: State, lane: int, number: int) -> None:
     """Replace the held copy of a page, and compare the new one with the base versions."""
     copy, bases = state.copies[lane, number], state.bases[lane, number]
@@ -210,7 +210,7 @@ def crawl_fragments(state: State, lane: int, number: int) -> None:
         base.divergence = jaccard(copy.live, base.held, base.common)
 
 
-@compiled()
+@inlined()
 def restart_fragments(state: State, lane: int) -> None:
     """Give a lane current copies of all pages at time 0, without base versions."""
     for number in range(state.copies.shape[1]):
@@ -223,7 +223,7 @@ def restart_fragments(state: State, lane: int) -> None:
 # Prices
 
 
-@compiled()
+@inlined()
 def change_price(state: State, lane: int, number: int, true: int) -> None:
     """Set the true price of an offer; it may return to the held one."""
     record, page, price = state.lanes[lane], state.pages[lane, number], state.prices[lane, number]

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 UintArray: TypeAlias = NDArray[np.uint64]
 Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
@@ -53,7 +53,7 @@ def mixed(word: np.uint64) -> np.uint64:
     return hashed
 
 
-@compiled()
+@inlined()
 def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
     """Return the initial state of the stream of an episode of the given root."""
     word = mixed(root + GOLDEN * (episode + np.uint64(1)))
@@ -65,13 +65,13 @@ def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
     )
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def loaded(words: UintArray) -> Stream:
     """Return the stream stored in an array of four words."""
     return words[0], words[1], words[2], words[3]
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def store(stream: Stream, words: UintArray) -> None:
     """Store a stream in an array of four words."""
     words[0], words[1], words[2], words[3] = stream
@@ -83,14 +83,14 @@ def rewind(words: UintArray, root: np.uint64, episode: np.uint64) -> None:
     store(stream_of(root, episode), words)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
     """Return a word rotated to the left."""
     turned: np.uint64 = (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
     return turned
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
     """Return 64 random bits, and the stream after them (xoshiro256++)."""
     s0, s1, s2, s3 = stream
@@ -101,20 +101,20 @@ def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
     return word, (s0 ^ s3, s1 ^ s2, s2 ^ shifted, rotated(s3, 45))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def uniform_of(bits: int) -> float:
     """Return the number in (0, 1], a multiple of 2**-53, of 53 random bits."""
     return (float(bits) + 1.0) * UNIT
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_uniform(stream: Stream) -> tuple[float, Stream]:
     """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
     word, stream = next_word(stream)
     return uniform_of(int(word >> np.uint64(11))), stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def draw_uniform(words: UintArray) -> float:
     """Return a number in (0, 1] from the stream stored in an array of four words."""
     uniform, stream = next_uniform(loaded(words))

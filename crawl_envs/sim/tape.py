@@ -28,7 +28,7 @@ from crawl_envs.sim.streams import (
 )
 from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 REQUEST = 0
@@ -109,14 +109,14 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
         alias[small[position]].cut = 1.0
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
     """Draw an exponential waiting time of the given mean, which may be infinite."""
     uniform, stream = next_uniform(stream)
     return -math.log(uniform) * mean, stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def code_of(uniform: float, alias: Records, bits: int) -> int:
     """Return the code that a uniform number chooses from an alias table.
 
@@ -130,14 +130,14 @@ def code_of(uniform: float, alias: Records, bits: int) -> int:
     return int((column >> bits << KIND_BITS) | (column & ((1 << bits) - 1)))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
     """Draw the code of an event from an alias table; one word."""
     uniform, stream = next_uniform(stream)
     return code_of(uniform, alias, bits), stream
 
 
-@compiled()
+@inlined()
 def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
     """Draw the delay of a signal; a Poisson count by inversion of one uniform number."""
     if kind == DELAY_EXPONENTIAL:
@@ -272,7 +272,7 @@ def pending_capacity(instance: Instance) -> int:
     return most_of(float(instance.signal_rate.sum()) * instance.delay.mean)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any:
     """Draw the event after ``time``, before delays: its time, code, and the stream after it."""
     gap, stream = draw_gap(stream, record.mean_gap)
@@ -280,7 +280,7 @@ def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any
     return time + gap, code, stream
 
 
-@compiled()
+@inlined()
 def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Records) -> None:
     """Fill a block of events without delays of signals.
 
@@ -305,7 +305,7 @@ def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Reco
     record.next_time, record.next_code = time, code
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def signals_under_way(state: State, lane: int) -> IndexedHeap:
     """Return the heap of the signals of a lane under way."""
     return IndexedHeap(
@@ -316,7 +316,7 @@ def signals_under_way(state: State, lane: int) -> IndexedHeap:
     )
 
 
-@compiled()
+@inlined()
 def draw_block_delayed(
     record: Any,
     block: Records,
@@ -362,7 +362,7 @@ def draw_block_delayed(
     store(stream, words)
 
 
-@compiled()
+@inlined()
 def draw_block(state: State, lane: int) -> None:
     """Fill the lane's block with the next events of its tape."""
     record = state.lanes[lane]

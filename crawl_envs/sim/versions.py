@@ -11,11 +11,11 @@ import numpy as np
 
 from crawl_envs.sim.state import Records
 from crawl_envs.sim.streams import GOLDEN, mixed
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.copies import LOW, HashArray, mixed32
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def was_present(spells: Records, spell: int, time: float) -> bool:
     """Return whether the fragments of a spell were present just before a time in the past.
 
@@ -26,7 +26,7 @@ def was_present(spells: Records, spell: int, time: float) -> bool:
     return spell >= 0 and time <= spells[spell].death
 
 
-@compiled()
+@inlined()
 def size_at(spells: Records, first: int, last: int, time: float) -> int:
     """Return the number of fragments in the version of a page at a time."""
     size = 0
@@ -38,7 +38,7 @@ def size_at(spells: Records, first: int, last: int, time: float) -> int:
     return size
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def jaccard(live: int, held: int, common: int) -> float:
     """Return the fragment staleness of two sets of given sizes and number of ``common`` fragments.
 
@@ -48,7 +48,7 @@ def jaccard(live: int, held: int, common: int) -> float:
     return (union - common) / union if union > 0 else 0.0
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def hash_of(key: np.uint64, number: int) -> np.uint32:
     """Return the hash of fragment ``number`` of a spell with a key.
 
@@ -61,7 +61,7 @@ def hash_of(key: np.uint64, number: int) -> np.uint32:
     return mixed32(int(word & LOW))
 
 
-@compiled()
+@inlined()
 def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
     """Insert a hash into the ``count`` smallest so far, distinct and ascending.
 
@@ -80,7 +80,7 @@ def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
     return count
 
 
-@compiled()
+@inlined()
 def smallest_at(spells: Records, first: int, last: int, time: float, size: int) -> HashArray:
     """Return the ``size`` smallest hashes of a version's fragments, ascending."""
     size = min(size, size_at(spells, first, last, time))

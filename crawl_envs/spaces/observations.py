@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.sim.state import State
 from crawl_envs.types import REVEALS, Instance, Reveal
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 from crawl_envs.types.offer_features import NO_CHANGE
 
 ObservationArray: TypeAlias = NDArray[np.float32]
@@ -157,7 +157,7 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
             rows[row] = np.minimum(values if source is None else values[source], RATE_CAP)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def write_page(
     page: Any, shown: Any, lane: int, number: int, extra: int, mortal: bool, probing: bool
 ) -> None:
@@ -173,7 +173,7 @@ def write_page(
         shown[lane, ALIVE + extra + mortal, number] = page.probed
 
 
-@compiled()
+@inlined()
 def write_sources(shown: ObservationArray, counts: NDArray[np.int32], lane: int) -> None:
     """Write the signals of all pages by source, in place of the total."""
     for source in range(counts.shape[1]):
@@ -183,7 +183,7 @@ def write_sources(shown: ObservationArray, counts: NDArray[np.int32], lane: int)
             )
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def write_copy(state: State, lane: int, number: int) -> None:
     """Write the last columns of a page of fragments: the features of its held copy.
 
@@ -203,7 +203,7 @@ def write_copy(state: State, lane: int, number: int) -> None:
         shown[lane, first + 1 + count + slot, number] = age
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def write_observations(state: State) -> None:
     """Update the observations of lanes that moved.
 

@@ -11,6 +11,7 @@ import numba
 from numba import types
 
 import crawl_envs.types.compile_notice  # noqa: F401  # registers itself
+from crawl_envs.types.inlining import Inlined
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -54,7 +55,7 @@ SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
 def sources_stamp() -> tuple[int, int]:
     """Return the newest modification time and the total size of the files with kernels."""
     files = (file for folder in SOURCES for file in folder.rglob("*.py"))
-    marks = (b"@compiled", b"from numba")
+    marks = (b"@compiled", b"@inlined", b"from numba")
     stats = [file.stat() for file in files if any(mark in file.read_bytes() for mark in marks)]
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
@@ -76,6 +77,15 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
             index._source_stamp = (index._source_stamp, sources_stamp())
         kernel.signature = signature
         return cast(Function, kernel)
+
+    return decorate
+
+
+def inlined(**options: Any) -> Callable[[Function], Function]:
+    """Declare a function that only kernels call: compiled and cached as a part of them."""
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, Inlined(function, error_model="numpy", **options))
 
     return decorate
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -84,7 +84,7 @@ class TrueDivergence(NamedTuple):
     first_change: FloatArray
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def mixed32(word: int) -> np.uint32:
     """Return a hash of 32 bits, one to one (the finaliser "lowbias32" of Wellons 2018).
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.problem import FloatArray, IntArray
 
 
@@ -30,20 +30,20 @@ def empty_heap(length: int) -> IndexedHeap:
     return IndexedHeap(never, np.arange(length), outside, np.zeros(1, np.int64))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def comes_before(due: FloatArray, one: int, other: int) -> bool:
     """Return whether an entry is due before another one."""
     return bool(due[one] < due[other] or (due[one] == due[other] and one < other))
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def put(heap: IndexedHeap, entry: int, hole: int) -> None:
     """Put an entry at a place of the heap."""
     heap.entries[hole] = entry
     heap.place[entry] = hole
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def sift(heap: IndexedHeap, entry: int, hole: int) -> None:
     """Fill a hole of the heap with an entry, after moving the hole to the right place."""
     due, entries, size = heap.due, heap.entries, heap.size[0]
@@ -61,7 +61,7 @@ def sift(heap: IndexedHeap, entry: int, hole: int) -> None:
     put(heap, entry, hole)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def set_due(heap: IndexedHeap, entry: int, time: float) -> None:
     """Set the due time of an entry, which may be infinite."""
     heap.due[entry] = time
@@ -82,7 +82,7 @@ def set_due(heap: IndexedHeap, entry: int, time: float) -> None:
     sift(heap, entry, hole)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def first_due(heap: IndexedHeap) -> float:
     """Return the due time of the first entry, inf if there is none."""
     return float(heap.due[heap.entries[0]]) if heap.size[0] > 0 else math.inf

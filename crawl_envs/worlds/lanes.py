@@ -227,7 +227,8 @@ class Lanes(Episodes):
         self._steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
-        self._finish(play_lanes(self.world.table), play_lanes)
+        player = play_lanes if self.budget is None else play_lanes_at_rates
+        self._finish(player(self.world.table), player)
         self._start(chosen)
 
     def _provide_events(self, lane: int) -> None:

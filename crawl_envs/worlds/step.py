@@ -7,6 +7,8 @@ with an invalid page in its action, in which case nothing is changed.
 
 from __future__ import annotations
 
+import numpy as np
+
 from crawl_envs.sim.advance import (
     AT_ONCE,
     DONE,
@@ -24,23 +26,14 @@ from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
 from crawl_envs.sim.state import state_at
 from crawl_envs.spaces.observations import write_observations
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import DailyArray
 
-
-@compiled()
-def play_lanes(table: IntArray) -> int:
-    """Play every busy lane up to its target; then close the slots and write observations."""
-    state = state_at(table)
-    complete, _ = advance(state, AT_ONCE)
-    if not complete:
-        return UNFINISHED
-    close_slots(state)
-    write_observations(state)
-    return DONE
+NO_CRAWLS = np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
+NO_RATES = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
     """Return a lane with an invalid page to crawl or probe, or DONE if there is none."""
     for lane in range(counts.shape[0]):
@@ -52,14 +45,28 @@ def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
 
 @compiled()
 def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in lanes that are not idle, and play."""
+    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in lanes that are not idle, and play.
+
+    With NO_CRAWLS it only plays.
+    """
     state = state_at(table)
     num_pages = state.last_crawl.shape[1]
     bad = bad_lane(crawls, counts, num_pages << state.lanes[0].probing)
     if bad != DONE:
         return bad
-    crawl(state, crawls, counts)
-    return play_lanes(table)
+    if counts.shape[0] > 0:
+        crawl(state, crawls, counts)
+    complete, _ = advance(state, AT_ONCE)
+    if not complete:
+        return UNFINISHED
+    close_slots(state)
+    write_observations(state)
+    return DONE
+
+
+def play_lanes(table: IntArray) -> int:
+    """Play every busy lane up to its target; then close the slots and write observations."""
+    return step_lanes(table, *NO_CRAWLS)
 
 
 @compiled()
@@ -74,9 +81,22 @@ def restart_lanes(table: IntArray, chosen: BoolArray) -> None:
 
 
 @compiled()
-def play_lanes_at_rates(table: IntArray) -> int:
-    """Do the same with crawls at random instants."""
+def step_rates(
+    table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
+) -> int:
+    """Crawl at random instants for an epoch, in lanes that are not idle.
+
+    ``rates`` and ``chances`` are (N, m); ``token_rates`` (N,) are the refill rates of the buckets.
+    With NO_RATES it only plays.
+    """
     state = state_at(table)
+    for lane in range(token_rates.shape[0]):
+        record = state.lanes[lane]
+        if not record.idle:
+            record.slot += record.batch
+            open_slot(record, slot_time(state.clock[lane], record.slot))
+            record.token_rate = token_rates[lane]
+            set_rates(state, lane, rates[lane], chances[lane])
     complete, left = True, AT_ONCE
     for lane in range(state.lanes.shape[0]):
         if state.lanes[lane].busy:
@@ -89,23 +109,9 @@ def play_lanes_at_rates(table: IntArray) -> int:
     return DONE
 
 
-@compiled()
-def step_rates(
-    table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
-) -> int:
-    """Crawl at random instants for an epoch, in lanes that are not idle.
-
-    ``rates`` and ``chances`` are (N, m); ``token_rates`` (N,) are the refill rates of the buckets.
-    """
-    state = state_at(table)
-    for lane in range(state.lanes.shape[0]):
-        record = state.lanes[lane]
-        if not record.idle:
-            record.slot += record.batch
-            open_slot(record, slot_time(state.clock[lane], record.slot))
-            record.token_rate = token_rates[lane]
-            set_rates(state, lane, rates[lane], chances[lane])
-    return play_lanes_at_rates(table)
+def play_lanes_at_rates(table: IntArray) -> int:
+    """Do the same as :func:`play_lanes`, with crawls at random instants."""
+    return step_rates(table, *NO_RATES)
 
 
 @compiled()

@@ -20,7 +20,7 @@ from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import RESPONSE_DUE
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from crawl_envs.types.heap import IndexedHeap, set_due
 
 GUARD = 1.0 - 1e-12
@@ -67,7 +67,7 @@ def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> f
     return 1.0
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def reaches(
     state: State,
     value: Any,
@@ -82,7 +82,7 @@ def reaches(
     return bool(value(parameters, page, since, counted[page]) >= bound * GUARD)
 
 
-@compiled()
+@inlined()
 def find_candidates(
     state: State, value: Any, parameters: FloatArray, counted: FloatArray, search: Search
 ) -> None:
@@ -118,7 +118,7 @@ def find_candidates(
     numbers[COUNT], numbers[LEFT] = count, epoch
 
 
-@compiled()
+@inlined()
 def best_candidate(
     state: State, value: Any, parameters: FloatArray, counted: FloatArray, search: Search
 ) -> int:
@@ -133,7 +133,7 @@ def best_candidate(
     return best
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def crawl_one(state: State, page: int, crawls: IntArray) -> None:
     """Crawl a page in lane 0, and write it to its slot of ``crawls``."""
     record = state.lanes[0]
@@ -143,7 +143,7 @@ def crawl_one(state: State, page: int, crawls: IntArray) -> None:
     crawl_page(state, 0, page)
 
 
-@compiled()
+@inlined()
 def count_signals(
     state: State,
     parameters: FloatArray,
@@ -234,7 +234,7 @@ class Responses(NamedTuple):
 TURN, REACHED = range(2)
 
 
-@compiled()
+@inlined()
 def add_responses(state: State, responses: Responses) -> None:
     """Add the signals of the last slot to the accounts of their pages."""
     account, waiting, numbers = responses.account, responses.waiting, responses.numbers
@@ -246,7 +246,7 @@ def add_responses(state: State, responses: Responses) -> None:
             numbers[REACHED] += 1
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_page(pages: IntArray, responses: Responses) -> int:
     """Return the page of the next slot: the first that waits, or the next of the sequence."""
     account, waiting, numbers = responses.account, responses.waiting, responses.numbers

@@ -17,7 +17,15 @@ from crawl_envs.sim.rollouts.index import crawl_one
 from crawl_envs.sim.state import state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import AGE_ROUNDING
-from crawl_envs.types.compiling import LEARN, MEMORY, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.types.compiling import (
+    LEARN,
+    MEMORY,
+    ON_BIRTH_OR_DEATH,
+    ON_SIGNAL,
+    SCORE,
+    compiled,
+    inlined,
+)
 
 LEARNER_SIGNATURE = types.boolean(
     types.int64[::1],
@@ -32,7 +40,7 @@ LEARNER_SIGNATURE = types.boolean(
 )
 
 
-@compiled()
+@inlined()
 def changed_pages(
     elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
 ) -> IntArray:

@@ -30,7 +30,7 @@ from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.streams import draw_uniform, loaded, store
 from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 TOKEN_ROUNDING = 1e-9
 """Rounding tolerance of a whole token."""
@@ -39,7 +39,7 @@ EVENT, CRAWL = 0, 1
 """What comes next in a slot, besides the status of a call that ends."""
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_in_slot(state: State, lane: int, due: float, left: int) -> int:
     """Return what comes next in a busy lane whose next crawl is due at ``due``.
 
@@ -63,7 +63,7 @@ def next_in_slot(state: State, lane: int, due: float, left: int) -> int:
     return CRAWL
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def end_spell(state: State, status: int) -> int:
     """Close the slot of lane 0 unless it is paused; return the status."""
     if status != PAUSED:
@@ -72,7 +72,7 @@ def end_spell(state: State, status: int) -> int:
     return status
 
 
-@compiled()
+@inlined()
 def start_rates(state: State, lane: int) -> None:
     """Start the random crawls of a lane's episode: rate 0, a full bucket."""
     record = state.lanes[lane]
@@ -81,7 +81,7 @@ def start_rates(state: State, lane: int) -> None:
     record.tokens, record.token_time = record.bucket, 0.0
 
 
-@compiled()
+@inlined()
 def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -> None:
     """Set the crawl rates of a lane, and its probabilities of crawls at signals, from now on."""
     record, total = state.lanes[lane], rates.sum()
@@ -96,7 +96,7 @@ def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -
     record.crawl_due = record.time + record.hazard / total if total > 0.0 else math.inf
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def crawl_if_allowed(state: State, lane: int, number: int) -> None:
     """Crawl a page now, unless the bucket has less than a token."""
     record = state.lanes[lane]
@@ -110,7 +110,7 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
     crawl_page(state, lane, number)
 
 
-@compiled()
+@inlined()
 def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
     """Play a busy lane up to its target, with crawls at random instants.
 

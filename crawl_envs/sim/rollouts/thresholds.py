@@ -18,7 +18,7 @@ from crawl_envs.sim.streams import UintArray, draw_uniform
 from crawl_envs.sim.tape import BIRTH, DEATH, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 
@@ -31,7 +31,7 @@ class Agenda(NamedTuple):
     rng: UintArray  # state of the generator that chooses between two thresholds
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def draw_target(agenda: Agenda, page: int) -> None:
     """Set the threshold of a new cycle of a page, at random if it has two."""
     rule = agenda.rule
@@ -41,7 +41,7 @@ def draw_target(agenda: Agenda, page: int) -> None:
         agenda.target[page] = rule.later_threshold[page]
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
     """Return the summed weight of the signals of a page since its last crawl, possibly inf."""
     total = state.pages[lane, page].signals
@@ -57,7 +57,7 @@ def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> fl
     return counted
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
     """Set the due time of a page without further signals, not before now; inf if it is dead."""
     due, target, now = math.inf, agenda.target[page], state.lanes[lane].time
@@ -70,7 +70,7 @@ def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
     set_due(agenda.heap, page, due)
 
 
-@compiled()
+@inlined()
 def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
     """Set the thresholds and the due times of all pages by a new rule."""
     for page in range(agenda.target.shape[0]):
@@ -78,7 +78,7 @@ def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
         set_due_time(state, lane, agenda, page)
 
 
-@compiled()
+@inlined()
 def play_thresholds(state: State, lane: int, agenda: Agenda, left: int) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 

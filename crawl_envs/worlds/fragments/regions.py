@@ -22,7 +22,7 @@ from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_unifor
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape, most_of
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Reveal
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Contents, Regions
 
 
@@ -49,7 +49,7 @@ class Draws(NamedTuple):
     order: NDArray[np.int32]  # rows of all draws in order of time
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
     """Draw an exponential gap of a rate > 0; return it and the stream after it."""
     uniform, stream = next_uniform(stream)
@@ -84,7 +84,7 @@ def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) 
     return Draws(start, source[:row], times, signalled[:row], in_order(times, scale, counts))
 
 
-@compiled()
+@inlined()
 def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the rows of finite times in order of time, rows of equal times in their order.
 

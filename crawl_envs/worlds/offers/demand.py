@@ -13,7 +13,7 @@ import numpy as np
 
 from crawl_envs.sim.streams import Stream, next_uniform
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 from crawl_envs.worlds.offers.law import (
     FIRST_DAY,
     RING,
@@ -39,13 +39,13 @@ SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
 """Columns of the factors of a season."""
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def sure_zero(mean: float) -> float:
     """Return a share up to which a Poisson number is 0: the series of exp(-mean), cut below it."""
     return 1.0 - mean * (1.0 - mean * (0.5 - mean * SIXTH)) - ROUNDING
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def inverted(share: float, mean: float) -> int:
     """Return the Poisson number of a uniform share, by inversion."""
     number = 0
@@ -58,7 +58,7 @@ def inverted(share: float, mean: float) -> int:
     return number
 
 
-@compiled()
+@inlined()
 def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
     """Draw a Poisson number; return it and the stream after it."""
     total = 0
@@ -70,7 +70,7 @@ def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
     return total, stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, Stream]:
     """Draw a step of the day from a row of cumulative shares; return it and the stream after it."""
     share, stream = next_uniform(stream)
@@ -80,14 +80,14 @@ def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, St
     return step, stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def demand_season(at: Any, day: int) -> float:
     """Return the factor of the demand of a day."""
     factor: float = at.season[(day + int(at.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
     return factor
 
 
-@compiled()
+@inlined()
 def demand_means(
     at: Any,
     season: float,
@@ -111,7 +111,7 @@ def demand_means(
         zero[0, place] = UNUSUAL if unusual else sure_zero(clicks)
 
 
-@compiled()
+@inlined()
 def draw_shares(
     mean: FloatArray,
     zero: FloatArray,
@@ -143,7 +143,7 @@ def draw_shares(
     return number, stream
 
 
-@compiled()
+@inlined()
 def draw_demand(at: Any, day: int, stream: Stream) -> Stream:
     """Draw the clicks and impressions of a day.
 
@@ -171,7 +171,7 @@ def draw_demand(at: Any, day: int, stream: Stream) -> Stream:
     return stream
 
 
-@compiled()
+@inlined()
 def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
     """Draw the steps of a day's clicks.
 
@@ -197,7 +197,7 @@ def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray
     return offers, start, stream
 
 
-@compiled()
+@inlined()
 def click_means(at: Any, day: int) -> SingleArray:
     """Return the expected clicks of the latest day, (m,)."""
     means, season = np.empty(at.price.size, np.float32), demand_season(at, day)

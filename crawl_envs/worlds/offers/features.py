@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     HISTORY_FEATURES,
@@ -24,7 +24,7 @@ CLICK_SUMS, VIEW_SUMS, CHANGE_SUM, NUM_SUMS = 0, 3, 6, 7
 changes; the number of rows."""
 
 
-@compiled()
+@inlined()
 def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
     """Write the means of sums of counts below 2**24 over a number of days, (m,)."""
     days = np.float32(span)
@@ -69,7 +69,7 @@ def write_features(
             write_row(sums[row + place], LONG_SPANS[place], columns[first + 1 + place])
 
 
-@compiled()
+@inlined()
 def add_day(
     counts: NDArray[Any], day: int, spans: tuple[int, ...], sums: NDArray[np.int32]
 ) -> None:

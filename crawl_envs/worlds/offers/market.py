@@ -18,7 +18,7 @@ from crawl_envs.sim.state import EVENT, Records
 from crawl_envs.sim.streams import Stream, loaded, next_uniform, rewind, store
 from crawl_envs.sim.tape import DAY, KIND_BITS, PRICE, REQUEST
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import HISTORY_DAYS
 from crawl_envs.worlds.offers.demand import (
     BLOCK,
@@ -76,7 +76,7 @@ GONE_DEMAND = 0.5
 BEGINS, ENDS = 1, 2
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def next_normal(stream: Stream) -> tuple[float, Stream]:
     """Draw a standard normal number, by Box and Muller; return it and the stream after it."""
     one, stream = next_uniform(stream)
@@ -84,7 +84,7 @@ def next_normal(stream: Stream) -> tuple[float, Stream]:
     return math.sqrt(-2.0 * math.log(one)) * math.cos(2.0 * math.pi * two), stream
 
 
-@compiled()
+@inlined()
 def draw_merchants(at: Any, day: int, stream: Stream) -> Stream:
     """Draw drifts and promotions of the merchants, and write their factors of price changes."""
     numbers = at.numbers
@@ -128,7 +128,7 @@ def note_last_changes(
             last_change[offer] = day - 1 + step / STEPS_PER_DAY
 
 
-@compiled()
+@inlined()
 def shift_habits(at: Any, stream: Stream) -> Stream:
     """Draw the offers with new levels, and the discontinued offers with their steps."""
     numbers, price, demand_level = at.numbers, at.price, at.demand_level
@@ -155,7 +155,7 @@ def shift_habits(at: Any, stream: Stream) -> Stream:
     return stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def change_mean(at: Any, offer: int) -> float:
     """Return the expected price changes of an offer on a day, if it is not discontinued."""
     rate = at.change_scale[offer] * at.change_level[offer]
@@ -163,7 +163,7 @@ def change_mean(at: Any, offer: int) -> float:
     return mean
 
 
-@compiled()
+@inlined()
 def shares_without_change(at: Any, first: int, zero: FloatArray) -> None:
     """Write the shares of a block of offers up to which they have no price change, (size,)."""
     block = slice(first, first + zero.size)
@@ -175,7 +175,7 @@ def shares_without_change(at: Any, first: int, zero: FloatArray) -> None:
         zero[place] = UNUSUAL if none else sure_zero(mean)
 
 
-@compiled()
+@inlined()
 def draw_changes(at: Any, stream: Stream) -> Stream:
     """Draw the steps of price changes without promotions."""
     mask, shares = at.mask, np.empty(BLOCK)
@@ -199,7 +199,7 @@ def draw_changes(at: Any, stream: Stream) -> Stream:
     return stream
 
 
-@compiled()
+@inlined()
 def draw_promotions(at: Any, stream: Stream) -> Stream:
     """Draw the steps at which offers join a new promotion, or leave one that ends.
 
@@ -224,7 +224,7 @@ def draw_promotions(at: Any, stream: Stream) -> Stream:
     return stream
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def steps_of(at: Any, offer: int) -> int:
     """Return the steps at which the price of an offer may change, as bits."""
     promotion, going = 1 << at.promotion[offer] >> 1, 1 << at.going[offer] >> 1
@@ -232,7 +232,7 @@ def steps_of(at: Any, offer: int) -> int:
     return steps
 
 
-@compiled()
+@inlined()
 def count_prices(at: Any) -> None:
     """Write into ``starts`` the first places of the price changes of each step."""
     start = at.starts
@@ -245,7 +245,7 @@ def count_prices(at: Any) -> None:
         start[step + 1] += start[step]
 
 
-@compiled(forceinline=True)
+@inlined(forceinline=True)
 def new_base(at: Any, offer: int, stream: Stream) -> Stream:
     """Change an offer's price without promotion: to the previous one, or to a new one."""
     base, before = at.base[offer], at.before[offer]
@@ -260,7 +260,7 @@ def new_base(at: Any, offer: int, stream: Stream) -> Stream:
     return stream
 
 
-@compiled()
+@inlined()
 def draw_prices(
     at: Any, day: int, stream: Stream
 ) -> tuple[PriceArray, PriceArray, IntArray, Stream]:
@@ -299,7 +299,7 @@ def draw_prices(
     return offers, prices, end, stream
 
 
-@compiled()
+@inlined()
 def draw_counts(at: Any, day: int) -> int:
     """Draw the first half of the day after the latest one: which offers change or are clicked.
 

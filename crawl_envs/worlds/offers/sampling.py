@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.worlds.budgets import SPEND_ROUNDING
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, SingleArray
 
 
-@compiled()
+@inlined()
 def systematic(
     rates: FloatArray, factor: float, offset: float, chosen: IntArray
 ) -> tuple[int, float]:
