@@ -227,7 +227,7 @@ class Lanes(Episodes):
         self._steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
-        player = play_lanes if self.budget is None else play_lanes_at_rates
+        player = play_lanes_at_rates if self.crawls_at_random else play_lanes
         self._finish(player(self.world.table), player)
         self._start(chosen)
 
