@@ -305,10 +305,9 @@ class CrawlVecEnv(VecEnv):
 
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
     """Return one lane's part of a vector environment's info, as of a single environment."""
-    own: dict[str, Any] = {}
-    for name, values in info.items():
-        if name.startswith("_") or name in ("final_obs", "final_info"):
-            continue
-        value = values[lane]
-        own[name] = value.item() if np.ndim(value) == 0 else value
-    return own
+    skipped = ("final_obs", "final_info")
+    return {
+        name: values[lane]
+        for name, values in info.items()
+        if not name.startswith("_") and name not in skipped
+    }

@@ -61,7 +61,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         chosen, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
-        return self.lanes.observation(0), self._info([0.0] * NUM_OUTCOMES)
+        return self.lanes.observation(0), self._info(list(np.zeros(NUM_OUTCOMES)))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take the crawls of an action, and advance to the next decision.
@@ -73,15 +73,17 @@ class CrawlEnv(LaneAccess, SingleEnv):
         lanes = self.lanes
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
-        outcomes = [row.item() for row in lanes.play(lanes.form.decode_one(action))]
+        outcomes = [row[0] for row in lanes.play(lanes.form.decode_one(action))]
         info = self._info(outcomes)
         truncated = lanes.newly_ended() is not None
-        return lanes.observation(0), self.objective.total(info), False, truncated, info
+        reward = float(self.objective.total(info))
+        return lanes.observation(0), reward, False, truncated, info
 
     def _info(self, outcomes: Sequence[float]) -> dict[str, Any]:
         """Return the info of a step, with the mask of existing pages if they are born and die.
 
-        That of a reset has the same entries: a step in which nothing happened.
+        That of a reset has the same entries: a step in which nothing happened. All are NumPy
+        values, since some libraries read their dtype.
         """
         info: dict[str, Any] = self.objective.terms(outcomes)
         for name, row in self.lanes.reported:

@@ -30,6 +30,14 @@ def test_unknown_arguments_raise_type_errors(name, make):
 
 
 @EVERY_ID
+def test_infos_have_dtypes(name):
+    """TorchRL reads the dtype of every entry of an info."""
+    env = bare(name)
+    for info in (env.reset(seed=0)[1], env.step(env.action_space.sample())[-1]):
+        assert all(value.dtype != object for value in info.values())
+
+
+@EVERY_ID
 def test_vector_classes(name):
     """Libraries ask for direct bases, and for pictures by the argument of make_vec."""
     env = batch(2, name, render_mode="rgb_array")
