@@ -289,7 +289,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
     if env.vector.lanes.observation_form != "table":
-        raise ValueError(f"env_args must have observation 'array', got {env_args['observation']!r}")
+        raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env
