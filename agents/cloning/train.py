@@ -140,8 +140,10 @@ def clone(
         )
     resuming = _resuming(out, arguments, clone_arguments, resume)
     env = make_lanes(arguments, arguments.lanes, training=True)
-    if env.action_form == "rates":
-        raise ValueError("env_args must name an action of pages to clone a policy, got 'rates'")
+    if env.action_form in ("rates", "shares"):
+        raise ValueError(
+            f"env_args must name an action of pages to clone a policy, got {env.action_form!r}"
+        )
     teacher = build(env) if build is not None else policies.make(clone_arguments.teacher, env)
     out.mkdir(parents=True, exist_ok=True)
     with threads(arguments.threads):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium.spaces import Box, Discrete
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
@@ -45,7 +44,7 @@ def extract_scorer(model: BaseAlgorithm, name: str, features: tuple[str, ...]) -
     """Return the page scorer inside a model.
 
     Args:
-        model: trained with the network ``pages``.
+        model: of :func:`agents.sb3.building.build_model`, trained with the network ``pages``.
         name: name of the algorithm.
         features: names of the observation's columns.
 
@@ -53,10 +52,8 @@ def extract_scorer(model: BaseAlgorithm, name: str, features: tuple[str, ...]) -
         ValueError: another network, one with memory, or actions that are rates.
     """
     encoder, head = page_network(model)
-    space = model.action_space
-    form = "page" if isinstance(space, Discrete) else "refresh"
-    if isinstance(space, Box):
-        form = "scores" if float(space.low.min()) == -1.0 else "rates"
+    built: Any = model
+    form = built.crawl_traits.action_form
     held = {**encoder.state_dict(), **{f"score.{k}": v for k, v in head.state_dict().items()}}
     assert model.observation_space.shape is not None
     traits = ScorerTraits(

@@ -17,10 +17,16 @@ from agents.sb3.algorithms import (
     schedule_arguments,
 )
 from agents.sb3.arguments import TrainArguments
-from crawl_envs.spaces.actions import CrawlRates, PageChoice, RefreshSet, TopScores
+from crawl_envs.spaces.actions import (
+    ACTION_FORMS,
+    BandwidthShares,
+    CrawlRates,
+    PageChoice,
+    RefreshSet,
+    TopScores,
+)
 from crawl_envs.types.arguments import flag, real, whole
 
-FORMS = ("page", "scores", "refresh", "rates")
 MOST_NUMBERS = 2**26
 """Most numbers in an observation of a model."""
 
@@ -38,7 +44,7 @@ class ModelTraits:
     num_pages: int
     """Number of pages m, >= 1; m · F is at most MOST_NUMBERS."""
     action_form: str
-    """One of FORMS."""
+    """One of ACTION_FORMS."""
     cycle: float
     """Time to crawl every page once, m / R, > 0."""
     batch: int = 1
@@ -56,9 +62,9 @@ class ModelTraits:
             raise ValueError("features must name at least one column, got none")
         object.__setattr__(self, "features", tuple(names))
         whole("num_pages", self.num_pages, 1, MOST_NUMBERS // len(names))
-        if self.action_form not in FORMS:
+        if self.action_form not in ACTION_FORMS:
             raise ValueError(
-                f"action_form must be one of {', '.join(FORMS)}, got {self.action_form!r}"
+                f"action_form must be one of {', '.join(ACTION_FORMS)}, got {self.action_form!r}"
             )
         real("cycle", self.cycle, above=0.0)
         whole("batch", self.batch, 1, self.num_pages)
@@ -92,6 +98,8 @@ class ModelTraits:
             return TopScores(self.num_pages, self.batch).space()
         if self.action_form == "refresh":
             return RefreshSet(self.num_pages).space()
+        if self.action_form == "shares":
+            return BandwidthShares(self.num_pages).space()
         return CrawlRates(self.num_pages, self.highest).space()
 
 

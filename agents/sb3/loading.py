@@ -157,9 +157,11 @@ class Agent:
         acts = getattr(core, "single_action_space", core.action_space)
         own = self.model.observation_space
         if seen.shape == own.shape and tuple(core.features) == self.features:
-            if acts != self.model.action_space:
+            form = _traits(self.model).action_form
+            if acts != self.model.action_space or core.action_form != form:
                 raise ValueError(
-                    f"the agent was trained on actions {self.model.action_space}, got {acts}"
+                    f"the agent was trained on actions {form!r} {self.model.action_space}, "
+                    f"got {core.action_form!r} {acts}"
                 )
             return
         if self._any_size:
@@ -208,7 +210,7 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
     """
     path = start_file(folder)
     other, _ = load_model(path)
-    mine, theirs = _features(model), _features(other)
+    mine, theirs = _traits(model).features, _traits(other).features
     if mine != theirs:
         raise ValueError(
             f"start must be an agent that sees {', '.join(mine)}, {path} sees {', '.join(theirs)}"
@@ -254,13 +256,13 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
     if files[0] == SCORER:
         return ScoringAgent(PageScorer.load(folder / SCORER), env, cycle=cycle)
     model, arguments = load_model(folder / MODEL)
-    return Agent(model, arguments, _features(model), env, cycle=cycle)
+    return Agent(model, arguments, _traits(model).features, env, cycle=cycle)
 
 
-def _features(model: Any) -> tuple[str, ...]:
-    """Return the names of the columns of a model's observations."""
+def _traits(model: Any) -> ModelTraits:
+    """Return the traits of the environment that a model was built for."""
     traits: ModelTraits = model.crawl_traits
-    return traits.features
+    return traits
 
 
 def _load_index(folder: Path, env: Any) -> Policy:

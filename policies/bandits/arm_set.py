@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, Policy
-from policies.base.binding import ActingPolicy, core_of
+from policies.base.binding import RATE_FORMS, ActingPolicy, core_of
 
 Arm: TypeAlias = Policy | Callable[[Any], Policy]
 """A policy, or a function of an environment that returns one for it."""
@@ -73,11 +73,11 @@ class ArmSet:
                 observe(log)
 
     def follow(self, lane: int = 0) -> None:
-        """Update all arms at a decision in the form ``rates``, before one of them acts.
+        """Update all arms at a decision at rates, before one of them acts.
 
         In the other forms :meth:`act` does so.
         """
-        if self._core.action_form != "rates":
+        if self._core.action_form not in RATE_FORMS:
             return
         for policy in self.policies:
             if isinstance(policy, ActingPolicy) and policy.core is not None:
@@ -94,7 +94,7 @@ class ArmSet:
         Raises:
             ValueError: the arm does not return a pair, or its action has another shape.
         """
-        ask_all = self._core.action_form != "rates"
+        ask_all = self._core.action_form not in RATE_FORMS
         action: Any = None
         num_pages = self._num_pages
         for number, policy in enumerate(self.policies):

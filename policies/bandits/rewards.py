@@ -30,7 +30,7 @@ import numpy as np
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.offer_features import OfferFeatures
-from policies.base.binding import CrawlCore
+from policies.base.binding import RATE_FORMS, CrawlCore
 from policies.offers.rates import RateSource, cached_rates, fresh_source, rate_source
 
 Reward = Literal["gain", "literal"]
@@ -138,10 +138,10 @@ class RewardRule:
 def max_crawls(core: CrawlCore, tracker: Tracker) -> int:
     """Return the largest number of pages that a decision can crawl, in 1 .. m."""
     problem = tracker.problem
-    if core.action_form == "rates" and tracker.offers is not None:
+    if core.action_form in RATE_FORMS and tracker.offers is not None:
         most = max(problem.bandwidth, *(step for _, step in problem.bandwidth_steps), 0.0)
         return min(max(math.ceil(most * core.epoch * (1.0 - ROUNDING)), 1), problem.num_pages)
-    if core.action_form in ("rates", "refresh"):
+    if core.action_form in (*RATE_FORMS, "refresh"):
         return problem.num_pages
     return min(core.batch, problem.num_pages)
 

@@ -21,7 +21,7 @@ from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandi
 from policies.bandits.arm_set import Arm, ArmSet, check_actions
 from policies.bandits.default_arms import default_arms
 from policies.bandits.rewards import Reward, RewardRule, RewardState
-from policies.base.binding import PAGE_FORMS, ActingPolicy
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy
 from policies.base.registry import registered
 from policies.offers.rates import RateSource
 
@@ -85,7 +85,7 @@ class StrategyBandit(ActingPolicy[StrategyState]):
         TypeError: an unknown argument.
     """
 
-    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
+    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from crawl_envs.types.compiled_policies import Compiled, CompiledRates, Compiled
 from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
-from policies.base.binding import PAGE_FORMS, ActionForm
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActionForm
 from policies.base.registry import registered
 from policies.base.sequence import PlannedPolicy, SequenceState
 from policies.base.signal_queue import response_share
@@ -79,7 +79,7 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
             that are not revealed.
     """
 
-    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
+    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
     shifts: ClassVar[bool] = True
     """Whether the pages' shares of all crawls depend on the bandwidth."""
 

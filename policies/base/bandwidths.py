@@ -1,10 +1,13 @@
-"""The successive bandwidths to allocate in an episode whose bandwidth changes in steps."""
+"""The bandwidths to allocate in an episode, which may change in steps, and shares of them."""
 
 from __future__ import annotations
 
 import math
 
-from crawl_envs.types import Problem
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import FloatArray, Problem
 
 ROUNDING = 1e-12
 """Relative rounding error of a number of slots or epochs that counts as a whole number."""
@@ -42,6 +45,29 @@ def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float,
         (start, _mean_bandwidth(steps, start, (number + 1) / frequency))
         for number, start in starts.items()
     ]
+
+
+def bandwidth_at(problem: Problem, epoch: float, time: float) -> float:
+    """Return the mean bandwidth of the epoch that begins at a time."""
+    starts, bandwidths = zip(*epoch_bandwidths(problem, epoch), strict=True)
+    return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
+
+
+def as_shares(
+    action: FloatArray, problem: Problem, epoch: float, time: float
+) -> NDArray[np.float32]:
+    """Return an action of the form ``rates`` in the form ``shares``, (m,), in [-1, 1].
+
+    A rate is divided by the mean bandwidth of the epoch that begins at ``time``; the probabilities
+    of pages with complete observation are shares themselves. Shares are rounded down, so that they
+    spend no more than the rates.
+    """
+    shares = action / bandwidth_at(problem, epoch, time)
+    if problem.complete is not None:
+        shares = np.where(problem.complete, action, shares)
+    exact = 2.0 * np.minimum(shares, 1.0) - 1.0
+    rounded = exact.astype(np.float32)
+    return np.where(rounded > exact, np.nextafter(rounded, np.float32(-1.0)), rounded)
 
 
 def _mean_bandwidth(steps: tuple[tuple[float, float], ...], start: float, end: float) -> float:

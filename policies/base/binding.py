@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled
+from policies.base.bandwidths import as_shares
 
 PageForm: TypeAlias = Literal["page", "scores", "refresh"]
-ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates"]
+ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
 PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
+RATE_FORMS = ("rates", "shares")
+"""The forms of action that are crawl rates of an epoch."""
 
 EpisodeState = TypeVar("EpisodeState", bound="LaneState")
 
@@ -31,7 +34,7 @@ CORE_NAMES = (
 class CrawlCore(Protocol):
     """The attributes of ``env.unwrapped`` that a policy may read.
 
-    ``epoch`` and ``declare`` are for the action form ``rates``.
+    ``epoch`` and ``declare`` are for RATE_FORMS.
     """
 
     num_lanes: int
@@ -53,7 +56,7 @@ class CrawlCore(Protocol):
         """Declare the estimated change rates, for the budget of the next step."""
 
     def num_slots(self, lane: int = 0) -> int:
-        """Return the number of crawls in an episode; of epochs in the form ``rates``."""
+        """Return the number of crawls in an episode; of epochs in RATE_FORMS."""
 
 
 class LaneState(Protocol):
@@ -67,7 +70,8 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
     A decision is the pages to crawl in the forms ``page``, ``scores`` and ``refresh``; in the form
     ``rates`` it is the action itself, (m,): the crawl rate of each page, or for a page with
-    complete observation the probability of a crawl per signal.
+    complete observation the probability of a crawl per signal. Where the environment takes
+    ``shares``, the policy's own form is ``rates``, and :func:`.as_shares` converts its decisions.
 
     Bound to an environment it reads ``tracker`` (float64, unsaturated), and of an observation only
     whether it is a batch: any wrapper may change it, and a Stable-Baselines3 DummyVecEnv around the
@@ -116,6 +120,9 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         self.action_form = "page" if action_form is None else action_form
         self.batch = 1 if batch is None else int(batch)
         self._check_form()
+        self._of_shares = self.action_form == "shares"
+        if self._of_shares:
+            self.action_form = "rates"
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
         self._lane_states: dict[int, EpisodeState] = {}
@@ -171,7 +178,7 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         Returns:
             Per lane, with a leading axis if ``observation`` has one: the page (int64), the scores
             (float32, shape (m,): the chosen pages from 1 downwards, all others -1), the set of
-            pages (int8, shape (m,)), or the rates (float64, shape (m,)).
+            pages (int8, shape (m,)), the rates (float64, shape (m,)), or the shares (float32).
 
         Raises:
             ValueError: the observation's shape fits neither the environment nor the features.
@@ -225,7 +232,10 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         if self.core is None:
             return self._read(rows, lane)
         tracker = self.core.tracker(lane)
-        return self._choose(self._lane_state(tracker, lane), tracker, lane)
+        choice = self._choose(self._lane_state(tracker, lane), tracker, lane)
+        if self._of_shares:
+            return as_shares(choice, tracker.problem, self.core.epoch, tracker.time)
+        return choice
 
     def _lane_state(self, tracker: Tracker, lane: int) -> EpisodeState:
         """Return the state of a lane's episode, a new one if the episode is new."""
@@ -241,7 +251,7 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
         if self.action_form == "rates":
-            return np.asarray(pages, dtype=np.float64)
+            return np.asarray(pages, dtype=np.float32 if self._of_shares else np.float64)
         if self.action_form == "page":
             return np.asarray(pages[0], dtype=np.int64)
         if self.action_form == "refresh":
@@ -290,7 +300,7 @@ class CrawlPolicy(ActingPolicy[EpisodeState]):
 def core_of(env: Any) -> CrawlCore:
     """Return the crawl environment inside ``env``; ValueError if there is none."""
     core = getattr(env, "unwrapped", env)
-    of_rates = getattr(core, "action_form", None) == "rates"
+    of_rates = getattr(core, "action_form", None) in RATE_FORMS
     wanted = (*CORE_NAMES, *(("epoch", "declare") if of_rates else ()))
     lacking = [name for name in wanted if not hasattr(core, name)]
     if lacking:

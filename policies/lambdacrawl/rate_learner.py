@@ -14,8 +14,8 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem,
 from crawl_envs.types.arguments import quantity, within_domain
 from policies import estimators
 from policies.base.allocated import complete_pages
-from policies.base.bandwidths import epoch_bandwidths
-from policies.base.binding import ActingPolicy
+from policies.base.bandwidths import bandwidth_at
+from policies.base.binding import RATE_FORMS, ActingPolicy
 from policies.base.signal_queue import response_share
 from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
@@ -242,7 +242,7 @@ class RateLearner(ActingPolicy[EpochState]):
             of its range.
     """
 
-    acts: ClassVar[tuple[str, ...]] = ("page", "rates")
+    acts: ClassVar[tuple[str, ...]] = ("page", *RATE_FORMS)
 
     def __init__(self, env: Any, *, epoch: float = 1.0) -> None:
         if env is None:
@@ -332,15 +332,10 @@ class RateLearner(ActingPolicy[EpochState]):
         """Return the allocation that follows from ``lane_state.change_rate``."""
         problem, time = tracker.problem, tracker.time
         importance = np.where(tracker.alive, problem.importance, 0.0)
-        bandwidth = self._bandwidth(problem, time)
+        bandwidth = bandwidth_at(problem, self.epoch, time)
         if not importance.any():
             return even(problem.num_pages, bandwidth)
         return self._allocate(lane_state, importance, bandwidth, time)
-
-    def _bandwidth(self, problem: Problem, time: float) -> float:
-        """Return the mean bandwidth of the epoch that begins at a time."""
-        starts, bandwidths = zip(*epoch_bandwidths(problem, self.epoch), strict=True)
-        return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         raise AssertionError(f"{self.name} is always bound")

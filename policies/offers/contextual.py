@@ -14,7 +14,7 @@ from crawl_envs.types.arguments import real
 from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
-from policies.base.binding import PAGE_FORMS, ActingPolicy
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy
 from policies.base.registry import registered
 from policies.offers.change_model import ChangeModel
 from policies.offers.rates import RateSource, ShrunkClicks, cached_rates, fresh_source, rate_source
@@ -74,7 +74,7 @@ class ContextualBandit(ActingPolicy[ContextState]):
         ValueError: ``env`` is not a crawl environment; an argument is out of its range.
     """
 
-    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, "rates")
+    acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
 
     def __init__(
         self,

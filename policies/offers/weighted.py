@@ -15,7 +15,7 @@ from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
-from policies.base.binding import ActingPolicy
+from policies.base.binding import RATE_FORMS, ActingPolicy
 from policies.base.registry import registered
 from policies.base.signal_queue import response_share
 from policies.offers.rates import (
@@ -131,7 +131,7 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
             not a source; at a decision, the source returns invalid rates.
     """
 
-    acts: ClassVar[tuple[str, ...]] = ("rates",)
+    acts: ClassVar[tuple[str, ...]] = RATE_FORMS
 
     def __init__(self, env: Any, *, rates: RateSource | None = None) -> None:
         if env is None:

@@ -226,9 +226,10 @@ def test_runs_that_do_not_fit_are_refused(tmp_path):
         clone(arguments_of(algorithm="dqn"), cloning, tmp_path)
     with pytest.raises(ValueError, match="reveal='parameters'"):
         clone(arguments_of(env_args={**FEW, "reveal": "importance"}), cloning, tmp_path)
-    rates = {"num_pages": 4, "action": "rates"}
-    with pytest.raises(ValueError, match="got 'rates'"):
-        clone(arguments_of(env_id="CrawlHarmonic-v0", env_args=rates), cloning, tmp_path)
+    for form in ("rates", "shares"):
+        rates = arguments_of(env_id="CrawlHarmonic-v0", env_args={"num_pages": 4, "action": form})
+        with pytest.raises(ValueError, match=f"got '{form}'"):
+            clone(rates, cloning, tmp_path)
     assert not (tmp_path / "model.zip").exists()
     clone(arguments_of(), CloneArguments(**{**BRIEF, "rounds": 1}), tmp_path)
     with pytest.raises(ValueError, match="holds an agent already"):

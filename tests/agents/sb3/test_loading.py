@@ -253,9 +253,10 @@ def test_other_networks_say_what_they_cannot(tmp_path):
         agents.load(folder, cycle=2.0)
     with pytest.raises(ValueError, match="network must be 'pages', without memory"):
         agents.load(folder).scoring()
-    rates = untrained(env_id="CrawlHarmonic-v0", env_args={"action": "rates", "num_pages": 4})
-    with pytest.raises(ValueError, match="action_form must be one of page, scores, refresh"):
-        rates.scoring()
+    for form in ("rates", "shares"):
+        rates = untrained(env_id="CrawlHarmonic-v0", env_args={"action": form, "num_pages": 4})
+        with pytest.raises(ValueError, match="action_form must be one of page, scores, refresh"):
+            rates.scoring()
     env.close()
 
 

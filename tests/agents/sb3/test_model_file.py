@@ -83,6 +83,7 @@ def test_the_entropy_coefficient_of_sac_comes_back(entropy, tmp_path):
         ("CrawlNCIS-v0", {"action": "scores", "batch": 3}),
         ("CrawlNCIS-v0", {"action": "refresh"}),
         ("CrawlHarmonic-v0", {"action": "rates"}),
+        ("CrawlHarmonic-v0", {"action": "shares"}),
         ("CrawlTrace-v0", {}),
     ],
 )

@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import policies
 from crawl_envs.types import Instance
 from policies.base import index
+from policies.base.binding import RATE_FORMS
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
 INDEX_POLICIES = (
@@ -30,6 +31,54 @@ RATE_POLICIES = (
 )
 
 # Forms of action
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "arguments"),
+    [
+        ("LambdaCrawl", "CrawlHarmonic-v0", {}),
+        ("LambdaLearnAndCrawl", "CrawlHarmonic-v0", {"reveal": "importance"}),
+        ("Exp3", "CrawlHarmonic-v0", {}),
+        ("BinaryLambdaCrawl", "CrawlNCIS-v0", {}),
+        ("DiscreteLambdaCrawl", "CrawlOffers-v1", {}),
+    ],
+)
+def test_shares_are_the_rates_per_bandwidth(name, family, arguments):
+    """Also in environments that refuse actions over the budget."""
+    assert name in policies.names("shares")
+    actions = []
+    for form in ("rates", "shares"):
+        env = gym.make(family, num_pages=8, action=form, overspend="error", **arguments)
+        policy = policies.make(name, env)
+        observation, _ = env.reset(seed=2)
+        actions.append(policy.predict(observation)[0])
+        assert env.action_space.contains(actions[-1])
+        env.step(actions[-1])
+    check_shares(*actions, env.unwrapped.problem, env.unwrapped.problem.bandwidth)
+
+
+def test_shares_follow_the_bandwidth():
+    steps = ((1.0, 9.0), (2.5, 2.0))
+    instance = Instance(np.arange(1.0, 6.0), 1.0, bandwidth=4.0, bandwidth_steps=steps)
+    envs = [gym.make("CrawlNCIS-v0", num_pages=5, horizon=4.0, action=f) for f in RATE_FORMS]
+    both = [policies.make("BinaryLambdaCrawl", env) for env in envs]
+    for env in envs:
+        env.reset(seed=1, options={"instance": instance})
+    for bandwidth in (4.0, 9.0, 5.5, 2.0):
+        actions = [policy.predict(np.zeros((5, 7)))[0] for policy in both]
+        check_shares(*actions, instance, bandwidth)
+        infos = [env.step(action)[-1] for env, action in zip(envs, actions, strict=True)]
+        assert infos[1]["declared"] == pytest.approx(infos[0]["declared"], abs=1e-5)
+
+
+def check_shares(rates, shares, problem, bandwidth):
+    """Shares are those of the rates, or probabilities, to float32, and never more."""
+    assert shares.dtype == np.float32
+    complete = np.zeros(rates.size, bool) if problem.complete is None else problem.complete
+    exact = np.where(complete, rates, rates / bandwidth)
+    decoded = 0.5 * (shares.astype(np.float64) + 1.0)
+    assert np.all(decoded <= exact * (1.0 + 1e-12))
+    np.testing.assert_allclose(decoded, exact, rtol=0.0, atol=2.0**-24)
 
 
 SPACES = (
