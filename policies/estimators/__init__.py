@@ -1,88 +1,72 @@
 """Estimates of change rates and of signal quality from the results of crawls.
 
-=============================  ================================================================
-:func:`change_rate_mle`        change rates of pages without signals
-:func:`signal_quality_mle`     alpha and b = alpha beta of pages with signals
-:func:`signal_quality`         change rate, recall, precision, false signals from alpha and b
-:func:`empirical_bayes`        the same for short histories: shrinkage towards the group
-:func:`naive_signal_quality`   the biased count of intervals (Busa-Fekete et al., Appendix E)
-:func:`fit_pages`              the compiled core of all these
-=============================  ================================================================
+Functions, arrays in, arrays out:
 
-Estimators of change rates alone, and the fast fit of many pages, are in
-:mod:`policies.estimators.change_rates` and exported here as well.
+=====================================  ============================================================
+:func:`fit_change_rates`               maximum likelihood (Kolobov et al., eq. 10)
+:func:`match_moments`                  Learning to Crawl; :func:`moment_error_bound` is its bound
+:func:`naive_rate`                     number of changes over time
+:func:`improved_rate`                  Cho and Garcia-Molina, regular crawls
+:func:`last_modified_rate`             the same with the time of the last change
+:func:`complete_observation_rates`     counts of changes (Kolobov et al., eq. 11)
+:func:`signal_quality_mle`             alpha and b = alpha beta of pages with signals; from these,
+                                       change rate, recall, precision and false signals
+:func:`empirical_bayes`                the same for short histories: shrinkage towards the group
+:func:`naive_signal_quality`           the biased count of intervals (Busa-Fekete et al.,
+                                       Appendix E)
+=====================================  ============================================================
+
+Classes that follow a crawl, with ``estimate_``:
+
+=====================================  ============================================================
+:class:`ChangeRateMLE`                 with imaginary intervals and a window, as in Algorithm 4
+:class:`MomentMatching`                as :func:`match_moments`
+:class:`CompleteObservations`          as :func:`complete_observation_rates`
+:class:`CrawlHistories`                the store of the last crawls of every page
+=====================================  ============================================================
+
+Public modules: change_rates, gamma_prior.
 """
 
-from policies.estimators.change_rates import (
-    ChangeRateEstimator,
-    ChangeRateMLE,
+from policies.estimators.change_rates import RateFit, fit_change_rates
+from policies.estimators.counts import (
     CompleteObservations,
-    EmpiricalBayesRate,
-    ImprovedEstimator,
-    LastModifiedEstimator,
-    LawOfLargeNumbers,
-    MomentMatching,
-    NaiveEstimator,
-    RateFit,
     complete_observation_rates,
-    fit_change_rates,
     improved_rate,
     last_modified_rate,
-    match_moments,
-    moment_error_bound,
     naive_rate,
-    poisson_crawl_rate,
 )
-from policies.estimators.histories import Crawls, GammaPrior
-from policies.estimators.signals.empirical_bayes import EmpiricalBayes, empirical_bayes
-from policies.estimators.signals.likelihood import INFINITE, INTERIOR, UNDETERMINED, ZERO
-from policies.estimators.signals.newton import Fit, fit_pages
-from policies.estimators.signals.quality import (
-    ChangeRateFit,
+from policies.estimators.gamma_prior import EmpiricalBayes, GammaPrior, empirical_bayes
+from policies.estimators.histories import CrawlHistories
+from policies.estimators.moments import match_moments, moment_error_bound
+from policies.estimators.online import ChangeRateMLE, MomentMatching
+from policies.estimators.signal_quality import (
     NaiveQuality,
     SignalFit,
     SignalQuality,
-    change_rate_mle,
     naive_signal_quality,
-    signal_quality,
     signal_quality_mle,
 )
 
 __all__ = [
-    "INFINITE",
-    "INTERIOR",
-    "UNDETERMINED",
-    "ZERO",
-    "ChangeRateEstimator",
-    "ChangeRateFit",
     "ChangeRateMLE",
     "CompleteObservations",
-    "Crawls",
+    "CrawlHistories",
     "EmpiricalBayes",
-    "EmpiricalBayesRate",
-    "Fit",
     "GammaPrior",
-    "ImprovedEstimator",
-    "LastModifiedEstimator",
-    "LawOfLargeNumbers",
     "MomentMatching",
-    "NaiveEstimator",
     "NaiveQuality",
     "RateFit",
     "SignalFit",
     "SignalQuality",
-    "change_rate_mle",
     "complete_observation_rates",
     "empirical_bayes",
     "fit_change_rates",
-    "fit_pages",
     "improved_rate",
     "last_modified_rate",
     "match_moments",
     "moment_error_bound",
     "naive_rate",
     "naive_signal_quality",
-    "poisson_crawl_rate",
-    "signal_quality",
     "signal_quality_mle",
 ]

@@ -1,107 +1,259 @@
-"""Histories of crawls, checked and grouped by page; priors of the estimates."""
+"""Histories of crawls: a store that follows a crawl, and crawls that are given at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.arguments import floats, whole
+from crawl_envs.types.arguments import LARGEST, floats, whole
+from crawl_envs.types.compiling import compiled
+
+SHORTEST = 1e-30
+"""Shortest interval: times of the supported domain may be closer than its smallest number."""
+FEWEST_ROWS = 8
+"""First number of rows of a page where every crawl is kept."""
 
 
-class Crawls(NamedTuple):
-    """Crawls with the state known before each, grouped by page.
+class Histories(NamedTuple):
+    """Crawls of m pages, those of page i in rows begin[i] .. end[i] - 1.
 
     Attributes:
-        design: time since the crawl before, and signals of each source since then; (n, d).
+        intervals: time between a crawl and the page's crawl before, (n,).
         changed: whether the page had changed, (n,) bool.
-        weight: multiplicity of a crawl, >= 0; (n,).
-        offsets: the crawls of page i are rows offsets[i] .. offsets[i + 1] - 1; (m + 1,) int64.
+        begin: first row of each page, (m,) int64.
+        end: row after the last of each page, (m,) int64.
     """
 
-    design: FloatArray
+    intervals: FloatArray
     changed: BoolArray
-    weight: FloatArray
-    offsets: IntArray
+    begin: IntArray
+    end: IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class GammaPrior:
-    """Gamma distributions of the estimated parameters of a page: alpha, then b of each source.
-
-    The estimate is the mode in logarithms, never on a bound; for counted changes it is the
-    posterior mean, (shape + counts) / (rate + exposure).
+class CrawlHistories:
+    """The last crawls of every page: a ring of rows per page, with named columns.
 
     Args:
-        shape: > 0, or 0 (with rate 0) for no prior; shape (d,) for all pages, (m, d) for each, or
-            a scalar.
-        rate: in units of time for alpha, of signals for b; > 0 where ``shape`` is, else 0.
+        num_pages: m.
+        size: rows per page, >= 1: the next crawl replaces the oldest. None to keep every crawl;
+            a page's rows then move to a place of twice the size where they are full.
+        columns: dtype of each column; ``(dtype, shape)`` where an entry is an array.
 
-    Raises:
-        ValueError: a number is negative or not finite, or only one of shape and rate is 0.
+    Attributes:
+        columns: all rows of each column, (n, ...).
+        begin: first row of each page, (m,) int64.
+        capacity: rows of each page, (m,) int64.
+        count: crawls appended of each page, (m,) int64.
     """
 
-    shape: FloatArray
-    rate: FloatArray
-
-    def __post_init__(self) -> None:
-        for name in ("shape", "rate"):
-            array = np.array(numbers(f"prior {name}", getattr(self, name)))
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        if np.any((self.shape > 0.0) != (self.rate > 0.0)):
-            raise ValueError(
-                "prior shape and rate must both be > 0, or both 0 for no prior, "
-                f"got {self.shape} and {self.rate}"
-            )
+    def __init__(self, num_pages: int, size: int | None, **columns: DTypeLike) -> None:
+        self.size = size
+        self.begin: IntArray = np.zeros(0, np.int64)
+        self.capacity: IntArray = np.zeros(0, np.int64)
+        self.count: IntArray = np.zeros(0, np.int64)
+        self.columns: dict[str, NDArray[Any]] = {
+            name: np.zeros((0, *np.dtype(kind).shape), np.dtype(kind).base)
+            for name, kind in columns.items()
+        }
+        self._used = 0
+        self.add_pages(num_pages)
 
     @property
-    def mean(self) -> FloatArray:
-        """Mean of each component, nan without a prior."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.shape / self.rate)
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (*self.columns.values(), self.begin, self.capacity, self.count)
+        return sum(array.nbytes for array in arrays)
 
-    def broadcast_to(self, num_pages: int, components: int) -> tuple[FloatArray, FloatArray]:
-        """Return shape and rate, each (m, d); ValueError if they do not broadcast to it."""
-        size = num_pages, components
-        try:  # copies: numba types differ for arrays that are not writeable
-            return np.broadcast_to(self.shape, size).copy(), np.broadcast_to(self.rate, size).copy()
-        except ValueError:
-            raise ValueError(
-                f"prior must have components for {num_pages} pages and 1 + {components - 1} "
-                f"sources, got arrays of shape {self.shape.shape} and {self.rate.shape}"
-            ) from None
+    @property
+    def held(self) -> IntArray:
+        """Number of rows in use of each page, (m,)."""
+        return np.minimum(self.count, self.capacity)
+
+    def add_pages(self, number: int) -> None:
+        """Add pages without crawls after the others."""
+        pages = np.arange(self.begin.size, self.begin.size + number)
+        empty = np.zeros(number, np.int64)
+        self.begin, self.capacity, self.count = (
+            np.concatenate((array, empty)) for array in (self.begin, self.capacity, self.count)
+        )
+        if self.size is not None:
+            self._reserve(pages, np.full(number, self.size))
+
+    def append(self, page: IntArray, **values: ArrayLike) -> None:
+        """Add crawls, those of a page in the order made.
+
+        Args:
+            page: page of each crawl, (n,).
+            values: entries of each column, (n, ...), or one for all.
+        """
+        if self.size is None:
+            wanted = self.count + np.bincount(page, minlength=self.count.size)
+            full = np.flatnonzero(wanted > self.capacity)
+            if full.size:
+                twice = np.maximum(2 * self.capacity[full], FEWEST_ROWS)
+                self._move(full, np.maximum(twice, wanted[full]))
+        rows = _next_rows(np.asarray(page, np.int64), self.begin, self.capacity, self.count)
+        for name, column in self.columns.items():
+            column[rows] = values[name]
+
+    def add(self, page: int, **values: ArrayLike) -> None:
+        """Add one crawl of a page, where ``size`` is given: faster than :meth:`append`."""
+        row = self.begin[page] + self.count[page] % self.capacity[page]
+        self.count[page] += 1
+        for name, column in self.columns.items():
+            column[row] = values[name]
+
+    def of_page(self, page: int, *names: str) -> list[NDArray[Any]]:
+        """Return columns of a page's crawls, (n, ...) each, in the order of rows; views."""
+        begin = self.begin[page]
+        end = begin + min(self.count[page], self.capacity[page])
+        return [self.columns[name][begin:end] for name in names]
+
+    def intervals(self, pages: IntArray | None = None) -> Histories:
+        """Return the columns ``elapsed`` and ``changed`` of some pages, or of all; views."""
+        begin, held = self.begin, self.held
+        if pages is not None:
+            begin, held = begin[pages], held[pages]
+        return Histories(self.columns["elapsed"], self.columns["changed"], begin, begin + held)
+
+    def forget(self, since: float) -> None:
+        """Delete the crawls whose ``time`` is not after ``since``, where every crawl is kept."""
+        rows, places = _kept_rows(self.columns["time"], since, self.begin, self.count)
+        for column in self.columns.values():
+            column[places] = column[rows]
+
+    def _rows(self, pages: IntArray) -> IntArray:
+        """Return the rows in use of pages, page by page."""
+        held = self.held[pages]
+        first = self.begin[pages] - (np.cumsum(held) - held)
+        rows: IntArray = np.arange(held.sum()) + np.repeat(first, held)
+        return rows
+
+    def _move(self, pages: IntArray, capacity: IntArray) -> None:
+        """Move the rows of pages to larger places."""
+        rows = self._rows(pages)
+        self._reserve(pages, capacity)
+        places = self._rows(pages)
+        for column in self.columns.values():
+            column[places] = column[rows]
+
+    def _reserve(self, pages: IntArray, capacity: IntArray) -> None:
+        """Give pages new places of these capacities, after all others."""
+        self.capacity[pages] = capacity
+        self.begin[pages] = self._used + np.cumsum(capacity) - capacity
+        self._used += int(capacity.sum())
+        for name, column in self.columns.items():
+            if len(column) < self._used:
+                more = max(self._used, 0 if self.size else 2 * len(column)) - len(column)
+                empty = np.zeros((more, *column.shape[1:]), column.dtype)
+                self.columns[name] = np.concatenate((column, empty))
 
 
-def numbers(name: str, values: ArrayLike, *, flags: bool = False) -> FloatArray:
-    """Return float64 numbers; ValueError unless they are finite and >= 0, or allowed ``flags``."""
-    array = floats(name, values, flags=flags)
-    sound = np.isfinite(array) & (array >= 0.0)
-    if not sound.all():
-        raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
-    return array
+@compiled()
+def _next_rows(page: IntArray, begin: IntArray, capacity: IntArray, count: IntArray) -> IntArray:
+    """Return the row of each new crawl, and count them."""
+    rows = np.empty(page.size, np.int64)
+    for k in range(page.size):
+        i = page[k]
+        rows[k] = begin[i] + count[i] % capacity[i]
+        count[i] += 1
+    return rows
 
 
-NO_PRIOR = GammaPrior(np.zeros(()), np.zeros(()))
+@compiled()
+def _kept_rows(
+    time: FloatArray, since: float, begin: IntArray, count: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of crawls after ``since``, where they belong, and change the counts."""
+    rows = np.empty(count.sum(), np.int64)
+    places, total = np.empty_like(rows), 0
+    for i in range(count.size):
+        place = begin[i]
+        for row in range(begin[i], begin[i] + count[i]):
+            if time[row] > since:
+                rows[total], places[total] = row, place
+                total += 1
+                place += 1
+        count[i] = place - begin[i]
+    return rows[:total], places[:total]
 
 
-def column(name: str, values: ArrayLike, length: int, *, flags: bool = False) -> FloatArray:
-    """Return numbers >= 0, or allowed ``flags``, of shape (n,); ValueError unless they are."""
-    array = numbers(name, values, flags=flags)
-    if array.shape != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got {array.shape}")
-    return array
+def page_histories(
+    intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike | None = None
+) -> Histories:
+    """Check crawls grouped by page; arguments and errors as in :func:`.fit_change_rates`."""
+    lengths = np.ascontiguousarray(floats("intervals", intervals))
+    if lengths.ndim not in (1, 2) or (lengths.ndim == 2 and offsets is not None):
+        expected = "(n,)" if offsets is not None else "(n,) or (m, k)"
+        raise ValueError(f"intervals must have shape {expected}, got {lengths.shape}")
+    flags = truths("changed", changed, lengths.shape)
+    if offsets is None:
+        m, k = lengths.shape if lengths.ndim == 2 else (1, lengths.size)
+        ends: IntArray = np.arange(m + 1) * np.int64(k)
+    else:
+        ends = _checked_offsets(offsets, lengths.size)
+    check_intervals("intervals", lengths.reshape(-1), flags.reshape(-1))
+    return Histories(lengths.reshape(-1), flags.reshape(-1), ends[:-1], ends[1:])
 
 
-def truths(name: str, values: ArrayLike, length: int) -> FloatArray:
-    """Return truth values, or numbers 0 and 1, of shape (n,) as 0.0 and 1.0."""
-    array = column(name, values, length, flags=True)
+def check_intervals(name: str, intervals: FloatArray, changed: BoolArray) -> None:
+    """Raise ValueError for an interval outside the domain, or 0 and changed; both (n,)."""
+    fault = _first_fault(intervals, changed)
+    if fault < 0:
+        return
+    if intervals[fault] == 0.0:
+        raise ValueError(f"changed must be False where {name} is 0, got True at {fault}")
+    raise ValueError(
+        f"{name} must be 0 or in [{SHORTEST:g}, {LARGEST:g}], got {intervals[fault]} at {fault}; "
+        "another unit of time may do"
+    )
+
+
+@compiled()
+def _first_fault(intervals: FloatArray, changed: BoolArray) -> int:
+    """Return the first invalid interval, or -1."""
+    for k in range(len(intervals)):
+        value = intervals[k]
+        if (value == 0.0 and changed[k]) or not (value == 0.0 or SHORTEST <= value <= LARGEST):
+            return k
+    return -1
+
+
+def _checked_offsets(offsets: ArrayLike, length: int) -> IntArray:
+    ends = np.asarray(offsets)
+    if ends.ndim != 1 or len(ends) < 2 or ends.dtype.kind not in "iu":
+        raise ValueError(
+            f"offsets must be m + 1 >= 2 whole numbers, got dtype {ends.dtype}, shape {ends.shape}"
+        )
+    ends = np.ascontiguousarray(ends, dtype=np.int64)
+    if ends[0] != 0 or ends[-1] != length or np.any(np.diff(ends) < 0):
+        raise ValueError(f"offsets must rise from 0 to {length}, the number of crawls, got {ends}")
+    return ends
+
+
+def truths(name: str, values: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
+    """Return truth values, or numbers 0 and 1, of a shape; ValueError unless they are."""
+    array = np.ascontiguousarray(values)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if array.dtype == np.bool_:
+        return array
+    array = floats(name, array, flags=True)
     wrong = (array != 0.0) & (array != 1.0)
     if wrong.any():
         raise ValueError(f"{name} must be True or False, got {array[wrong][0]}")
+    return array.astype(np.bool_)
+
+
+def numbers(name: str, values: ArrayLike) -> FloatArray:
+    """Return float64 numbers; ValueError unless they are finite and >= 0."""
+    array = floats(name, values)
+    sound = np.isfinite(array) & (array >= 0.0)
+    if not sound.all():
+        raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
     return array
 
 
@@ -124,55 +276,3 @@ def rows_of_pages(
     if length and (given.min() < 0 or given.max() >= num_pages):
         raise ValueError(f"page must lie in [0, {num_pages - 1}], got {given.min()}..{given.max()}")
     return given.astype(np.int64), num_pages
-
-
-def history(
-    elapsed: ArrayLike,
-    signals: ArrayLike | None,
-    changed: ArrayLike,
-    page: ArrayLike | None = None,
-    num_pages: int | None = None,
-    weights: ArrayLike | None = None,
-) -> Crawls:
-    """Group crawls by page, in the order given.
-
-    Args:
-        elapsed: time since the page's crawl before, >= 0; (n,).
-        signals: signals since then, (n,), or (S, n) of S sources; may be fractional. None for no
-            source.
-        changed: whether the page had changed, (n,) bool.
-        page: the page of each crawl, (n,) whole numbers; None for a single page.
-        num_pages: m; None for the largest page plus 1.
-        weights: multiplicity of each crawl, >= 0; (n,). None for 1.
-
-    Raises:
-        ValueError: numbers are negative or not finite, shapes disagree, a page is out of range,
-            or a page had changed in no time and without a signal.
-    """
-    time = numbers("elapsed", elapsed)
-    if time.ndim != 1:
-        raise ValueError(f"elapsed must have shape (n,), got {time.shape}")
-    n = len(time)
-    counts = np.zeros((0, n)) if signals is None else numbers("signals", signals)
-    if counts.ndim not in (1, 2) or counts.shape[-1] != n:
-        raise ValueError(f"signals must have shape ({n},) or (S, {n}), got {counts.shape}")
-    flags = truths("changed", changed, n) > 0.0
-    weight = np.ones(n) if weights is None else column("weights", weights, n)
-    pages, m = rows_of_pages(page, num_pages, n)
-    design = np.vstack([time[None], counts[None] if counts.ndim == 1 else counts]).T
-    if np.any(flags & ~design.any(axis=1)):
-        raise ValueError("changed must be False where elapsed and signals are 0, got True")
-    offsets = np.zeros(m + 1, np.int64)
-    np.cumsum(np.bincount(pages, minlength=m), out=offsets[1:])
-    order = np.argsort(pages, kind="stable")
-    return Crawls(np.ascontiguousarray(design[order]), flags[order], weight[order], offsets)
-
-
-def page_sums(crawls: Crawls, values: FloatArray) -> FloatArray:
-    """Return weighted sums of ``values``, (n, ...), over the crawls of each page; (m, ...)."""
-    weighted = (values.T * crawls.weight).T
-    sums = np.zeros((len(crawls.offsets) - 1, *values.shape[1:]))
-    kept = np.flatnonzero(np.diff(crawls.offsets))
-    if len(kept):
-        sums[kept] = np.add.reduceat(weighted, crawls.offsets[kept], axis=0)
-    return sums

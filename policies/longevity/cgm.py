@@ -6,15 +6,16 @@ It is a baseline in Olston and Pandey (2008), section 5.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from crawl_envs.types import CrawlLog, FloatArray, Tracker
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, within_domain
 from policies.base.registry import registered
-from policies.estimators.change_rates import fit_change_rates, improved_rate
-from policies.estimators.divergence.counts import CrawlCounts, Footprint
+from policies.estimators import CrawlHistories, improved_rate
+from policies.estimators.change_rates import fit_histories
+from policies.estimators.divergence.counts import Footprint
 from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.curves import HolisticCurves
@@ -26,12 +27,24 @@ HIGHEST = 1e12
 """Largest rate, in place of an estimate of inf."""
 
 
+class Counts(NamedTuple):
+    """Crawls of each page, those that found a change, and the time between crawls; (m,) each."""
+
+    crawls: IntArray
+    changes: IntArray
+    time: FloatArray
+
+
 @dataclass
 class CountingState(RefreshState):
-    """A lane's episode state: crawl counts, and the estimated change rate of each page, (m,)."""
+    """A lane's episode state: crawls, and the estimated change rate of each page, (m,).
 
-    counts: CrawlCounts
+    ``histories`` is None unless the estimator reads every crawl.
+    """
+
+    counts: Counts
     rate: FloatArray
+    histories: CrawlHistories | None
 
 
 @registered
@@ -85,7 +98,9 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane; two counts and a time count as 12."""
         lane_state = self._state_of(lane)
-        stored = lane_state.counts.nbytes + lane_state.rate.nbytes
+        stored = sum(array.nbytes for array in (*lane_state.counts, lane_state.rate))
+        if lane_state.histories is not None:
+            stored += lane_state.histories.nbytes
         return Footprint(stored / lane_state.rate.size, 12.0)
 
     def change_rates(self, lane: int = 0) -> FloatArray:
@@ -98,17 +113,30 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
 
     def _begin(self, tracker: Tracker, lane: int) -> CountingState:
         num_pages = tracker.elapsed.size
-        counts = CrawlCounts(num_pages, histories=self.estimator == "mle")
-        return CountingState(tracker.episode, tracker.time, counts, np.zeros(num_pages))
+        crawls, changes = np.zeros((2, num_pages), np.int64)
+        counts = Counts(crawls, changes, np.zeros(num_pages))
+        histories = None
+        if self.estimator == "mle":
+            histories = CrawlHistories(num_pages, None, elapsed=np.float64, changed=np.bool_)
+        return CountingState(tracker.episode, tracker.time, counts, np.zeros(num_pages), histories)
 
     def _learn(self, lane_state: CountingState, log: CrawlLog, tracker: Tracker) -> None:
-        pages = lane_state.counts.add(log)
+        refreshed = ~log.probe & (log.elapsed > 0.0)
+        pages, elapsed, changed = (
+            log.page[refreshed],
+            log.elapsed[refreshed],
+            log.changed[refreshed],
+        )
         if pages.size == 0:
             return
-        if self.estimator == "mle":
-            rates = fit_change_rates(*lane_state.counts.histories(pages), smoothing=0.0).change_rate
+        counts, histories = lane_state.counts, lane_state.histories
+        np.add.at(counts.crawls, pages, 1)
+        np.add.at(counts.changes, pages, changed)
+        np.add.at(counts.time, pages, elapsed)
+        if histories is not None:
+            histories.append(pages, elapsed=elapsed, changed=changed)
+            rates = fit_histories(histories.intervals(pages)).change_rate
         else:
-            counts = lane_state.counts
             rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
         rates = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
         lane_state.rate[pages] = within_domain(rates)

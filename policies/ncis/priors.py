@@ -27,7 +27,7 @@ from scipy.special import digamma
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
-from policies.estimators.signals.empirical_bayes import gamma_shape
+from policies.estimators.gamma_prior import gamma_shape
 
 LEAST_PROBABILITY = 1e-3
 """Least probability of an outcome in the scores of predictions."""

@@ -80,7 +80,7 @@ def test_columns_are_read(case):
 def test_columns_of_whole_numbers_and_what_crawls_showed():
     table = pd.DataFrame({"host": [0, 1, 1], "elapsed": NUMBERS, "changed": [True, False, True]})
     assert Instance(NUMBERS, 1.0, bandwidth=1.0, group=table.host).group.tolist() == [0, 1, 1]
-    fit = estimators.change_rate_mle
+    fit = estimators.fit_change_rates
     result, plain = fit(table.elapsed, table.changed), fit(NUMBERS, table.changed.to_numpy())
     assert result.change_rate.tolist() == plain.change_rate.tolist()
 

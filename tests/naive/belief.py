@@ -10,7 +10,7 @@ import math
 import mpmath
 from scipy.special import digamma
 
-from policies.estimators.signals.empirical_bayes import gamma_shape
+from policies.estimators.gamma_prior import gamma_shape
 from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR
 from policies.ncis.belief.pooling import PSEUDO_PAGES, SHAPES, SMALLEST
 from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL

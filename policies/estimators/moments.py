@@ -18,13 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import quantity, real
 from crawl_envs.types.compiling import compiled
-from policies.estimators.change_rates.estimator import HistoryEstimator
-from policies.estimators.change_rates.fitting import RateFit
-from policies.estimators.change_rates.page_histories import Histories, imaginary, page_histories
-from policies.estimators.change_rates.score import LARGEST, exp_minus_one
-from policies.estimators.histories import numbers
+from policies.estimators.change_rates import LARGEST, RateFit, exp_minus_one
+from policies.estimators.histories import Histories, numbers, page_histories
 
 MAX_ITERATIONS = 200
 SETTLED = 1e-8
@@ -45,7 +42,8 @@ def match_moments(
     ``stderr`` is that of a root of an estimating equation, sqrt(sum e^-x (1 - e^-x)) / sum w e^-x
     with x = rate w: the moments are no likelihood. It is nan where the rate is 0 or inf.
     """
-    return _match(page_histories(intervals, changed, offsets), imaginary(smoothing))
+    crawls = page_histories(intervals, changed, offsets)
+    return match_histories(crawls, quantity("smoothing", smoothing))
 
 
 def moment_error_bound(
@@ -69,8 +67,6 @@ def moment_error_bound(
         ValueError: an argument is out of its range.
     """
     lengths = np.atleast_1d(numbers("intervals", intervals))
-    if lengths.shape[-1] == 0:
-        raise ValueError(f"intervals must have shape (..., n) with n >= 1, got {lengths.shape}")
     max_rate = real("max_rate", max_rate, least=0.0)
     delta = real("failure_probability", failure_probability, above=0.0)
     if delta >= 1.0:
@@ -80,38 +76,8 @@ def moment_error_bound(
         return np.asarray(math.sqrt(lengths.shape[-1] * math.log(2.0 / delta) / 2.0) / slope)
 
 
-class MomentMatching(HistoryEstimator):
-    """Online moment matching; see :func:`match_moments` for estimate and error.
-
-    Args:
-        num_pages: m.
-        smoothing: length of one changed and one unchanged imaginary interval of every page, >= 0,
-            in units of time, as for :class:`.ChangeRateMLE`: the estimate is positive and finite,
-            and ln(2) / smoothing for a page without crawls. The paper has none: with 0 the estimate
-            is 0 if no crawl detected a change, inf if all did, and ``initial`` without crawls.
-        window: see :class:`HistoryEstimator`.
-        last: see :class:`HistoryEstimator`.
-        initial: see :class:`HistoryEstimator`.
-    """
-
-    def __init__(
-        self,
-        num_pages: int,
-        *,
-        smoothing: float = 0.5,
-        window: float | None = None,
-        last: int | None = None,
-        initial: ArrayLike = 1.0,
-    ) -> None:
-        super().__init__(num_pages, window=window, last=last, initial=initial)
-        self.smoothing = imaginary(smoothing)
-
-    def _fit(self, crawls: Histories, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        fit = _match(crawls, self.smoothing)
-        return fit.change_rate, fit.stderr
-
-
-def _match(crawls: Histories, smoothing: float) -> RateFit:
+def match_histories(crawls: Histories, smoothing: float) -> RateFit:
+    """Match the moments of checked crawls; all else as in :func:`match_moments`."""
     return RateFit(*_match_pages(crawls, smoothing))
 
 
@@ -120,27 +86,25 @@ def _match_pages(
     crawls: Histories, smoothing: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
     """Return rates, standard errors, evaluations and convergence of every page."""
-    m = len(crawls.offsets) - 1
+    m = len(crawls.begin)
     change_rate, stderr = np.empty(m), np.full(m, np.nan)
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
     for i in range(m):
-        begin, end = crawls.offsets[i], crawls.offsets[i + 1]
-        intervals = crawls.intervals[begin:end]
-        changes, count, total = 0.0, 0, 0.0
-        for k in range(begin, end):
+        lengths = np.full(crawls.end[i] - crawls.begin[i] + 2, smoothing)
+        size, changes = (2, 1) if smoothing > 0.0 else (0, 0)
+        for k in range(crawls.begin[i], crawls.end[i]):
             if crawls.intervals[k] > 0.0:  # intervals of length 0 are never changed
-                count += 1
-                total += crawls.intervals[k]
-                changes += 1.0 if crawls.changed[k] else 0.0
-        extra = 2.0 if smoothing > 0.0 else 0.0
-        changes, size, total = changes + 0.5 * extra, count + extra, total + extra * smoothing
-        if size == 0.0 or changes == 0.0 or changes == size:
-            change_rate[i] = np.nan if size == 0.0 else (0.0 if changes == 0.0 else np.inf)
+                lengths[size] = crawls.intervals[k]
+                size += 1
+                changes += crawls.changed[k]
+        lengths = lengths[:size]
+        if changes == 0 or changes == size:
+            change_rate[i] = np.nan if size == 0 else (0.0 if changes == 0 else np.inf)
             continue
-        rate = -math.log1p(-changes / size) / (total / size)  # equal intervals: below the root
+        rate = -math.log1p(-changes / size) * size / lengths.sum()  # below the root
         done = False
         while not done and iterations[i] < MAX_ITERATIONS:
-            stale, fresh, slope, _ = _moments(intervals, smoothing, rate)
+            stale, fresh, slope, _ = _moments(lengths, rate)
             gap = math.log1p((changes - stale) / (size - changes))
             if changes > 0.5 * size:
                 gap = math.log(fresh / (size - changes))
@@ -149,27 +113,21 @@ def _match_pages(
             iterations[i] += 1
             done = abs(step) <= SETTLED * rate
         converged[i], change_rate[i] = done, rate
-        _, _, slope, variance = _moments(intervals, smoothing, rate)
+        _, _, slope, variance = _moments(lengths, rate)
         stderr[i] = math.sqrt(variance) / slope
     return change_rate, stderr, iterations, converged
 
 
 @compiled()
-def _moments(
-    intervals: FloatArray, smoothing: float, rate: float
-) -> tuple[float, float, float, float]:
+def _moments(lengths: FloatArray, rate: float) -> tuple[float, float, float, float]:
     """Return expected numbers of changed and unchanged intervals, slope and variance of one."""
     stale = fresh = slope = variance = 0.0
-    for k in range(len(intervals) + 1):
-        interval = smoothing if k == len(intervals) else intervals[k]
-        if interval == 0.0:
-            continue
-        times = 2.0 if k == len(intervals) else 1.0
-        odds = exp_minus_one(min(interval * rate, LARGEST))  # of a change
+    for length in lengths:
+        odds = exp_minus_one(min(length * rate, LARGEST))  # of a change
         unchanged = 1.0 / (1.0 + odds)
         changed = odds * unchanged
-        stale += times * changed
-        fresh += times * unchanged
-        slope += times * interval * unchanged
-        variance += times * changed * unchanged
+        stale += changed
+        fresh += unchanged
+        slope += length * unchanged
+        variance += changed * unchanged
     return stale, fresh, slope, variance

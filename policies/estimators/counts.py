@@ -1,0 +1,198 @@
+r"""Change rates from counts: of changed crawls, or of signals where every change is signalled.
+
+From the number of changes X, of crawls n, and the time T that they cover (Cho and Garcia-Molina
+2003, "Estimating frequency of change"), for crawls at intervals T / n:
+
+==========  ==========================================  ============================================
+naive       X / T                                       biased down: crawls miss repeated changes,
+                                                        and it saturates at n / T
+improved    -ln((n - X + 0.5) / (n + 0.5)) n / T        0 at X = 0, finite at X = n
+modified    ((X - 1) - X / (n ln(1 - X / n))) / T'      in T', changed intervals count from the last
+                                                        change on (Last-Modified)
+==========  ==========================================  ============================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import per_page, quantity, real, whole
+from policies.estimators.histories import numbers, rows_of_pages
+
+
+def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
+    """Return X / T, for changes and time >= 0 of shapes that broadcast; nan where the time is 0."""
+    return _per_time(numbers("changes", changes), numbers("time", time))
+
+
+def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
+    """Return -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003).
+
+    Args:
+        changes: X, crawls that detected a change, <= n.
+        crawls: n.
+        time: T, covered by the crawls; intervals should be equal.
+
+    Returns:
+        Rates: 0 at X = 0, finite at X = n, nan where the time is 0.
+
+    Raises:
+        ValueError: a number is negative or not finite, or there are more changes than crawls.
+    """
+    num_changes, count = _counts(changes, crawls)
+    length = numbers("time", time)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = -np.log1p(-num_changes / (count + 0.5)) * (count / length)
+    return np.where(length > 0.0, rate + 0.0, np.nan)
+
+
+def last_modified_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
+    """Return ((X - 1) - X / (n ln(1 - X / n))) / T' (Cho and Garcia-Molina 2003).
+
+    X / T' is the maximum likelihood estimate; the numerator corrects its bias to first order.
+
+    Args:
+        changes: X, crawls that detected a change, <= n.
+        crawls: n.
+        time: T', the sum of unchanged intervals, and for changed ones of the times from the last
+            change to the crawl.
+
+    Returns:
+        Rates: 0 at X = 0, (n - 1) / T' at X = n (so 0 after a single crawl), nan where T' is 0.
+
+    Raises:
+        ValueError: a number is negative or not finite, or there are more changes than crawls.
+    """
+    num_changes, count = _counts(changes, crawls)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = num_changes / count
+        ratio = np.where(share > 0.0, share / np.log1p(-share), -1.0)
+    return _per_time(num_changes - 1.0 - ratio, numbers("time", time))
+
+
+def complete_observation_rates(
+    changes: ArrayLike, time: ArrayLike, *, extra_changes: float = 0.5, extra_time: float = 0.5
+) -> FloatArray:
+    """Return change rates of pages with counted changes: (changes + a) / (time + b).
+
+    Kolobov et al. print a = 1, b = 0 in eq. 11 and a = b = 0.5 in Algorithm 4, line 13;
+    a = b = 0 is the maximum of the likelihood. All are consistent.
+
+    Args:
+        changes: U, counted in ``time``, >= 0; (m,) or a scalar.
+        time: length of the count, >= 0; (m,) or a scalar.
+        extra_changes: a >= 0.
+        extra_time: b >= 0, in units of time.
+
+    Returns:
+        Rates; nan where ``time`` + b is 0.
+
+    Raises:
+        ValueError: a number is negative or not finite.
+    """
+    more, longer = (
+        real("extra_changes", extra_changes, least=0.0),
+        quantity("extra_time", extra_time),
+    )
+    return _per_time(numbers("changes", changes) + more, numbers("time", time) + longer)
+
+
+class CompleteObservations:
+    """Change rates from signals of pages that signal every change, without false signals.
+
+    The changes of each page are counted; crawls have no effect.
+
+    Args:
+        num_pages: m.
+        smoothing: added to count and time, >= 0 (Kolobov et al., Algorithm 4, line 13).
+        window: S > 0: only the last S units of time are used (S(n) of Algorithm 4); None for all.
+        initial: first guess, >= 0; (m,) or a scalar.
+        start: start time of the count.
+
+    Attributes:
+        counts_: changes counted, in the window if there is one; (m,) int64.
+        time_: length of the count, within the window if there is one.
+        estimate_: :func:`complete_observation_rates`, (m,); ``initial`` before the first update,
+            and where time plus smoothing is 0.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        num_pages: int,
+        *,
+        smoothing: float = 0.5,
+        window: float | None = None,
+        initial: ArrayLike = 1.0,
+        start: float = 0.0,
+    ) -> None:
+        self.num_pages = whole("num_pages", num_pages, 1)
+        self.smoothing = quantity("smoothing", smoothing)
+        self.window = None if window is None else quantity("window", window, above=0.0)
+        self.initial = per_page("initial", initial, self.num_pages)
+        self.start = self._now = real("start", start)
+        self._updated = False
+        self.counts_: IntArray = np.zeros(self.num_pages, np.int64)
+        self._pages: IntArray = np.zeros(0, np.int64)  # of the window
+        self._times: FloatArray = np.zeros(0)
+
+    def update(self, page: ArrayLike, *, time: float, signal_time: ArrayLike | None = None) -> None:
+        """Count signals up to now, of any pages.
+
+        Args:
+            page: of each signal, (n,) int; a page may come several times.
+            time: current time, not before that of the last call.
+            signal_time: time of each signal, not after ``time``, (n,); None for ``time`` itself.
+                Used only with a window.
+
+        Raises:
+            ValueError: a page is out of range, a time is not finite, or time decreases.
+        """
+        now = real("time", time, least=self._now)
+        given = np.atleast_1d(np.asarray(page))
+        pages, _ = rows_of_pages(given, self.num_pages, len(given))
+        times = numbers(
+            "signal_time", np.full(len(pages), now) if signal_time is None else signal_time
+        )
+        if times.shape != pages.shape or np.any(times > now):
+            raise ValueError(f"signal_time must be {len(pages)} times not after {now}, got {times}")
+        self._now, self._updated = now, True
+        if self.window is None:
+            self.counts_ += np.bincount(pages, minlength=self.num_pages)
+            return
+        times = np.concatenate((self._times, times))
+        kept = times > now - self.window
+        self._times, self._pages = times[kept], np.concatenate((self._pages, pages))[kept]
+        self.counts_ = np.bincount(self._pages, minlength=self.num_pages)
+
+    @property
+    def time_(self) -> float:
+        """Length of the count."""
+        counted = self._now - self.start
+        return counted if self.window is None else min(counted, self.window)
+
+    @property
+    def estimate_(self) -> FloatArray:
+        """Change rate of each page."""
+        if not self._updated:
+            return self.initial.copy()
+        changes = self.counts_ + np.float64(self.smoothing)
+        rate = _per_time(changes, self.time_ + self.smoothing)
+        return np.where(np.isnan(rate), self.initial, rate)
+
+
+def _per_time(amount: FloatArray, time: FloatArray | float) -> FloatArray:
+    """Return amount / time; nan where the time is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(time > 0.0, np.divide(amount, time) + 0.0, np.nan)
+
+
+def _counts(changes: ArrayLike, crawls: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    num_changes, count = numbers("changes", changes), numbers("crawls", crawls)
+    if np.any(num_changes > count):
+        raise ValueError(f"changes must not exceed crawls, got {changes!r} of {crawls!r}")
+    return num_changes, count

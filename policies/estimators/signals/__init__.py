@@ -1,4 +1,0 @@
-"""Estimates of signal quality.
-
-Public modules: empirical_bayes, likelihood, newton, quality.
-"""
