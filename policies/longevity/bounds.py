@@ -15,9 +15,14 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
 from crawl_envs.types.compiling import compiled
 from policies.base.registry import registered
-from policies.estimators.divergence.counts import Footprint
-from policies.estimators.divergence.profiles import SAME_AGE, ChangeProfiles, HeldProfiles
-from policies.estimators.divergence.step_bounds import MOST, bounds_of_page
+from policies.estimators.divergence.profiles import (
+    MOST,
+    SAME_AGE,
+    ChangeProfiles,
+    Footprint,
+    HeldProfiles,
+    bounds_of_page,
+)
 from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
 from policies.longevity.warm_up import at_first_copy, first_turns
 

@@ -15,7 +15,7 @@ from crawl_envs.types.arguments import flag, within_domain
 from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
-from policies.estimators.divergence.counts import Footprint
+from policies.estimators.divergence.profiles import Footprint
 from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.curves import HolisticCurves

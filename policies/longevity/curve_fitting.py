@@ -15,9 +15,8 @@ from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
 from crawl_envs.types.compiling import compiled
 from policies.base.registry import registered
-from policies.estimators.divergence.counts import Footprint
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
-from policies.estimators.divergence.profiles import ChangeProfiles, HeldProfiles, combine
+from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine
 from policies.longevity.refreshing import (
     RefreshPolicy,
     RefreshState,

@@ -11,8 +11,8 @@ import numpy as np
 from crawl_envs.types import CrawlLog, IntArray, Tracker
 from crawl_envs.types.arguments import whole
 from policies.base.registry import registered
-from policies.estimators.divergence.counts import OBSERVATION_BYTES, Footprint
 from policies.estimators.divergence.posterior import DivergencePosterior
+from policies.estimators.divergence.profiles import Footprint
 from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
 
 TICKS = 8.0
@@ -59,9 +59,9 @@ class LearningLongevity(RefreshPolicy[BeliefState]):
     under n updates; for pages that are either stale or fresh it is the utility of
     :class:`policies.ncis.belief.BeliefNCIS`. Recall and false-signal rate are taken from the
     problem if it reveals them. Else they are learned, from the first signal on
-    (:class:`policies.estimators.divergence.signal_quality.SignalQuality`).
+    (:class:`policies.estimators.divergence.posterior.SignalQuality`).
 
-    A page takes ``memory`` times 7 + 5 h bytes, with h base versions, and 161 more.
+    A page takes ``memory`` times 7 + 5 h bytes, with h base versions, and 177 more.
 
     Args:
         env: an environment of pages with fragments, single or vector, wrapped or not.
@@ -108,12 +108,7 @@ class LearningLongevity(RefreshPolicy[BeliefState]):
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane."""
-        belief = self._state_of(lane).belief
-        past = belief.histories
-        kept = np.minimum(past.count, self.memory).mean()
-        counted = OBSERVATION_BYTES * kept * max(past.age.shape[2], 1)
-        of_page = belief.curves[0].nbytes + 8 + 8 + 8 + 8 + 1
-        return Footprint(self.memory * past.bytes_per_observation + of_page, float(counted))
+        return self._state_of(lane).belief.footprint()
 
 
 def summed(signals: IntArray) -> IntArray:

@@ -19,7 +19,7 @@ from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import real
 from crawl_envs.types.copies import Sketches
 from policies.base.binding import ActingPolicy
-from policies.estimators.divergence.counts import Footprint
+from policies.estimators.divergence.profiles import Footprint
 
 ROUNDING = 1e-9
 """Relative tolerance of the times and utilities at which a page is due."""

@@ -1,4 +1,4 @@
-"""Estimates of divergence curves, lifetimes and change counts of fragments.
+"""Estimates of the divergence curves of pages with fragments.
 
-Public modules: counts, curve_fit, lifetimes, posterior, profiles, step_bounds.
+Public modules: curve_fit, posterior, profiles.
 """

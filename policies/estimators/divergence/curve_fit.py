@@ -24,7 +24,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.stats import poisson
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
@@ -58,22 +59,6 @@ TURNED_OVER = 16.0
 """Without a bound, l t / K of the first observation stays below this."""
 WIDENED = math.log(2.0**14)
 """Distance of the lower bound of the exact fit below the grid, in log rate."""
-
-
-class FittedCurve(NamedTuple):
-    """A fitted curve of one region, and its residual.
-
-    Attributes:
-        items: K; 1 is churn.
-        share: s, share of the page's fragments in the region, in [0, 1]; 0 is a static page.
-        rate: l, updates per unit time; 0 for a static page.
-        residual: sum of squared differences to the observations.
-    """
-
-    items: int
-    share: float
-    rate: float
-    residual: float
 
 
 class Shapes(NamedTuple):
@@ -111,52 +96,29 @@ def equally_saturated(items: int) -> float:
     The left side is the share of K items that y updates replace, and the divergence of a small
     region as a share of its limit. With K = 1, y = MOST_UPDATES.
     """
-    low, high = 0.0, MOST_UPDATES * items
-    while high - low > 1e-14 * high:
-        middle = 0.5 * (low + high)
-        kept = sum(
-            (items - k) * math.exp(k * math.log(middle) - middle - math.lgamma(k + 1))
-            for k in range(items)
-        )
-        if kept > items * math.exp(-MOST_UPDATES):
-            low = middle
-        else:
-            high = middle
-    return high
 
+    def kept(y: float) -> float:
+        return float(poisson.cdf(items - 1, y) - y / items * poisson.cdf(items - 2, y))
 
-def fit_curve(ages: ArrayLike, divergence: ArrayLike) -> FittedCurve:
-    """Fit observations of divergence with the curve of one region.
-
-    Args:
-        ages: > 0, finite, (k,).
-        divergence: in [0, 1], (k,).
-
-    Returns:
-        The closest churn or scroll curve, churn if both are about equally close; a static page if
-        there is no divergence, or no observation.
-
-    Raises:
-        ValueError: shapes disagree, or a number is outside its range.
-    """
-    times, values = np.array(ages, np.float64), np.array(divergence, np.float64)
-    if times.ndim != 1 or times.shape != values.shape:
-        raise ValueError(
-            f"ages and divergence must have one shape (k,), got {times.shape}, {values.shape}"
-        )
-    if not np.all((times > 0.0) & np.isfinite(times)):
-        raise ValueError(f"ages must be finite and > 0, got {ages!r}")
-    if not np.all((values >= 0.0) & (values <= 1.0)):
-        raise ValueError(f"divergence must lie in [0, 1], got {divergence!r}")
-    items, share, rate, residual = fit_observations(times, values, times.size, shapes())
-    return FittedCurve(int(items), float(share), float(rate), float(residual))
+    highest = 2.0 * MOST_UPDATES * items
+    return float(brentq(lambda y: kept(y) - math.exp(-MOST_UPDATES), 0.0, highest, xtol=1e-15))
 
 
 @compiled()
 def fit_observations(
     ages: FloatArray, divergence: FloatArray, count: int, shapes: Shapes
 ) -> tuple[int, float, float, float]:
-    """Return K, share, rate and sum of squares of the best fit to the first ``count`` values."""
+    """Return K, share, rate and sum of squares of the best fit to the first ``count`` values.
+
+    Churn (K = 1) if both kinds are about equally close; share and rate 0, a static page, if there
+    is no divergence, or no observation.
+
+    Args:
+        ages: > 0, finite, (>= count,).
+        divergence: in [0, 1], (>= count,).
+        count: number of observations.
+        shapes: :func:`shapes`.
+    """
     most = 0.0
     for k in range(count):
         most = max(most, divergence[k])

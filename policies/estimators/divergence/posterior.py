@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.estimators.divergence import posterior_kernels as kernels
+from policies.estimators.divergence.profiles import OBSERVATION_BYTES, Footprint
 from policies.estimators.divergence.shapes import ShapeTables, dynamic_shares, shape_tables, shapes
-from policies.estimators.divergence.signal_quality import SignalQuality
+from policies.estimators.histories import CrawlHistories
 
 NUM_RATES, MIDDLE_RATE = 17, 8
 """Rates L: powers of two times one update per ``interval``, which is the middle one."""
@@ -27,69 +28,78 @@ RENEWAL = 8
 OLDER = 0.3
 """Exponent of the likelihood of comparisons with copies before the last one: they overlap."""
 
+RECALLS = (0.0, 0.1, 0.3, 0.6, 0.9, 0.99)
+"""Grid of recalls."""
+FALSE_RATES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Grid of false-signal rates, per interval."""
+QUALITY_STRIDE = 2
+"""Stride in the grid of update rates."""
+QUALITY_BASE, QUALITY_FIRST_PAGES = 0.02, 5.0
+"""``BASE`` and ``FIRST_PAGES`` of the prior of qualities."""
 
-@dataclass
-class Histories:
-    """The last crawls of m pages, at most W of each, compared with H earlier copies.
 
-    Attributes:
-        count: total number of crawls, (m,).
-        elapsed: time since the crawl before, (m, W).
-        signals: number of signals in that time, (m, W).
-        changed: whether the page had changed, (m, W).
-        age: age of the earlier copies, (m, W, H).
-        lost_bin: bins of the lost shares of these copies, (m, W, H).
+class SignalQuality:
+    """The posterior of recall and false-signal rate of the pages of a set.
+
+    The likelihood of a page's crawls is computed for every pair of a recall and a false-signal
+    rate, averaged over update rates; the prior over pairs is the average of the posteriors of pages
+    (empirical Bayes).
+
+    Args:
+        interval: the scale of time, > 0.
+        rates: grid of update rates, > 0, rising, (l,).
     """
 
-    count: IntArray
-    elapsed: NDArray[np.float32]
-    signals: NDArray[np.int16]
-    changed: BoolArray
-    age: NDArray[np.float32]
-    lost_bin: NDArray[np.int8]
+    def __init__(self, interval: float, rates: FloatArray) -> None:
+        recalls, false = np.meshgrid(RECALLS, np.array(FALSE_RATES) / interval, indexing="ij")
+        self.recalls: FloatArray = recalls.reshape(-1)
+        self.false_rates: FloatArray = false.reshape(-1)
+        self.rates: FloatArray = np.append(0.0, rates[::QUALITY_STRIDE])
+        self.log_rates: FloatArray = np.full(self.rates.size, -math.log(self.rates.size))
+        size = self.recalls.size
+        self.first: FloatArray = np.full(size, 1.0 / size)
+        self.pooled: FloatArray = self.first.copy()
+        self._weights: FloatArray = np.zeros(size)
+        self._seen = 0
 
-    @classmethod
-    def empty(cls, num_pages: int, memory: int, copies: int) -> Histories:
-        """Return histories of no crawls."""
-        shape = num_pages, memory
-        return cls(
-            np.zeros(num_pages, np.int64),
-            np.zeros(shape, np.float32),
-            np.zeros(shape, np.int16),
-            np.zeros(shape, np.bool_),
-            np.zeros((*shape, copies), np.float32),
-            np.full((*shape, copies), kernels.NO_BIN, np.int8),
-        )
+    def weigh_rates(self, weights: FloatArray, static: float) -> None:
+        """Set the weights of the update rates, (l,), and of static pages."""
+        sums = np.add.reduceat(weights, np.arange(0, weights.size, QUALITY_STRIDE))
+        self.log_rates = np.log(np.append(static, sums))
 
-    def size(self, page: int) -> int:
-        """Return the number of stored crawls of a page."""
-        return int(min(self.count[page], self.elapsed.shape[1]))
-
-    def add(
+    def estimate(
         self,
-        page: int,
-        elapsed: float,
-        signals: int,
-        changed: bool,
-        divergence: FloatArray,
-        age: FloatArray,
-    ) -> None:
-        """Add a crawl, which replaces the oldest one if there are W."""
-        row = self.count[page] % self.elapsed.shape[1]
-        self.count[page] += 1
-        self.elapsed[page, row] = elapsed
-        self.signals[page, row] = min(signals, np.iinfo(np.int16).max)
-        self.changed[page, row] = changed
-        for copy in range(self.age.shape[2]):
-            self.age[page, row, copy] = age[copy] if divergence[copy] > 0.0 else 0.0
-            self.lost_bin[page, row, copy] = kernels.bin_of(divergence[copy])
+        elapsed: NDArray[np.float32],
+        signals: NDArray[np.int16],
+        changed: NDArray[np.bool_],
+        num_pages: int,
+    ) -> tuple[float, float]:
+        """Return the recall and the false-signal rate of a page with this history, (n,) each."""
+        log_prior = np.log((1.0 - QUALITY_BASE) * self.pooled + QUALITY_BASE * self.first)
+        kernels.weigh_quality(
+            self._weights,
+            log_prior,
+            self.rates,
+            self.log_rates,
+            self.recalls,
+            self.false_rates,
+            elapsed,
+            signals,
+            changed,
+        )
+        self._seen += 1
+        step = 1.0 / (min(self._seen, num_pages) + QUALITY_FIRST_PAGES)
+        self.pooled += step * (self._weights - self.pooled)
+        return self._means(self._weights)
 
-    @property
-    def bytes_per_observation(self) -> int:
-        """Bytes per crawl."""
-        tables = self.elapsed, self.signals, self.changed, self.age, self.lost_bin
-        total: int = sum(table[0, 0].nbytes for table in tables)
-        return total
+    def typical(self) -> tuple[float, float]:
+        """Return the recall and the false-signal rate of a page without history."""
+        return self._means(self.pooled)
+
+    def _means(self, weights: FloatArray) -> tuple[float, float]:
+        """Return the mean recall and the geometric mean of the false-signal rates."""
+        recall = float(weights @ self.recalls)
+        return recall, math.exp(float(weights @ np.log(self.false_rates)))
 
 
 class DivergencePosterior:
@@ -121,7 +131,15 @@ class DivergencePosterior:
         self.rates: FloatArray = np.exp2(np.arange(NUM_RATES) - MIDDLE_RATE) / interval
         steps = np.arange(NUM_AGES) / AGES_PER_OCTAVE + FIRST_AGE
         self.ages: FloatArray = np.exp2(steps) * interval
-        self.histories = Histories.empty(num_pages, memory, copies)
+        self.histories = CrawlHistories(
+            num_pages,
+            memory,
+            elapsed=np.float32,
+            signals=np.int16,
+            changed=np.bool_,
+            age=(np.float32, (copies,)),
+            lost_bin=(np.int8, (copies,)),
+        )
         self.recall: FloatArray = np.zeros(num_pages)
         self.false_rate: FloatArray = np.zeros(num_pages)
         self.quality: SignalQuality | None = SignalQuality(interval, self.rates)
@@ -163,16 +181,20 @@ class DivergencePosterior:
             age: age of these copies, (H,).
         """
         past = self.histories
-        past.add(page, elapsed, signals, changed, divergence, age)
+        past.add(
+            page,
+            elapsed=elapsed,
+            signals=min(signals, np.iinfo(np.int16).max),
+            changed=changed,
+            age=np.where(divergence > 0.0, age, 0.0),
+            lost_bin=[kernels.bin_of(lost) for lost in divergence],
+        )
         self._signals[page], self._stale[page] = 0, True
         self._signalled |= signals > 0
         if self.quality is not None and self._signalled:
-            size = past.size(page)
+            results = past.of_page(page, "elapsed", "signals", "changed")
             self.recall[page], self.false_rate[page] = self.quality.estimate(
-                past.elapsed[page, :size],
-                past.signals[page, :size],
-                past.changed[page, :size],
-                past.count.size,
+                results[0], results[1], results[2], past.count.size
             )
         self._pool()
 
@@ -194,17 +216,18 @@ class DivergencePosterior:
 
         The array is overwritten by the next call.
         """
-        past, size = self.histories, self.histories.size(page)
+        names = ("elapsed", "signals", "changed", "age", "lost_bin")
+        past = self.histories.of_page(page, *names)
         kernels.weigh(
             self._weights,
             self.log_prior,
             self.tables.log_lost,
             self.rates,
-            past.elapsed[page, :size],
-            past.signals[page, :size],
-            past.changed[page, :size],
-            past.age[page, :size],
-            past.lost_bin[page, :size],
+            past[0],
+            past[1],
+            past[2],
+            past[3],
+            past[4],
             self.recall[page],
             self.false_rate[page],
             OLDER,
@@ -281,6 +304,20 @@ class DivergencePosterior:
         below, above = self.curves[pages, low], self.curves[pages, low + 1]
         value = below + share * (above - below)
         return np.asarray(np.where(elapsed < self.ages[0], value * elapsed / self.ages[0], value))
+
+    def footprint(self) -> Footprint:
+        """Return the bytes per page."""
+        past = self.histories
+        columns = past.columns.values()
+        of_crawl = sum(column[:1].nbytes for column in columns)
+        of_page = (
+            *(past.begin, past.capacity, past.count, self.recall, self.false_rate),
+            *(self._signals, self._stale, self.curves),
+        )
+        stored = past.capacity[0] * of_crawl + sum(array[:1].nbytes for array in of_page)
+        copies = past.columns["age"].shape[1]
+        counted = OBSERVATION_BYTES * past.held.mean() * max(copies, 1)
+        return Footprint(float(stored), float(counted))
 
 
 def first_prior() -> FloatArray:

@@ -158,6 +158,48 @@ def weigh(
 
 
 @compiled()
+def weigh_quality(
+    weights: FloatArray,
+    log_prior: FloatArray,
+    rates: FloatArray,
+    log_rates: FloatArray,
+    recalls: FloatArray,
+    false_rates: FloatArray,
+    elapsed: NDArray[np.float32],
+    signals: NDArray[np.int16],
+    changed: NDArray[np.bool_],
+) -> None:
+    """Write the posterior of the signal qualities into ``weights``, (q,), which sum to 1.
+
+    Args:
+        weights: output.
+        log_prior: log prior weights, (q,).
+        rates: update rates, (l,).
+        log_rates: the logarithms of their weights, (l,).
+        recalls: recall of each quality, (q,).
+        false_rates: false-signal rate of each quality, (q,).
+        elapsed: times between the page's crawls, (n,).
+        signals: number of signals in these times, (n,).
+        changed: whether the crawls found a change, (n,).
+    """
+    by_rate = np.zeros(rates.size)
+    for q in range(weights.size):
+        for row in range(rates.size):
+            by_rate[row] = log_rates[row]
+            for n in range(elapsed.size):
+                by_rate[row] += log_change(
+                    rates[row], elapsed[n], signals[n], changed[n], recalls[q], false_rates[q], True
+                )
+        top, total = by_rate.max(), 0.0
+        for row in range(rates.size):
+            total += math.exp(by_rate[row] - top)
+        weights[q] = log_prior[q] + top + math.log(total)
+    weights -= weights.max()
+    weights[:] = np.exp(weights)
+    weights /= weights.sum()
+
+
+@compiled()
 def add_loss(
     part: FloatArray, table: NDArray[np.float32], lost_bin: int, power: float, num_shapes: int
 ) -> None:

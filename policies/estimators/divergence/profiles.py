@@ -1,4 +1,4 @@
-"""Change profiles of pages: divergences of later copies from stored base versions.
+r"""Change profiles of pages, divergences of later copies from base versions, and bounds from them.
 
 Olston and Pandey (2008), section 4.1. A profile starts at a refresh, whose copy is its base
 version, and has one observation (time, divergence) for each later refresh of the page. There are at
@@ -7,6 +7,22 @@ with its full ``length`` of observations is retired at the refresh that would ad
 paper holds "up to h" profiles and reports 4 to 12 observations of each, even for h = 1.)
 
 Base versions are stored as sketches: the hashes of all fragments, or the smallest hashes.
+
+Bounds on divergence and utility (section 4.3 and figure 7) only assume that divergence does not
+fall. Then, between two observations, the upper bound is the later one (an immediate jump) and the
+lower bound the earlier one. If observations fall nevertheless, the bounds are the larger and the
+smaller one.
+
+The bounds of several profiles are averaged at every age, over the profiles that extend to it. Past
+the last observation of the longest profile the upper bound is 1 and the lower one that observation.
+
+With s the time since the reference time, U(s) = s D(s) - int_0^s D grows with D(s) under a given
+upper bound on D before s, as D <= D(s) there. So
+
+    U_min = s D_low(s) - int_0^s min(D_up, D_low(s)),      U_max = s D_up(s) - int_0^s D_low.
+
+If the divergence at s was observed, D_low(s) = D_up(s), and these are the paper's
+s D(s) - A_max and s D(s) - A_min.
 """
 
 from __future__ import annotations
@@ -21,14 +37,31 @@ from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.copies import Sketches
 from crawl_envs.types.copies import divergence as sketch_divergence
-from policies.estimators.divergence.counts import HASH_BYTES, OBSERVATION_BYTES, Footprint
 
 HashArray = NDArray[np.uint32]
 
 SAME_AGE = 1e-9
 """Relative tolerance of equal ages."""
+MOST = 1.0
+"""The greatest divergence, D_max."""
 GROWTH = 1.25
 """Capacity of a new place for a sketch that outgrew its old one, relative to its size."""
+
+
+HASH_BYTES, OBSERVATION_BYTES = 4, 8
+"""Bytes of a hash, and of an observation (two numbers of 4 bytes), as in section 5.2."""
+
+
+class Footprint(NamedTuple):
+    """Bytes of state per page, on average (section 5.2).
+
+    Attributes:
+        stored: bytes of the stored arrays.
+        counted: bytes as counted in the paper: 4 per hash in use, 8 per observation.
+    """
+
+    stored: float
+    counted: float
 
 
 class HeldProfiles(NamedTuple):
@@ -90,8 +123,9 @@ class ChangeProfiles:
     ) -> ChangeProfiles:
         """Return the profiles of all pages at the first, or a later, decision of an episode.
 
-        If a copy has more fragments than the longest sketch has hashes, sketches are truncated, and
-        so are the stored ones.
+        Profiles start from the copies of time 0: of pages that exist since then and were never
+        crawled. If a copy has more fragments than the longest sketch has hashes, sketches are
+        truncated, and so are the stored ones.
 
         Args:
             tracker: tracker of that decision.
@@ -104,32 +138,15 @@ class ChangeProfiles:
         if tracker.copies is not None and np.any(tracker.copies.size > longest):
             sketch_size = longest if sketch_size is None else min(sketch_size, longest)
         profiles = cls(tracker.elapsed.size, histories, length, sketch_size)
-        profiles.start_episode(tracker, sketches.start, sketches.hashes)
-        return profiles
-
-    def start_episode(self, tracker: Tracker, start: IntArray, hashes: HashArray) -> None:
-        """Start profiles of the pages whose copies are those of time 0.
-
-        Args:
-            tracker: tracker of the first known decision; the copy of a page is that of time 0 if
-                it exists since then and was never crawled.
-            start: start of the sketch of each page at time 0, (m + 1,).
-            hashes: those sketches.
-        """
         first = (tracker.changed < 0) & tracker.alive
         first &= tracker.elapsed >= tracker.time * (1.0 - SAME_AGE)
         pages = np.flatnonzero(first)
-        self._take(pages, np.zeros(pages.size), *_of_rows(start, hashes, first))
-
-    def refresh(self, page: int, time: float, hashes: HashArray) -> None:
-        """Take in one refresh of a page, at a time, and the sketch of its new copy."""
-        start = np.array([0, hashes.size], np.int64)
-        self._take(np.array([page]), np.array([time]), start, hashes)
+        profiles._take(pages, np.zeros(pages.size), *_of_rows(*sketches, first))
+        return profiles
 
     def learn(self, log: CrawlLog) -> IntArray:
         """Take in the refreshes of a step, without probes; return their pages, in order."""
-        if log.sketch is None:
-            raise ValueError("env must be one of pages with fragments, got crawls without sketches")
+        assert log.sketch is not None
         pages = log.page[~log.probe]
         sketches = _of_rows(log.sketch.start, log.sketch.hashes, ~log.probe)
         self._take(pages, log.time[~log.probe], *sketches)
@@ -144,13 +161,6 @@ class ChangeProfiles:
         add_refreshes(
             page, time, start, hashes, self.sketch_size, self.kept, self._hashes, self._used
         )
-
-    def combined(self, page: int) -> tuple[FloatArray, FloatArray]:
-        """Return ages and divergences of a page's combined profile, by age (section 4.2)."""
-        most = self.kept.age[page].size
-        ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
-        count = combine(self.kept, page, ages, values, counts)
-        return ages[:count].copy(), values[:count].copy()
 
     def footprint(self) -> Footprint:
         """Return the bytes per page."""
@@ -246,3 +256,71 @@ def combine(
     for k in range(total):
         values[k] /= counts[k]
     return total
+
+
+@compiled()
+def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float]:
+    """Return the averaged lower and upper bound on the divergence at ``age``.
+
+    At the age of an observation both are that observation.
+    """
+    low = high = last = reach = 0.0
+    number = 0
+    for slot in range(kept.base.shape[1]):
+        many = kept.filled[page, slot]
+        if np.isnan(kept.base[page, slot]) or many == 0:
+            continue
+        ages, values = kept.age[page, slot], kept.divergence[page, slot]
+        if ages[many - 1] > reach:
+            reach, last = ages[many - 1], values[many - 1]
+        if ages[many - 1] < age * (1.0 - SAME_AGE):
+            continue
+        k = 0
+        while ages[k] < age * (1.0 - SAME_AGE):
+            k += 1
+        number += 1
+        if ages[k] <= age * (1.0 + SAME_AGE):
+            low += values[k]
+            high += values[k]
+        else:
+            before = values[k - 1] if k > 0 else 0.0
+            low += min(before, values[k])
+            high += max(before, values[k])
+    if number == 0:
+        return last, MOST
+    return low / number, high / number
+
+
+@compiled()
+def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
+    """Return the ages, ascending from 0 to ``elapsed``, between which the bounds are constant."""
+    ages = np.empty(2 + kept.age.shape[1] * kept.age.shape[2])
+    ages[0], ages[1] = 0.0, elapsed
+    number = 2
+    for slot in range(kept.base.shape[1]):
+        if np.isnan(kept.base[page, slot]):
+            continue
+        for k in range(kept.filled[page, slot]):
+            if kept.age[page, slot, k] < elapsed:
+                ages[number] = kept.age[page, slot, k]
+                number += 1
+    return np.sort(ages[:number])
+
+
+@compiled()
+def bounds_of_page(
+    kept: HeldProfiles, page: int, elapsed: float
+) -> tuple[float, float, float, float]:
+    """Return A_min, A_max, U_min and U_max of a page, ``elapsed`` after the reference time."""
+    low, high = step_bounds(kept, page, elapsed)
+    ages = breaks(kept, page, elapsed)
+    least_area = most_area = cut_area = 0.0
+    for k in range(ages.size - 1):
+        width = ages[k + 1] - ages[k]
+        if width <= SAME_AGE * ages[k + 1]:
+            continue
+        lower, upper = step_bounds(kept, page, 0.5 * (ages[k] + ages[k + 1]))
+        least_area += width * lower
+        most_area += width * upper
+        cut_area += width * min(upper, low)
+    return least_area, most_area, elapsed * low - cut_area, elapsed * high - least_area

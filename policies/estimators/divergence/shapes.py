@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
+from scipy.stats import binom
 
 from crawl_envs.types import FloatArray
 
@@ -107,18 +108,13 @@ def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) 
     phi, _, items = shape
     joint = np.zeros((len(amount), 2, int(items) + 1))
     for first in range(certain + 1):
-        weight = _binomial(certain, first, phi)
+        weight = binom.pmf(first, certain, phi)
         if weight > 0.0:
             second = updates_distribution((1.0 - phi) * amount, int(items), certain - first)
             kept = np.exp(-phi * amount) if first == 0 else np.zeros(len(amount))
             joint[:, 0] += weight * kept[:, None] * second
             joint[:, 1] += weight * (1.0 - kept)[:, None] * second
     return joint
-
-
-def _binomial(count: int, hits: int, chance: float) -> float:
-    log_ways = gammaln(count + 1.0) - gammaln(hits + 1.0) - gammaln(count - hits + 1.0)
-    return float(np.exp(log_ways) * chance**hits * (1.0 - chance) ** (count - hits))
 
 
 def lost(shape: FloatArray) -> FloatArray:

@@ -12,13 +12,13 @@ from crawl_envs.types import Problem, Tracker
 from crawl_envs.types.copies import Sketches, sketch_of
 from policies import values
 from policies.estimators import fit_change_rates, improved_rate
-from policies.estimators.divergence.curve_fit import fit_curve
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
 from policies.longevity.offline import UniformRefresh
 from policies.values.divergence.one_region import region_period, region_utility
 from policies.values.divergence.regions import RegionCurves
+from tests.policies.curve_fits import combined, fit_curve
 from tests.policies.longevity.fragment_play import crawls, fragments, play
 
 TICK = 0.5
@@ -43,7 +43,7 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
                 kinds[which] += 1
         policy.observe(log)
         for page in log.page:
-            ages, divergences = lane_state.profiles.combined(page)
+            ages, divergences = combined(lane_state.profiles, page)
             fit = fit_curve(ages, divergences)
             weight = tracker.problem.importance[page]
             waits = {
@@ -69,7 +69,7 @@ def test_the_urgency_with_a_budget_is_the_utility_of_the_fitted_curve():
     fitted = np.flatnonzero(lane_state.fitted)
     assert fitted.size > 5
     for page in fitted:
-        ages, divergences = lane_state.profiles.combined(page)
+        ages, divergences = combined(lane_state.profiles, page)
         fit = fit_curve(ages, divergences) if len(ages) >= 4 else None
         curve = (lane_state.items[page], lane_state.share[page], lane_state.rate[page])
         if fit is not None:
@@ -105,7 +105,7 @@ def test_a_short_new_profile_does_not_replace_a_long_one():
         policy.observe(log)
         for page in log.page:
             kept = policy._lane_states[0].profiles
-            count = len(kept.combined(page)[0])
+            count = len(combined(kept, page)[0])
             fitted.setdefault(page, []).append((count, int(policy._lane_states[0].fitted[page])))
 
     play(env, policy, 0, each)

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.special import gammainc
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.estimators.divergence.lifetimes import scroll_lifetime
 from scripts.experiments.longevity.setup.fragment_snapshots import (
     Lifetimes,
     Runs,
@@ -50,7 +50,7 @@ def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
     share = np.bincount(items, size) / size.sum()
     rate = -math.log1p(-FREQUENCY)
     support = np.flatnonzero(share)
-    return np.asarray(share[support] @ scroll_lifetime(lived, support[:, None], rate))
+    return np.asarray(share[support] @ gammainc(support[:, None], rate * lived))
 
 
 def _seen(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:

@@ -10,8 +10,9 @@ from scipy.optimize import least_squares
 from scipy.stats import poisson
 
 from policies.estimators.divergence import curve_fit as fitting
-from policies.estimators.divergence.curve_fit import ITEMS, fit_curve
+from policies.estimators.divergence.curve_fit import ITEMS
 from policies.values.divergence.one_region import region_utility
+from tests.policies.curve_fits import fit_curve
 
 AGES = np.array([0.5, 1.0, 2.0, 3.5, 5.0, 8.0, 12.0, 17.0, 25.0, 40.0])
 
@@ -155,18 +156,3 @@ def test_a_fit_takes_some_microseconds():
             fitting.fit_observations(AGES, values, AGES.size, table)
         laps.append((time.perf_counter() - start) / 20)
     assert min(laps) < 300e-6
-
-
-@pytest.mark.parametrize(
-    ("ages", "divergence", "named"),
-    [
-        ([1.0, 2.0], [0.1], "one shape"),
-        ([0.0, 2.0], [0.1, 0.2], "ages"),
-        ([1.0, np.inf], [0.1, 0.2], "ages"),
-        ([1.0, 2.0], [0.1, 1.2], "divergence"),
-        ([1.0, 2.0], [0.1, np.nan], "divergence"),
-    ],
-)
-def test_bad_input(ages, divergence, named):
-    with pytest.raises(ValueError, match=named):
-        fit_curve(ages, divergence)

@@ -87,7 +87,7 @@ def test_old_crawls_are_forgotten():
     for _ in range(6):
         belief.learn(0, 4.0, 0, False, np.zeros(COPIES), np.array([4.0, 8.0]))
     assert belief.utility(np.full(4, 8.0))[0] < 0.5 * before
-    assert belief.histories.size(0) == 6
+    assert belief.histories.held[0] == 6
 
 
 def test_the_quality_of_signals_is_learned():
@@ -116,12 +116,13 @@ def test_comparisons_with_older_copies_count_three_tenths():
     for divergences in ((0.3, np.nan), (0.2, 0.4), (0.25, 0.35)):
         belief.learn(0, 4.0, 0, True, np.array(divergences), np.array([4.0, 8.0]))
     past, weights = belief.histories, {}
-    past_crawls = past.elapsed[0, :3], past.signals[0, :3], past.changed[0, :3]
+    names = ("elapsed", "signals", "changed", "age", "lost_bin")
+    past_crawls = past.of_page(0, *names)
     for older in (0.3, 1.0):
         weights[older] = np.zeros(belief.first.size)
         kernels.weigh(
             *(weights[older], belief.log_prior, belief.tables.log_lost, belief.rates, *past_crawls),
-            *(past.age[0, :3], past.lost_bin[0, :3], 0.0, 0.0, older),
+            *(0.0, 0.0, older),
         )
     assert belief.posterior(0).tolist() == weights[0.3].tolist()
     assert np.abs(weights[0.3] - weights[1.0]).sum() > 0.1

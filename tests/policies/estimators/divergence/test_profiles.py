@@ -10,6 +10,7 @@ import pytest
 from crawl_envs.types.copies import Sketches, sketch_of
 from crawl_envs.types.copies import divergence as sketch_divergence
 from policies.estimators.divergence.profiles import ChangeProfiles
+from tests.policies.curve_fits import combined
 
 
 class NaiveProfiles:
@@ -47,6 +48,10 @@ def log_of(pages, times, versions, probe=None):
     )
 
 
+def refresh(profiles, page, time, version):
+    profiles.learn(log_of([page], [time], [version]))
+
+
 @pytest.mark.parametrize(("histories", "length"), [(1, 3), (3, 4), (5, 12)])
 def test_equal_the_naive_ones(histories, length):
     rng = np.random.default_rng(histories)
@@ -65,7 +70,7 @@ def test_equal_the_naive_ones(histories, length):
         learned = profiles.learn(log_of(pages, [time] * pages.size, [versions[p] for p in pages]))
         assert learned.tolist() == pages.tolist()
         for page in range(m):
-            ages, values = profiles.combined(page)
+            ages, values = combined(profiles, page)
             expected = naive[page].combined()
             assert ages == pytest.approx([age for age, _ in expected], abs=1e-9)
             assert values == pytest.approx([value for _, value in expected], abs=1e-12)
@@ -75,7 +80,7 @@ def test_retired_at_the_refresh_after_the_last_observation():
     profiles = ChangeProfiles(1, 1, 2)
     counts = []
     for k in range(7):
-        profiles.refresh(0, float(k), sketch_of([1, 2, k]))
+        refresh(profiles, 0, float(k), [1, 2, k])
         counts.append((float(profiles.kept.base[0, 0]), int(profiles.kept.filled[0, 0])))
     assert counts == [(0, 0), (0, 1), (0, 2), (3, 0), (3, 1), (3, 2), (6, 0)]
 
@@ -85,7 +90,7 @@ def test_probes_are_no_refreshes():
     log = log_of([0, 1, 0], [1.0, 1.0, 2.0], [{1}, {2}, {1, 3}], [False, True, False])
     assert profiles.learn(log).tolist() == [0, 0]
     assert np.isnan(profiles.kept.base[1]).all()
-    assert profiles.combined(0)[1].tolist() == [0.5]
+    assert combined(profiles, 0)[1].tolist() == [0.5]
 
 
 def test_small_sketches_are_kept_and_compared():
@@ -93,11 +98,11 @@ def test_small_sketches_are_kept_and_compared():
     profiles = ChangeProfiles(1, 1, 4, sketch_size=8)
     first, second = rng.integers(0, 2**31, 60), rng.integers(0, 2**31, 60)
     second[:30] = first[:30]
-    profiles.refresh(0, 0.0, sketch_of(first))
-    profiles.refresh(0, 1.0, sketch_of(second))
+    refresh(profiles, 0, 0.0, first)
+    refresh(profiles, 0, 1.0, second)
     expected = sketch_divergence(sketch_of(first, 8), sketch_of(second, 8), 8)
     assert 0.0 < expected < 1.0
-    assert profiles.combined(0)[1].tolist() == [expected]
+    assert combined(profiles, 0)[1].tolist() == [expected]
 
 
 def test_starts_from_copies_of_time_0_alone():
@@ -106,14 +111,14 @@ def test_starts_from_copies_of_time_0_alone():
         elapsed=np.array([2.0, 1.0, 2.0, 2.0]),  # page 1 was born at 1
         changed=np.array([-1, -1, 0, -1], np.int8),
         alive=np.array([True, True, True, False]),
+        copies=None,
     )
-    profiles = ChangeProfiles(4, 2, 4)
     sketches = Sketches.of_rows([sketch_of([page, 9]) for page in range(4)])
-    profiles.start_episode(tracker, *sketches)
+    profiles = ChangeProfiles.of_episode(tracker, sketches, 2, 4)
     assert np.isnan(profiles.kept.base[:, 0]).tolist() == [False, True, True, True]
-    profiles.refresh(0, 3.0, sketch_of([0, 9, 5]))
-    assert profiles.combined(0)[0].tolist() == [3.0]
-    assert profiles.combined(0)[1] == pytest.approx([1 / 3])
+    refresh(profiles, 0, 3.0, [0, 9, 5])
+    assert combined(profiles, 0)[0].tolist() == [3.0]
+    assert combined(profiles, 0)[1] == pytest.approx([1 / 3])
 
 
 def test_footprint_as_the_paper_counts():
@@ -121,7 +126,7 @@ def test_footprint_as_the_paper_counts():
     profiles = ChangeProfiles(3, 1, 12, sketch_size=8)
     for page in range(3):
         for k in range(13):
-            profiles.refresh(page, float(k), sketch_of(range(k, k + 20)))
+            refresh(profiles, page, float(k), range(k, k + 20))
     footprint = profiles.footprint()
     assert footprint.counted == 128.0
     assert footprint.counted < footprint.stored < 400.0
@@ -130,7 +135,7 @@ def test_footprint_as_the_paper_counts():
 def test_the_store_grows_no_further_where_sizes_stay():
     profiles = ChangeProfiles(2, 3, 4)
     for k in range(200):
-        profiles.refresh(k % 2, float(k), sketch_of(range(k, k + 50)))
+        refresh(profiles, k % 2, float(k), range(k, k + 50))
     assert profiles.footprint().stored < 2 * (3 * 50 * 4 + 3 * (5 * 8 + 4 * 16))
 
 
@@ -138,13 +143,6 @@ def test_the_store_grows_no_further_where_sizes_stay():
 def test_bad_input(bad):
     with pytest.raises(ValueError, match="must be an integer >= 1"):
         ChangeProfiles(*bad)
-
-
-def test_crawls_without_sketches():
-    log = log_of([0], [1.0], [{1}])
-    log.sketch = None
-    with pytest.raises(ValueError, match="sketches"):
-        ChangeProfiles(1, 1, 1).learn(log)
 
 
 @pytest.mark.parametrize(

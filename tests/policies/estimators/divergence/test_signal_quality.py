@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from policies.estimators.divergence.signal_quality import (
-    BASE,
+from policies.estimators.divergence.posterior import (
     FALSE_RATES,
-    FIRST_PAGES,
+    QUALITY_BASE,
+    QUALITY_FIRST_PAGES,
     RECALLS,
     SignalQuality,
 )
@@ -58,9 +58,9 @@ def test_means_are_those_of_the_posterior_by_brute_force():
     prior = np.full(len(PAIRS), 1.0 / len(PAIRS))
     pooled = prior.copy()
     for visit in range(1, 3):
-        weights = (1.0 - BASE) * pooled + BASE * prior
+        weights = (1.0 - QUALITY_BASE) * pooled + QUALITY_BASE * prior
         weights *= [likelihood(*history, *pair) for pair in PAIRS]
         weights /= weights.sum()
         assert quality.estimate(*history, num_pages=10) == pytest.approx(means(weights), rel=1e-9)
-        pooled += (weights - pooled) / (visit + FIRST_PAGES)
+        pooled += (weights - pooled) / (visit + QUALITY_FIRST_PAGES)
         assert quality.typical() == pytest.approx(means(pooled), rel=1e-9)
