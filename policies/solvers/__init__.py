@@ -18,17 +18,16 @@ Public module: allocation.
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
-from policies.solvers.binary.discrete_time import binary_discrete
 from policies.solvers.binary.periodic import binary_periodic, periodic_freshness
-from policies.solvers.binary.poisson import binary_poisson
+from policies.solvers.binary.random_crawls import binary_discrete, binary_poisson
 from policies.solvers.exact import DiscreteValue, discrete
 from policies.solvers.fragments import fragments, periods_at
-from policies.solvers.harmonic.approx import harmonic_approx
-from policies.solvers.harmonic.costs import binary_cost, harmonic_cost
-from policies.solvers.harmonic.lambdacrawl import harmonic
-from policies.solvers.harmonic.periodic import harmonic_periodic, harmonic_periodic_cost
+from policies.solvers.harmonic_penalty.approx import harmonic_approx
+from policies.solvers.harmonic_penalty.costs import binary_cost, harmonic_cost
+from policies.solvers.harmonic_penalty.lambdacrawl import harmonic
+from policies.solvers.harmonic_penalty.periodic import harmonic_periodic, harmonic_periodic_cost
 from policies.solvers.host_caps import host_capped
-from policies.solvers.ncis.theorem1 import ncis
+from policies.solvers.noisy_signals.theorem1 import ncis
 
 __all__ = [
     "Allocation",

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import page_arrays
 from policies.solvers.allocation import Allocation, normalised, positive
-from policies.solvers.multiplier import LARGEST, root
+from policies.solvers.multiplier import root
 
 if TYPE_CHECKING:
     from policies.values.divergence.curves import DivergenceCurves
 
-TINY = 1e-200
+TINY = 1e-90
 """Multiplier close to 0, as a share of the largest utility."""
 
 
@@ -28,9 +28,8 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
     pages that are crawled; those with ``mu~ U(inf) <= Lambda`` never are. With holistic curves it
     is :func:`policies.solvers.binary_periodic`, with those of fragments the policy FS-S.
 
-    The multiplier is found in a bracket by secants of the spent budget, on logarithms: about 8
-    passes over all pages, up to 60 for budgets so small that few pages are crawled. Where U is
-    flat, all periods of the flat part are equally good: such pages take the rest of the budget.
+    Where U is flat, all periods of the flat part are equally good: such pages take the rest of the
+    budget.
 
     Args:
         curves: divergence of m pages.
@@ -51,35 +50,23 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
     weight = normalised(_importance(curves, importance))
     bandwidth = positive("bandwidth", bandwidth)
     largest = float((weight * curves.ceiling).max())
-    if largest == 0.0:
-        return _allocation(curves, weight, np.zeros(weight.size), 0.0, 0, converged=True)
     unit = largest if largest < math.inf else 1.0
-    rates = _rates(curves, weight, TINY * unit)
+    rates = np.zeros(weight.size)
+    if largest > 0.0:
+        rates = _rates(curves, weight, TINY * unit)
     if rates.sum() <= bandwidth:
         return _allocation(curves, weight, rates, 0.0, 0, converged=True)
-    latest = (math.nan, math.nan)
 
-    def spend(at: float, last: bool) -> tuple[float, float]:
-        nonlocal latest, rates
-        rates = _rates(curves, weight, 1.0 / at)
-        spent = float(rates.sum()) / bandwidth
-        point = (math.log(at), math.log(spent) if spent > 0.0 else -math.inf)
-        steep = _steepness(latest, point)
-        latest = point
-        return spent, spent * steep
+    def spend(at: float, out: FloatArray) -> tuple[float, float]:
+        out[:] = _rates(curves, weight, 1.0 / at)
+        return float(out.sum()) / bandwidth, math.nan
 
-    solution = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit))
-    if not solution.converged and solution.above < LARGEST:
-        many = _rates(curves, weight, 1.0 / solution.above)
-        share = (bandwidth - rates.sum()) / (many.sum() - rates.sum())
-        rates += share * (many - rates)
+    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates, eager=True)
     total = rates.sum()
     if total > 0.0:
         rates *= bandwidth / total
     converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
-    return _allocation(
-        curves, weight, rates, 1.0 / solution.at, solution.iterations, converged=converged
-    )
+    return _allocation(curves, weight, rates, 1.0 / found.at, found.iterations, converged=converged)
 
 
 def periods_at(curves: DivergenceCurves, importance: ArrayLike, threshold: float) -> FloatArray:
@@ -126,13 +113,6 @@ def _first_guess(
     utility = weight * curves.utility(curves.num_pages / bandwidth)
     guess = float(utility[utility > 0.0].mean()) if np.any(utility > 0.0) else 0.0
     return guess if TINY * unit < guess < math.inf else 0.5 * unit
-
-
-def _steepness(before: tuple[float, float], point: tuple[float, float]) -> float:
-    """Return the slope of ln spent against ln at by a secant; 1/2 (ample budgets) without one."""
-    run, rise = point[0] - before[0], point[1] - before[1]
-    steep = rise / run if run != 0.0 else math.nan
-    return steep if 0.0 < steep < math.inf else 0.5
 
 
 def _allocation(

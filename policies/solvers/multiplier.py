@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import FloatArray
 
 TOLERANCE = 1e-12
 """Relative error of the budget at which the search ends."""
+
+NARROW = 1e-13
+"""Relative width of a bracket at which the search ends: its ends are mixed."""
 
 CLOSE = 1e-5
 """Relative error from which one more step of Newton's method is expected to be the last."""
@@ -18,53 +24,71 @@ STEPS = 16
 """Iterations after which the bracket, if there is one, is halved in every step."""
 
 MOST = 500
-"""Limit of iterations, for budgets and pages beyond float resolution."""
+"""Limit of iterations."""
 
-LEAST, LARGEST = sys.float_info.min, sys.float_info.max
+LEAST, LARGEST = 1e-100, 1e100
 """Ends of the search if no point spends the budget."""
 
-Spend = Callable[[float, bool], tuple[float, float]]
-"""``spend(at, last)``: the spent share of the budget, and its derivative by ln ``at``.
+SAMPLED_ABOVE = 200_000
+"""Number of pages from which on a search starts from the solution for a sample."""
 
-The share increases with ``at``. With ``last``, the call also stores the rates of the pages.
+SAMPLE = 20_000
+
+BLOCK = 4096
+"""Pages per partial sum; sums of partial sums have smaller rounding errors than TOLERANCE."""
+
+NOTHING = np.empty(0)
+
+Spend = Callable[[float, FloatArray], tuple[float, float]]
+"""``spend(at, rates)``: the spent share of the budget, and its derivative by ln ``at`` or NaN.
+
+The share does not decrease with ``at`` >= 0. The rates are filled in unless the array is empty.
 """
 
 
 class Root(NamedTuple):
-    """The last point of the search.
+    """A multiplier, or its inverse: ``converged`` tells whether the budget is spent at it.
 
-    ``spent`` is the share of the budget spent at ``at``. It differs from 1 only if no float lies
-    between ``at`` and ``above``, which spends too much, or if ``at`` is the largest float.
+    It is not where the share jumps: ``low`` and ``high`` are the sides of the jump, and the rates
+    are mixed.
     """
 
     at: float
-    spent: float
-    above: float
     iterations: int
-
-    @property
-    def converged(self) -> bool:
-        """Whether the budget is spent."""
-        return abs(self.spent - 1.0) <= TOLERANCE
+    converged: bool
+    low: float
+    high: float
 
 
-def root(spend: Spend, start: float) -> Root:
-    """Return the point > 0 at which the budget is spent.
+def root(
+    spend: Spend,
+    start: float,
+    rates: FloatArray = NOTHING,
+    *,
+    eager: bool = False,
+    tolerance: float = TOLERANCE,
+) -> Root:
+    """Return the point > 0 at which the budget is spent, and fill in the rates there.
 
-    Newton's method on ln(spent share) against ln(point); if steps leave the bracket or converge
-    slowly, it is halved.
+    Newton's method on ln(spent share) against ln(point), with secants for slopes that are unknown;
+    if steps leave the bracket or converge slowly, it is halved. At a jump the rates are mixed.
 
     Args:
-        spend: see :data:`Spend`; it must exceed 1 somewhere.
+        spend: see :data:`Spend`.
         start: first point, > 0.
+        rates: filled in with rates that spend the budget, (m,); or empty.
+        eager: whether rates are filled in at every point, instead of at the last one: this saves a
+            call where filling in takes no time.
+        tolerance: relative error of the budget at which the search ends.
     """
     bracket = _Bracket()
     at, last, before = start, False, math.inf
+    secant = _Secant()
     for iterations in itertools.count(1):
-        spent, slope = spend(at, last)
+        spent, slope = spend(at, rates if last or eager else NOTHING)
         gap = math.log(spent) if spent > 0.0 else -math.inf
-        converged = abs(gap) <= TOLERANCE
-        if last and (converged or bracket.closed or iterations > MOST):
+        converged = abs(gap) <= tolerance
+        if (converged and (last or eager)) or bracket.closed or iterations > MOST:
             break
         bracket.narrow(at, gap)
         if converged:
@@ -73,23 +97,76 @@ def root(spend: Spend, start: float) -> Root:
         late = iterations > STEPS
         slow = late or abs(gap) > 0.5 * before
         before = abs(gap)
-        newton = _newton(at, spent, slope, gap)
+        steep = slope / spent if spent > 0.0 else 0.0
+        if math.isnan(slope):
+            steep = secant.slope(math.log(at), gap)
+        newton = _newton(at, steep, gap)
         at = bracket.following(at, newton, slow=slow, late=late)
         close = before <= CLOSE and not slow and at == newton
         last = close or bracket.closed or iterations >= MOST
-    return Root(at, spent, bracket.high, iterations)
+    if not converged and bracket.high < math.inf:
+        mix(spend, bracket.low, bracket.high, rates)
+    return Root(at, iterations, converged, bracket.low, bracket.high)
 
 
-def _newton(at: float, spent: float, slope: float, gap: float) -> float:
+def mix(spend: Spend, low: float, high: float, rates: FloatArray) -> None:
+    """Fill in the mixture of the rates at both sides of a jump, or at 0, that spends the budget."""
+    more = np.empty_like(rates)
+    (few, _), (many, _) = spend(low, rates), spend(high, more)
+    rates += (1.0 - few) / (many - few) * (more - rates)
+
+
+def start_of(
+    guess: Callable[..., float],
+    spending: Callable[..., Spend],
+    columns: tuple[Any, ...],
+    budget: float,
+) -> float:
+    """Return a first point of a search: for many pages, the root for an evenly spaced sample.
+
+    Args:
+        guess: ``guess(*columns, budget)``, a first point for few pages.
+        spending: ``spending(*columns, budget)``, their :data:`Spend`.
+        columns: arrays (m,) of the pages.
+        budget: their budget.
+    """
+    count = len(columns[0])
+    if count > SAMPLED_ABOVE:
+        some = [np.ascontiguousarray(column[:: count // SAMPLE]) for column in columns]
+        share = budget * len(some[0]) / count
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = guess(*some, share)
+        if 0.0 < first < math.inf:
+            found = root(spending(*some, share), first)
+            if found.converged:
+                return found.at
+    return guess(*columns, budget)
+
+
+def _newton(at: float, steep: float, gap: float) -> float:
     """Return the root of the tangent in logarithms, at most a factor e^99 away."""
-    step = -gap * spent / slope if slope > 0.0 else math.copysign(math.inf, -gap)
+    step = -gap / steep if steep > 0.0 else math.copysign(math.inf, -gap)
     return at * math.exp(max(min(step, 99.0), -99.0))
+
+
+class _Secant:
+    """The slope of ln(spent share) against ln(point) by the last two points; 1/2 without them."""
+
+    def __init__(self) -> None:
+        self._before = (math.nan, math.nan)
+
+    def slope(self, at: float, gap: float) -> float:
+        """Return the slope at a new point."""
+        run, rise = at - self._before[0], gap - self._before[1]
+        self._before = at, gap
+        steep = rise / run if run != 0.0 else math.nan
+        return steep if 0.0 < steep < math.inf else 0.5
 
 
 class _Bracket:
     """A bracket of the root; its ends are 0 and inf until points are known.
 
-    ``closed``: no float lies between the ends, or beyond the open one.
+    ``closed``: it is narrow, or the search is at its end.
     """
 
     def __init__(self) -> None:
@@ -111,21 +188,11 @@ class _Bracket:
             point = min(max(point, LEAST), LARGEST)
             self.closed = point == at
             return point
-        if within and not slow:
-            return newton
-        middle = _between(self.low, self.high)
-        self.closed = middle is None
-        return self.low if middle is None else middle
+        self.closed = self.high - self.low <= NARROW * self.low
+        return newton if within and not slow else math.sqrt(self.low * self.high)
 
     def _outwards(self, at: float) -> float:
         """Return a point beyond ``at`` on the open side, further each time."""
         point = at * self._reach if self.low > 0.0 else at / self._reach
         self._reach = min(self._reach * self._reach, 1e60)
         return point
-
-
-def _between(low: float, high: float) -> float | None:
-    """Return the midpoint of a bracket or of its logarithm; None if no float is left."""
-    far = high > 2.0 * low
-    middle = math.sqrt(low) * math.sqrt(high) if far else low + 0.5 * (high - low)
-    return middle if low < middle < high else None

@@ -1,4 +1,4 @@
 """Optimal crawl rates for binary staleness.
 
-Public modules: discrete_time, periodic, poisson.
+Public modules: periodic, random_crawls.
 """

@@ -11,12 +11,8 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation, normalised, positive
-from policies.values.lambert import NEVER, fast_interval, pieces
-
-BUDGET_TOLERANCE = 1e-11
-MAX_ITERATIONS = 200
-SAMPLED_ABOVE = 200_000
-SAMPLE = 20_000
+from policies.solvers.multiplier import BLOCK, Spend, root, start_of
+from policies.values.lambert import fast_interval, pieces
 
 
 def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: float) -> Allocation:
@@ -24,8 +20,7 @@ def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: fl
 
     Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum xi = R``: eq. 5
     of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the interval x = Delta/xi
-    (in changes) solves ``1 - (1 + x) e^-x = Lambda Delta / mu~``, a Lambert function per page; the
-    multiplier is found by Newton's method on log(sum xi) against its logarithm, in a bracket.
+    (in changes) solves ``1 - (1 + x) e^-x = Lambda Delta / mu~``, a Lambert function per page.
     Pages that never change are always fresh and get no crawl.
 
     Args:
@@ -49,21 +44,24 @@ def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float
     """Solve for arrays (m,) that were checked, with weights that sum to 1."""
     useful = (weight > 0.0) & (change_rate > 0.0)
     rates = np.zeros(len(weight))
-    if not useful.any():
-        return Allocation(rates, None, 0.0, _share_fresh(weight, change_rate, rates), 0, True)
-    changing = _kept(change_rate, useful)
-    scale = math.sqrt(2.0) * np.sqrt(changing) / np.sqrt(_kept(weight, useful))
-    start = _start(changing, scale, bandwidth)
-    useful_rates, root, iterations = _spend(changing, scale, bandwidth, start)
-    rates[useful] = useful_rates
+    multiplier, iterations, converged = 0.0, 0, True
+    if useful.any():
+        changing = _kept(change_rate, useful)
+        scale = np.sqrt(2.0 * changing / _kept(weight, useful))
+        columns = changing, scale
+        spent = np.empty(len(scale))
+        start = start_of(_first_guess, _spending, columns, bandwidth)
+        found = root(_spending(*columns, bandwidth), start, spent)
+        rates[useful] = spent * (bandwidth / spent.sum())
+        multiplier, iterations = found.at**-2.0, found.iterations
+        converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     return Allocation(
         rates=rates,
         probabilities=None,
-        multiplier=root * root,
+        multiplier=multiplier,
         objective=_share_fresh(weight, change_rate, rates),
         iterations=iterations,
-        converged=iterations < MAX_ITERATIONS
-        and bool(abs(useful_rates.sum() / bandwidth - 1) <= 1e-9),
+        converged=converged,
     )
 
 
@@ -87,100 +85,47 @@ def _kept(array: FloatArray, mask: BoolArray) -> FloatArray:
     return array if mask.all() else np.ascontiguousarray(array[mask])
 
 
-def _start(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
-    """Return a first guess of the root of the multiplier.
-
-    From x = s + s^2/3, which is exact for ample bandwidth; for millions of pages, the solution for
-    an evenly spaced sample.
-    """
-    if len(scale) <= SAMPLED_ABOVE:
-        return float(np.sum(change_rate / scale) / (bandwidth + change_rate.sum() / 3.0))
-    step = len(scale) // SAMPLE
-    part = np.ascontiguousarray(change_rate[::step])
-    parts = np.ascontiguousarray(scale[::step])
-    share = bandwidth * (len(part) / len(scale))
-    return _spend(part, parts, share, _start(part, parts, share))[1]
+def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
+    """Return the root by x = s + s^2/3, which is exact for ample bandwidth."""
+    return float((bandwidth + change_rate.sum() / 3.0) / np.sum(change_rate / scale))
 
 
-def _spend(
-    change_rate: FloatArray, scale: FloatArray, bandwidth: float, start: float
-) -> tuple[FloatArray, float, int]:
-    """Return rates that spend the bandwidth, the root of their multiplier, and the passes.
+def _spending(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> Spend:
+    """Return the spent share of the bandwidth, as a function of one over sqrt(Lambda)."""
 
-    A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~.
-    """
-    table = pieces()
-    low, high = 0.0, NEVER / float(scale.min()) * (1.0 + 1e-15)  # spends too much; spends nothing
-    root = min(start, 0.9 * high)
-    last_gap = math.inf
-    iterations = 0
-    for iterations in range(1, MAX_ITERATIONS + 1):
-        spent, slope = _pass(change_rate, scale, root, table)
-        gap = math.log(spent / bandwidth) if spent > 0.0 else -math.inf
-        if abs(gap) <= BUDGET_TOLERANCE:
-            break
-        low, high = (root, high) if gap > 0.0 else (low, root)
-        newton = root * math.exp(min(-gap * spent / slope, 99.0)) if slope < 0.0 else math.nan
-        slow = abs(gap) > 0.5 * abs(last_gap)
-        last_gap = gap
-        if low < newton < high and not (slow and low > 0.0):
-            root = newton
-            continue
-        root = _middle(low, high)
-        if not low < root < high:
-            return _between(change_rate, scale, bandwidth, low, high), low, iterations
-    rates = _rates(change_rate, scale, root, table)
-    rates *= bandwidth / rates.sum()
-    return rates, root, iterations
+    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
+        spent, slope = _pass(change_rate, scale, 1.0 / at, pieces(), rates)
+        return spent / bandwidth, slope / bandwidth
 
-
-def _middle(low: float, high: float) -> float:
-    if low <= 0.0:
-        return 0.3 * high
-    return 0.5 * (low + high) if high < 2.0 * low else math.sqrt(low) * math.sqrt(high)
-
-
-def _between(
-    change_rate: FloatArray, scale: FloatArray, bandwidth: float, low: float, high: float
-) -> FloatArray:
-    """Spend the budget that two adjacent multipliers leave on the pages that drop out there."""
-    many = _rates(change_rate, scale, low, pieces())
-    few = _rates(change_rate, scale, high, pieces())
-    total = few.sum()
-    share = (bandwidth - total) / (many.sum() - total)
-    rates: FloatArray = few + share * (many - few)
-    rates *= bandwidth / rates.sum()
-    return rates
+    return spend
 
 
 @compiled()
 def _pass(
-    change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray
+    change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and its derivative by the logarithm of the root."""
-    total = 0.0
-    slope = 0.0
-    for i in range(scale.size):
-        s = scale[i] * root
-        price = 0.5 * s * s
-        if price < 1.0:
-            x = fast_interval(s, table)
-            rate = change_rate[i] / x
-            total += rate
-            slope -= rate * s * s * (1.0 + x) / ((1.0 - price) * x * x)
+    """Return the sum of the rates, and minus its derivative by the logarithm of sqrt(Lambda).
+
+    A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~. The
+    rates are filled in unless the array is empty.
+    """
+    total = slope = 0.0
+    for begin in range(0, scale.size, BLOCK):
+        part = steep = 0.0
+        for i in range(begin, min(begin + BLOCK, scale.size)):
+            s = scale[i] * root
+            price = 0.5 * s * s
+            rate = 0.0
+            if price < 1.0:
+                x = fast_interval(s, table)
+                rate = change_rate[i] / x
+                part += rate
+                steep += rate * s * s * (1.0 + x) / ((1.0 - price) * x * x)
+            if rates.size > 0:
+                rates[i] = rate
+        total += part
+        slope += steep
     return total, slope
-
-
-@compiled()
-def _rates(
-    change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray
-) -> FloatArray:
-    rates = np.zeros(scale.size)
-    for i in range(scale.size):
-        s = scale[i] * root
-        if 0.5 * s * s < 1.0:
-            rates[i] = change_rate[i] / fast_interval(s, table)
-    return rates
 
 
 @compiled()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import sys
 from pathlib import Path
 
 import mpmath
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from policies import solvers
-from policies.solvers.harmonic.costs import BLOCK, BUFFERS, weighted_log1p
-from policies.solvers.harmonic.interval import SERIES, harmonic_interval
-from policies.solvers.multiplier import root
+from policies.solvers import multiplier
+from policies.solvers.harmonic_penalty.interval import SERIES, harmonic_interval
 from tests.naive import solvers as naive_solvers
 
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
@@ -358,13 +356,12 @@ def test_one_page_gets_all(solver, bandwidth):
 
 @pytest.mark.parametrize("complete", [None, True, "mixed"])
 def test_sampled_start_leads_to_the_same_rates(monkeypatch, complete):
-    module = importlib.import_module("policies.solvers.harmonic.lambdacrawl")
     rng = np.random.default_rng(9)
     change_rate, importance = np.sort(rng.random(30_000)), np.sort(rng.random(30_000))
     mask = rng.random(30_000) < 0.5 if complete == "mixed" else complete
     cold = solvers.harmonic(importance, change_rate, 3000.0, mask)
-    monkeypatch.setattr(module, "SAMPLED_ABOVE", 5000)
-    monkeypatch.setattr(module, "SAMPLE", 1000)
+    monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(multiplier, "SAMPLE", 1000)
     warm = solvers.harmonic(importance, change_rate, 3000.0, mask)
     np.testing.assert_allclose(warm.rates, cold.rates, rtol=1e-11)
     # a sample that tells nothing
@@ -372,19 +369,18 @@ def test_sampled_start_leads_to_the_same_rates(monkeypatch, complete):
     assert solvers.harmonic(importance, change_rate, 3000.0, mask).converged
 
 
-@pytest.mark.parametrize("kernel", ["_block", "_plain_block"])
-def test_kernels_against_40_digits(kernel):
-    block = getattr(importlib.import_module("policies.solvers.harmonic.lambdacrawl"), kernel)
+def test_kernel_against_40_digits():
     rng = np.random.default_rng(4)
     importance, change_rate = 10.0 ** rng.uniform(-15.0, 15.0, (2, 300))
     complete = rng.random(300) < 0.3
-    price, scale = 0.375, 0.25
+    price = 0.375
     rates = np.empty(300)
-    total, slope = block(importance, change_rate, complete, price, scale, rates)
+    block = importlib.import_module("policies.solvers.harmonic_penalty.lambdacrawl")._block
+    total, slope = block(importance, change_rate, complete, price, rates)
     with mpmath.workdps(60):
         exact, slopes = [], []
         for mu, delta, observed in zip(importance, change_rate, complete, strict=True):
-            most, delta = mpmath.mpf(mu) * price, mpmath.mpf(delta) * scale
+            most, delta = mpmath.mpf(mu) * price, mpmath.mpf(delta)
             if observed:
                 exact.append(min(most, delta))
                 slopes.append(most if most < delta else mpmath.mpf(0))
@@ -392,21 +388,9 @@ def test_kernels_against_40_digits(kernel):
                 root_ = mpmath.sqrt(delta**2 + 4 * most * delta)
                 exact.append((root_ - delta) / 2)
                 slopes.append(most * delta / root_)
-        off = max(abs(rate * scale / each - 1) for rate, each in zip(rates, exact, strict=True))
-        assert off < 2e-15
+        assert max(abs(rate / each - 1) for rate, each in zip(rates, exact, strict=True)) < 2e-15
         assert abs(total / mpmath.fsum(exact) - 1) < 1e-14
         assert abs(slope / mpmath.fsum(slopes) - 1) < 1e-14
-
-
-def test_both_kernels_serve_a_solution():
-    importance, change_rate, complete = random_pages(11, 3000)
-    plain = solvers.harmonic(importance, change_rate, 500.0, complete)
-    # a page that never changes asks for the other kernel
-    other = solvers.harmonic(
-        np.append(importance, 1.0), np.append(change_rate, 0.0), 500.0, np.append(complete, False)
-    )
-    np.testing.assert_allclose(other.rates[:-1], plain.rates, rtol=1e-11)
-    assert other.objective == pytest.approx(plain.objective, rel=1e-12)
 
 
 def test_arguments_are_left_alone_and_may_be_read_only():
@@ -443,32 +427,6 @@ def test_costs_of_many_pages():
     exact = np.where(complete, -np.log(share), np.log1p(change_rate / rates))
     result = solvers.harmonic_cost(importance, change_rate, rates, None, complete)
     assert result == pytest.approx(float(importance @ exact), rel=1e-13)
-
-
-@settings(max_examples=300, deadline=None)
-@given(logarithm=st.floats(-300.0, 308.0))
-def test_logarithms_are_exact(logarithm):
-    ratio = np.array([10.0**logarithm])
-    result = weighted_log1p(np.ones(1), ratio, np.empty((BUFFERS, BLOCK)))
-    with mpmath.workdps(400):
-        exact = mpmath.log1p(mpmath.mpf(ratio[0]))
-        assert abs(result / exact - 1) < 5e-16
-
-
-def test_a_step_ends_the_search_in_a_bracket():
-    def spend(at, last):
-        return (0.5, 0.5) if at < 3.0 else (2.0, 2.0)
-
-    result = root(spend, 1e-9)
-    assert not result.converged
-    assert result.at < 3.0 <= result.above <= math.nextafter(result.at, 9.0)
-
-
-@pytest.mark.parametrize(("share", "end"), [(0.5, sys.float_info.max), (2.0, sys.float_info.min)])
-def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
-    result = root(lambda at, last: (share, 0.0), 1.0)
-    assert (result.at, result.spent, result.converged) == (end, share, False)
-    assert result.iterations < 30
 
 
 def mean_cost(interval):
@@ -513,7 +471,7 @@ def test_interval_series_follows_from_the_equation():
 
 
 @settings(max_examples=300, deadline=None)
-@given(cost=st.floats(-280.0, 280.0) | st.floats(-3.0, 2.0))
+@given(cost=st.floats(-60.0, 60.0) | st.floats(-3.0, 2.0))
 def test_interval_solves_its_equation(cost):
     cost = 10.0**cost
     result = harmonic_interval(cost)

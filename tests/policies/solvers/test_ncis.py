@@ -17,7 +17,7 @@ from scipy.special import gammainc
 from crawl_envs import Instance
 from policies import solvers, values
 
-SOLVER = sys.modules["policies.solvers.ncis.theorem1"]
+SOLVER = sys.modules["policies.solvers.noisy_signals.theorem1"]
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
 
 

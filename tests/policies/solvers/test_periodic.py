@@ -15,7 +15,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import lambertw
 
 from policies import solvers
-from policies.solvers.binary import periodic
+from policies.solvers import multiplier
 from policies.values import lambert
 
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
@@ -193,8 +193,8 @@ def test_sampled_start_leads_to_the_same_rates(monkeypatch):
     rng = np.random.default_rng(9)
     change_rate, importance = rng.random(30_000), rng.random(30_000)
     cold = solvers.binary_periodic(importance, change_rate, 3000.0)
-    monkeypatch.setattr(periodic, "SAMPLED_ABOVE", 5000)
-    monkeypatch.setattr(periodic, "SAMPLE", 1000)
+    monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(multiplier, "SAMPLE", 1000)
     warm = solvers.binary_periodic(importance, change_rate, 3000.0)
     np.testing.assert_allclose(warm.rates, cold.rates, rtol=1e-6, atol=1e-6)
     assert warm.objective == pytest.approx(cold.objective, rel=1e-12)

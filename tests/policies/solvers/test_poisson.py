@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from policies import solvers
+from policies.solvers import multiplier
 from tests.naive import solvers as naive_solvers
 
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
@@ -190,12 +190,11 @@ def test_multiplier_is_the_gain_of_one_more_crawl():
 
 
 def test_sampled_start_leads_to_the_same_rates(monkeypatch):
-    module = importlib.import_module("policies.solvers.binary.poisson")
     rng = np.random.default_rng(9)
     change_rate, importance = rng.random(30_000), np.sort(rng.random(30_000))
     cold = solvers.binary_poisson(importance, change_rate, 3000.0)
-    monkeypatch.setattr(module, "SAMPLED_ABOVE", 5000)
-    monkeypatch.setattr(module, "SAMPLE", 1000)
+    monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 5000)
+    monkeypatch.setattr(multiplier, "SAMPLE", 1000)
     warm = solvers.binary_poisson(importance, change_rate, 3000.0)
     np.testing.assert_allclose(warm.rates, cold.rates, rtol=1e-9, atol=1e-12)
     importance[::30] = 0.0  # a sample that tells nothing

@@ -10,30 +10,25 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
 from crawl_envs.types.compiling import compiled
+from policies.solvers.multiplier import BLOCK
 
-FINITE = int(np.float64(np.finfo(np.float64).max).view(np.int64))
-"""Bits of the largest float; for floats >= 0 the bits, as integers, have the same order."""
-
-BLOCK = 4096
-"""Pages per partial sum; sums of partial sums have smaller rounding errors."""
+LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
+"""Bits of the ends of the supported domain; bits of floats >= 0, as integers, have their order."""
 
 
 class PageTotals(NamedTuple):
     """Pages and their totals.
 
     ``importance``, ``change_rate`` and ``complete`` (every change is signalled) have shape (m,) and
-    are contiguous. ``largest`` is the largest importance, > 0, ``fastest`` the largest change rate,
-    and ``least`` the least of both. Among pages that change and have importance, ``signalled`` is
-    the sum of the change rates of those with complete observation, ``unobserved`` the number of the
-    others.
+    are contiguous. ``total`` is the sum of importance, > 0. Among pages that change and have
+    importance, ``signalled`` is the sum of the change rates of those with complete observation,
+    ``unobserved`` the number of the others.
     """
 
     importance: FloatArray
     change_rate: FloatArray
     complete: BoolArray
-    least: float
-    largest: float
-    fastest: float
+    total: float
     signalled: float
     unobserved: int
 
@@ -51,13 +46,12 @@ def page_totals(
     if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
-    sound, ends, signalled, unobserved = _page_totals(weight, change, mask)
-    least, smallest, largest, fastest = ends.view(np.float64).tolist()
-    if not sound or smallest < SMALLEST or max(largest, fastest) > LARGEST:
+    inside, total, signalled, unobserved = _page_totals(weight, change, mask)
+    if not inside:
         page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
-    if not largest > 0.0:
+    if not total > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return PageTotals(weight, change, mask, least, largest, fastest, signalled, unobserved)
+    return PageTotals(weight, change, mask, total, signalled, int(unobserved))
 
 
 def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
@@ -88,51 +82,40 @@ def _plain(column: FloatArray) -> bool:
 @compiled()
 def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
-) -> tuple[bool, IntArray, float, int]:
-    """Return whether all is finite and >= 0 (not -0), and the figures of :class:`PageTotals`.
-
-    Least, least above 0, largest and fastest are given by their bits.
-    """
-    least, smallest, largest, fastest = FINITE, FINITE, 0, 0
-    signalled = unobserved = 0.0
+) -> tuple[bool, float, float, float]:
+    """Return whether all is inside the domain (and not -0), and the totals."""
+    outside = 0
+    total = signalled = unobserved = 0.0
     for begin in range(0, complete.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         weights, rates = importance[part], change_rate[part]
-        low, small, weight, rate = _range(weights.view(np.int64), rates.view(np.int64))
-        least, smallest = min(least, low), min(smallest, small)
-        largest = max(largest, weight)
-        fastest = max(fastest, rate)
-        change, count = _changing(weights, rates, complete[part])
+        outside += _outside(weights.view(np.int64)) + _outside(rates.view(np.int64))
+        weight, change, count = _sums(weights, rates, complete[part])
+        total += weight
         signalled += change
         unobserved += count
-    sound = (least >= 0) & (largest <= FINITE) & (fastest <= FINITE)
-    return sound, np.array([least, smallest, largest, fastest]), signalled, int(unobserved)
+    return outside == 0, total, signalled, unobserved
 
 
 @compiled()
-def _range(weights: IntArray, rates: IntArray) -> tuple[int, int, int, int]:
-    """Return the bits of the least of both, the least above 0, the largest weight and rate."""
-    least, smallest, largest, fastest = FINITE, FINITE, 0, 0
-    for i in range(weights.size):
-        weight, rate = weights[i], rates[i]
-        least = weight if weight < least else least
-        least = rate if rate < least else least
-        smallest = weight if 0 < weight < smallest else smallest
-        smallest = rate if 0 < rate < smallest else smallest
-        largest = weight if weight > largest else largest
-        fastest = rate if rate > fastest else fastest
-    return least, smallest, largest, fastest
+def _outside(bits: IntArray) -> int:
+    """Return how many numbers, given by their bits, are neither 0 nor in the domain."""
+    count = 0
+    for i in range(bits.size):
+        count += (bits[i] != 0) & ((bits[i] < LOW) | (bits[i] > HIGH))
+    return count
 
 
 @compiled(fastmath={"reassoc", "nsz"})
-def _changing(
+def _sums(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
-) -> tuple[float, float]:
-    """Return the summed change rates with complete observation, and the number of others."""
-    total = count = 0.0
+) -> tuple[float, float, float]:
+    """Return summed importance, changes with complete observation, and the number of others."""
+    total = signalled = unobserved = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0
-        signalled = rate if complete[i] else 0.0
-        total += signalled
-        count += 1.0 if rate > signalled else 0.0
-    return total, count
+        seen = rate if complete[i] else 0.0
+        total += importance[i]
+        signalled += seen
+        unobserved += 1.0 if rate > seen else 0.0
+    return total, signalled, unobserved

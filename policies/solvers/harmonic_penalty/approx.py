@@ -9,13 +9,10 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic.costs import harmonic_sum
-from policies.solvers.harmonic.lambdacrawl import crawl_probabilities, harmonic, power_below
-from policies.solvers.harmonic.page_totals import PageTotals, page_totals
-from policies.solvers.multiplier import root
-
-FAST = 1e300
-"""Limit of scaled change rates; larger ones count as infinite."""
+from policies.solvers.harmonic_penalty.costs import harmonic_sum
+from policies.solvers.harmonic_penalty.lambdacrawl import crawl_probabilities, harmonic
+from policies.solvers.harmonic_penalty.page_totals import PageTotals, page_totals
+from policies.solvers.multiplier import Root, root
 
 
 def harmonic_approx(
@@ -38,8 +35,7 @@ def harmonic_approx(
     without complete observation get their share of crawls even if they never change; pages with
     complete observation that never change or have no importance get none.
 
-    Args, units and errors as for :func:`harmonic`. It takes about 5 passes and stores the rates
-    and probabilities only.
+    Args, units and errors as for :func:`harmonic`.
 
     Returns:
         As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, split
@@ -48,79 +44,64 @@ def harmonic_approx(
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
     weight, change, mask = pages[:3]
-    weight_scale = power_below(pages.largest)
-    total = _sum_unobserved(weight, mask, weight_scale)
+    total = _sum_unobserved(weight, mask)
     rest = bandwidth - pages.signalled
     if total == 0.0 or (pages.unobserved == 0 and rest <= 0.0):
         return harmonic(weight, change, bandwidth, None if complete is None else mask)
     rates = np.empty(len(weight))
-    shares = weight_scale / total
+    multiplier, iterations, converged = 0.0, 0, True
     if pages.unobserved == 0:  # changes are seen by signals only
-        rates[:] = np.where(mask, change * (weight > 0.0), weight * shares * rest)
-        price, iterations, converged = 0.0, 0, True
+        rates[:] = np.where(mask, change * (weight > 0.0), weight * (rest / total))
     else:
-        price, iterations, converged = _spend(pages, bandwidth, shares, rates)
+        found, multiplier = _search(pages, bandwidth, total, rates)
+        iterations, converged = found.iterations, found.converged
     return Allocation(
         rates=rates,
         probabilities=None if complete is None else crawl_probabilities(pages, rates),
-        multiplier=price * (total / weight_scale),
+        multiplier=multiplier,
         objective=harmonic_sum(weight, change, rates, mask),
         iterations=iterations,
         converged=converged,
     )
 
 
-def _spend(
-    pages: PageTotals, bandwidth: float, shares: float, rates: FloatArray
-) -> tuple[float, int, bool]:
-    """Fill in the rates; return the multiplier by importance of the unobserved, passes, success.
+def _search(
+    pages: PageTotals, bandwidth: float, total: float, rates: FloatArray
+) -> tuple[Root, float]:
+    """Fill in the rates; return the share of the unobserved, and the multiplier.
 
-    ``shares`` turns importance into shares of the importance of the unobserved.
+    ``total`` is the importance of the unobserved.
     """
-    scale = power_below(bandwidth)
-    budget = bandwidth * scale
     price = 0.0
 
-    def spend(split: float, last: bool) -> tuple[float, float]:
+    def spend(split: float, out: FloatArray) -> tuple[float, float]:
         nonlocal price
-        crawls = budget * split
-        price, steepness = _price(*pages[:3], shares, scale, crawls)
-        total, rising = _signalled(*pages[:3], shares, scale, price)
-        if last:
-            _fill(*pages[:3], shares, scale, crawls, price, rates)
-        return (crawls + total) / budget, (crawls + rising * steepness) / budget
+        crawls = bandwidth * split
+        price, steepness = _price(*pages[:3], crawls / total)
+        spent, rising = _signalled(*pages[:3], price, crawls / total, out)
+        return (crawls + spent) / bandwidth, (crawls + rising * steepness) / bandwidth
 
-    solution = root(spend, 0.5)
-    return price * scale, solution.iterations, solution.converged
-
-
-@compiled(fastmath={"contract", "nsz", "reassoc"})
-def _sum_unobserved(importance: FloatArray, complete: BoolArray, scale: float) -> float:
-    total = 0.0
-    for i in range(importance.size):
-        total += 0.0 if complete[i] else importance[i] * scale
-    return total
+    return root(spend, 0.5, rates), price
 
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def _price(
-    importance: FloatArray,
-    change_rate: FloatArray,
-    complete: BoolArray,
-    shares: float,
-    scale: float,
-    crawls: float,
+    importance: FloatArray, change_rate: FloatArray, complete: BoolArray, pace: float
 ) -> tuple[float, float]:
-    """Return the saving of one more crawl of the unobserved, and minus its elasticity."""
-    total = curved = 0.0
+    """Return the saving of one more crawl of the unobserved, and minus its elasticity.
+
+    ``pace`` is the crawl rate of the unobserved by importance.
+    """
+    saved = curved = weight = 0.0
     for i in range(importance.size):
-        share = 0.0 if complete[i] else importance[i] * shares
-        change = min(change_rate[i] * scale, FAST)
-        stale = change / (share * crawls + change)
+        share = 0.0 if complete[i] else importance[i]
+        change = change_rate[i]
+        stale = change / (share * pace + change)
         stale = stale if change > 0.0 else 0.0
-        total += share * stale
+        weight += share
+        saved += share * stale
         curved += share * stale * (1.0 - stale)
-    return total / crawls, 1.0 + curved / total
+    return saved / (pace * weight), 1.0 + curved / saved
 
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
@@ -128,38 +109,31 @@ def _signalled(
     importance: FloatArray,
     change_rate: FloatArray,
     complete: BoolArray,
-    shares: float,
-    scale: float,
     price: float,
+    pace: float,
+    rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the crawls on signals at a price, and minus their derivative by its logarithm."""
+    """Return the crawls on signals at a price, and minus their derivative by its logarithm.
+
+    The rates of all pages are filled in unless the array is empty.
+    """
     total = rising = 0.0
-    per_share = shares / price
+    inverse = 1.0 / price
     for i in range(importance.size):
-        most = importance[i] * per_share
-        change = change_rate[i] * scale
+        most = importance[i] * inverse
+        change = change_rate[i]
         capped = most if most < change else change
         growing = most if most < change else 0.0
         total += capped if complete[i] else 0.0
         rising += growing if complete[i] else 0.0
+        if rates.size > 0:
+            rates[i] = capped if complete[i] else importance[i] * pace
     return total, rising
 
 
-@compiled()
-def _fill(
-    importance: FloatArray,
-    change_rate: FloatArray,
-    complete: BoolArray,
-    shares: float,
-    scale: float,
-    crawls: float,
-    price: float,
-    rates: FloatArray,
-) -> None:
-    """Fill in all rates."""
+@compiled(fastmath={"contract", "nsz", "reassoc"})
+def _sum_unobserved(importance: FloatArray, complete: BoolArray) -> float:
+    total = 0.0
     for i in range(importance.size):
-        share = importance[i] * shares
-        if complete[i]:
-            rates[i] = min(share / price, change_rate[i] * scale) / scale
-        else:
-            rates[i] = share * crawls / scale
+        total += 0.0 if complete[i] else importance[i]
+    return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,29 +13,70 @@ from crawl_envs.types.arguments import check_domain
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.allocation import Allocation, known_sources, normalised, positive
 from policies.solvers.binary.periodic import solve_periodic
-from policies.solvers.ncis.one_source import SinglePages
-from policies.solvers.ncis.pages import AllPages, Pages, evidence_margin
-from policies.solvers.ncis.several_sources import SeveralPages
+from policies.solvers.multiplier import root
+from policies.solvers.noisy_signals.one_source import SinglePages
+from policies.solvers.noisy_signals.pages import Levels, evidence_margin
+from policies.solvers.noisy_signals.several_sources import SeveralPages
 from policies.values.sources.tables import single_sources
 
 BUDGET_TOLERANCE = 1e-11
 """Relative error of the budget at which the search for the multiplier ends."""
 
-NARROW = 1e-9
-"""Relative width of a bracket of the multiplier whose rates may be mixed."""
-
-LOST = 1e-13
-"""Loss, as a share of the objective, at which they are mixed."""
-
-SAME = 1e-12
-"""Relative difference of rates that count as equal when rates are mixed."""
-
 SILENT = 1e-30
 """Recalls below this are taken for 0: no such signal comes, and rates would underflow."""
 
-MAX_ITERATIONS = 200
 SAMPLED_ABOVE = 100_000
 SAMPLE = 10_000
+
+
+class AllPages:
+    """Pages of both kinds, concatenated; ``places`` are their numbers among all pages."""
+
+    def __init__(self, parts: list[tuple[IntArray, SinglePages | SeveralPages]]) -> None:
+        self.parts = [pages for _, pages in parts]
+        self.places = np.concatenate([places for places, _ in parts])
+        self.importance = np.concatenate([pages.importance for pages in self.parts])
+        self.change_rate = np.concatenate([pages.change_rate for pages in self.parts])
+        self.alpha = np.concatenate([pages.alpha for pages in self.parts])
+        self.signal_rate = np.concatenate([pages.signal_rate for pages in self.parts])
+        ends = np.cumsum([0, *(len(pages.alpha) for pages in self.parts)])
+        self._spans = [slice(*pair) for pair in pairwise(ends)]
+
+    def every(self, step: int) -> AllPages:
+        """Return every ``step``-th page of each kind."""
+        return AllPages(
+            [
+                (self.places[span][::step], pages.every(step))
+                for span, pages in zip(self._spans, self.parts, strict=True)
+            ]
+        )
+
+    def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
+        """Fill in the rates at a multiplier, at least ``floor``; return their sum."""
+        return sum(
+            pages.spend(price, floor, state[span], rates[span])
+            for span, pages in zip(self._spans, self.parts, strict=True)
+        )
+
+    def settle(self, state: FloatArray, rates: FloatArray) -> None:
+        """Move pages whose rate differs from that of their point to the point of the rate."""
+        for span, pages in zip(self._spans, self.parts, strict=True):
+            pages.settle(state[span], rates[span])
+
+    def freshness(self, state: FloatArray, rates: FloatArray) -> float:
+        """Return the sum of mu~ w / psi."""
+        return sum(
+            pages.freshness(state[span], rates[span])
+            for span, pages in zip(self._spans, self.parts, strict=True)
+        )
+
+    def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
+        """Return the crawl condition of each page."""
+        levels = [
+            pages.levels(state[span], rates[span])
+            for span, pages in zip(self._spans, self.parts, strict=True)
+        ]
+        return Levels(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
 
 
 class _Solution(NamedTuple):
@@ -54,8 +96,7 @@ def ncis(
     Maximises the importance-weighted freshness ``sum mu~ w(iota) / psi(iota)`` over thresholds of
     the effective elapsed time, with crawl rates ``f(iota) = 1 / psi(iota)`` that sum to the
     bandwidth: no policy with this long-run crawl rate is better. For a multiplier Lambda each
-    page is crawled where its value V reaches Lambda (Newton's method in a bracket); the multiplier
-    is found by secants in a bracket on ``ln sum f`` against ``ln Lambda``.
+    page is crawled where its value V reaches Lambda.
 
     A page whose value never reaches the multiplier, V(inf) <= Lambda, has rate 0. A ``floor`` is
     the least rate of every page; pages that never change or have no importance get exactly that.
@@ -100,7 +141,7 @@ def ncis(
     kept = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
     pages = _kinds(useful, *kept)
     available = bandwidth - floor * (len(weight) - len(useful))
-    solution = _spend(pages, floor, available, _start(pages, floor, available))
+    solution = _spend(pages, floor, available)
     levels = pages.levels(solution.state, solution.rates)
     waiting = 1.0 / floor if floor > 0.0 else math.inf
     thresholds, evidence, probabilities, signals = (
@@ -138,7 +179,7 @@ def _kinds(
     if len(recall) > 1:
         several, alone, noise = single_sources(change_rate, recall, false_rate)
     one, more = np.flatnonzero(~several), np.flatnonzero(several)
-    parts: list[tuple[IntArray, Pages]] = [
+    parts: list[tuple[IntArray, SinglePages | SeveralPages]] = [
         (useful[one], SinglePages(importance[one], change_rate[one], alone[one], noise[one]))
     ]
     if len(more) > 0:
@@ -176,87 +217,32 @@ def _start(pages: AllPages, floor: float, bandwidth: float) -> float:
     if count > SAMPLED_ABOVE:
         sample = pages.every(count // SAMPLE)
         share = bandwidth * len(sample.importance) / count
-        return _spend(sample, floor, share, _start(sample, floor, share)).multiplier
-    if count == 0 or not bandwidth > 0.0:
-        return 0.0
+        found = _spend(sample, floor, share)
+        if found.multiplier > 0.0:
+            return found.multiplier
     allocation = solve_periodic(normalised(pages.importance), pages.change_rate, bandwidth)
     return allocation.multiplier * float(pages.importance.sum())
 
 
-class _Bracket:
-    """The root of a decreasing function, below ``high``: secants within a bracket.
+def _spend(pages: AllPages, floor: float, bandwidth: float) -> _Solution:
+    """Return the multiplier at which the pages spend the bandwidth, their states and rates.
 
-    Where they stall, at jumps, the steps grow, and then the bracket is halved.
+    Rates jump at the steps of a page whose every change is signalled, or where pages drop out.
     """
-
-    def __init__(self, high: float, slope: float) -> None:
-        self.low, self.high = -math.inf, high
-        self._above, self._below = math.inf, -math.inf  # values at its ends
-        self._at, self._value = math.nan, math.inf  # where it was last
-        self._slope, self._stretch, self._stalls = slope, 1.0, 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether mixing the solutions at both ends loses nothing."""
-        width = self.high - self.low
-        if not self.low < 0.5 * (self.low + self.high) < self.high:
-            return width < math.inf
-        return width <= NARROW and width * (self._above - self._below) <= LOST
-
-    def after(self, at: float, value: float) -> float:
-        """Return the next point, given ``value`` (which may be -inf) at ``at``."""
-        self._stalls = self._stalls + 1 if abs(value) > 0.2 * abs(self._value) else 0
-        ahead = self._stalls > 0 and value * self._value > 0.0
-        self._stretch = 4.0 * self._stretch if ahead else 1.0
-        if math.isfinite(value + self._value) and value != self._value:
-            slope = (value - self._value) / (at - self._at)
-            self._slope = slope if slope < 0.0 else self._slope
-        self._at, self._value = at, value
-        if value > 0.0:
-            self.low, self._above = at, value
-        else:
-            self.high, self._below = at, value
-        step = max(min(-self._stretch * value / self._slope, 9.0), -9.0)
-        half = 0.5 * (self.high - self.low)
-        if (self._stalls > 1 and abs(step) > half) or not self.low < at + step < self.high:
-            step = min(half, 2.0) if value > 0.0 else -min(half, 2.0)
-        return at + step
-
-
-def _spend(pages: AllPages, floor: float, bandwidth: float, start: float) -> _Solution:
-    """Return the multiplier at which the pages spend the bandwidth.
-
-    The rates at both ends of the bracket are kept, and mixed if it closes before the budget is
-    spent: at a step of a page whose every change is signalled, or where pages drop out.
-    """
-    most = float((pages.importance / pages.change_rate).max(initial=0.0))
-    few = np.full(len(pages.importance), floor)
-    many = np.maximum(pages.signal_rate, floor)  # useful even if every change is signalled
-    state = np.zeros((len(few), 3))
-    if not pages.alpha.any() and many.sum() <= bandwidth:
-        return _settled(pages, floor, _Solution(0.0, state, many, 0))
-    if few.sum() >= bandwidth * (1.0 - BUDGET_TOLERANCE):
-        return _settled(pages, floor, _Solution(most, state, few, 0))
-    bracket = _Bracket(math.log(most), -0.7)
-    at = min(math.log(start), bracket.high - 0.1) if start > 0.0 else bracket.high - 1.0
-    rates = np.empty_like(few)
+    count = len(pages.importance)
+    state, rates = np.zeros((count, 3)), np.full(count, floor)
+    every = np.maximum(pages.signal_rate, floor)
+    multiplier = float((pages.importance / pages.change_rate).max(initial=0.0))
     iterations = 0
-    while iterations < MAX_ITERATIONS:
-        iterations += 1
-        spent = pages.spend(math.exp(at), floor, state, rates)
-        gap = math.log(spent / bandwidth) if spent > 0.0 else -math.inf
-        if abs(gap) <= BUDGET_TOLERANCE:
-            return _settled(pages, floor, _Solution(math.exp(at), state, rates, iterations))
-        (many if gap > 0.0 else few)[:] = rates
-        following = bracket.after(at, gap)
-        if bracket.closed:
-            break
-        at = following
-    rates = few + (bandwidth - few.sum()) / (many.sum() - few.sum()) * (many - few)
-    state[np.abs(many - few) > SAME * many, 2] = 0.0
-    return _settled(pages, floor, _Solution(math.exp(bracket.low), state, rates, iterations))
+    if not pages.alpha.any() and every.sum() <= bandwidth:  # as good as it gets
+        multiplier, rates = 0.0, every
+    elif rates.sum() < bandwidth * (1.0 - BUDGET_TOLERANCE):
 
+        def spend(at: float, out: FloatArray) -> tuple[float, float]:
+            return pages.spend(1.0 / at, floor, state, out) / bandwidth, math.nan
 
-def _settled(pages: AllPages, floor: float, solution: _Solution) -> _Solution:
-    pages.settle(floor, solution.state, solution.rates)
-    return solution
+        start = 1.0 / min(_start(pages, floor, bandwidth), 0.9 * multiplier)
+        found = root(spend, start, rates, eager=True, tolerance=BUDGET_TOLERANCE)
+        multiplier, iterations = 1.0 / found.at, found.iterations
+    pages.settle(state, rates)
+    return _Solution(multiplier, state, rates, iterations)

@@ -14,93 +14,18 @@ complete              -mu ln p                   mu (1 - p)
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
 from crawl_envs.types.compiling import compiled
-from policies.solvers.harmonic.page_totals import page_mask
+from policies.solvers.harmonic_penalty.page_totals import page_mask
 
-BLOCK = 1024
-"""Numbers per block, few enough for the buffers to fit into the first-level cache."""
-
-BUFFERS = 5
-"""Number of buffers, of length BLOCK, of :func:`weighted_log1p`."""
-
-ROOT_HALF = int(np.float64(np.sqrt(0.5)).view(np.int64))
-LN2 = float(np.log(2.0))
-
-
-@compiled()
-def weighted_log1p(weight: FloatArray, ratio: FloatArray, buffers: FloatArray) -> float:
-    """Return ``sum weight ln(1 + ratio)``, each logarithm within 4e-16 of its value (relative).
-
-    Args:
-        weight: shape (n,), finite.
-        ratio: shape (n,), n <= BLOCK, in [0, 1.7e308].
-        buffers: work space of shape (BUFFERS, BLOCK).
-    """
-    n = ratio.size
-    whole, mantissa = buffers[0, :n], buffers[1, :n]
-    exponent, shrink, logarithm = buffers[2, :n], buffers[3, :n], buffers[4, :n]
-    for i in range(n):
-        whole[i] = 1.0 + ratio[i]
-    _split(whole.view(np.int64), mantissa.view(np.int64), shrink.view(np.int64), exponent)
-    _logarithms(ratio, whole, mantissa, shrink, exponent, logarithm)
-    return _dot(weight, logarithm)
-
-
-@compiled()
-def _split(bits: IntArray, mantissa: IntArray, shrink: IntArray, exponent: FloatArray) -> None:
-    """Split floats >= 1, as bits, into a mantissa in [sqrt 1/2, sqrt 2) and a power of two.
-
-    ``shrink`` is the inverse of that power, at least 2^-1022.
-    """
-    for i in range(bits.size):
-        power = (bits[i] - ROOT_HALF) >> 52
-        mantissa[i] = bits[i] - (power << 52)
-        shrink[i] = (1023 - min(power, 1022)) << 52
-        exponent[i] = power
-
-
-@compiled(fastmath={"contract", "nsz"})
-def _logarithms(
-    ratio: FloatArray,
-    whole: FloatArray,
-    mantissa: FloatArray,
-    shrink: FloatArray,
-    exponent: FloatArray,
-    logarithm: FloatArray,
-) -> None:
-    """Fill in ln(1 + ratio): 2 atanh f, with f = (mantissa - 1) / (mantissa + 1), by its series.
-
-    The rounding error of ``whole`` = 1 + ratio is corrected to first order, with the same division
-    as f.
-    """
-    for i in range(ratio.size):
-        m = mantissa[i]
-        inverse = 1.0 / (m * (m + 1.0))
-        lost = (ratio[i] - (whole[i] - 1.0)) * shrink[i] * (m + 1.0) * inverse
-        f = (m - 1.0) * m * inverse
-        g = f * f
-        series = 2 / 19 + g * (2 / 21)
-        series = 2 / 15 + g * (2 / 17 + g * series)
-        series = 2 / 11 + g * (2 / 13 + g * series)
-        series = 2 / 7 + g * (2 / 9 + g * series)
-        series = 2 / 3 + g * (2 / 5 + g * series)
-        logarithm[i] = exponent[i] * LN2 + (2.0 * f + (f * g * series + lost))
-
-
-@compiled(fastmath={"contract", "nsz", "reassoc"})
-def _dot(left: FloatArray, right: FloatArray) -> float:
-    total = 0.0
-    for i in range(left.size):
-        total += left[i] * right[i]
-    return total
+BLOCK = 2**15
+"""Pages whose logarithms are computed at a time, few enough for them to stay in the cache."""
 
 
 def harmonic_cost(
@@ -172,34 +97,19 @@ def _cost(
     return _binary_sum(weight, change, crawls, mask)
 
 
-@compiled()
 def harmonic_sum(
     importance: FloatArray, change_rate: FloatArray, rates: FloatArray, complete: BoolArray
 ) -> float:
-    """Return :func:`harmonic_cost` of contiguous arrays (m,): 1.6 ns per page."""
-    buffers = np.empty((BUFFERS + 1, BLOCK))
+    """Return :func:`harmonic_cost` of contiguous arrays (m,)."""
+    logarithms = np.empty(min(BLOCK, len(importance)))
     total = 0.0
-    for begin in range(0, importance.size, BLOCK):
+    for begin in range(0, len(importance), BLOCK):
         part = slice(begin, begin + BLOCK)
-        total += block_cost(
-            importance[part], change_rate[part], rates[part], complete[part], buffers
-        )
+        weight = importance[part]
+        ratio = logarithms[: len(weight)]
+        _ratios(weight, change_rate[part], rates[part], complete[part], ratio)
+        total += float(np.einsum("i,i", weight, np.log1p(ratio, out=ratio)))
     return total
-
-
-@compiled()
-def block_cost(
-    importance: FloatArray,
-    change_rate: FloatArray,
-    rates: FloatArray,
-    complete: BoolArray,
-    buffers: FloatArray,
-) -> float:
-    """Return :func:`harmonic_cost` of up to BLOCK pages; ``buffers`` is (BUFFERS + 1, BLOCK)."""
-    ratio = buffers[BUFFERS, : importance.size]
-    if _ratios(importance, change_rate, rates, complete, ratio):
-        return math.inf
-    return weighted_log1p(importance, ratio, buffers)
 
 
 @compiled(fastmath={"nsz"})
@@ -209,30 +119,23 @@ def _ratios(
     rates: FloatArray,
     complete: BoolArray,
     ratio: FloatArray,
-) -> bool:
-    """Fill in Delta/rho, less 1 with complete observation; return whether any is infinite."""
-    starved = 0
+) -> None:
+    """Fill in Delta/rho, less 1 with complete observation, inf without crawls."""
     for i in range(ratio.size):
         change = change_rate[i] if importance[i] > 0.0 else 0.0
         times = change / rates[i] if change > 0.0 else 0.0
         less = times - 1.0 if times > 1.0 else 0.0
-        times = less if complete[i] else times
-        infinite = times > 1.7e308
-        starved += 1 if infinite else 0
-        ratio[i] = times
-    return starved > 0
+        ratio[i] = less if complete[i] else times
 
 
-@compiled()
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _binary_sum(
     importance: FloatArray, change_rate: FloatArray, rates: FloatArray, complete: BoolArray
 ) -> float:
     total = 0.0
     for i in range(importance.size):
-        change, rate = change_rate[i], rates[i]
-        if change > 0.0:
-            if complete[i]:
-                total += importance[i] * max(1.0 - rate / change, 0.0)
-            else:
-                total += importance[i] / (1.0 + rate / change)
+        times = rates[i] / change_rate[i]
+        missed = 1.0 - times if times < 1.0 else 0.0
+        stale = missed if complete[i] else 1.0 / (1.0 + times)
+        total += importance[i] * stale if change_rate[i] > 0.0 else 0.0
     return total

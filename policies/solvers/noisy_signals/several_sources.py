@@ -16,8 +16,8 @@ import numpy as np
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.ncis.crossing import CLOSE, FLAT, STEPS
-from policies.solvers.ncis.pages import Levels, evidence_margin
+from policies.solvers.noisy_signals.crossing import CLOSE, FLAT, STEPS
+from policies.solvers.noisy_signals.pages import SAME, Levels, evidence_margin
 from policies.values.lambert import fast_interval, pieces
 from policies.values.series import SATURATED, TOP
 from policies.values.sources.kernels import (
@@ -74,11 +74,11 @@ class SeveralPages:
         tables = (self.values, self.lengths, self.change_rate, self.shortest)
         return _pass(*tables, floor, price, pieces(), state, rates)
 
-    def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
+    def settle(self, state: FloatArray, rates: FloatArray) -> None:
         """Move pages whose rate differs from that of their point to the point of the rate."""
         lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
         by_every_signal = (self.alpha == 0.0) & (rates >= self.signal_rate)
-        _settle(self.lengths, self.change_rate, self.certain_rate, floor, state, rates)
+        _settle(self.lengths, self.change_rate, self.certain_rate, state, rates)
         state[by_every_signal, 0] = lowest[by_every_signal]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
@@ -220,7 +220,6 @@ def _settle(
     lengths: FloatArray,
     change_rate: FloatArray,
     certain_rate: FloatArray,
-    floor: float,
     state: FloatArray,
     rates: FloatArray,
 ) -> None:
@@ -230,7 +229,7 @@ def _settle(
     """
     for page in range(rates.size):
         length = state[page, 2]
-        if rates[page] > 0.0 and (length == 0.0 or 1.0 / length < floor):
+        if rates[page] > 0.0 and abs(rates[page] * length - 1.0) > SAME:
             level = math.inf
             if not rates[page] <= certain_rate[page] * (1.0 + FLAT):
                 level = _last(lengths, page, change_rate[page] / rates[page])

@@ -11,17 +11,12 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic.interval import harmonic_interval
-from policies.solvers.harmonic.lambdacrawl import Scales, power_below, unscaled
-from policies.solvers.harmonic.page_totals import PageTotals, page_mask, page_totals
-from policies.solvers.multiplier import Root, root
+from policies.solvers.harmonic_penalty.interval import harmonic_interval
+from policies.solvers.harmonic_penalty.page_totals import PageTotals, page_mask, page_totals
+from policies.solvers.multiplier import BLOCK, Spend, root
 
 WHOLE = 1e-11
 """Relative tolerance for mean cycles of a whole number of signals."""
-
-OFTEN, RARELY = 1e-200, 1e17
-"""Change rates as shares of mu/lambda: below OFTEN the crawl rate is sqrt(mu Delta/(2 lambda)) to
-rounding, above RARELY it is mu/lambda."""
 
 SMALL = 1.0
 """Changes per interval below which the cost is summed as a series."""
@@ -45,8 +40,7 @@ def harmonic_periodic(
     - complete observation: the least n with ``mu n/Delta >= lambda``.
 
     No policy based on observations of each page has a lower long-run cost at this crawl rate; the
-    random crawls of :func:`harmonic` cost more. The multiplier is found in a bracket; each of 5 to
-    60 passes takes about 20 ns per page.
+    random crawls of :func:`harmonic` cost more.
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
@@ -72,13 +66,10 @@ def harmonic_periodic(
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
         np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
     else:
-        scales = Scales(power_below(pages.largest), power_below(bandwidth))
-        solution = _spend(pages, bandwidth * scales.rate, scales, rates)
-        multiplier = unscaled(solution.at, scales)
-        iterations, converged = (
-            solution.iterations,
-            bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9),
-        )
+        # rho <= mu/lambda + Delta/2 or less
+        found = root(_spending(pages, bandwidth), bandwidth / pages.total, rates)
+        multiplier, iterations = 1.0 / found.at, found.iterations
+        converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
         thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
@@ -116,23 +107,14 @@ def harmonic_periodic_cost(
     return _cost(weight, change, crawls, page_mask(complete, len(weight)))
 
 
-def _spend(pages: PageTotals, budget: float, scales: Scales, rates: FloatArray) -> Root:
-    """Fill in rates that spend the scaled budget."""
-    none = np.empty(0)
+def _spending(pages: PageTotals, bandwidth: float) -> Spend:
+    """Return the spent share of the bandwidth, as a function of 1/lambda."""
 
-    def spend(price: float, last: bool) -> tuple[float, float]:
-        total, slope = _pass(*pages[:3], *scales, price, rates if last else none)
-        return total / budget, slope / budget
+    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
+        total, slope = _pass(*pages[:3], at, rates)
+        return total / bandwidth, slope / bandwidth
 
-    # rho <= mu/lambda + Delta/2 or less; the sum of mu is m of the largest at most
-    solution = root(spend, budget / len(pages.importance))
-    if not solution.converged and solution.above < math.inf:
-        many = np.empty(len(rates))
-        more = _pass(*pages[:3], *scales, solution.above, many)[0] / budget
-        if np.isfinite(many).all():
-            share = (1.0 - solution.spent) / (more - solution.spent)
-            rates += share * (many - rates)
-    return solution
+    return spend
 
 
 @compiled()
@@ -140,38 +122,34 @@ def _pass(
     importance: FloatArray,
     change_rate: FloatArray,
     complete: BoolArray,
-    importance_scale: float,
-    rate_scale: float,
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of scaled rates at 1/lambda = ``price``, and about its slope in ln ``price``.
+    """Return the sum of the rates at 1/lambda = ``price``, and about its slope in ln ``price``.
 
-    The unscaled rates are filled in unless ``rates`` is empty.
+    The rates are filled in unless the array is empty.
     """
     total = slope = 0.0
-    for i in range(importance.size):
-        weight = importance[i] * importance_scale * price
-        change = change_rate[i] * rate_scale
-        rate = steep = 0.0
-        if weight > 0.0 and change > 0.0:
-            if not change < RARELY * weight:
-                rate = steep = weight
-            elif complete[i]:
-                rate = change / max(math.ceil(change / weight), 1.0)
-                steep = rate if change > weight else 0.0
-            elif change < OFTEN * weight:
-                rate = math.sqrt(change) * math.sqrt(0.5 * weight)
-                steep = 0.5 * rate
-            else:
+    for begin in range(0, importance.size, BLOCK):
+        part = steepness = 0.0
+        for i in range(begin, min(begin + BLOCK, importance.size)):
+            weight, change = importance[i] * price, change_rate[i]
+            rate = steep = 0.0
+            if weight > 0.0 and change > 0.0:
                 cost = change / weight
-                x = harmonic_interval(cost)
-                rate = change / x
-                steep = rate * cost / (-math.expm1(-x) * x)
-        if rates.size > 0:
-            rates[i] = rate / rate_scale
-        total += rate
-        slope += steep
+                if complete[i]:
+                    rate = change / max(np.ceil(cost), 1.0)
+                    steep = rate if change > weight else 0.0
+                else:
+                    x = harmonic_interval(cost)
+                    rate = change / x
+                    steep = rate * cost / (-math.expm1(-x) * x)
+            if rates.size > 0:
+                rates[i] = rate
+            part += rate
+            steepness += steep
+        total += part
+        slope += steepness
     return total, slope
 
 
@@ -200,11 +178,8 @@ def _cost(
     if not rates[changing].all():
         return math.inf
     timed, signalled = changing & ~complete, changing & complete
-    with np.errstate(over="ignore"):
-        waits = change_rate[timed] / rates[timed]
-        cycles = change_rate[signalled] / rates[signalled]
-    if not (np.isfinite(waits).all() and np.isfinite(cycles).all()):
-        return math.inf
+    waits = change_rate[timed] / rates[timed]
+    cycles = change_rate[signalled] / rates[signalled]
     return float(
         importance[timed] @ _evenly(waits) + importance[signalled] @ _after_signals(cycles)
     )

@@ -9,8 +9,8 @@ import numpy as np
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
-from policies.solvers.ncis.crossing import Point, point_of_length, point_of_value
-from policies.solvers.ncis.pages import Levels
+from policies.solvers.noisy_signals.crossing import Point, point_of_length, point_of_value
+from policies.solvers.noisy_signals.pages import SAME, Levels
 from policies.values.kernels import greedy_ncis_value
 from policies.values.lambert import pieces
 from policies.values.series import ALPHA, EVIDENCE, FIRST, GAMMA
@@ -44,9 +44,9 @@ class SinglePages:
         """Fill in the rates at a multiplier; return their sum."""
         return _pass(self.values, self.lengths, floor, price, pieces(), state, rates)
 
-    def settle(self, floor: float, state: FloatArray, rates: FloatArray) -> None:
+    def settle(self, state: FloatArray, rates: FloatArray) -> None:
         """Move pages whose rate differs from that of their point to the point of the rate."""
-        _settle(self.values, self.lengths, floor, state, rates)
+        _settle(self.values, self.lengths, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
         """Return the sum of mu~ w / psi."""
@@ -102,13 +102,11 @@ def _pass(
 
 
 @compiled()
-def _settle(
-    values: FloatArray, lengths: FloatArray, floor: float, state: FloatArray, rates: FloatArray
-) -> None:
+def _settle(values: FloatArray, lengths: FloatArray, state: FloatArray, rates: FloatArray) -> None:
     """Move pages whose rate differs from that of their point to the point of the rate."""
     for page in range(rates.size):
         length = state[page, 2]
-        if rates[page] > 0.0 and (length == 0.0 or 1.0 / length < floor):
+        if rates[page] > 0.0 and abs(rates[page] * length - 1.0) > SAME:
             point = point_of_length(values, lengths, page, 1.0 / rates[page])
             state[page, 0] = point.elapsed
             state[page, 1] = point.signals
