@@ -156,7 +156,7 @@ class GreedyNCIS(SignalPolicy):
     """GREEDY-NCIS: the exact value for noisy signals (Theorem 1).
 
     With several sources, the weight of a signal is the evidence of its source
-    (:mod:`policies.values.sources.values`).
+    (:mod:`policies.values.sources`).
 
     Arguments and errors as for :class:`policies.base.index.SignalPolicy`.
     """

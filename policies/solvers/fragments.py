@@ -58,7 +58,7 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
         return _allocation(curves, weight, rates, 0.0, 0, converged=True)
 
     def spend(at: float, out: FloatArray) -> tuple[float, float]:
-        out[:] = _rates(curves, weight, 1.0 / at)
+        np.divide(1.0, _periods(curves, weight, 1.0 / at), out=out)
         return float(out.sum()) / bandwidth, math.nan
 
     found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates, eager=True)

@@ -150,7 +150,7 @@ def _newton(at: float, steep: float, gap: float) -> float:
 
 
 class _Secant:
-    """The slope of ln(spent share) against ln(point) by the last two points; 1/2 without them."""
+    """The slope of ln(spent share) against ln(point) by the last two points; 1 without them."""
 
     def __init__(self) -> None:
         self._before = (math.nan, math.nan)
@@ -160,7 +160,7 @@ class _Secant:
         run, rise = at - self._before[0], gap - self._before[1]
         self._before = at, gap
         steep = rise / run if run != 0.0 else math.nan
-        return steep if 0.0 < steep < math.inf else 0.5
+        return steep if 0.0 < steep < math.inf else 1.0
 
 
 class _Bracket:

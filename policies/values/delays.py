@@ -14,13 +14,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from crawl_envs.types import DELAY_KINDS, Delay, FloatArray
+from crawl_envs.types import DELAY_KINDS, Delay
 from crawl_envs.types.compiling import compiled
 from policies.values.series import NEGLIGIBLE, pmf
-from policies.values.tables import check_nonnegative
 
 CONSTANT, EXPONENTIAL, POISSON = (
     float(DELAY_KINDS.index(kind)) for kind in ("constant", "exponential", "poisson")
@@ -80,48 +76,3 @@ def under_way(kind: float, mean: float, quantum: float, elapsed: float) -> float
         below, _, above = poisson_split(math.floor(elapsed / quantum), mean / quantum)
         return elapsed * above + mean * below
     return min(elapsed, mean)
-
-
-@compiled()
-def _fill(kind: float, mean: float, quantum: float, time: FloatArray, out: FloatArray) -> None:
-    """Fill ``out``, (2, n), with both functions of each time."""
-    for k in range(time.size):
-        out[0, k] = arrived(kind, mean, quantum, time[k])[0]
-        out[1, k] = under_way(kind, mean, quantum, time[k])
-
-
-def _at_times(name: str, time: ArrayLike, delay: Delay) -> tuple[FloatArray, FloatArray]:
-    """Return both functions of each time, in its shape."""
-    given = check_nonnegative(name, time, finite=False)
-    out = np.empty((2, given.size))
-    _fill(*delay_numbers(delay), np.ravel(given), out)
-    return out[0].reshape(given.shape), out[1].reshape(given.shape)
-
-
-def share_arrived(age: ArrayLike, delay: Delay) -> FloatArray:
-    """Return G(age), the share of signals with a delay of at most ``age``, in [0, 1].
-
-    Args:
-        age: time since a signal was sent, >= 0, may be infinite, any shape.
-        delay: delay of signals.
-
-    Raises:
-        ValueError: an age is negative or NaN.
-    """
-    return _at_times("age", age, delay)[0]
-
-
-def time_under_way(elapsed: ArrayLike, delay: Delay) -> FloatArray:
-    """Return H(elapsed) = E[min(D, elapsed)], the time whose changes are still without a signal.
-
-    With signalled changes at rate lambda Delta, the mean number of signals under way since the last
-    crawl is lambda Delta H. H lies in [0, ``delay.mean``] and has the shape of ``elapsed``.
-
-    Args:
-        elapsed: time since the last crawl, >= 0, may be infinite.
-        delay: delay of signals.
-
-    Raises:
-        ValueError: an elapsed time is negative or NaN.
-    """
-    return _at_times("elapsed", elapsed, delay)[1]

@@ -23,14 +23,14 @@ R^i_exp(x)                      1 - exp(-x) sum_{j<=i} x^j / j!, P(Poisson(x) > 
 
 All arguments are scalars or arrays that broadcast. Results are float64 of the broadcast shape,
 finite, non-negative, at most mu / Delta (except :func:`harmonic`), and non-decreasing in time and
-signals. Invalid input raises a ValueError with the argument, the value and the expected range.
+signals. Elapsed time, rates and importance are 0 or in [1e-12, 1e12]. Other input raises a
+ValueError with the argument, the value and the expected range.
 
 Limits, for every function: the value is 0 if the page never changes (Delta = 0) or has no
 importance. Without signals (gamma = 0) it equals :func:`greedy`. Without false signals (nu = 0)
 beta is infinite, and the value after one signal is mu / Delta. If every change is signalled
 (lambda = 1), alpha = 0 and beta is infinite, but the value depends on the number of signals: use
-:func:`greedy_ncis_observed`, which takes time and signals separately and is exact everywhere. The
-quotient mu / Delta is cut at 2**1017.
+:func:`greedy_ncis_observed`, which takes time and signals separately and is exact everywhere.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from numba import float64, int64, types
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import check_domain, floats
 from crawl_envs.types.compiling import VALUE, compiled, ready
 from policies.values import kernels as kernel
 from policies.values import tables
@@ -75,6 +76,24 @@ def _evaluate(
     return out.reshape(spread[0].shape)
 
 
+def _known(importance: ArrayLike, change_rate: ArrayLike, *signals: ArrayLike) -> Any:
+    """Return the page parameters; ``signals`` are recall and false-signal rate, if any.
+
+    Raises ValueError where a quantity is outside the supported domain.
+    """
+    names = ("importance", "change_rate", "false_signal_rate")
+    for name, given in zip(names, (importance, change_rate, *signals[1:]), strict=False):
+        check_domain(name, floats(name, given))
+    return importance, change_rate, *signals
+
+
+def _times(name: str, times: ArrayLike, *, finite: bool = True) -> FloatArray:
+    """Return times as float64; ValueError unless >= 0 and, if finite, in the supported domain."""
+    array = check_nonnegative(name, times, finite=finite)
+    check_domain(name, np.where(np.isinf(array), 0.0, array))
+    return array
+
+
 def _counts(signals: ArrayLike) -> Any:
     """Return ``signals`` as float64; ValueError unless they are counts."""
     array = check_nonnegative("signals", signals)
@@ -87,18 +106,11 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
     """Return the value of a page without signals, V_GREEDY (section 5.1).
 
     V = (mu / Delta) R^1_exp(Delta t) = (mu / Delta) (1 - exp(-Delta t) (1 + Delta t)).
-
-    Args:
-        elapsed: time since the last crawl, >= 0.
-        importance: mu, >= 0.
-        change_rate: Delta, >= 0.
-
-    Raises:
-        ValueError: an argument is negative, NaN or (except ``elapsed``) infinite.
     """
-    table = tables.greedy_table(importance, change_rate)
-    time = check_nonnegative("elapsed", elapsed, finite=False)
-    return _evaluate(kernel.greedy_value, table, (importance, change_rate), time, 0.0)
+    pages = _known(importance, change_rate)
+    table = tables.greedy_table(*pages)
+    time = _times("elapsed", elapsed, finite=False)
+    return _evaluate(kernel.greedy_value, table, pages, time, 0.0)
 
 
 def harmonic(
@@ -114,14 +126,13 @@ def harmonic(
     V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes are seen at crawls only, and
     V = mu n / Delta for a page with complete observation and n signalled changes. Both equal E[T]
     D(T) - E[integral of D over T] for the cycle T that ends now (Olston and Pandey 2008, eq. 4),
-    with D = mu E[H(N)] (Kolobov et al. 2019, eq. 2). mu t and mu n / Delta are cut at 2**1017.
+    with D = mu E[H(N)] (Kolobov et al. 2019, eq. 2).
 
-    Arguments and errors are those of :func:`greedy`, with finite ``elapsed``; ``signals`` (integers
-    >= 0) are used where ``complete`` is True.
+    ``signals`` are used where ``complete`` is True.
     """
     table = tables.harmonic_table(importance, change_rate, complete)
-    pages = (importance, change_rate, complete)
-    time = check_nonnegative("elapsed", elapsed)
+    pages = (*_known(importance, change_rate), complete)
+    time = _times("elapsed", elapsed)
     return _evaluate(kernel.harmonic_value, table, pages, time, _counts(signals))
 
 
@@ -144,22 +155,10 @@ def greedy_cis(
     * ``"I1"`` assumes nu = 0, so gamma = lambda Delta;
     * ``"I2"`` (the formula as printed) uses the true gamma = lambda Delta + nu;
     * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
-
-    Args:
-        elapsed: time since the last crawl, >= 0 and finite.
-        signals: signals received since then, integers >= 0.
-        importance: mu, >= 0.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-        reading: ``"I1"``, ``"I2"`` or ``"I3"``.
-
-    Raises:
-        ValueError: an argument is outside its range, or the reading is unknown.
     """
-    pages = (importance, change_rate, recall, false_signal_rate)
+    pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)
-    time = check_nonnegative("elapsed", elapsed)
+    time = _times("elapsed", elapsed)
     return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 
@@ -181,11 +180,11 @@ def greedy_cis_plus(
     ``precision_above`` and its recall exceeds ``recall_above``. Other arguments and errors are
     those of :func:`greedy_cis`.
     """
-    pages = (importance, change_rate, recall, false_signal_rate)
+    pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_plus_table(
         *pages, reading=reading, precision_above=precision_above, recall_above=recall_above
     )
-    time = check_nonnegative("elapsed", elapsed)
+    time = _times("elapsed", elapsed)
     return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 
@@ -205,18 +204,8 @@ def greedy_ncis(
 
     At an infinite effective elapsed time V is mu / Delta, its limit; with lambda = 1 that is the
     limit of many signals; :func:`greedy_ncis_observed` takes their number.
-
-    Args:
-        effective_elapsed: iota, >= 0, may be infinite.
-        importance: mu, >= 0.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
-    pages = (importance, change_rate, recall, false_signal_rate)
+    pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     return _effective(kernel.greedy_ncis_value, table, pages, iota)
@@ -236,21 +225,10 @@ def greedy_ncis_observed(
     With lambda = 1 and nu > 0 the value is (mu / gamma) sum_{i<n} ((nu/gamma)^i - (nu/gamma)^n)
     after n signals, at any time; with lambda = 1 and nu = 0 it is 0 before a signal and
     mu / Delta after.
-
-    Args:
-        elapsed: time since the last crawl, >= 0 and finite.
-        signals: signals received since then, integers >= 0.
-        importance: mu, >= 0.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
-    pages = (importance, change_rate, recall, false_signal_rate)
+    pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
-    time = check_nonnegative("elapsed", elapsed)
+    time = _times("elapsed", elapsed)
     return _evaluate(kernel.greedy_ncis_value, table, pages, time, _counts(signals))
 
 
@@ -267,19 +245,8 @@ def greedy_ncis_approx(
 
     With recall 0 and false signals, beta is 0 and the number of summands is infinite; the policy
     :class:`policies.GreedyNCISApprox` treats such a page as one without signals.
-
-    Args:
-        effective_elapsed: iota, >= 0, may be infinite.
-        importance: mu, >= 0.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-        terms: j, integer >= 1.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
-    pages = (importance, change_rate, recall, false_signal_rate)
+    pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_approx_table(*pages, terms=terms)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     return _effective(kernel.greedy_ncis_approx_value, table, pages, iota)
@@ -315,20 +282,11 @@ def effective_elapsed(
 
     Infinite after a signal if beta is infinite: without false signals, or with recall 1. Signals
     that are pure noise (recall 0) add nothing.
-
-    Args:
-        elapsed: time since the last crawl, >= 0.
-        signals: signals received since then, integers >= 0.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
+    _known(0.0, change_rate, recall, false_signal_rate)
     beta = tables.signal_time(change_rate, recall, false_signal_rate)
     count = _counts(signals)
-    time = check_nonnegative("elapsed", elapsed, finite=False)
+    time = _times("elapsed", elapsed, finite=False)
     with np.errstate(invalid="ignore"):
         return np.asarray(time + np.where(count > 0, beta * count, 0.0))
 
@@ -345,17 +303,8 @@ def cycle_length(
     psi = (1/gamma) sum_{i=0}^{floor(iota/beta)} R^i_exp(gamma (iota - i beta)); the crawl rate is
     f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, except that nu = 0
     gives 1 / gamma, because every signal ends the cycle.
-
-    Args:
-        effective_elapsed: iota, >= 0, may be infinite.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
-    pages = (change_rate, recall, false_signal_rate)
+    pages = _known(0.0, change_rate, recall, false_signal_rate)[1:]
     table = tables.cycle_length_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     length = _evaluate(kernel.cycle_length_value, table, pages, iota, 0.0)
@@ -374,15 +323,6 @@ def cycle_freshness(
     w = sum_{i=0}^{floor(iota/beta)} nu^i / (Delta + nu)^(i+1) R^i_exp((alpha + gamma)(iota - i
     beta)), evaluated as V / mu + exp(-alpha iota) psi, a sum of positive numbers. The page's
     freshness is w / psi.
-
-    Args:
-        effective_elapsed: iota, >= 0, may be infinite.
-        change_rate: Delta, >= 0.
-        recall: lambda, in [0, 1].
-        false_signal_rate: nu, >= 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
     pages = {
         "change_rate": change_rate,

@@ -20,7 +20,6 @@ from policies.values.series import (
     EVIDENCE,
     FIRST,
     GAMMA,
-    LARGEST,
     LENGTH_BETA,
     LENGTH_GAMMA,
     LENGTH_SPACING,
@@ -67,10 +66,9 @@ def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: f
     """Return the harmonic value: by signals with complete observation, else by time."""
     per_signal: float = parameters[page, PER_SIGNAL]
     if per_signal > 0.0:
-        return min(LARGEST, per_signal * signals)
+        return per_signal * signals
     per_time: float = parameters[page, PER_TIME]
-    age = min(LARGEST, per_time * elapsed)
-    return age * lateness(parameters[page, PACE] * elapsed)
+    return per_time * elapsed * lateness(parameters[page, PACE] * elapsed)
 
 
 @compiled(VALUE.signature)

@@ -148,9 +148,9 @@ def _solve(
             length = cycle_length_value(lengths, page, elapsed, signals)
         slope = scale * alpha * math.exp(-alpha * elapsed - base) * length
         length = 0.0
-        moved = _newton(value, price, slope, top, elapsed, signals)
+        moved = newton_step(value, price, slope, top, elapsed, signals)
         if not low < moved < high:
-            moved = 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+            moved = between(low, high)
             if not low < moved < high:
                 return high
         elif abs(moved - elapsed) <= CLOSE * min(moved, elapsed):
@@ -160,7 +160,13 @@ def _solve(
 
 
 @compiled()
-def _newton(
+def between(low: float, high: float) -> float:
+    """Return the midpoint of a bracket, or of its logarithm if it is wide."""
+    return 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+
+
+@compiled()
+def newton_step(
     value: float, price: float, slope: float, top: float, elapsed: float, signals: float
 ) -> float:
     """Return the next time: a Newton step along a nearly straight curve.

@@ -1,7 +1,7 @@
 """Pages with several sources of signals, for the solver of Theorem 1.
 
 The state is the evidence y = alpha iota in nats, which combines time and signals (see
-:mod:`policies.values.sources.terms`): a page is crawled when it reaches a level. The value V is
+:mod:`policies.values.sources`): a page is crawled when it reaches a level. The value V is
 smooth in the level, V' = mu exp(-y) psi. The cycle length psi rises in steps if every change is
 signalled: then only signals add evidence, and it is one of the sums n . b.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.noisy_signals.crossing import CLOSE, FLAT, STEPS
+from policies.solvers.noisy_signals.crossing import CLOSE, FLAT, STEPS, between, newton_step
 from policies.solvers.noisy_signals.pages import SAME, Levels, evidence_margin
 from policies.values.lambert import fast_interval, pieces
 from policies.values.series import SATURATED, TOP
@@ -138,7 +138,6 @@ def _level(
     Newton's method from ``start`` in a bracket, with the steps for one source.
     """
     top: float = values[page, TOP]
-    moved: float
     if not price < top:
         return math.inf
     low, high = 0.0, SATURATED
@@ -155,14 +154,9 @@ def _level(
         else:
             low = level
         slope = top * math.exp(-level) * cycle_length_sources_value(lengths, page, level, 0.0)
-        if value > 0.5 * top and value < top:
-            moved = level - (top - value) / slope * math.log1p(off / (top - value))
-        elif value > 0.0:
-            moved = level * math.exp(-value / (slope * level) * math.log(value / price))
-        else:
-            moved = high
+        moved = newton_step(value, price, slope, top, level, 0.0)
         if not low < moved < high:
-            moved = 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+            moved = between(low, high)
             if not low < moved < high:
                 return high
         elif abs(moved - level) <= CLOSE * min(moved, level):
@@ -178,7 +172,7 @@ def _last(lengths: FloatArray, page: int, length: float) -> float:
     while cycle_length_sources_value(lengths, page, high, 0.0) < length:
         low, high = high, 2.0 * high
     for _ in range(STEPS):
-        middle = 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
+        middle = between(low, high)
         if not low < middle < high:
             break
         if cycle_length_sources_value(lengths, page, middle, 0.0) < length:

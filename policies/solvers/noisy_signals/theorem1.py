@@ -110,7 +110,7 @@ def ncis(
     with this probability.
 
     With several sources, effective elapsed time is the time since the last crawl plus ``beta_s``
-    for every signal from source s (see :mod:`policies.values.sources.values`). If recalls sum to 1
+    for every signal from source s (see :mod:`policies.values.sources`). If recalls sum to 1
     (to within SIGNALLED of the rate of all signals), the state is the ``evidence`` of signals: a
     page is crawled at this level with its probability, and otherwise above it. A page with
     ``evidence`` inf is crawled at each certain signal with its probability. Rates equal those of

@@ -14,7 +14,6 @@ here                   in Olston and Pandey (2008)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -74,24 +73,6 @@ def area_below(elapsed: FloatArray, divergence: FloatArray, utility: FloatArray)
     with np.errstate(invalid="ignore"):
         area = elapsed * divergence - utility
     return np.where(divergence > 0.0, np.maximum(area, 0.0), 0.0)
-
-
-def utility_of(curve: Callable[[float], float], elapsed: float) -> float:
-    """Return the utility, eq. 4, of any divergence curve, by adaptive quadrature.
-
-    Args:
-        curve: divergence D* as a function of time >= 0, nondecreasing.
-        elapsed: time since the last crawl, t, finite, >= 0.
-
-    Raises:
-        ValueError: ``elapsed`` is negative or not finite.
-    """
-    from scipy.integrate import quad
-
-    time = float(page_arrays(elapsed=elapsed)[0][0])
-    top = curve(time)
-    gained, _ = quad(lambda x: top - curve(x), 0.0, time, epsabs=0.0, epsrel=1e-10, limit=500)
-    return float(gained)
 
 
 class HolisticCurves:

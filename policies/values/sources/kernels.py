@@ -15,7 +15,7 @@ from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from policies.values.kernels import greedy_ncis_value
 from policies.values.series import ALPHA, SATURATED, TOP
 from policies.values.sources.lattice import lattice_length, lattice_share
-from policies.values.sources.terms import far_share, first_length, first_share, piecewise
+from policies.values.sources.pieces import far_share, first_length, first_share, piecewise
 
 # Columns after those of the table of ``greedy_ncis_value``, which come first.
 OWN = 14  # alpha, added to the level per unit of time

@@ -1,10 +1,10 @@
-"""Pieces: solution of the equations of :mod:`policies.values.sources.terms`, once per page.
+"""Pieces: the value of a page of several sources as piecewise polynomials, made once per page.
 
-The equation is solved piece by piece by collocation at the Chebyshev points, which is stiffly
-stable even for rare unsignalled changes (alpha small). A piece is accepted if its last coefficients
-are negligible; otherwise it is halved, or cut at the first kink inside it. Every sum n . b is a
-kink, of higher derivatives for more signals. The march ends when the solution has followed its
-asymptotic form over the length of the largest jump.
+The equations of :mod:`policies.values.sources` are solved piece by piece by collocation at the
+Chebyshev points, which is stiffly stable even for rare unsignalled changes (alpha small). A piece
+is accepted if its last coefficients are negligible; otherwise it is halved, or cut at the first
+kink inside it. Every sum n . b is a kink, of higher derivatives for more signals. The march ends
+when the solution has followed its asymptotic form over the length of the largest jump.
 """
 
 from __future__ import annotations
@@ -16,20 +16,91 @@ import numpy as np
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
-from policies.values.sources.terms import (
-    DEGREE,
-    DERIVATIVES,
-    NEAR,
-    NODES,
-    TO_COEFFICIENTS,
-    far_share,
-    first_length,
-    first_share,
-    piecewise,
-)
+from policies.values.series import first_term, greedy_form
 
 KINK_SIGNALS = 4
 """Number of signals up to which kinks lead to a cut; those of more signals are smooth enough."""
+
+DEGREE = 12
+"""Degree of the pieces; a piece has DEGREE + 1 coefficients of Chebyshev polynomials."""
+
+NODES = -np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
+"""The Chebyshev points of [-1, 1] in ascending order."""
+
+
+def _coefficients() -> FloatArray:
+    """Return the matrix from values at NODES to coefficients of Chebyshev polynomials."""
+    order = np.arange(DEGREE + 1)
+    return np.linalg.inv(np.cos(np.outer(np.arccos(NODES), order)))
+
+
+def _derivatives() -> FloatArray:
+    """Return the matrices from values at NODES to the first DEGREE derivatives there."""
+    weight = (-1.0) ** np.arange(DEGREE + 1)
+    weight[[0, -1]] *= 0.5
+    gap = NODES[:, None] - NODES[None, :] + np.eye(DEGREE + 1)
+    first = weight[None, :] / weight[:, None] / gap
+    np.fill_diagonal(first, 0.0)
+    np.fill_diagonal(first, -first.sum(axis=1))
+    powers = [first]
+    for _ in range(DEGREE - 1):
+        powers.append(first @ powers[-1])
+    return np.stack(powers)
+
+
+TO_COEFFICIENTS = _coefficients()
+DERIVATIVES = _derivatives()
+
+NEAR = 0.02
+"""Jumps below this share of half a piece are expanded about their end to avoid cancellation."""
+
+
+@compiled()
+def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
+    """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x), |x| <= 1."""
+    later = 0.0
+    last = 0.0
+    for j in range(DEGREE, 0, -1):
+        later, last = table[row, start + j] + 2.0 * x * later - last, later
+    total: float = table[row, start] + x * later - last
+    return total
+
+
+@compiled()
+def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> float:
+    """Evaluate the piece at level y of ``count``: ``count`` + 1 ends, then coefficients."""
+    low = 0
+    high = count - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if table[row, start + middle] <= y:
+            low = middle
+        else:
+            high = middle - 1
+    left = table[row, start + low]
+    right = table[row, start + low + 1]
+    x = min(1.0, (2.0 * y - left - right) / (right - left))
+    return chebyshev(table, row, start + count + 1 + low * (DEGREE + 1), x)
+
+
+@compiled()
+def first_share(y: float, alpha: float, rate: float) -> float:
+    """Return the share below the lowest jump, where signals at rate ``rate`` end the cycle."""
+    if not y > 0.0:
+        return 0.0
+    return first_term(1.0 / (alpha + rate), y, rate * (y / alpha), alpha / rate)
+
+
+@compiled()
+def first_length(y: float, alpha: float, rate: float) -> float:
+    """Return the cycle length below the lowest jump."""
+    return -math.expm1(-rate * (y / alpha)) / rate if y > 0.0 else 0.0
+
+
+@compiled()
+def far_share(y: float, slope: float, bend: float, offset: float) -> float:
+    """Return the asymptotic form ``slope R^1_exp(y) + bend (1 - exp(-y)) + offset``."""
+    return greedy_form(slope, y) - bend * math.expm1(-y) + offset
 
 
 class Equation(NamedTuple):

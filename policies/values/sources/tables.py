@@ -202,7 +202,7 @@ def _over_change_rate(delta: FloatArray, nu: FloatArray) -> FloatArray:
         return np.where(delta > 0.0, np.minimum(nu / delta, NOISIEST), 0.0)
 
 
-def checked(
+def _checked(
     importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Check the parameters and broadcast them to shapes (m,), (m,), (S, m) and (S, m).
@@ -214,29 +214,20 @@ def checked(
     lam = check_share("recall", recall)
     nu = check_nonnegative("false_signal_rate", false_signal_rate)
     for name, array in (("recall", lam), ("false_signal_rate", nu)):
-        if array.ndim == 0 or array.shape[0] == 0:
-            raise ValueError(f"{name} must have sources on its first axis, got shape {array.shape}")
+        if array.ndim != 2:
+            raise ValueError(f"{name} must have shape (S, m), sources first, got {array.shape}")
     try:
-        shape = np.broadcast_shapes(mu.shape, delta.shape, lam.shape[1:], nu.shape[1:])
-        sources = np.broadcast_shapes(lam.shape[:1], nu.shape[:1])
+        mu, delta, lam, nu = np.broadcast_arrays(mu, delta, lam, nu)
     except ValueError:
         raise ValueError(
             f"page parameters must broadcast, got shapes importance {mu.shape}, change_rate "
             f"{delta.shape}, and, sources first, recall {lam.shape}, false_signal_rate {nu.shape}"
         ) from None
-    mu, delta = (np.ravel(np.broadcast_to(array, shape)) for array in (mu, delta))
-    lam, nu = (
-        np.broadcast_to(
-            array.reshape(array.shape[0], *(1,) * (len(shape) + 1 - array.ndim), *array.shape[1:]),
-            (*sources, *shape),
-        ).reshape(*sources, -1)
-        for array in (lam, nu)
-    )
     over = lam.sum(axis=0) > 1.0 + 1e-12
     if np.any(over):
         worst = lam[:, int(np.argmax(over))].tolist()
         raise ValueError(f"recall must sum to at most 1 over sources, got {worst}")
-    return mu, delta, lam, nu
+    return mu[0], delta[0], lam, nu
 
 
 def greedy_ncis_sources_table(
@@ -248,15 +239,15 @@ def greedy_ncis_sources_table(
     """Return the table of ``greedy_ncis_sources_value``, one row per page.
 
     Args:
-        importance: mu, >= 0, a scalar or an array of pages.
-        change_rate: Delta, >= 0, a scalar or an array of pages.
-        recall: lambda_s, in [0, 1] with a sum of at most 1, shape (S, ...): sources come first.
-        false_signal_rate: nu_s, >= 0, shape (S, ...).
+        importance: mu, >= 0, (m,) or a scalar.
+        change_rate: Delta, >= 0, (m,) or a scalar.
+        recall: lambda_s, in [0, 1] with a sum of at most 1, (S, m): sources come first.
+        false_signal_rate: nu_s, >= 0, (S, m).
 
     Raises:
         ValueError: an argument is outside its range, or shapes do not broadcast.
     """
-    mu, delta, lam, nu = checked(importance, change_rate, recall, false_signal_rate)
+    mu, delta, lam, nu = _checked(importance, change_rate, recall, false_signal_rate)
     noise = _over_change_rate(delta, nu)
     pages = [reduced(*_page(lam, noise, k)) for k in range(mu.size)]
     bodies = [_share_body(page) for page in pages]
@@ -360,7 +351,7 @@ def cycle_length_sources_table(
 
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
-    _, delta, lam, nu = checked(0.0, change_rate, recall, false_signal_rate)
+    _, delta, lam, nu = _checked(0.0, change_rate, recall, false_signal_rate)
     noise = _over_change_rate(delta, nu)
     pages = [reduced(*_page(lam, noise, k)) for k in range(delta.size)]
     bodies = [_length_body(page, highest) for page in pages]

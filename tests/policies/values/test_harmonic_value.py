@@ -34,7 +34,7 @@ def test_value_of_an_unobserved_page_in_120_digits(elapsed, change_rate, importa
     assert float(result) == pytest.approx(float(exact), rel=3e-15)
 
 
-@pytest.mark.parametrize("x", [0.0, 1e-300, 1e-9, 0.999999999, 1.0, 1.0000000001, 45.0, 1e18])
+@pytest.mark.parametrize("x", [0.0, 1e-12, 1e-9, 0.999999999, 1.0, 1.0000000001, 45.0, 1e12])
 def test_where_the_series_ends(x):
     result = values.harmonic(x, importance=1.0, change_rate=1.0)
     assert float(result) == pytest.approx(
@@ -81,20 +81,10 @@ def test_static_or_unimportant_pages_have_value_zero():
     np.testing.assert_array_equal(result, 0.0)
 
 
-def test_huge_values_stay_finite():
-    result = values.harmonic(
-        [1e300, 1.0],
-        importance=1e300,
-        change_rate=[1.0, 1e-300],
-        signals=10**6,
-        complete=[False, True],
-    )
-    np.testing.assert_array_equal(result, 2.0**1017)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"elapsed": 1e13}, r"elapsed must be 0 or in \[1e-12, 1e\+12\]"),
         ({"elapsed": -1.0}, "elapsed must be finite and >= 0, got -1.0"),
         ({"elapsed": math.inf}, "elapsed must be finite and >= 0, got inf"),
         ({"importance": math.nan}, "importance must be finite and >= 0, got nan"),

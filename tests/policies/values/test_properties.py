@@ -143,6 +143,7 @@ GOOD: dict[str, Any] = {
         ("importance", -1.0),
         ("change_rate", math.nan),
         ("change_rate", math.inf),
+        ("change_rate", 1e-13),
         ("recall", 1.1),
         ("recall", math.nan),
         ("false_signal_rate", -1e-9),

@@ -7,6 +7,7 @@ from collections import deque
 
 import mpmath
 import numpy as np
+from scipy.integrate import quad
 
 
 def divergence(items, size, rate, elapsed):
@@ -70,3 +71,10 @@ class Page:
 def jaccard_distance(one, other):
     """1 - |A & B| / |A | B|; 0 for two empty sets."""
     return 1.0 - len(one & other) / len(one | other) if one | other else 0.0
+
+
+def utility_of(curve, elapsed):
+    """U of any divergence curve, eq. 4 of Olston and Pandey, by adaptive quadrature."""
+    top = curve(elapsed)
+    gained, _ = quad(lambda x: top - curve(x), 0.0, elapsed, epsabs=0.0, epsrel=1e-10, limit=500)
+    return gained

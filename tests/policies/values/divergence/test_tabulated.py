@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from crawl_envs.types.contents import Contents
-from policies.values.divergence.curves import utility_of
 from policies.values.divergence.tabulated import TabulatedCurves, mean_divergence
-from tests.policies.values.divergence.naive_regions import jaccard_distance
+from tests.policies.values.divergence.naive_regions import jaccard_distance, utility_of
 
 AGES = np.array([1.0, 1.5, 4.0, 6.0])
 TABLE = np.array([[0.1, 0.3, 0.2, 0.5], [0.0, 0.0, 0.4, 0.4], [0.0, 0.0, 0.0, 0.0]])
