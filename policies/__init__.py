@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policies.base.binding import ActingPolicy, CrawlPolicy
-from policies.base.registry import POLICIES
+from policies.base.live import Description, LivePages
+from policies.base.registry import POLICIES, TAGS, find
 
-__all__ = ["ActingPolicy", "CrawlPolicy", "fragment_names", "make", "names"]
+__all__ = [
+    "ActingPolicy",
+    "CrawlPolicy",
+    "Description",
+    "LivePages",
+    "find",
+    "fragment_names",
+    "make",
+    "names",
+]
 
 FOLDERS = ("base", "baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
 """Folders whose modules are imported with this package, since they may hold policies."""
@@ -38,10 +48,19 @@ def fragment_names() -> tuple[str, ...]:
     ``FragmentDynamic`` and ``HolisticDynamic`` is True: they read the true events, as
     ``CurrentDivergence`` does with ``dynamic=True``.
     """
-    return tuple(sorted(name for name, policy in POLICIES.items() if policy.for_fragments))
+    return names(family="fragments")
 
 
-def names(action: str | None = None, *, fragments: bool = False) -> tuple[str, ...]:
+def names(
+    action: str | None = None,
+    *,
+    fragments: bool = False,
+    paper: str | None = None,
+    family: str | None = None,
+    oracle: bool | None = None,
+    learns: bool | None = None,
+    compiled: bool | None = None,
+) -> tuple[str, ...]:
     """Return the names of policies that :func:`make` knows, in alphabetical order.
 
     Args:
@@ -49,27 +68,34 @@ def names(action: str | None = None, *, fragments: bool = False) -> tuple[str, .
             ``page`` where pages can be probed.
         fragments: whether pages have fragments, which adds :func:`fragment_names`. False gives
             the policies for every environment.
+        paper: keep only policies with this tag (:class:`policies.base.registry.Tags`).
+        family: likewise; ``fragments`` needs no other argument.
+        oracle: likewise.
+        learns: likewise.
+        compiled: likewise.
     """
+    wanted: dict[str, Any] = {"paper": paper, "family": family, "oracle": oracle}
+    wanted |= {"learns": learns, "compiled": compiled}
     return tuple(
-        sorted(
-            name
-            for name, policy in POLICIES.items()
-            if action in (None, *policy.acts) and (fragments or not policy.for_fragments)
-        )
+        name
+        for name, tags in sorted(TAGS.items())
+        if action in (None, *tags.acts)
+        and (fragments or family == "fragments" or tags.family != "fragments")
+        and all(value in (None, getattr(tags, tag)) for tag, value in wanted.items())
     )
 
 
-def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy[Any]:
+def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy:
     """Build the policy of that name.
 
     Args:
-        name: one of ``names(fragments=True)``.
-        env: a crawl environment, single or vector, wrapped or not.
+        name: one of ``names(fragments=True)``, or ``module:Class`` for one of your own.
+        env: a crawl environment, single or vector, wrapped or not; or a description of the pages
+            (:class:`crawl_envs.types.Problem`, :class:`Description` or :class:`LivePages`).
         **arguments: arguments of the policy's class.
 
     Raises:
         ValueError: unknown name, or an argument that the policy's class refuses.
     """
-    if name not in POLICIES:
-        raise ValueError(f"policy must be one of {', '.join(sorted(POLICIES))}, got {name!r}")
-    return POLICIES[name](env, **arguments)
+    policy: ActingPolicy = find(name)(env, **arguments)
+    return policy

@@ -40,6 +40,21 @@ def test_every_environment_and_policy_is_named():
         assert f"`{name}" in README, name
 
 
+def test_the_catalogue_is_the_registry():
+    table = README.partition("| policy | which page is crawled |")[2].partition("\n\n")[0]
+    cells = "".join(line.split(" | ")[0] for line in table.splitlines()[2:])
+    named = re.findall(r"`(\w+)(?:\([^`]*\))?`", cells)
+    assert sorted(named) == list(policies.names(fragments=True))
+
+
+def test_the_tags_are_those_of_the_registry():
+    rows = re.findall(r"\| `(\w+)=([\w\"]+)` \| (.*) \|", README)
+    assert len(rows) == 4
+    for tag, value, listed in rows:
+        wanted = {tag: True if value == "True" else value.strip('"')}
+        assert listed == ", ".join(policies.names(fragments=True, **wanted)), tag
+
+
 @pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m (scripts[.\w]+)", README))))
 def test_commands_exist(module):
     assert (ROOT / (module.replace(".", "/") + ".py")).is_file()

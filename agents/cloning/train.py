@@ -50,7 +50,7 @@ class CloneArguments:
     """
 
     teacher: str = "GreedyNCIS"
-    """Name of a policy, as :func:`policies.make` knows it."""
+    """Name of a policy, or module:Class, as :func:`policies.make` knows it."""
     rounds: int = 8
     """Episodes per lane; each is followed by learning."""
     every: int = 4
@@ -66,7 +66,9 @@ class CloneArguments:
     """Train the critic on the returns."""
 
     def __post_init__(self) -> None:
-        if self.teacher not in policies.names():
+        if ":" in self.teacher:
+            policies.find(self.teacher)
+        elif self.teacher not in policies.names():
             known = ", ".join(policies.names())
             raise ValueError(f"teacher must be one of {known}, got {self.teacher!r}")
         for name in ("rounds", "every", "updates", "minibatch"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from crawl_envs.types import Tracker
 from policies.base.allocated import ChangeRateCrawl, UniformCrawl, complete_pages
 from policies.base.binding import ActingPolicy
@@ -19,7 +17,7 @@ from policies.offers.weighted import (
     ImpressionWeightedCrawl,
 )
 
-Strategy = type[ActingPolicy[Any]]
+Strategy = type[ActingPolicy]
 
 KAB5: tuple[Strategy, ...] = (
     UniformCrawl,

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import flag
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.arm_set import Arm, ArmSet, check_actions
 from policies.bandits.default_arms import default_arms
 from policies.bandits.rewards import Reward, RewardRule, RewardState
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, LearningPolicy
 from policies.base.registry import registered
 from policies.offers.rates import RateSource
 
@@ -46,20 +46,17 @@ class ArmHistory(NamedTuple):
 class StrategyState:
     """A lane's episode state: its bandit, and the decision whose reward is pending."""
 
-    episode: int
     bandit: Bandit
     rewards: RewardState
     rng: np.random.Generator
-    read_until: float = math.nan
     decided: float = math.nan
     rewarded: bool = True
     arm: int = 0
-    action: Any = None
     chances: FloatArray = field(default_factory=lambda: np.zeros(0))
     rows: list[tuple[float, int, float, FloatArray]] = field(default_factory=list)
 
 
-class StrategyBandit(ActingPolicy[StrategyState]):
+class StrategyBandit(LearningPolicy):
     """Samples one of several policies at every decision, and learns from the results of its crawls.
 
     Every lane has a bandit of its own, which is reset in every episode. It learns from
@@ -100,15 +97,15 @@ class StrategyBandit(ActingPolicy[StrategyState]):
     ) -> None:
         for name in unknown:
             raise TypeError(f"{self.name}.__init__() got an unexpected keyword argument {name!r}")
-        if env is None:
-            raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
         super().__init__(env)
         assert self.core is not None
-        check_actions(env)
-        self._env = env
+        self._of_shares = False  # its arms convert their own actions
+        self._env = self.core if isinstance(env, Problem) else env
+        check_actions(self._env)
         self._rule = RewardRule(self.core, reward, gain_bound, weights)
         self.record = flag("record", record)
-        self._arms = None if arms is None else ArmSet(env, arms)
+        self._arms = None if arms is None else ArmSet(self._env, arms)
+        self._rows: Any = None
         self._bandit(1)  # checks its arguments
 
     @abstractmethod
@@ -160,79 +157,63 @@ class StrategyBandit(ActingPolicy[StrategyState]):
             np.array(chances, np.float64).reshape(len(rows), len(self.labels)),
         )
 
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        self._learn(self._lane_state(tracker, lane), log, tracker, lane)
-
     def _state_of(self, lane: int) -> StrategyState:
-        if lane not in self._lane_states:
-            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._lane_states[lane]
+        return self._known(lane).state
 
-    def _begin(self, tracker: Tracker, lane: int) -> StrategyState:
+    def _start(self, tracker: Tracker) -> None:
         assert self.core is not None
         if self._arms is None:
             self._arms = ArmSet(self._env, default_arms(self.action_form, tracker))
         # A separate stream: the arms may use the lane's own.
-        rng = self.core.rng(lane).spawn(1)[0]
+        rng = self.core.rng(self.lane).spawn(1)[0]
         bandit = self._bandit(len(self._arms))
-        return StrategyState(tracker.episode, bandit, self._rule.begin(tracker), rng)
+        self.state = StrategyState(bandit, self._rule.begin(tracker), rng)
 
-    def _learn(self, lane_state: StrategyState, log: CrawlLog, tracker: Tracker, lane: int) -> None:
-        """Reward the arm that acted, and pass the log to all arms, once per step."""
-        if lane_state.read_until == tracker.time:
-            return
-        lane_state.read_until = tracker.time
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Reward the arm that acted with the weights of the step, and pass the log to all arms."""
         assert self._arms is not None
-        self._arms.observe(log, lane)
-        if lane_state.rewarded:
-            return
-        lane_state.rewarded = True
-        reward = self._rule.step_reward(lane_state.rewards, log)
-        lane_state.bandit.update(lane_state.arm, reward)
-        if self.record:
-            lane_state.rows.append((lane_state.decided, lane_state.arm, reward, lane_state.chances))
+        self._arms.observe(log, self.lane)
+        state = self.state
+        if not state.rewarded:
+            state.rewarded = True
+            reward = self._rule.step_reward(state.rewards, log)
+            state.bandit.update(state.arm, reward)
+            if self.record:
+                state.rows.append((state.decided, state.arm, reward, state.chances))
 
-    def _follow(self, lane: int) -> None:
+    def _follow(self, lane: int) -> Tracker:
         """Learn with the weights of the past step, then update the weights and all arms."""
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        lane_state = self._lane_state(tracker, lane)
-        self._learn(lane_state, self.core.last_log(lane), tracker, lane)
-        self._rule.renew(lane_state.rewards, tracker)
+        tracker = super()._follow(lane)
+        self.of_lane(lane)._follow_arms(tracker)
+        return tracker
+
+    def _follow_arms(self, tracker: Tracker) -> None:
         assert self._arms is not None
-        self._arms.follow(lane)
+        self._rule.renew(self.state.rewards, tracker)
+        self._arms.follow(self.lane)
 
     def _decide(self, rows: NDArray[Any], lane: int) -> Any:
-        """Return the action of a sampled arm; a repeated call at one decision returns the same."""
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        lane_state = self._lane_state(tracker, lane)
-        if lane_state.decided == tracker.time:
-            return lane_state.action
-        self._follow(lane)
+        self.of_lane(lane)._rows = rows
+        tracker = super()._follow(lane)
+        return self.of_lane(lane)._decision(tracker)
+
+    def _choose(self, tracker: Tracker) -> Any:
+        """Return the action of a sampled arm, encoded."""
         assert self._arms is not None
+        self._follow_arms(tracker)
+        state = self.state
         if self.record:
-            lane_state.chances = lane_state.bandit.probabilities()
-        lane_state.arm = lane_state.bandit.draw(lane_state.rng.random())
-        lane_state.action = self._arms.act(lane_state.arm, rows, lane)
-        lane_state.decided, lane_state.rewarded = tracker.time, False
-        return lane_state.action
+            state.chances = state.bandit.probabilities()
+        state.arm = state.bandit.draw(state.rng.random())
+        state.decided, state.rewarded = tracker.time, False
+        return self._arms.act(state.arm, self._rows, self.lane)
 
     def _encode(self, action: Any, num_pages: int) -> Any:
         """Return the action, which the arm has encoded already."""
         return action
 
-    def _choose(self, lane_state: StrategyState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        raise AssertionError(f"{self.name} leaves the choice to its arms")
 
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
-
-
-@registered
+@registered(paper="Offers")
 class Exp3(StrategyBandit):
     """Samples strategies by EXP3: the policy of Han et al. (2020), Algorithm 1.
 
@@ -256,7 +237,7 @@ class Exp3(StrategyBandit):
         return Exp3Bandit(num_arms, gamma=self.gamma)
 
 
-@registered
+@registered()
 class Exp3IX(StrategyBandit):
     """Samples strategies by EXP3-IX.
 
@@ -279,7 +260,7 @@ class Exp3IX(StrategyBandit):
         return Exp3IXBandit(num_arms, learning_rate=self.learning_rate)
 
 
-@registered
+@registered()
 class Exp3PlusPlus(StrategyBandit):
     """Samples strategies by EXP3++.
 

@@ -1,5 +1,5 @@
-"""The bases of policies: binding to an environment, index policies, schedules.
+"""The bases of policies: the protocol, live pages, index policies, schedules, the registry.
 
-Public modules: allocated, bandwidths, binding, compiled_learner, index, registry, schedules,
-sequence, signal_queue.
+Public modules: allocated, bandwidths, binding, compiled_learner, index, live, registry, schedules,
+signal_queue.
 """

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled, CompiledRates, CompiledSequence, RateRule
 from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActionForm
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActionForm, CrawlPolicy
 from policies.base.registry import registered
-from policies.base.sequence import PlannedPolicy, SequenceState
-from policies.base.signal_queue import response_share
+from policies.base.signal_queue import ResponseQueue, response_share
 
 Schedule = Literal["low_discrepancy", "tijdeman", "random"]
 
@@ -35,22 +33,7 @@ class PageRates(NamedTuple):
     probabilities: FloatArray
 
 
-@dataclass
-class RateState:
-    """The state of a lane's episode: its successive rules, and their start times."""
-
-    episode: int
-    rules: tuple[RateRule, ...]
-    starts: FloatArray
-
-    def action(self, tracker: Tracker, epoch: float) -> FloatArray:
-        """Return the action of the epoch that begins now, (m,)."""
-        reached = np.searchsorted(self.starts, tracker.time + 1e-6 * epoch, side="right")
-        rule = self.rules[int(reached) - 1]
-        return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
-
-
-class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
+class AllocatedPolicy(CrawlPolicy):
     """Crawls pages at given rates.
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
@@ -67,16 +50,20 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
     spends less than its budget. Simulated without an environment, it crawls such a page by a
     Poisson process like any other.
 
+    Each decision of a schedule takes the next entry (in the form ``scores``, the next ``batch``
+    different pages), and skips pages that do not exist; the schedule is cyclic. Pages with signal
+    responses due come first.
+
     Args:
-        env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
-        action_form: without ``env``, the form of action in which it is simulated.
+        env: a crawl environment or a description; None to be simulated only.
+        action_form: without an environment, the form of the actions.
         schedule: how rates become crawls of slots: ``low_discrepancy`` or ``tijdeman`` (see
             :func:`policies.base.schedules.low_discrepancy`), or ``random``: independent draws.
 
     Raises:
-        ValueError: as for :class:`policies.base.sequence.PlannedPolicy`; unknown schedule; when an
-            episode starts in the form ``rates``, change rates of pages with complete observation
-            that are not revealed.
+        ValueError: as for :class:`policies.base.binding.ActingPolicy`; neither ``env`` nor
+            ``action_form``; unknown schedule; when an episode starts, parameters that the policy
+            needs are not revealed; at ``predict``, there is no ``env``.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
@@ -90,7 +77,12 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         action_form: ActionForm | None = None,
         schedule: Schedule = "low_discrepancy",
     ) -> None:
-        super().__init__(env, action_form=action_form)
+        if env is None and action_form is None:
+            raise ValueError(
+                f"{self.name} plans its crawls, so env must be an environment or a description, or "
+                "action_form the form in which it is simulated without one"
+            )
+        super().__init__(env, features=() if env is None else None, action_form=action_form)
         if schedule not in get_args(Schedule):
             raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {schedule!r}")
         self.schedule = schedule
@@ -164,23 +156,47 @@ class AllocatedPolicy(PlannedPolicy[SequenceState | RateState]):
         method: schedules.Method = "deadline" if self.schedule == "low_discrepancy" else "tijdeman"
         return schedules.low_discrepancy(rates, slots, method=method)
 
-    def _start(self, compiled: Compiled, tracker: Tracker) -> SequenceState | RateState:
-        if isinstance(compiled, CompiledRates):
-            starts = np.array([rule.start for rule in compiled.rules])
-            return RateState(tracker.episode, compiled.rules, starts)
-        assert isinstance(compiled, CompiledSequence)
-        return SequenceState.at_start(tracker.episode, compiled)
+    def _start(self, tracker: Tracker) -> None:
+        form = self._compiled(tracker)
+        self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None
+        if isinstance(form, CompiledRates):
+            self.rules = form.rules
+            return
+        assert isinstance(form, CompiledSequence)
+        self.pages, self.position = form.pages, 0
+        self.distinct = np.unique(form.pages)
+        self.responses = None if form.answered is None else ResponseQueue(form.answered)
 
-    def _choose(
-        self, lane_state: SequenceState | RateState, tracker: Tracker, lane: int
-    ) -> NDArray[Any]:
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        assert self.responses is not None
+        self.responses.on_signal(log.signal_page)
+
+    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+        if self.action_form != "rates":
+            return self._next_pages(self._count, tracker.alive)
         assert self.core is not None
-        if isinstance(lane_state, RateState):
-            return lane_state.action(tracker, self.core.epoch)
-        return lane_state.decide(self.core, tracker, lane, self._count)
+        reached = tracker.time + 1e-6 * self.core.epoch
+        rule = [rule for rule in self.rules if rule.start <= reached][-1]
+        return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
+
+    def _next_pages(self, count: int, alive: BoolArray) -> IntArray:
+        """Return the next ``count`` distinct alive pages; the first alive page if none is left."""
+        chosen: list[int] = []
+        if self.responses is not None:
+            first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
+            chosen = [page for page in first if alive[page]]
+        if len(chosen) < count:
+            left = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
+            count = min(count, len(chosen) + int(left))
+        while len(chosen) < count:
+            page = int(self.pages[self.position])
+            self.position = (self.position + 1) % self.pages.size
+            if alive[page] and page not in chosen:
+                chosen.append(page)
+        return np.array(chosen or [int(np.argmax(alive))], dtype=np.int64)
 
 
-@registered
+@registered(paper="NCIS")
 class LowDiscrepancy(AllocatedPolicy):
     """The optimal rates for evenly spaced crawls, without signals (NCIS, eq. 5).
 
@@ -201,7 +217,7 @@ class LowDiscrepancy(AllocatedPolicy):
         return rates if rates.any() else even_rates(problem, bandwidth)
 
 
-@registered
+@registered()
 class UniformCrawl(AllocatedPolicy):
     """Crawls every page at the same rate."""
 
@@ -212,7 +228,7 @@ class UniformCrawl(AllocatedPolicy):
         return even_rates(problem, bandwidth)
 
 
-@registered
+@registered()
 class ChangeRateCrawl(AllocatedPolicy):
     """Crawls every page in proportion to its change rate; at equal rates if none changes."""
 

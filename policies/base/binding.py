@@ -1,11 +1,13 @@
-"""Base classes of policies: they read an environment or observation columns, and return actions."""
+"""The protocol of policies: start, update and choose, for an environment's lanes or live use."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import Compiled
 from policies.base.bandwidths import as_shares
+from policies.base.live import Description, empty_log
 
 PageForm: TypeAlias = Literal["page", "scores", "refresh"]
 ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
@@ -20,15 +23,6 @@ PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
 RATE_FORMS = ("rates", "shares")
 """The forms of action that are crawl rates of an epoch."""
-
-EpisodeState = TypeVar("EpisodeState", bound="LaneState")
-
-
-CORE_NAMES = (
-    *("num_lanes", "action_form", "batch", "features"),
-    *("tracker", "last_log", "rng", "num_slots"),
-)
-"""Attributes that an environment must have so that policies can be bound to it."""
 
 
 class CrawlCore(Protocol):
@@ -59,30 +53,28 @@ class CrawlCore(Protocol):
         """Return the number of crawls in an episode; of epochs in RATE_FORMS."""
 
 
-class LaneState(Protocol):
-    """A policy's state of one lane's episode."""
+class ActingPolicy(ABC):
+    """A policy: ``start`` an episode, ``update`` on a log, ``choose`` an action.
 
-    episode: int
+    Subclasses implement ``_start``, ``_update`` and ``_choose``, and keep the state of an episode
+    in attributes. The base class calls ``_start`` once per episode, and the others once per
+    decision. An environment of several lanes has a copy of the policy for each (:meth:`of_lane`).
 
+    A policy is built in one of three ways.
 
-class ActingPolicy(ABC, Generic[EpisodeState]):
-    """A policy with Stable-Baselines3's ``predict``.
-
-    A decision is the pages to crawl in the forms ``page``, ``scores`` and ``refresh``; in the form
-    ``rates`` it is the action itself, (m,): the crawl rate of each page, or for a page with
-    complete observation the probability of a crawl per signal. Where the environment takes
-    ``shares``, the policy's own form is ``rates``, and :func:`.as_shares` converts its decisions.
-
-    Bound to an environment it reads ``tracker`` (float64, unsaturated), and of an observation only
-    whether it is a batch: any wrapper may change it, and a Stable-Baselines3 DummyVecEnv around the
-    same environment may stack it.
+    * For an environment: :meth:`predict` then reads its trackers and logs (float64, unsaturated),
+      and of an observation only whether it is a batch. Any wrapper may change it, and a
+      Stable-Baselines3 DummyVecEnv may stack it.
+    * From a description of the pages: the caller passes trackers and logs.
+    * For some policies, from the names of observation columns: ``predict`` reads nothing else.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
+        env: a crawl environment, single or vector, wrapped or not; or a description of the pages, a
+            ``Problem`` or :class:`policies.base.live.Description`.
         features: instead of ``env``, the names of the observation's columns
             (``env.unwrapped.features``).
-        action_form: with ``features``, the form of the actions, one of ``acts``.
-        batch: with ``features``, crawls per decision in the form ``scores``.
+        action_form: without an environment, the form of the actions, one of ``acts``.
+        batch: without an environment, crawls per decision in the form ``scores``.
 
     Raises:
         ValueError: neither or both of ``env`` and ``features``; ``env`` is no crawl environment;
@@ -91,10 +83,16 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
 
     acts: ClassVar[tuple[str, ...]] = PAGE_FORMS
     """The supported forms of action."""
-    oracle: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Fields of :class:`crawl_envs.types.Problem` that must be revealed."""
+    oracle: bool = False
     """Whether the policy reads the true events, which the tracker does not contain."""
-    for_fragments: ClassVar[bool] = False
-    """Whether the policy is for pages made of fragments only."""
+    learns: ClassVar[bool] = False
+    """Whether the policy learns from the results of its crawls."""
+    reads_columns: ClassVar[bool] = False
+    """Whether the policy can be built from the names of observation columns."""
+    reads_log: bool = True
+    """Whether ``_update`` reads the log; if not, it is not called."""
 
     def __init__(
         self,
@@ -104,28 +102,38 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         action_form: ActionForm | None = None,
         batch: int | None = None,
     ) -> None:
+        if env is None and features is None and not self.reads_columns:
+            raise ValueError(
+                f"env must be an environment or a description of pages for {self.name}, got None"
+            )
         if (env is None) == (features is None):
             raise ValueError(f"{self.name} takes either env or features=, got both or neither")
         self.core: CrawlCore | None = None
-        if env is not None:
+        if isinstance(env, Problem):
+            form = action_form or (*self.acts, "page")[0].replace("probe", "page")
+            self.core = Description(env, action_form=form, batch=1 if batch is None else batch)
+        elif env is not None:
             if action_form is not None or batch is not None:
                 raise ValueError("action_form and batch are the environment's where env is given")
             self.core = core_of(env)
-            features, action_form, batch = (
-                self.core.features,
-                self.core.action_form,  # type: ignore[assignment]  # checked below
-                self.core.batch,
-            )
+        if self.core is not None:
+            features, batch = self.core.features, self.core.batch
+            action_form = self.core.action_form  # type: ignore[assignment]  # checked below
         self.features = tuple(features or ())
         self.action_form = "page" if action_form is None else action_form
         self.batch = 1 if batch is None else int(batch)
         self._check_form()
         self._of_shares = self.action_form == "shares"
-        if self._of_shares:
+        if self._of_shares:  # its own form is rates, which as_shares converts
             self.action_form = "rates"
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
-        self._lane_states: dict[int, EpisodeState] = {}
+        self.lane = 0
+        self.by_lane: dict[int, Self] = {}
+        self.episode: int | None = None
+        self.started = self.updated = self._decided = math.nan
+        self._first: Tracker | None = None
+        self._choice: Any = None
 
     def _check_form(self) -> None:
         """Raise ValueError where the policy cannot act in its form of action."""
@@ -144,20 +152,123 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         """Number of pages per decision."""
         return self.batch if self.action_form == "scores" else 1
 
-    @abstractmethod
-    def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
-        """Return the state of an episode that the policy enters, maybe midway, at ``tracker``."""
+    @property
+    def first_log(self) -> bool:
+        """Whether the episode has had no log yet."""
+        return self._first is not None
 
-    @abstractmethod
-    def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        """Return the pages to crawl at this decision of a bound policy, best first, distinct.
+    def start(self, tracker: Tracker) -> None:
+        """Begin an episode, maybe midway, without what was learned in earlier ones.
 
-        In the form ``rates``: the action, (m,).
+        ``update`` and ``choose`` do so at the first tracker of another episode.
+
+        Raises:
+            ValueError: the tracker is of another number of pages than the policy, or lacks
+                parameters that the policy needs.
         """
+        self._note(tracker)
+        self._start(tracker)
+        self.episode, self.started = tracker.episode, tracker.time
+        self.updated = self._decided = math.nan
+        self._first = tracker if self.reads_log else None
+
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Take in the crawls and signals since the last call, up to ``tracker``; once per time."""
+        self._enter(tracker)
+        if not self.reads_log or self.updated == tracker.time:
+            return
+        if self._first is not None and self.started < tracker.time:
+            self._take(empty_log(tracker.problem.num_sources), self._first)
+        self._take(log, tracker)
+
+    def choose(self, tracker: Tracker) -> Any:
+        """Return the action of the decision at ``tracker``, in the form that ``predict`` returns.
+
+        Repeated calls at one time return the same.
+        """
+        self._enter(tracker)
+        if self._first is not None:
+            self._take(empty_log(tracker.problem.num_sources), self._first)
+        self._note(tracker)
+        return self._encode(self._decision(tracker), tracker.elapsed.size)
+
+    def _start(self, tracker: Tracker) -> None:  # noqa: B027  (optional)
+        """Set the state of an episode that begins, maybe midway, at ``tracker``."""
+
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:  # noqa: B027  (optional)
+        """Take in a log. The first one, maybe empty, ends at the tracker of ``_start``."""
 
     @abstractmethod
+    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the pages to crawl, best first, distinct; in the form ``rates``, the action."""
+
+    def _take(self, log: CrawlLog, tracker: Tracker) -> None:
+        self._note(tracker, log)
+        self._update(log, tracker)
+        self.updated, self._first = tracker.time, None
+
+    def _enter(self, tracker: Tracker) -> None:
+        if self.episode != tracker.episode:
+            self.start(tracker)
+
+    def _decision(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the decision at ``tracker``, made once."""
+        if self._decided != tracker.time:
+            self._choice = self._choose(tracker)
+            if self._of_shares and self.core is not None:
+                when = self.core.epoch, tracker.time
+                self._choice = as_shares(self._choice, tracker.problem, *when)
+            self._decided = tracker.time
+        return self._choice  # type: ignore[no-any-return]  # of _choose
+
+    def _note(self, tracker: Tracker, log: CrawlLog | None = None) -> None:
+        if isinstance(self.core, Description):
+            self.core.note(tracker, log, self.name)
+
+    def _require(self, problem: Problem) -> None:
+        missing = [name for name in self.needs if getattr(problem, name) is None]
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {', '.join(missing)}, which the environment does not reveal; "
+                "make it with reveal='parameters'"
+            )
+
+    def of_lane(self, lane: int) -> Self:
+        """Return the policy with the state of a lane: this object for lane 0, else a copy."""
+        if not self.by_lane:
+            self._pristine = copy(self)
+            self.by_lane[0] = self
+        if lane not in self.by_lane:
+            self.by_lane[lane] = copy(self._pristine)
+            self.by_lane[lane].lane = lane
+        return self.by_lane[lane]
+
+    def _known(self, lane: int) -> Self:
+        """Return the policy with the state of a lane; ValueError before its first decision."""
+        policy = self if lane == 0 else self.by_lane.get(lane)
+        if policy is None or policy.episode is None:
+            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
+        return policy
+
+    def _follow(self, lane: int) -> Tracker:
+        """Update the policy of a lane to its present decision, which another policy may make."""
+        assert self.core is not None
+        policy, tracker = self.of_lane(lane), self.core.tracker(lane)
+        policy._enter(tracker)
+        if policy.reads_log and policy.updated != tracker.time:  # reading the log is slow
+            policy.update(self.core.last_log(lane), tracker)
+        return tracker
+
+    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
+        """Return the decision of a lane."""
+        if self.core is None:
+            return self._read(rows, lane)
+        tracker = self._follow(lane)
+        return self.of_lane(lane)._decision(tracker)
+
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         """Return the pages to crawl, best first, from one lane's observation, (m, F)."""
+        raise NotImplementedError
 
     def predict(
         self,
@@ -199,6 +310,8 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         """Return the observation of each lane, and whether they were given as a batch."""
         if self.core is not None:
             return self._bound_lanes(observation, self.core.num_lanes)
+        if not self.features:
+            raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
         rows = np.asarray(observation)
         if rows.ndim not in (2, 3):
             raise ValueError(
@@ -214,7 +327,15 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
     def _bound_lanes(self, observation: Any, num_lanes: int) -> tuple[Sequence[Any], bool]:
         """Do the same for observations of any form, of the environment's number of lanes."""
         parts = observation if isinstance(observation, Mapping) else {"": observation}
-        shape, pages = np.shape(next(iter(parts.values()))), self._num_pages
+        shapes, pages = [np.shape(part) for part in parts.values()], self._num_pages
+        for shape in shapes:
+            table = len(shape) in (2, 3) and shape[-1] == len(self.features)
+            if table and shape[-2] != pages > 1:
+                raise ValueError(
+                    f"observation must have the {pages} pages of the environment that {self.name} "
+                    f"is bound to, got shape {shape}"
+                )
+        shape = shapes[0]
         rows_of_pages = len(shape) == 3 and shape[1] == pages
         stacked = rows_of_pages or (len(shape) > 1 and shape[0] == 1 < pages)
         if num_lanes == 1 and not stacked:
@@ -227,27 +348,6 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         if isinstance(observation, Mapping):
             return [{k: part[lane] for k, part in parts.items()} for lane in range(num_lanes)], True
         return observation, True
-
-    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
-        if self.core is None:
-            return self._read(rows, lane)
-        tracker = self.core.tracker(lane)
-        choice = self._choose(self._lane_state(tracker, lane), tracker, lane)
-        if self._of_shares:
-            return as_shares(choice, tracker.problem, self.core.epoch, tracker.time)
-        return choice
-
-    def _lane_state(self, tracker: Tracker, lane: int) -> EpisodeState:
-        """Return the state of a lane's episode, a new one if the episode is new."""
-        lane_state = self._lane_states.get(lane)
-        if lane_state is None or lane_state.episode != tracker.episode:
-            lane_state = self._lane_states[lane] = self._begin(tracker, lane)
-        return lane_state
-
-    def _follow(self, lane: int) -> None:
-        """Update the lane's state at a decision that another policy may make."""
-        assert self.core is not None
-        self._lane_state(self.core.tracker(lane), lane)
 
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
         if self.action_form == "rates":
@@ -263,14 +363,22 @@ class ActingPolicy(ABC, Generic[EpisodeState]):
         return scores
 
 
-class CrawlPolicy(ActingPolicy[EpisodeState]):
+class LearningPolicy(ActingPolicy):
+    """A policy that learns from logs, and can be told of one before the next ``predict``."""
+
+    learns = True
+
+    def observe(self, log: CrawlLog, lane: int = 0) -> None:
+        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
+        assert self.core is not None
+        self.of_lane(lane).update(log, self.core.tracker(lane))
+
+
+class CrawlPolicy(ActingPolicy):
     """A policy that compiled code can play: the problem determines its whole episode.
 
     Arguments and errors as for :class:`ActingPolicy`.
     """
-
-    needs: ClassVar[tuple[str, ...]] = ()
-    """Fields of :class:`crawl_envs.types.Problem` that the policy needs."""
 
     @abstractmethod
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
@@ -279,33 +387,23 @@ class CrawlPolicy(ActingPolicy[EpisodeState]):
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
 
-    @abstractmethod
-    def _start(self, compiled: Compiled, tracker: Tracker) -> EpisodeState:
-        """Return the state of an episode that the policy enters, maybe midway, at ``tracker``."""
-
-    def _begin(self, tracker: Tracker, lane: int) -> EpisodeState:
+    def _compiled(self, tracker: Tracker) -> Compiled:
+        """Return the compiled form of an episode."""
         assert self.core is not None
-        slots, rng = self.core.num_slots(lane), self.core.rng(lane)
-        return self._start(self.compile(tracker.problem, slots, rng), tracker)
-
-    def _require(self, problem: Problem) -> None:
-        missing = [name for name in self.needs if getattr(problem, name) is None]
-        if missing:
-            raise ValueError(
-                f"{self.name} needs {', '.join(missing)}, which the environment does not reveal; "
-                "make it with reveal='parameters'"
-            )
+        slots, rng = self.core.num_slots(self.lane), self.core.rng(self.lane)
+        return self.compile(tracker.problem, slots, rng)
 
 
 def core_of(env: Any) -> CrawlCore:
     """Return the crawl environment inside ``env``; ValueError if there is none."""
     core = getattr(env, "unwrapped", env)
     of_rates = getattr(core, "action_form", None) in RATE_FORMS
-    wanted = (*CORE_NAMES, *(("epoch", "declare") if of_rates else ()))
+    named = [name for name in (*CrawlCore.__annotations__, *vars(CrawlCore)) if name[0] != "_"]
+    wanted = [name for name in named if of_rates or name not in ("epoch", "declare")]
     lacking = [name for name in wanted if not hasattr(core, name)]
     if lacking:
         raise ValueError(
             f"env must be a crawl environment, got {type(core).__name__} without "
             f"{', '.join(lacking)}"
         )
-    return core  # type: ignore[no-any-return]
+    return core  # type: ignore[no-any-return]  # has what is read of it

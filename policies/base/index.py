@@ -6,7 +6,6 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +13,10 @@ from numba import types
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.compiled_policies import Compiled, CompiledIndex
+from crawl_envs.types.compiled_policies import CompiledIndex
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
+from policies.base.live import is_complete
 
 ROUNDING = 1e-12
 """Relative error of a time computed as now minus elapsed."""
@@ -113,52 +113,7 @@ def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray
     return total
 
 
-@dataclass
-class IndexState:
-    """The state of a lane's episode: its table, and the weight of signals since the last crawl.
-
-    ``counted`` and ``last_crawl`` have shape (m,); they are used only where the age of a signal
-    matters.
-    """
-
-    episode: int
-    compiled: CompiledIndex
-    time: float
-    counted: FloatArray
-    last_crawl: FloatArray
-
-    def join(self, tracker: Tracker) -> None:
-        """Begin in mid-episode: the ages of earlier signals are not known."""
-        self.counted[:] = counts_at_unknown_age(self.compiled, tracker.signals)
-        self.last_crawl[:] = tracker.time - tracker.elapsed
-        self.time = tracker.time
-
-    def count(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Update the counts to the current decision, from the log of the step before it.
-
-        A birth counts as a crawl. A page whose elapsed time began after its last crawl was born.
-        """
-        np.maximum.at(self.last_crawl, log.page, log.time)
-        start = tracker.time - tracker.elapsed
-        born = tracker.alive & (start > self.last_crawl + ROUNDING * tracker.time)
-        self.last_crawl[born] = start[born]
-        self.counted[log.page] = 0.0
-        self.counted[born | ~tracker.alive] = 0.0
-        window = self.compiled.delay_window
-        age = log.signal_time - self.last_crawl[log.signal_page]
-        age = np.where(born[log.signal_page] & (abs(age) <= ROUNDING * tracker.time), 0.0, age)
-        late = (age > window) | ((age == 0.0) & (window == 0.0))
-        page, age, source = log.signal_page[late], age[late], log.signal_source[late]
-        each: FloatArray | float = 1.0
-        if self.compiled.signal_weight is not None:
-            each = ready(weighted_signals)(
-                self.compiled.signal_weight, self.compiled.parameters, page, age, source
-            )
-        np.add.at(self.counted, page, each)
-        self.time = tracker.time
-
-
-class IndexPolicy(CrawlPolicy[IndexState]):
+class IndexPolicy(CrawlPolicy):
     """Crawls the alive page of the largest crawl value; ties go to the lowest index.
 
     The table of the pages' parameters is built once per episode and lane. Steps and
@@ -183,6 +138,7 @@ class IndexPolicy(CrawlPolicy[IndexState]):
             an environment, or at the first ``predict`` with one, when parameters are missing.
     """
 
+    reads_columns = True
     uses_signals: ClassVar[bool] = False
     delay_window: float = 0.0
 
@@ -243,31 +199,48 @@ class IndexPolicy(CrawlPolicy[IndexState]):
             None if signal_weight is None else ready(signal_weight),
         )
 
-    def _start(self, compiled: Compiled, tracker: Tracker) -> IndexState:
-        assert isinstance(compiled, CompiledIndex)
-        num_pages = tracker.elapsed.size
-        return IndexState(
-            episode=tracker.episode,
-            compiled=compiled,
-            time=math.nan,
-            counted=np.zeros(num_pages),
-            last_crawl=np.zeros(num_pages),
+    def _start(self, tracker: Tracker) -> None:
+        self.form = self.compile(tracker.problem, 0, np.random.default_rng(0))
+        self.reads_log = self.uses_signals and (
+            self.form.signal_weight is not None or self.delay_window > 0.0
         )
 
-    def _choose(self, lane_state: IndexState, tracker: Tracker, lane: int) -> IntArray:
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Add the weights of a log's signals, by the ages at which they arrived.
+
+        A birth counts as a crawl. A page whose elapsed time began after its last crawl was born.
+        """
+        start = tracker.time - tracker.elapsed
+        if self.first_log:
+            if not is_complete(log, tracker):  # in mid-episode: earlier signals have no known age
+                self.counted = counts_at_unknown_age(self.form, tracker.signals)
+                self.last_crawl = start
+                return
+            self.counted, self.last_crawl = np.zeros((2, tracker.elapsed.size))
+        np.maximum.at(self.last_crawl, log.page, log.time)
+        born = tracker.alive & (start > self.last_crawl + ROUNDING * tracker.time)
+        self.last_crawl[born] = start[born]
+        self.counted[log.page] = 0.0
+        self.counted[born | ~tracker.alive] = 0.0
+        window = self.form.delay_window
+        age = log.signal_time - self.last_crawl[log.signal_page]
+        age = np.where(born[log.signal_page] & (abs(age) <= ROUNDING * tracker.time), 0.0, age)
+        late = (age > window) | ((age == 0.0) & (window == 0.0))
+        page, age, source = log.signal_page[late], age[late], log.signal_source[late]
+        each: FloatArray | float = 1.0
+        if self.form.signal_weight is not None:
+            weigh, table = ready(weighted_signals), self.form.parameters
+            each = weigh(self.form.signal_weight, table, page, age, source)
+        np.add.at(self.counted, page, each)
+
+    def _choose(self, tracker: Tracker) -> IntArray:
         if not self.uses_signals:
             signals = np.zeros(tracker.elapsed.size)
-        elif lane_state.compiled.signal_weight is None and self.delay_window == 0.0:
-            signals = counts_at_unknown_age(lane_state.compiled, tracker.signals)
+        elif self.reads_log:
+            signals = self.counted
         else:
-            assert self.core is not None
-            log = self.core.last_log(lane)
-            if math.isnan(lane_state.time) and log.page.size:
-                lane_state.join(tracker)
-            if lane_state.time != tracker.time:
-                lane_state.count(log, tracker)
-            signals = lane_state.counted
-        return self._best(lane_state.compiled, tracker.elapsed, signals, tracker.alive)
+            signals = counts_at_unknown_age(self.form, tracker.signals)
+        return self._best(self.form, tracker.elapsed, signals, tracker.alive)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         column = {

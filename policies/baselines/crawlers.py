@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, quantity, real, whole
@@ -148,36 +146,13 @@ def first_pages(
     return pages[:number]
 
 
-@dataclass
-class RevisitState:
-    """The state of a lane's episode; ``parked`` (m,) marks the pages that are not in the heap."""
-
-    episode: int
-    revisits: Revisits
-    parked: BoolArray
-    heap: IndexedHeap
-    time: float = math.nan
-    chosen: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def enter(self, pages: IntArray) -> None:
-        """Put pages into the heap."""
-        put_pages(self.heap, pages, self.revisits.due)
-
-    def first(self, count: int, until: float, alive: BoolArray) -> IntArray:
-        """Return the ``count`` existing pages that are due first, none due after ``until``."""
-        rest = (count, until, alive, self.parked)
-        return first_pages(self.heap, self.revisits.due, *rest)
-
-
-class RevisitPolicy(ActingPolicy[RevisitState]):
+class RevisitPolicy(ActingPolicy):
     """Crawls pages when they are due, by a rule that adapts intervals to the observed changes.
 
     In the form ``page`` each slot goes to the page that is due first, even before its due time; in
     ``scores`` to the first ``batch`` ones; ties go to the lowest index. In ``refresh`` exactly the
     due pages are crawled, however many: the spending of the rule itself. All pages count as crawled
     at the start of the episode, or at their birth, and are due one default interval later.
-
-    It reads ``last_log`` at every ``predict``, once per decision.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -187,9 +162,9 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
         ValueError: ``env`` is no crawl environment; an argument out of its range.
     """
 
+    learns = True
+
     def __init__(self, env: Any, *, day: float = 1.0) -> None:
-        if env is None:
-            raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
         super().__init__(env)
         self.day = quantity("day", day, above=0.0)
 
@@ -201,52 +176,41 @@ class RevisitPolicy(ActingPolicy[RevisitState]):
     def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
         """Set the next due times of the crawled pages."""
 
-    def _begin(self, tracker: Tracker, lane: int) -> RevisitState:
+    def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
-        lane_state = RevisitState(
-            tracker.episode,
-            Revisits(np.zeros(num_pages), np.zeros(num_pages), np.zeros(num_pages)),
-            np.ones(num_pages, np.bool_),
-            empty_heap(num_pages),
-        )
-        self._add_born(lane_state, tracker)
-        return lane_state
+        self.revisits = Revisits(*np.zeros((3, num_pages)))
+        self.parked = np.ones(num_pages, np.bool_)  # the pages that are not in the heap
+        self.heap = empty_heap(num_pages)
+        self._add_born(tracker)
 
-    def _add_born(self, lane_state: RevisitState, tracker: Tracker) -> None:
+    def _add_born(self, tracker: Tracker) -> None:
         """Add newly born pages, due one default interval after their birth."""
-        new = np.flatnonzero(lane_state.parked & tracker.alive)
+        new = np.flatnonzero(self.parked & tracker.alive)
         length, unit = self.first_interval()
         start = tracker.time - tracker.elapsed[new]
-        lane_state.revisits.interval[new] = length
-        lane_state.revisits.modified[new] = start
-        lane_state.revisits.due[new] = start + length * unit
-        lane_state.parked[new] = False
-        lane_state.enter(new)
+        self.revisits.interval[new] = length
+        self.revisits.modified[new] = start
+        self.revisits.due[new] = start + length * unit
+        self.parked[new] = False
+        put_pages(self.heap, new, self.revisits.due)
 
-    def _choose(self, lane_state: RevisitState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        assert self.core is not None
-        if lane_state.time != tracker.time:
-            log = self.core.last_log(lane)
-            if log.page.size:
-                self.reschedule(log, lane_state.revisits)
-                lane_state.enter(log.page[~lane_state.parked[log.page]])
-            if lane_state.parked.any():
-                self._add_born(lane_state, tracker)
-            everything = self.action_form == "refresh"
-            count = tracker.elapsed.size if everything else self._count
-            lane_state.chosen = lane_state.first(
-                count, tracker.time if everything else math.inf, tracker.alive
-            )
-            if lane_state.chosen.size == 0 and not everything:
-                lane_state.chosen = np.zeros(1, np.int64)
-            lane_state.time = tracker.time
-        return lane_state.chosen
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        if log.page.size:
+            self.reschedule(log, self.revisits)
+            put_pages(self.heap, log.page[~self.parked[log.page]], self.revisits.due)
+        if self.parked.any():
+            self._add_born(tracker)
 
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
+    def _choose(self, tracker: Tracker) -> IntArray:
+        everything = self.action_form == "refresh"
+        count = tracker.elapsed.size if everything else self._count
+        until = tracker.time if everything else math.inf
+        state = tracker.alive, self.parked
+        chosen = first_pages(self.heap, self.revisits.due, count, until, *state)
+        return chosen if chosen.size or everything else np.zeros(1, np.int64)
 
 
-@registered
+@registered()
 class NutchAdaptive(RevisitPolicy):
     """Apache Nutch's AdaptiveFetchSchedule.
 
@@ -317,7 +281,7 @@ class NutchAdaptive(RevisitPolicy):
         nutch_reschedule(self.rule, log.page, log.time, log.changed, revisits)
 
 
-@registered
+@registered()
 class StormCrawlerAdaptive(RevisitPolicy):
     """Apache StormCrawler's AdaptiveScheduler.
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from crawl_envs.types import FloatArray, IntArray, Problem
-from policies.base import schedules
+from crawl_envs.types import FloatArray, Problem
+from policies.base.allocated import UniformCrawl
+from policies.base.binding import PAGE_FORMS, ActionForm
 from policies.base.index import IndexPolicy
 from policies.base.registry import registered
-from policies.base.sequence import SequencePolicy
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 
 
-@registered
+@registered()
 class RoundRobin(IndexPolicy):
     """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
 
@@ -28,12 +26,14 @@ class RoundRobin(IndexPolicy):
         return value_kernels.round_robin_value, table
 
 
-@registered
-class RandomCrawl(SequencePolicy):
+@registered()
+class RandomCrawl(UniformCrawl):
     """Crawls pages at random with equal probabilities, drawn by the environment's generator.
 
-    Arguments and errors as for :class:`policies.base.sequence.SequencePolicy`.
+    Arguments and errors as for :class:`policies.base.allocated.UniformCrawl`, without ``schedule``.
     """
 
-    def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> IntArray:
-        return schedules.random(np.ones(problem.num_pages), slots, rng)
+    acts = PAGE_FORMS
+
+    def __init__(self, env: Any = None, *, action_form: ActionForm | None = None) -> None:
+        super().__init__(env, action_form=action_form, schedule="random")

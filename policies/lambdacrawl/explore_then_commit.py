@@ -11,13 +11,13 @@ from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import ROUNDING, EpochState, LearnedRates, RateLearner, even
+from policies.lambdacrawl.rate_learner import ROUNDING, LearnedRates, RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
 
 
-@registered
+@registered(paper="Learning to Crawl")
 class ExploreThenCommit(RateLearner):
     r"""Crawls all pages at the same rate for a while, then at rates optimal under its estimates.
 
@@ -78,17 +78,14 @@ class ExploreThenCommit(RateLearner):
             complete, moments, initial=self.initial, smoothing=self.smoothing, since=since
         )
 
-    def _allocate(
-        self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
-    ) -> Allocation:
+    def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         explore = self.explore
         if explore is None:
-            explore = math.sqrt(lane_state.horizon * self.epoch)
-        if time - lane_state.learned.since < explore * (1.0 - ROUNDING):
+            explore = math.sqrt(self.horizon * self.epoch)
+        if time - self.learned.since < explore * (1.0 - ROUNDING):
             return even(importance.size, bandwidth)
-        lane_state.learned.closed = True
+        self.learned.closed = True
+        pages = (importance, self.change_rate, bandwidth)
         if self.objective == "binary":
-            return solvers.binary_poisson(importance, lane_state.change_rate, bandwidth)
-        return solvers.harmonic(
-            importance, lane_state.change_rate, bandwidth, complete=lane_state.complete
-        )
+            return solvers.binary_poisson(*pages)
+        return solvers.harmonic(*pages, complete=self.complete)

@@ -97,7 +97,7 @@ class HostCappedPolicy(SolvedPolicy):
         return solvers.host_capped(solver, *pages, self.host, self.host_bandwidth, **arguments)
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class LambdaCrawl(HostCappedPolicy):
     """LAMBDACRAWL: the least harmonic penalty at random instants (Algorithm 3).
 
@@ -113,7 +113,7 @@ class LambdaCrawl(HostCappedPolicy):
         return self._within_caps(solvers.harmonic, problem, bandwidth, complete=problem.complete)
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class LambdaCrawlApprox(SolvedPolicy):
     """LAMBDACRAWLAPPROX: rates in proportion to importance on pages without complete observation.
 
@@ -131,7 +131,7 @@ class LambdaCrawlApprox(SolvedPolicy):
         return solvers.harmonic_approx(*pages, complete=problem.complete)
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class BinaryLambdaCrawl(HostCappedPolicy):
     """BinaryLambdaCrawl: the least binary penalty at random instants (Azar et al., Algorithm 1).
 

@@ -11,11 +11,11 @@ from crawl_envs.types import BoolArray, FloatArray, Problem
 from crawl_envs.types.arguments import quantity, real
 from policies import estimators, solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import EpochState, LearnedRates, RateLearner
+from policies.lambdacrawl.rate_learner import LearnedRates, RateLearner
 from policies.solvers import Allocation
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class LambdaLearnAndCrawl(RateLearner):
     """Estimates all change rates after every epoch, and crawls at the optimal rates for them.
 
@@ -75,18 +75,12 @@ class LambdaLearnAndCrawl(RateLearner):
             since=since,
         )
 
-    def _allocate(
-        self, lane_state: EpochState, importance: FloatArray, bandwidth: float, time: float
-    ) -> Allocation:
-        return self._solve(importance, lane_state.change_rate, bandwidth, lane_state.complete)
-
-    def _solve(
-        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
-    ) -> Allocation:
-        return solvers.harmonic(importance, change_rate, bandwidth, complete=complete)
+    def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
+        pages = (importance, self.change_rate, bandwidth)
+        return solvers.harmonic(*pages, complete=self.complete)
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
     """The same with rates in proportion to importance on pages without complete observation.
 
@@ -96,13 +90,12 @@ class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
     the two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
     """
 
-    def _solve(
-        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
-    ) -> Allocation:
-        return solvers.harmonic_approx(importance, change_rate, bandwidth, complete=complete)
+    def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
+        pages = (importance, self.change_rate, bandwidth)
+        return solvers.harmonic_approx(*pages, complete=self.complete)
 
 
-@registered
+@registered(paper="LambdaCrawl")
 class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     """The same for binary staleness with a floor: BLLC_eps of the paper's experiments.
 
@@ -115,30 +108,14 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
-        epoch: this and the following arguments as for :class:`LambdaLearnAndCrawl`.
-        initial: first estimate of all change rates.
-        window: length of the recent time that estimates use.
-        smoothing: length of the pseudo-intervals, and number of pseudo-signals.
-        bounds: (least, largest) estimate.
+        **learning: as for :class:`LambdaLearnAndCrawl`.
 
     Raises:
         ValueError: as for :class:`LambdaLearnAndCrawl`; floor outside [0, 1].
     """
 
-    def __init__(
-        self,
-        env: Any,
-        *,
-        floor: float = 0.4,
-        epoch: float = 1.0,
-        initial: float = 1.0,
-        window: float | None = None,
-        smoothing: float = 0.5,
-        bounds: tuple[float, float] | None = None,
-    ) -> None:
-        super().__init__(
-            env, epoch=epoch, initial=initial, window=window, smoothing=smoothing, bounds=bounds
-        )
+    def __init__(self, env: Any, *, floor: float = 0.4, **learning: Any) -> None:
+        super().__init__(env, **learning)
         self.floor = real("floor", floor, least=0.0)
         if self.floor > 1.0:
             raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
@@ -146,10 +123,8 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     def _responses(self, complete: BoolArray) -> BoolArray:
         return complete if self.action_form == "rates" else np.zeros_like(complete)
 
-    def _solve(
-        self, importance: FloatArray, change_rate: FloatArray, bandwidth: float, complete: BoolArray
-    ) -> Allocation:
-        return solvers.binary_poisson(importance, change_rate, bandwidth, floor=self.floor)
+    def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
+        return solvers.binary_poisson(importance, self.change_rate, bandwidth, floor=self.floor)
 
 
 def range_of(name: str, bounds: tuple[float, float] | None) -> tuple[float, float]:

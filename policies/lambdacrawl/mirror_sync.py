@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import quantity, real
-from policies.base.binding import ActingPolicy
+from policies.base.binding import LearningPolicy
+from policies.base.live import Description
 from policies.base.registry import registered
 from policies.lambdacrawl.mirror_step import mirror_step, projected_step
 
@@ -90,27 +88,10 @@ class SyncJobs:
 
 
 Penalty = Literal["binary", "harmonic"]
-Box: TypeAlias = tuple[float, float, float]
-"""Least rate, largest rate, largest sum of rates."""
 
 
-@dataclass
-class SyncState:
-    """The state of a lane's episode: its jobs, and the time up to which logs were read."""
-
-    episode: int
-    jobs: SyncJobs
-    weights: FloatArray
-    even: float
-    slowest: float
-    fastest: float
-    update: float
-    time: float = math.nan
-    chosen: int = 0
-
-
-@registered
-class AsyncMirrorSync(ActingPolicy[SyncState]):
+@registered(paper="MirrorSync")
+class AsyncMirrorSync(LearningPolicy):
     r"""Learns the crawl rate of each page from the slope of its cost, cycle by cycle.
 
     AsyncMirrorSync of Kolobov, Bubeck and Zimmert (Online Learning for Active Cache
@@ -159,8 +140,6 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         fastest: float = 15.0,
         penalty: Penalty = "binary",
     ) -> None:
-        if env is None:
-            raise ValueError(f"{self.name} learns from logs, so env must be an environment")
         super().__init__(env)
         self.step_size = real("step_size", step_size, above=0.0)
         self.probing = real("probing", probing, above=0.0)
@@ -187,150 +166,106 @@ class AsyncMirrorSync(ActingPolicy[SyncState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        if lane not in self._lane_states:
-            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._lane_states[lane].jobs.rates.copy()
-
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from a lane's last log now, instead of at the next ``predict``."""
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        self._learn(self._lane_state(tracker, lane), log, tracker)
+        return self._known(lane).jobs.rates.copy()
 
     def _cycle(self, longest: float) -> float:
         """Return the length of a cycle where the longest gap is ``longest``."""
         return longest / 5.0 if self.cycle is None else self.cycle
 
-    def _begin(self, tracker: Tracker, lane: int) -> SyncState:
+    def _start(self, tracker: Tracker) -> None:
         assert self.core is not None
         problem = tracker.problem
-        m, bandwidth = problem.num_pages, problem.bandwidth
         self._check(tracker)
-        even = bandwidth / m
+        self.even = problem.bandwidth / problem.num_pages
         largest = problem.importance.max()
         weights = problem.importance / (largest if largest > 0.0 else 1.0)
-        weights = weights / (weights.mean() if largest > 0.0 else 1.0)
-        rates = np.full(m, even / (1.0 + self.probing))
-        slowest, fastest = self.slowest * even, self.fastest * even / (1.0 + self.probing)
-        jobs = SyncJobs(rates, self.probing, tracker.time, self.core.rng(lane))
-        update = tracker.time + self._cycle(1.0 / slowest)
-        return SyncState(tracker.episode, jobs, weights, even, slowest, fastest, update)
+        self.weights = weights / (weights.mean() if largest > 0.0 else 1.0)
+        highest = self.fastest * self.even / (1.0 + self.probing)
+        self.bounds = self.slowest * self.even, highest
+        rates = np.full(problem.num_pages, self.even / (1.0 + self.probing))
+        self.jobs = SyncJobs(rates, self.probing, tracker.time, self.core.rng(self.lane))
+        self.end_of_cycle = tracker.time + self._cycle(1.0 / self.bounds[0])
 
     def _check(self, tracker: Tracker) -> None:
         core: Any = self.core
-        space = getattr(core, "single_action_space", None) or core.action_space
-        problem = tracker.problem
-        if int(space.n) != 2 * problem.num_pages:
-            raise ValueError(
-                f"env must let pages be probed (probe=True) for {self.name}, "
-                f"got {int(space.n)} actions for {problem.num_pages} pages"
-            )
-        complete = problem.complete
+        problem, complete = tracker.problem, tracker.problem.complete
+        if not isinstance(core, Description):
+            space = getattr(core, "single_action_space", None) or core.action_space
+            if int(space.n) != 2 * problem.num_pages:
+                raise ValueError(
+                    f"env must let pages be probed (probe=True) for {self.name}, "
+                    f"got {int(space.n)} actions for {problem.num_pages} pages"
+                )
         if self.penalty == "harmonic" and (complete is None or not complete.all()):
             raise ValueError(
                 "penalty must be 'binary' where pages lack complete observation, got 'harmonic'"
             )
 
-    def _choose(self, lane_state: SyncState, tracker: Tracker, lane: int) -> IntArray:
-        assert self.core is not None
-        if lane_state.time != tracker.time:
-            self._learn(lane_state, self.core.last_log(lane), tracker)
-        return np.array([lane_state.chosen])
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Read a log; update the rates at the end of a cycle."""
+        if not self.first_log:
+            self._read_log(log)
+        if tracker.time >= self.end_of_cycle:
+            self.end_of_cycle += self._cycle(1.0 / self.bounds[0])
+            self._renew()
 
-    def _learn(self, lane_state: SyncState, log: CrawlLog, tracker: Tracker) -> None:
-        """Read a log, once; update the rates at the end of a cycle; choose the next job."""
-        if lane_state.time == tracker.time:
-            return
-        jobs = lane_state.jobs
-        if not math.isnan(lane_state.time):
-            self._read_log(lane_state, log)
-        if tracker.time >= lane_state.update:
-            lane_state.update += self._cycle(1.0 / lane_state.slowest)
-            self._renew(lane_state)
-        page, probe = jobs.serve()
-        lane_state.chosen = page + probe * jobs.rates.size
-        lane_state.time = tracker.time
+    def _choose(self, tracker: Tracker) -> IntArray:
+        page, probe = self.jobs.serve()
+        return np.array([page + probe * self.jobs.rates.size])
 
-    def _read_log(self, lane_state: SyncState, log: CrawlLog) -> None:
+    def _read_log(self, log: CrawlLog) -> None:
         signals = np.atleast_2d(log.signals)[0]
         probes = log.probe.tolist()
         for k, page in enumerate(log.page.tolist()):
-            cost = lane_state.weights[page] * self._cost(int(signals[k]), bool(log.changed[k]))
+            cost = self.weights[page] * self._cost(int(signals[k]), bool(log.changed[k]))
             if probes[k]:
-                lane_state.jobs.probed(page, cost)
+                self.jobs.probed(page, cost)
             else:
-                lane_state.jobs.crawled(page, float(log.time[k]), float(log.elapsed[k]), cost)
+                self.jobs.crawled(page, float(log.time[k]), float(log.elapsed[k]), cost)
 
     def _cost(self, signals: int, changed: bool) -> float:
         if self.penalty == "binary":
             return float(changed)
         return float(digamma(signals + 1.0) - digamma(1.0))  # H(n)
 
-    def _renew(self, lane_state: SyncState) -> None:
+    def _renew(self) -> None:
         """Update the rates of the arms with samples; their sum stays."""
-        jobs = lane_state.jobs
-        pages, slopes = jobs.slopes()
-        if pages.size == 0:
-            return
-        before = jobs.rates[pages]
-        box = lane_state.slowest, lane_state.fastest, float(before.sum())
-        jobs.rates[pages] = self._descend(before, slopes, box, lane_state.even)
+        pages, slopes = self.jobs.slopes()
+        if pages.size:
+            before = self.jobs.rates[pages]
+            self.jobs.rates[pages] = self._descend(before, slopes)
 
-    def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
-        """Return the rates after one step; ``even`` is R / m."""
-        return mirror_step(rates, slopes, self.step_size, *box)
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
+    def _descend(self, rates: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Return the rates after one step."""
+        return mirror_step(rates, slopes, self.step_size, *self.bounds, float(rates.sum()))
 
 
-@registered
+@registered(paper="MirrorSync")
 class AsyncPSGDSync(AsyncMirrorSync):
     """The same with projected gradient steps: the baseline of the paper's experiments.
 
     Args:
-        env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
+        env: as for :class:`AsyncMirrorSync`.
         step_size: eta, in units of R / m squared; for 100 arms, the public code's values amount to
             .03 for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
-        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
-        cycle: length of a cycle; None for the longest gap.
-        slowest: least rate.
-        fastest: largest rate.
-        penalty: ``binary`` or ``harmonic``.
+        **more: as for :class:`AsyncMirrorSync`; a cycle of None is the longest gap.
 
     Raises:
         ValueError: as for :class:`AsyncMirrorSync`.
     """
 
-    def __init__(
-        self,
-        env: Any,
-        *,
-        step_size: float = 0.03,
-        probing: float = 0.05,
-        cycle: float | None = None,
-        slowest: float = 1.0 / 16.0,
-        fastest: float = 15.0,
-        penalty: Penalty = "binary",
-    ) -> None:
-        super().__init__(
-            env,
-            step_size=step_size,
-            probing=probing,
-            cycle=cycle,
-            slowest=slowest,
-            fastest=fastest,
-            penalty=penalty,
-        )
+    def __init__(self, env: Any, *, step_size: float = 0.03, **more: Any) -> None:
+        super().__init__(env, step_size=step_size, **more)
 
     def _cycle(self, longest: float) -> float:
         return longest if self.cycle is None else self.cycle
 
-    def _descend(self, rates: FloatArray, slopes: FloatArray, box: Box, even: float) -> FloatArray:
-        return projected_step(rates, slopes, self.step_size * even * even, *box)
+    def _descend(self, rates: FloatArray, slopes: FloatArray) -> FloatArray:
+        step_size = self.step_size * self.even * self.even
+        return projected_step(rates, slopes, step_size, *self.bounds, float(rates.sum()))
 
 
-@registered
+@registered(paper="MirrorSync")
 class MirrorSync(AsyncMirrorSync):
     """The same in rounds of the length of the longest gap, in which every arm is played.
 
@@ -339,7 +274,7 @@ class MirrorSync(AsyncMirrorSync):
     policy is :class:`AsyncMirrorSync`.
 
     Args:
-        env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
+        env: as for :class:`AsyncMirrorSync`.
         step_size: eta; for 100 arms, the public code's values amount to .05 for Poisson changes
             and .027 for polynomial costs.
         probing: this and the following arguments as for :class:`AsyncMirrorSync`.
@@ -361,14 +296,8 @@ class MirrorSync(AsyncMirrorSync):
         fastest: float = 15.0,
         penalty: Penalty = "binary",
     ) -> None:
-        super().__init__(
-            env,
-            step_size=step_size,
-            probing=probing,
-            slowest=slowest,
-            fastest=fastest,
-            penalty=penalty,
-        )
+        bounds = {"slowest": slowest, "fastest": fastest}
+        super().__init__(env, step_size=step_size, probing=probing, penalty=penalty, **bounds)
 
     def _cycle(self, longest: float) -> float:
         return longest

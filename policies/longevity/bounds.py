@@ -6,7 +6,6 @@ Olston and Pandey (2008), sections 4.1, 4.3 and 4.5.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from policies.estimators.divergence.profiles import (
     HeldProfiles,
     bounds_of_page,
 )
-from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
+from policies.longevity.refreshing import RefreshPolicy, Urgency, fragment_core
 from policies.longevity.warm_up import at_first_copy, first_turns
 
 FIRST_SHARE = 0.1
@@ -32,23 +31,8 @@ GAIN = 0.3
 """Change of the log threshold per m refreshes at a demand of e times the budget."""
 
 
-@dataclass
-class BoundsState(RefreshState):
-    """A lane's episode state; ``reference`` (t_R) and ``period`` (phi) are (m,).
-
-    The reference time of a page that does not exist yet is NaN. ``cut_short`` (m,) marks the pages
-    whose first wait is shortened. ``threshold`` is T, which changes if there is a budget.
-    """
-
-    profiles: ChangeProfiles
-    reference: FloatArray
-    period: FloatArray
-    threshold: float
-    cut_short: BoolArray
-
-
-@registered
-class DivergenceBounds(RefreshPolicy[BoundsState]):
+@registered(paper="Longevity", family="fragments")
+class DivergenceBounds(RefreshPolicy):
     """Refreshes a page at the end of its period, which bounds on its utility double or halve.
 
     At each refresh, with s the time since the page's reference time (section 4.3), the upper and
@@ -81,6 +65,8 @@ class DivergenceBounds(RefreshPolicy[BoundsState]):
         ValueError: ``env`` has no fragments; an argument is out of its range.
     """
 
+    learns = True
+
     def __init__(
         self,
         env: Any,
@@ -104,10 +90,10 @@ class DivergenceBounds(RefreshPolicy[BoundsState]):
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
-        lane_state = self._state_of(lane)
-        profiles = lane_state.profiles.footprint()
-        arrays = lane_state.reference, lane_state.period, lane_state.cut_short
-        own = sum(array.nbytes for array in arrays) / lane_state.period.size
+        state = self._known(lane)
+        profiles = state.profiles.footprint()
+        arrays = state.reference, state.period, state.cut_short
+        own = sum(array.nbytes for array in arrays) / state.period.size
         return Footprint(profiles.stored + own, profiles.counted)
 
     def periods(self, lane: int = 0) -> FloatArray:
@@ -116,48 +102,46 @@ class DivergenceBounds(RefreshPolicy[BoundsState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        return self._state_of(lane).period.copy()
+        return self._known(lane).period.copy()
 
-    def _begin(self, tracker: Tracker, lane: int) -> BoundsState:
+    def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
         kept = self.histories, self.length, self.sketch_size
-        profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
+        sketches = self.fragments.first_sketch(self.lane)
+        self.profiles = ChangeProfiles.of_episode(tracker, sketches, *kept)
         importance = tracker.problem.importance
-        threshold = self.threshold
-        if threshold is None or self.action_form != "refresh":
+        self.limit = self.threshold  # T, which changes if there is a budget
+        if self.limit is None or self.action_form != "refresh":
             mean_interval = num_pages / tracker.problem.bandwidth
             weight = float(importance[importance > 0.0].mean()) if importance.any() else 1.0
-            threshold = FIRST_SHARE * weight * mean_interval
+            self.limit = FIRST_SHARE * weight * mean_interval
         with np.errstate(divide="ignore"):
-            period = threshold / importance
-        reference = np.where(tracker.alive, tracker.time - tracker.elapsed, np.nan)
-        early = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
-        return BoundsState(
-            tracker.episode, tracker.time, profiles, reference, period, threshold, early
-        )
+            self.period = self.limit / importance  # phi
+        # t_R; NaN for a page that does not exist yet
+        self.reference = np.where(tracker.alive, tracker.time - tracker.elapsed, np.nan)
+        # pages whose first wait is shortened
+        self.cut_short = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
 
-    def _learn(self, lane_state: BoundsState, log: CrawlLog, tracker: Tracker) -> None:
-        pages = lane_state.profiles.learn(log)
+    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
+        assert self.limit is not None
+        pages = self.profiles.learn(log)
         times, elapsed = log.time[~log.probe], log.elapsed[~log.probe]
-        importance = tracker.problem.importance
-        kept, threshold = lane_state.profiles.kept, lane_state.threshold
         reset_periods(
-            *(pages, times, elapsed, kept, threshold, self.risk, importance),
-            *(lane_state.reference, lane_state.period, lane_state.cut_short),
+            *(pages, times, elapsed, self.profiles.kept, self.limit, self.risk),
+            *(tracker.problem.importance, self.reference, self.period, self.cut_short),
         )
         if self.action_form != "refresh" and pages.size:
-            demand = float((1.0 / lane_state.period[tracker.alive]).sum())
+            demand = float((1.0 / self.period[tracker.alive]).sum())
             if demand > 0.0:
                 strain = math.log(demand / tracker.problem.bandwidth)
-                share = GAIN * pages.size / lane_state.period.size
-                lane_state.threshold *= math.exp(share * min(max(strain, -1.0), 1.0))
+                share = GAIN * pages.size / self.period.size
+                self.limit *= math.exp(share * min(max(strain, -1.0), 1.0))
 
-    def _urgency(self, lane_state: BoundsState, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, tracker: Tracker) -> Urgency:
         turns = first_turns(tracker) if self.stagger else 1.0
-        passed = tracker.elapsed / (turns * lane_state.period)
-        nothing = np.zeros(passed.size)
+        passed = tracker.elapsed / (turns * self.period)
         if self.action_form == "refresh":
-            return Urgency(nothing, passed)
+            return Urgency(np.zeros(passed.size), passed)
         return Urgency(passed)
 
 

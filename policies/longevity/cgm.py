@@ -5,7 +5,6 @@ It is a baseline in Olston and Pandey (2008), section 5.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.divergence.profiles import Footprint
-from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency
+from policies.longevity.refreshing import RefreshPolicy, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.curves import HolisticCurves
 
@@ -35,20 +34,8 @@ class Counts(NamedTuple):
     time: FloatArray
 
 
-@dataclass
-class CountingState(RefreshState):
-    """A lane's episode state: crawls, and the estimated change rate of each page, (m,).
-
-    ``histories`` is None unless the estimator reads every crawl.
-    """
-
-    counts: Counts
-    rate: FloatArray
-    histories: CrawlHistories | None
-
-
-@registered
-class ChoGarciaMolina(RefreshPolicy[CountingState]):
+@registered(paper="Longevity", family="fragments")
+class ChoGarciaMolina(RefreshPolicy):
     """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
 
     Change rates are estimated from whether refreshes found a change. The utility is that of a page
@@ -78,6 +65,8 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         ValueError: ``env`` is not a crawl environment; an argument is out of its range.
     """
 
+    learns = True
+
     def __init__(
         self,
         env: Any,
@@ -97,11 +86,11 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane; two counts and a time count as 12."""
-        lane_state = self._state_of(lane)
-        stored = sum(array.nbytes for array in (*lane_state.counts, lane_state.rate))
-        if lane_state.histories is not None:
-            stored += lane_state.histories.nbytes
-        return Footprint(stored / lane_state.rate.size, 12.0)
+        state = self._known(lane)
+        stored = sum(array.nbytes for array in (*state.counts, state.rate))
+        if state.histories is not None:
+            stored += state.histories.nbytes
+        return Footprint(stored / state.rate.size, 12.0)
 
     def change_rates(self, lane: int = 0) -> FloatArray:
         """Return the estimated change rates, (m,); 0 before the first refresh.
@@ -109,18 +98,18 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        return self._state_of(lane).rate.copy()
+        return self._known(lane).rate.copy()
 
-    def _begin(self, tracker: Tracker, lane: int) -> CountingState:
+    def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
         crawls, changes = np.zeros((2, num_pages), np.int64)
-        counts = Counts(crawls, changes, np.zeros(num_pages))
-        histories = None
+        self.counts = Counts(crawls, changes, np.zeros(num_pages))
+        self.rate = np.zeros(num_pages)
+        self.histories: CrawlHistories | None = None
         if self.estimator == "mle":
-            histories = CrawlHistories(num_pages, None, elapsed=np.float64, changed=np.bool_)
-        return CountingState(tracker.episode, tracker.time, counts, np.zeros(num_pages), histories)
+            self.histories = CrawlHistories(num_pages, None, elapsed=np.float64, changed=np.bool_)
 
-    def _learn(self, lane_state: CountingState, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
         refreshed = ~log.probe & (log.elapsed > 0.0)
         pages, elapsed, changed = (
             log.page[refreshed],
@@ -129,27 +118,27 @@ class ChoGarciaMolina(RefreshPolicy[CountingState]):
         )
         if pages.size == 0:
             return
-        counts, histories = lane_state.counts, lane_state.histories
+        counts = self.counts
         np.add.at(counts.crawls, pages, 1)
         np.add.at(counts.changes, pages, changed)
         np.add.at(counts.time, pages, elapsed)
-        if histories is not None:
-            histories.append(pages, elapsed=elapsed, changed=changed)
-            rates = fit_histories(histories.intervals(pages)).change_rate
+        if self.histories is not None:
+            self.histories.append(pages, elapsed=elapsed, changed=changed)
+            rates = fit_histories(self.histories.intervals(pages)).change_rate
         else:
             rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
         rates = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
-        lane_state.rate[pages] = within_domain(rates)
+        self.rate[pages] = within_domain(rates)
 
-    def _urgency(self, lane_state: CountingState, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, tracker: Tracker) -> Urgency:
         wait = learning_period(
-            self.learning, 1 + lane_state.counts.crawls, tracker.problem, self.action_form
+            self.learning, 1 + self.counts.crawls, tracker.problem, self.action_form
         )
         learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)
-        curves = HolisticCurves(lane_state.rate)
+        curves = HolisticCurves(self.rate)
         utility = tracker.problem.importance * curves.utility(tracker.elapsed)
         if self.warm_up is None:
-            return Urgency(utility, np.where(lane_state.counts.crawls < FEWEST, learning, 0.0))
+            return Urgency(utility, np.where(self.counts.crawls < FEWEST, learning, 0.0))
         return Urgency(utility)

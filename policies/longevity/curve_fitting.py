@@ -6,8 +6,7 @@ Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from policies.estimators.divergence.curve_fit import Shapes, fit_observations, s
 from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine
 from policies.longevity.refreshing import (
     RefreshPolicy,
-    RefreshState,
     Urgency,
     fragment_core,
     longest_wait,
@@ -31,26 +29,22 @@ FEWEST = 4
 """With fewer observations than this, an earlier fit to more observations is kept."""
 
 
-@dataclass
-class FittingState(RefreshState):
-    """A lane's episode state.
+class FittedCurves(NamedTuple):
+    """The fitted curve of each page, (m,) each.
 
-    ``items``, ``share`` and ``rate`` are the fitted curve of each page, ``fitted`` the number of
-    observations it was fitted to, ``crawls`` the number of copies, the first included; all (m,).
-    ``period`` (m,) is the time at which the curve's utility reaches the threshold.
+    ``fitted`` is the number of observations that it was fitted to, ``period`` the time at which its
+    utility reaches the threshold.
     """
 
-    profiles: ChangeProfiles
     items: IntArray
     share: FloatArray
     rate: FloatArray
     fitted: IntArray
-    crawls: IntArray
     period: FloatArray
 
 
-@registered
-class CurveFitting(RefreshPolicy[FittingState]):
+@registered(paper="Longevity", family="fragments")
+class CurveFitting(RefreshPolicy):
     """Refreshes a page when the utility of its fitted curve has reached the threshold.
 
     After each refresh of a page its change profiles are combined, the closest curve of churn or
@@ -84,6 +78,8 @@ class CurveFitting(RefreshPolicy[FittingState]):
         ValueError: ``env`` has no fragments; an argument is out of its range.
     """
 
+    learns = True
+
     def __init__(
         self,
         env: Any,
@@ -116,53 +112,34 @@ class CurveFitting(RefreshPolicy[FittingState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        lane_state = self._state_of(lane)
-        profiles = lane_state.profiles.footprint()
-        own = (
-            lane_state.items,
-            lane_state.share,
-            lane_state.rate,
-            lane_state.fitted,
-            lane_state.crawls,
-            lane_state.period,
-        )
-        stored = sum(array.nbytes for array in own) / lane_state.crawls.size
-        return Footprint(profiles.stored + stored, profiles.counted)
+        state = self._known(lane)
+        profiles = state.profiles.footprint()
+        own = sum(array.nbytes for array in (*state.curves, state.crawls)) / state.crawls.size
+        return Footprint(profiles.stored + own, profiles.counted)
 
-    def _begin(self, tracker: Tracker, lane: int) -> FittingState:
+    def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
         kept = self.histories, self.length, self.sketch_size
-        profiles = ChangeProfiles.of_episode(tracker, self.fragments.first_sketch(lane), *kept)
-        return FittingState(
-            tracker.episode,
-            tracker.time,
-            profiles,
-            np.ones(num_pages, np.int64),
-            np.zeros(num_pages),
-            np.zeros(num_pages),
-            np.zeros(num_pages, np.int64),
-            np.ones(num_pages, np.int64),
-            np.full(num_pages, np.inf),
+        sketches = self.fragments.first_sketch(self.lane)
+        self.profiles = ChangeProfiles.of_episode(tracker, sketches, *kept)
+        self.crawls = np.ones(num_pages, np.int64)  # copies, the first included
+        self.curves = FittedCurves(
+            items=np.ones(num_pages, np.int64),
+            share=np.zeros(num_pages),
+            rate=np.zeros(num_pages),
+            fitted=np.zeros(num_pages, np.int64),
+            period=np.full(num_pages, np.inf),
         )
 
-    def _learn(self, lane_state: FittingState, log: CrawlLog, tracker: Tracker) -> None:
-        pages = lane_state.profiles.learn(log)
-        np.add.at(lane_state.crawls, pages, 1)
-        curves = (
-            lane_state.items,
-            lane_state.share,
-            lane_state.rate,
-            lane_state.fitted,
-            lane_state.period,
-        )
+    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
+        pages = self.profiles.learn(log)
+        np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
         weights = tracker.problem.importance
-        fit_pages(pages, lane_state.profiles.kept, shapes(), threshold, weights, *curves)
+        fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, *self.curves)
 
-    def _urgency(self, lane_state: FittingState, tracker: Tracker, lane: int) -> Urgency:
-        learning = learning_period(
-            self.learning, lane_state.crawls, tracker.problem, self.action_form
-        )
+    def _urgency(self, tracker: Tracker) -> Urgency:
+        learning = learning_period(self.learning, self.crawls, tracker.problem, self.action_form)
         utility = np.zeros(tracker.elapsed.size)
         turns = first_turns(tracker) if self.stagger else np.ones(utility.size)
         if self.warm_up is not None and tracker.time <= self.warm_up:
@@ -170,10 +147,10 @@ class CurveFitting(RefreshPolicy[FittingState]):
         bound = learning if self.warm_up is None else math.inf
         wait = turns * longest_wait(bound, self._risk_bound(tracker))
         if self.threshold is not None and self.action_form == "refresh":
-            return Urgency(utility, tracker.elapsed / longest_wait(wait, turns * lane_state.period))
-        region_utilities(
-            lane_state.items, lane_state.share, lane_state.rate, tracker.elapsed, utility
-        )
+            return Urgency(
+                utility, tracker.elapsed / longest_wait(wait, turns * self.curves.period)
+            )
+        region_utilities(*self.curves[:3], tracker.elapsed, utility)
         return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
     def _risk_bound(self, tracker: Tracker) -> FloatArray | float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,21 +11,14 @@ from crawl_envs.types.arguments import whole
 from policies.base.registry import registered
 from policies.estimators.divergence.posterior import DivergencePosterior
 from policies.estimators.divergence.profiles import Footprint
-from policies.longevity.refreshing import RefreshPolicy, RefreshState, Urgency, fragment_core
+from policies.longevity.refreshing import RefreshPolicy, Urgency, fragment_core
 
 TICKS = 8.0
 """Assumed decisions per interval between crawls of a page if there is no budget."""
 
 
-@dataclass
-class BeliefState(RefreshState):
-    """A lane's episode state, with the posterior of its pages."""
-
-    belief: DivergencePosterior
-
-
-@registered
-class LearningLongevity(RefreshPolicy[BeliefState]):
+@registered(family="fragments")
+class LearningLongevity(RefreshPolicy):
     r"""Refreshes a page by its expected utility given its crawls, its signals and the other pages.
 
     This policy is not from a paper. It uses eq. 4 of Olston and Pandey (2008), as their policies
@@ -72,28 +63,32 @@ class LearningLongevity(RefreshPolicy[BeliefState]):
         ValueError: ``env`` has no fragments; an argument is out of its range.
     """
 
+    learns = True
+
     def __init__(self, env: Any, *, threshold: float | None = None, memory: int = 24) -> None:
         super().__init__(env, threshold=threshold)
         fragment_core(self.name, self.core)
         self.memory = whole("memory", memory, 1)
 
-    def _begin(self, tracker: Tracker, lane: int) -> BeliefState:
-        assert tracker.copies is not None
+    def _start(self, tracker: Tracker) -> None:
+        if tracker.copies is None:
+            raise ValueError(f"tracker must have copies for {self.name}, got None")
         problem = tracker.problem.pooled()
         of_budget = self.action_form != "refresh"
         interval = (problem.num_pages if of_budget else TICKS) / problem.bandwidth
         copies = tracker.copies.divergence.shape[0]
-        belief = DivergencePosterior(problem.num_pages, interval, copies=copies, memory=self.memory)
+        self.belief = DivergencePosterior(
+            problem.num_pages, interval, copies=copies, memory=self.memory
+        )
         if problem.recall is not None and problem.false_signal_rate is not None:
-            belief.set_quality(problem.recall, problem.false_signal_rate)
-        return BeliefState(tracker.episode, math.nan, belief)
+            self.belief.set_quality(problem.recall, problem.false_signal_rate)
 
-    def _learn(self, lane_state: BeliefState, log: CrawlLog, tracker: Tracker) -> None:
-        assert log.divergence is not None
-        assert log.age is not None
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         signals = summed(log.signals)
         for n in range(log.page.size):
-            lane_state.belief.learn(
+            assert log.divergence is not None
+            assert log.age is not None
+            self.belief.learn(
                 int(log.page[n]),
                 float(log.elapsed[n]),
                 int(signals[n]),
@@ -101,14 +96,14 @@ class LearningLongevity(RefreshPolicy[BeliefState]):
                 log.divergence[n],
                 log.age[n],
             )
-        lane_state.belief.set_signals(summed(tracker.signals))
+        self.belief.set_signals(summed(tracker.signals))
 
-    def _urgency(self, lane_state: BeliefState, tracker: Tracker, lane: int) -> Urgency:
-        return Urgency(tracker.problem.importance * lane_state.belief.utility(tracker.elapsed))
+    def _urgency(self, tracker: Tracker) -> Urgency:
+        return Urgency(tracker.problem.importance * self.belief.utility(tracker.elapsed))
 
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane."""
-        return self._state_of(lane).belief.footprint()
+        return self._known(lane).belief.footprint()
 
 
 def summed(signals: IntArray) -> IntArray:

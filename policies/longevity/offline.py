@@ -15,7 +15,6 @@ FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read the true div
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,21 +24,13 @@ from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import flag, quantity
 from crawl_envs.types.copies import TrueDivergence
 from policies.base.registry import registered
-from policies.longevity.refreshing import ROUNDING, RefreshPolicy, RefreshState, Urgency
+from policies.longevity.refreshing import ROUNDING, RefreshPolicy, Urgency
 from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
 
 
-@dataclass
-class UniformState(RefreshState):
-    """A lane's episode state: the pages to refresh, and their offsets as shares of an interval."""
-
-    wanted: BoolArray
-    lead: FloatArray
-
-
-@registered
-class UniformRefresh(RefreshPolicy[UniformState]):
+@registered(paper="Longevity", family="fragments")
+class UniformRefresh(RefreshPolicy):
     """Refreshes every page that is not static, all equally often, and static ones never.
 
     In the form ``refresh`` each of the n pages is refreshed every ``interval``, at the first
@@ -86,7 +77,7 @@ class UniformRefresh(RefreshPolicy[UniformState]):
                     f"{self.static.shape}"
                 )
 
-    def _begin(self, tracker: Tracker, lane: int) -> UniformState:
+    def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
         wanted = np.ones(num_pages, np.bool_)
         if self.static is not None:
@@ -99,27 +90,20 @@ class UniformRefresh(RefreshPolicy[UniformState]):
         if self.stagger and wanted.any():
             count = int(wanted.sum())
             lead[wanted] = 1.0 - np.arange(1, count + 1) / count
-        return UniformState(tracker.episode, tracker.time, wanted, lead)
+        self.wanted, self.lead = wanted, lead
 
-    def _urgency(self, lane_state: UniformState, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, tracker: Tracker) -> Urgency:
         if self.action_form != "refresh":
-            return Urgency(np.where(lane_state.wanted, tracker.elapsed, -1.0))
+            return Urgency(np.where(self.wanted, tracker.elapsed, -1.0))
         crawled = np.maximum(tracker.time - tracker.elapsed, 0.0)
-        passed = self._moments(lane_state, tracker.time) > self._moments(lane_state, crawled)
-        return Urgency(np.zeros(passed.size), (lane_state.wanted & passed).astype(np.float64))
+        passed = self._moments(tracker.time) > self._moments(crawled)
+        return Urgency(np.zeros(passed.size), (self.wanted & passed).astype(np.float64))
 
-    def _moments(self, lane_state: UniformState, time: Any) -> FloatArray:
+    def _moments(self, time: Any) -> FloatArray:
         """Return the number of due times of each page up to ``time``, (m,)."""
         assert self.interval is not None
-        turns: FloatArray = np.floor(time / self.interval + lane_state.lead + ROUNDING)
+        turns: FloatArray = np.floor(time / self.interval + self.lead + ROUNDING)
         return turns
-
-
-@dataclass
-class CurvesState(RefreshState):
-    """A lane's episode state, with the curves of its pages; None for an oracle."""
-
-    curves: DivergenceCurves | None
 
 
 def check_curves(curves: Any) -> DivergenceCurves | None:
@@ -133,7 +117,7 @@ def check_curves(curves: Any) -> DivergenceCurves | None:
     return curves  # type: ignore[no-any-return]  # has what curves have
 
 
-class KnownCurves(RefreshPolicy[CurvesState]):
+class KnownCurves(RefreshPolicy):
     """Refreshes pages by known divergence curves, functions of the time since the last refresh.
 
     The curves are given, or follow from revealed parameters. Recorded pages have no regions: their
@@ -194,7 +178,7 @@ class KnownCurves(RefreshPolicy[CurvesState]):
             "with reveal='parameters'"
         )
 
-    def _begin(self, tracker: Tracker, lane: int) -> CurvesState:
+    def _start(self, tracker: Tracker) -> None:
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
             raise self._nothing_known(tracker.problem.change_rate is not None)
@@ -202,11 +186,10 @@ class KnownCurves(RefreshPolicy[CurvesState]):
             raise ValueError(
                 f"curves must be of {tracker.elapsed.size} pages, got {curves.num_pages}"
             )
-        return CurvesState(tracker.episode, tracker.time, curves)
+        self.expected = curves
 
-    def _urgency(self, lane_state: CurvesState, tracker: Tracker, lane: int) -> Urgency:
-        assert lane_state.curves is not None
-        return Urgency(tracker.problem.importance * lane_state.curves.utility(tracker.elapsed))
+    def _urgency(self, tracker: Tracker) -> Urgency:
+        return Urgency(tracker.problem.importance * self.expected.utility(tracker.elapsed))
 
 
 def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
@@ -214,7 +197,7 @@ def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
     return None if problem.regions is None else RegionCurves(problem.regions)
 
 
-@registered
+@registered(paper="Longevity", family="fragments")
 class FragmentStatic(KnownCurves):
     """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
 
@@ -225,7 +208,7 @@ class FragmentStatic(KnownCurves):
         return curves_of_regions(problem)
 
 
-@registered
+@registered(paper="Longevity", family="fragments")
 class HolisticStatic(KnownCurves):
     """HS-S: the optimal policy for holistic staleness, given the change rates (appendix A).
 
@@ -257,7 +240,7 @@ def true_core(name: str, core: Any) -> TrueCore:
     return core  # type: ignore[no-any-return]  # has what is read of it
 
 
-class TruePolicy(RefreshPolicy[RefreshState]):
+class TruePolicy(RefreshPolicy):
     """An oracle that reads the true divergence since each page was refreshed.
 
     Args:
@@ -278,15 +261,12 @@ class TruePolicy(RefreshPolicy[RefreshState]):
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
         """Return the utility of a refresh of each page now, (m,)."""
 
-    def _begin(self, tracker: Tracker, lane: int) -> RefreshState:
-        return RefreshState(tracker.episode, tracker.time)
-
-    def _urgency(self, lane_state: RefreshState, tracker: Tracker, lane: int) -> Urgency:
-        utility = self._utility(self.truth.true_divergence(lane), tracker.elapsed)
+    def _urgency(self, tracker: Tracker) -> Urgency:
+        utility = self._utility(self.truth.true_divergence(self.lane), tracker.elapsed)
         return Urgency(tracker.problem.importance * utility)
 
 
-@registered
+@registered(paper="Longevity", family="fragments")
 class FragmentDynamic(TruePolicy):
     """FS-D: eq. 4 with the true divergence curve since the last refresh.
 
@@ -298,7 +278,7 @@ class FragmentDynamic(TruePolicy):
         return elapsed * truth.divergence - truth.area
 
 
-@registered
+@registered(paper="Longevity", family="fragments")
 class HolisticDynamic(TruePolicy):
     """HS-D: the same for holistic staleness, whose curve jumps from 0 to 1 at the first change.
 
@@ -311,7 +291,7 @@ class HolisticDynamic(TruePolicy):
         return np.where(truth.changed, truth.first_change, 0.0)
 
 
-@registered
+@registered(paper="Longevity", family="fragments")
 class CurrentDivergence(KnownCurves):
     """The naive form U = D: refreshes the pages with the largest divergence (section 2.3).
 
@@ -351,15 +331,13 @@ class CurrentDivergence(KnownCurves):
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         return curves_of_regions(problem)
 
-    def _begin(self, tracker: Tracker, lane: int) -> CurvesState:
-        if self.truth is not None:
-            return CurvesState(tracker.episode, tracker.time, None)
-        return super()._begin(tracker, lane)
+    def _start(self, tracker: Tracker) -> None:
+        if self.truth is None:
+            super()._start(tracker)
 
-    def _urgency(self, lane_state: CurvesState, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, tracker: Tracker) -> Urgency:
         if self.truth is not None:
-            divergence = self.truth.true_divergence(lane).divergence
+            divergence = self.truth.true_divergence(self.lane).divergence
         else:
-            assert lane_state.curves is not None
-            divergence = lane_state.curves.divergence(tracker.elapsed)
+            divergence = self.expected.divergence(tracker.elapsed)
         return Urgency(tracker.problem.importance * divergence)

@@ -7,10 +7,8 @@ refreshed, as many as the budget allows.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +16,11 @@ from numpy.typing import NDArray
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import real
 from crawl_envs.types.copies import Sketches
-from policies.base.binding import ActingPolicy
+from policies.base.binding import LearningPolicy
 from policies.estimators.divergence.profiles import Footprint
 
 ROUNDING = 1e-9
 """Relative tolerance of the times and utilities at which a page is due."""
-
-
-@dataclass
-class RefreshState:
-    """A lane's episode state: the time up to which its log was read, and the last decision."""
-
-    episode: int
-    read_until: float
-    decided: float = field(default=math.nan, init=False)
-    choice: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
-
-
-EpisodeState = TypeVar("EpisodeState", bound=RefreshState)
 
 
 class Urgency(NamedTuple):
@@ -51,7 +36,7 @@ class Urgency(NamedTuple):
     overdue: FloatArray | None = None
 
 
-class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
+class RefreshPolicy(LearningPolicy):
     """Refreshes pages by their utility.
 
     In the form ``refresh`` all existing pages are refreshed whose utility has reached
@@ -59,8 +44,6 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
     refreshed as the budget allows: first those whose longest wait is over, the most overdue first,
     then those with the largest utility. Ties go to the page with the longest time since its crawl,
     then to the lowest index.
-
-    The log of the last step is read once, by ``observe`` or the next ``predict``.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -74,11 +57,9 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
     needs_threshold = True
     """Whether the form ``refresh`` requires a threshold."""
 
-    for_fragments = True
+    learns = False
 
     def __init__(self, env: Any, *, threshold: float | None = None) -> None:
-        if env is None:
-            raise ValueError(f"{self.name} reads what is known of copies, so env must be given")
         super().__init__(env)
         if threshold is None and self.action_form == "refresh" and self.needs_threshold:
             raise ValueError(
@@ -87,10 +68,10 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
         self.threshold = None if threshold is None else real("threshold", threshold, above=0.0)
 
     @abstractmethod
-    def _urgency(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> Urgency:
+    def _urgency(self, tracker: Tracker) -> Urgency:
         """Return the urgency of each page now."""
 
-    def _learn(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
+    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
         """Take in the crawls of a step."""
 
     def footprint(self, lane: int = 0) -> Footprint:
@@ -99,42 +80,18 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        self._state_of(lane)
+        self._known(lane)
         return Footprint(0.0, 0.0)
 
-    def _state_of(self, lane: int) -> EpisodeState:
-        if lane not in self._lane_states:
-            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._lane_states[lane]
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        if not self.first_log:
+            self._learn(log, tracker)
 
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        self._learn_once(self._lane_state(tracker, lane), log, tracker)
-
-    def _follow(self, lane: int) -> None:
-        assert self.core is not None
-        self.observe(self.core.last_log(lane), lane)
-
-    def _learn_once(self, lane_state: EpisodeState, log: CrawlLog, tracker: Tracker) -> None:
-        if lane_state.read_until != tracker.time:
-            lane_state.read_until = tracker.time
-            self._learn(lane_state, log, tracker)
-
-    def _choose(self, lane_state: EpisodeState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        assert self.core is not None
-        if lane_state.decided != tracker.time:
-            self._learn_once(lane_state, self.core.last_log(lane), tracker)
-            lane_state.decided = tracker.time
-            urgency = self._urgency(lane_state, tracker, lane)
-            if self.action_form == "refresh":
-                lane_state.choice = np.flatnonzero(self._due(urgency) & tracker.alive)
-            else:
-                lane_state.choice = most_urgent(
-                    urgency, tracker.elapsed, tracker.alive, self._count
-                )
-        return lane_state.choice
+    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+        urgency = self._urgency(tracker)
+        if self.action_form == "refresh":
+            return np.flatnonzero(self._due(urgency) & tracker.alive)
+        return most_urgent(urgency, tracker.elapsed, tracker.alive, self._count)
 
     def _due(self, urgency: Urgency) -> BoolArray:
         due = np.zeros(urgency.utility.size, np.bool_)
@@ -143,9 +100,6 @@ class RefreshPolicy(ActingPolicy[EpisodeState], Generic[EpisodeState]):
         if urgency.overdue is not None:
             due |= urgency.overdue >= 1.0 - ROUNDING
         return due
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
 
 
 class FragmentCore(Protocol):

@@ -139,7 +139,7 @@ def delayed_ncis_table(
     return np.ascontiguousarray(np.hstack([undelayed, own]))
 
 
-@registered
+@registered()
 class GreedyNCISDelayed(GreedyNCIS):
     """GREEDY-NCIS with a known distribution of delays (see :mod:`policies.ncis.delayed`).
 

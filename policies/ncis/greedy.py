@@ -42,7 +42,7 @@ def _known(reading: Reading) -> Reading:
     return reading
 
 
-@registered
+@registered(paper="NCIS")
 class Greedy(IndexPolicy):
     """GREEDY: the value of a page without signals (section 5.1).
 
@@ -58,7 +58,7 @@ class Greedy(IndexPolicy):
         return value_kernels.greedy_value, table
 
 
-@registered
+@registered()
 class GreedyHarmonic(SignalPolicy):
     """Crawls by the largest value under the harmonic penalty (:func:`policies.values.harmonic`).
 
@@ -80,7 +80,7 @@ class GreedyHarmonic(SignalPolicy):
         return value_kernels.harmonic_value, table
 
 
-@registered
+@registered(paper="NCIS")
 class GreedyCIS(SignalPolicy):
     """GREEDY-CIS: assumes that no signal is false (section 5.1).
 
@@ -106,7 +106,7 @@ class GreedyCIS(SignalPolicy):
         return value_kernels.greedy_cis_value, table
 
 
-@registered
+@registered(paper="NCIS")
 class GreedyCISPlus(SignalPolicy):
     """GREEDY-CIS+: GREEDY-CIS for pages of high quality, GREEDY for all others (section 6.7).
 
@@ -151,7 +151,7 @@ class GreedyCISPlus(SignalPolicy):
         return value_kernels.greedy_cis_value, table
 
 
-@registered
+@registered(paper="NCIS")
 class GreedyNCIS(SignalPolicy):
     """GREEDY-NCIS: the exact value for noisy signals (Theorem 1).
 
@@ -176,7 +176,7 @@ class GreedyNCIS(SignalPolicy):
         return value_kernels.greedy_ncis_value, table
 
 
-@registered
+@registered(paper="NCIS")
 class GreedyNCISApprox(SignalPolicy):
     """G-NCIS-APPROX-J: the first J terms of GREEDY-NCIS's value (appendix A.1).
 

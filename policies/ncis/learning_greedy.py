@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
-from policies.base.binding import ActingPolicy, ActionForm
+from policies.base.binding import ActionForm, LearningPolicy
 from policies.base.index import best_pages
 from policies.base.registry import registered
 from policies.ncis.page_learner import Learner
@@ -20,20 +19,8 @@ MEMORY = (math.inf, 30.0)
 """Crawls of a page until data decay to 1 / e: never, or fast enough for changing change rates."""
 
 
-@dataclass
-class LearningState:
-    """The state of a lane's episode: the learner, and the time of its last update.
-
-    For a bound policy that is the time of the decision, else the time of the last crawl.
-    """
-
-    episode: int
-    learner: Learner
-    time: float = -math.inf
-
-
-@registered
-class LearningGreedyNCIS(ActingPolicy[LearningState]):
+@registered()
+class LearningGreedyNCIS(LearningPolicy):
     """GREEDY-NCIS on learned parameters; only the importance of pages is known.
 
     No paper has this policy. For every page it has Gamma beliefs about the rate of unsignalled
@@ -49,10 +36,9 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
     With several sources, signals have different weights; the value is that of one source with the
     same rates of true signals and of evidence (:func:`policies.ncis.page_learner.one_source`).
 
-    Bound to an environment, it learns from ``last_log`` at every ``predict``, once per decision,
-    whether or not ``observe`` was called; it needs no parameters, and ignores revealed ones.
-    Unbound, it works from observation columns, for any batch of lanes, and learns only from
-    ``observe``, which :class:`crawl_envs.envs.wrappers.Observing` calls.
+    It ignores revealed parameters. Without an environment it can work from observation columns, for
+    any batch of lanes, and then learns only from ``observe``, which
+    :class:`crawl_envs.envs.wrappers.Observing` calls.
 
     Every episode starts with no data unless ``keep`` is True. Lanes learn independently.
 
@@ -76,6 +62,8 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
             groups of another number of pages.
     """
 
+    reads_columns = True
+
     def __init__(
         self,
         env: Any = None,
@@ -92,6 +80,8 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
         self.memories = _memories(memory)
         self.groups = None if groups is None else _groups(groups)
         self.pooled, self.keep = bool(pooled), bool(keep)
+        self.learner: Learner | None = None
+        self.last_crawl = -math.inf
         self._sources = tuple(
             k for k, name in enumerate(self.features) if name.rpartition("_")[0] == "signals"
         ) or tuple(k for k, name in enumerate(self.features) if name == "signals")
@@ -113,21 +103,20 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
         since the pages are not known yet.
         """
         if self.core is not None:
-            tracker = self.core.tracker(lane)
-            self._learn(self._lane_state(tracker, lane), log, tracker.time)
+            super().observe(log, lane)
             return
-        lane_state = self._lane_states.get(lane)
-        if lane_state is None:
+        policy = self.by_lane.get(lane)
+        if policy is None or policy.learner is None:
             return
-        if log.page.size == 0 or log.time[0] <= lane_state.time:
-            lane_state.time = -math.inf
+        if log.page.size == 0 or log.time[0] <= policy.last_crawl:
+            policy.last_crawl = -math.inf
             if not self.keep:
-                before = lane_state.learner
-                lane_state.learner = self._learner(
+                before = policy.learner
+                policy.learner = self._learner(
                     before.importance, before.num_sources, before.interval
                 )
-        lane_state.learner.learn(log)
-        lane_state.time = float(log.time[-1]) if log.page.size else lane_state.time
+        policy.learner.learn(log)
+        policy.last_crawl = float(log.time[-1]) if log.page.size else policy.last_crawl
 
     def estimates(self, lane: int = 0) -> dict[str, FloatArray]:
         """Return the present estimates of the parameters of a lane's pages, by name.
@@ -137,9 +126,8 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
         Raises:
             ValueError: ``predict`` was not called for this lane yet.
         """
-        if lane not in self._lane_states:
-            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        learner = self._lane_states[lane].learner
+        learner = self._known(lane).learner
+        assert learner is not None
         typical = learner.beliefs[learner.best].typical(slice(None)).T
         s = learner.num_sources
         return {
@@ -148,14 +136,13 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
             "signal_rate": typical[1 + s :],
         }
 
-    def _begin(self, tracker: Tracker, lane: int) -> LearningState:
-        problem, before = tracker.problem, self._lane_states.get(lane)
-        if self.keep and before is not None:
-            before.learner.weigh(problem.importance)
-            return LearningState(tracker.episode, before.learner)
+    def _start(self, tracker: Tracker) -> None:
+        problem = tracker.problem
+        if self.keep and self.learner is not None:
+            self.learner.weigh(problem.importance)
+            return
         interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
-        learner = self._learner(problem.importance, problem.num_sources, interval)
-        return LearningState(tracker.episode, learner)
+        self.learner = self._learner(problem.importance, problem.num_sources, interval)
 
     def _learner(self, importance: FloatArray, num_sources: int, interval: float) -> Learner:
         num_pages = importance.size
@@ -164,18 +151,14 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
             raise ValueError(f"groups must be of {num_pages} pages, got {group.size}")
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
-    def _learn(self, lane_state: LearningState, log: CrawlLog, time: float) -> None:
-        if lane_state.time != time:
-            lane_state.learner.learn(log)
-            lane_state.time = time
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        assert self.learner is not None
+        self.learner.learn(log)
 
-    def _choose(self, lane_state: LearningState, tracker: Tracker, lane: int) -> IntArray:
-        assert self.core is not None
-        if lane_state.time != tracker.time:  # reading the log is slow
-            self._learn(lane_state, self.core.last_log(lane), tracker.time)
-        counted = lane_state.learner.counted(tracker.signals)
-        page_state = (tracker.elapsed, counted, tracker.alive)
-        return best_pages(lane_state.learner.index, page_state, self.action_form, self.batch)
+    def _choose(self, tracker: Tracker) -> IntArray:
+        assert self.learner is not None
+        page_state = (tracker.elapsed, self.learner.counted(tracker.signals), tracker.alive)
+        return best_pages(self.learner.index, page_state, self.action_form, self.batch)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         def column(name: str) -> FloatArray:
@@ -185,16 +168,16 @@ class LearningGreedyNCIS(ActingPolicy[LearningState]):
         alive = np.ones(elapsed.size, dtype=np.bool_)
         if "alive" in self.features:
             alive = column("alive") > 0.5
-        lane_state = self._lane_states.get(lane)
-        if lane_state is None or lane_state.learner.importance.size != elapsed.size:
+        policy = self.of_lane(lane)
+        if policy.learner is None or policy.learner.importance.size != elapsed.size:
             passed = elapsed[alive & (elapsed > 0.0)]
             slots = (passed.min() if passed.size else 1.0) / self.batch
-            learner = self._learner(importance, len(self._sources), alive.sum() * slots)
-            lane_state = self._lane_states[lane] = LearningState(0, learner)
-        lane_state.learner.weigh(importance)
+            policy.learner = self._learner(importance, len(self._sources), alive.sum() * slots)
+            policy.episode, policy.last_crawl = 0, -math.inf
+        policy.learner.weigh(importance)
         signals = np.rint(rows[:, self._sources].T).astype(np.int64)
-        page_state = (elapsed, lane_state.learner.counted(signals), alive)
-        return best_pages(lane_state.learner.index, page_state, self.action_form, self.batch)
+        page_state = (elapsed, policy.learner.counted(signals), alive)
+        return best_pages(policy.learner.index, page_state, self.action_form, self.batch)
 
 
 def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.compiled_policies import Compiled, CompiledThresholds, ThresholdRule
+from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
 from crawl_envs.types.evidence import signal_evidence, signal_time
 from policies import solvers
 from policies.base.binding import CrawlPolicy
@@ -22,16 +20,8 @@ ROUNDING = 1e-12
 """Relative rounding error of a number of signals that counts as a whole number."""
 
 
-@dataclass
-class ThresholdState:
-    """The state of a lane's episode: its rules."""
-
-    episode: int
-    compiled: CompiledThresholds
-
-
-@registered
-class ThresholdNCIS(CrawlPolicy[ThresholdState]):
+@registered(paper="NCIS")
+class ThresholdNCIS(CrawlPolicy):
     """pi(iota): crawl a page at the instant its effective elapsed time reaches its threshold.
 
     The thresholds are those of Theorem 1 (:func:`policies.solvers.ncis`), so that no policy with as
@@ -85,31 +75,20 @@ class ThresholdNCIS(CrawlPolicy[ThresholdState]):
         allocation = solvers.ncis(problem, bandwidth, floor=self.floor)
         return threshold_rule(problem, start, allocation)
 
-    def _start(self, compiled: Compiled, tracker: Tracker) -> ThresholdState:
-        assert isinstance(compiled, CompiledThresholds)
-        return ThresholdState(tracker.episode, compiled)
-
     def _check_form(self) -> None:
         """Accept every form of action: the policy is simulated, and does not act in steps."""
 
-    def predict(
-        self,
-        observation: Any,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = False,
-    ) -> tuple[Any, Any]:
-        """Raise ValueError: actions of an environment choose pages, not times."""
-        raise ValueError(
+    def _lanes(self, observation: Any) -> Any:
+        raise self._without_actions()
+
+    def _choose(self, tracker: Tracker) -> IntArray:
+        raise self._without_actions()
+
+    def _without_actions(self) -> ValueError:
+        return ValueError(
             f"{self.name} chooses the times of its crawls and has no actions to predict; simulate "
             "and evaluate play it"
         )
-
-    def _choose(self, lane_state: ThresholdState, tracker: Tracker, lane: int) -> IntArray:
-        raise AssertionError("predict raises before this")
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError("predict raises before this")
 
 
 def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:

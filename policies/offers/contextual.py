@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import real
-from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy
+from policies.base.binding import PAGE_FORMS, RATE_FORMS, LearningPolicy
 from policies.base.registry import registered
 from policies.offers.change_model import ChangeModel
 from policies.offers.rates import RateSource, ShrunkClicks, cached_rates, fresh_source, rate_source
@@ -24,24 +22,8 @@ ROUNDING = 1e-9
 """Relative tolerance of times and counts."""
 
 
-@dataclass
-class ContextState:
-    """A lane's episode state: its model, the results of the last crawls, and the last decision."""
-
-    episode: int
-    model: ChangeModel
-    source: RateSource | None
-    rng: np.random.Generator
-    changed: NDArray[np.int8]
-    weights: FloatArray
-    offer_features: OfferFeatures | None
-    read_until: float
-    decided: float = math.nan
-    choice: NDArray[Any] = field(default_factory=lambda: np.zeros(1, np.int64))
-
-
-@registered
-class ContextualBandit(ActingPolicy[ContextState]):
+@registered()
+class ContextualBandit(LearningPolicy):
     """Crawls the pages with the largest expected gain, and some random pages for exploration.
 
     The proposal of Han et al. (2020), section 6.2, for future work: instead of a choice among
@@ -85,8 +67,6 @@ class ContextualBandit(ActingPolicy[ContextState]):
         learning_rate: float = 0.3,
         weights: RateSource | None = None,
     ) -> None:
-        if env is None:
-            raise ValueError(f"{self.name} learns from crawls, so env must be an environment")
         super().__init__(env)
         if aim not in get_args(Aim):
             raise ValueError(f"aim must be one of {get_args(Aim)}, got {aim!r}")
@@ -104,31 +84,18 @@ class ContextualBandit(ActingPolicy[ContextState]):
             ValueError: ``predict`` was not called for this lane yet.
         """
         assert self.core is not None
-        if lane not in self._lane_states:
-            raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
-        return self._chances(self._lane_states[lane], self.core.tracker(lane))
+        return self._known(lane)._chances(self.core.tracker(lane))
 
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from the log of a lane's last step, as the next ``predict`` would do."""
+    def _start(self, tracker: Tracker) -> None:
         assert self.core is not None
-        tracker = self.core.tracker(lane)
-        self._learn(self._lane_state(tracker, lane), log, tracker)
-
-    def _begin(self, tracker: Tracker, lane: int) -> ContextState:
-        assert self.core is not None
-        source = None if self.source is None else fresh_source(self.source)
-        if source is None and tracker.offers is not None:
-            source = ShrunkClicks()
-        return ContextState(
-            tracker.episode,
-            ChangeModel.at_start(tracker, self.learning_rate),
-            source,
-            self.core.rng(lane).spawn(1)[0],
-            tracker.changed.copy(),
-            self._weights(source, tracker),
-            tracker.offers,
-            tracker.time,
-        )
+        self.clicks = None if self.source is None else fresh_source(self.source)
+        if self.clicks is None and tracker.offers is not None:
+            self.clicks = ShrunkClicks()
+        self.model = ChangeModel.at_start(tracker, self.learning_rate)
+        self.rng = self.core.rng(self.lane).spawn(1)[0]
+        self.changed = tracker.changed.copy()
+        self.weights = self._weights(self.clicks, tracker)
+        self.offer_features = tracker.offers
 
     def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:
         if source is None:
@@ -136,60 +103,52 @@ class ContextualBandit(ActingPolicy[ContextState]):
         click = cached_rates(source, tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
-    def _learn(self, lane_state: ContextState, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a step, once, with the context at the time of the crawls."""
-        if lane_state.read_until == tracker.time:
+    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a step, with the context at the time of the crawls."""
+        if self.first_log:
             return
-        lane_state.read_until = tracker.time
         real_ones = ~log.probe
         signals = np.atleast_2d(log.signals).sum(axis=0)
-        lane_state.model.learn(
+        self.model.learn(
             log.page[real_ones],
             log.elapsed[real_ones],
             signals[real_ones],
             log.changed[real_ones],
-            lane_state.changed,
+            self.changed,
         )
-        lane_state.changed = tracker.changed.copy()
-        if tracker.offers is not lane_state.offer_features:
-            lane_state.offer_features = tracker.offers
-            lane_state.model.renew(tracker)
-            lane_state.weights = self._weights(lane_state.source, tracker)
+        self.changed = tracker.changed.copy()
+        if tracker.offers is not self.offer_features:
+            self.offer_features = tracker.offers
+            self.model.renew(tracker)
+            self.weights = self._weights(self.clicks, tracker)
 
-    def _choose(self, lane_state: ContextState, tracker: Tracker, lane: int) -> NDArray[Any]:
-        assert self.core is not None
-        if lane_state.decided == tracker.time:
-            return lane_state.choice
-        self._learn(lane_state, self.core.last_log(lane), tracker)
-        lane_state.decided = tracker.time
-        values = self._chances(lane_state, tracker)
+    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+        values = self._chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
-        values = np.where(tracker.alive, lane_state.weights * values, -np.inf)
+        values = np.where(tracker.alive, self.weights * values, -np.inf)
         if self.action_form == "rates":
-            lane_state.choice = self._rates(values, lane_state, tracker)
-        else:
-            lane_state.choice = self._pages(values, self._count, lane_state.rng)
-        return lane_state.choice
+            return self._rates(values, tracker)
+        return self._pages(values, self._count)
 
-    def _chances(self, lane_state: ContextState, tracker: Tracker) -> FloatArray:
+    def _chances(self, tracker: Tracker) -> FloatArray:
         signals = np.atleast_2d(tracker.signals).sum(axis=0)
-        return lane_state.model.chances(tracker.elapsed, lane_state.changed, signals)
+        return self.model.chances(tracker.elapsed, self.changed, signals)
 
-    def _pages(self, values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    def _pages(self, values: FloatArray, count: int) -> IntArray:
         """Return ``count`` existing pages, the best first and the random ones last."""
         alive = np.flatnonzero(values > -np.inf)
         count = min(count, alive.size)
         if count == 0:
             return np.zeros(1, np.int64)
-        explored = min(int(rng.binomial(count, self.exploration)), alive.size)
+        explored = min(int(self.rng.binomial(count, self.exploration)), alive.size)
         best = top_pages(values, count - explored)
         if explored == 0:
             return best
         others = np.setdiff1d(alive, best, assume_unique=True)
-        return np.concatenate((best, rng.choice(others, explored, replace=False)))
+        return np.concatenate((best, self.rng.choice(others, explored, replace=False)))
 
-    def _rates(self, values: FloatArray, lane_state: ContextState, tracker: Tracker) -> FloatArray:
+    def _rates(self, values: FloatArray, tracker: Tracker) -> FloatArray:
         """Return the action of an epoch, (m,)."""
         assert self.core is not None
         epoch, problem = self.core.epoch, tracker.problem
@@ -197,15 +156,12 @@ class ContextualBandit(ActingPolicy[ContextState]):
         due = tracker.time + ROUNDING * epoch
         bandwidth = bandwidths[int(np.searchsorted(starts, due, side="right")) - 1]
         budget = bandwidth * epoch
-        pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)), lane_state.rng)
+        pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))
         rates = np.zeros(problem.num_pages)
         rates[pages] = 1.0 / epoch
         if len(pages) > budget:  # the last one gets what is left
             rates[pages[-1]] = (budget - (len(pages) - 1)) / epoch
         return np.where(complete_pages(problem), np.minimum(rates, 1.0), rates)
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
 
 
 def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:

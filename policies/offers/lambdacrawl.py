@@ -17,7 +17,7 @@ Weight: TypeAlias = Literal["click", "impression"]
 Granularity: TypeAlias = Literal["step", "day"]
 
 
-@registered
+@registered(paper="Offers", family="offers")
 class DiscreteLambdaCrawl(SourcedPolicy):
     """LambdaCrawl of Han et al. 2020, Table 2: maximises freshness under constant rates.
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types import FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import page_arrays, quantity, real
 from crawl_envs.types.compiling import compiled
-from crawl_envs.types.offer_features import OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import RATE_FORMS, ActingPolicy
@@ -87,32 +85,7 @@ def _fill(weights: FloatArray, bandwidth: float, highest: float, rates: FloatArr
         rates[i] = highest if weights[i] >= level else free
 
 
-@dataclass
-class SourcedState:
-    """A lane's episode state: the source of its rates, and the last action planned from them.
-
-    Attributes:
-        episode: its number.
-        source: source of the rates.
-        starts: start times of the bandwidths, from 0 on.
-        bandwidths: crawls per unit of time from each start on.
-        offer_features: offer features of the last call of the source.
-        rates: result of that call.
-        bandwidth: the bandwidth that the action spends.
-        action: the action planned from the rates, (m,); None if not planned yet.
-    """
-
-    episode: int
-    source: RateSource
-    starts: tuple[float, ...]
-    bandwidths: tuple[float, ...]
-    offer_features: OfferFeatures | None
-    rates: OfferRates
-    bandwidth: float
-    action: FloatArray | None
-
-
-class SourcedPolicy(ActingPolicy[SourcedState]):
+class SourcedPolicy(ActingPolicy):
     """Crawls at rates that follow from estimated clicks, impressions and price changes.
 
     It acts in the form ``rates``. For offers it calls the source once a day, and policies with the
@@ -132,10 +105,9 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
     """
 
     acts: ClassVar[tuple[str, ...]] = RATE_FORMS
+    reads_log = False
 
     def __init__(self, env: Any, *, rates: RateSource | None = None) -> None:
-        if env is None:
-            raise ValueError(f"{self.name} plans ahead, so env must be an environment")
         super().__init__(env)
         self.source = None if rates is None else rate_source("rates", rates)
 
@@ -149,35 +121,36 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
             highest: largest rate of a page, > 0.
         """
 
-    def _begin(self, tracker: Tracker, lane: int) -> SourcedState:
-        assert self.core is not None
-        starts, bandwidths = zip(*epoch_bandwidths(tracker.problem, self.core.epoch), strict=True)
-        source = fresh_source(self.source or default_source(tracker))
-        rates = cached_rates(source, tracker)
-        return SourcedState(
-            tracker.episode, source, starts, bandwidths, tracker.offers, rates, 0.0, None
-        )
+    def _start(self, tracker: Tracker) -> None:
+        periods = epoch_bandwidths(tracker.problem, self._epoch)
+        self.starts, self.bandwidths = zip(*periods, strict=True)
+        self.day_source = fresh_source(self.source or default_source(tracker))
+        self.rates = cached_rates(self.day_source, tracker)
+        self.offer_features, self.bandwidth = tracker.offers, 0.0
+        self.action: FloatArray | None = None
 
-    def _lane_state(self, tracker: Tracker, lane: int) -> SourcedState:
-        """Return a lane's episode state, with rates for the current offer features."""
-        lane_state = super()._lane_state(tracker, lane)
-        if tracker.offers is not lane_state.offer_features:
-            rates = cached_rates(lane_state.source, tracker)
-            if rates is not lane_state.rates:
-                lane_state.rates, lane_state.action = rates, None
-            lane_state.offer_features = tracker.offers
-        return lane_state
+    def _renew(self, tracker: Tracker) -> None:
+        """Read the rates for the current offer features."""
+        if tracker.offers is not self.offer_features:
+            rates = cached_rates(self.day_source, tracker)
+            if rates is not self.rates:
+                self.rates, self.action = rates, None
+            self.offer_features = tracker.offers
 
-    def _choose(self, lane_state: SourcedState, tracker: Tracker, lane: int) -> NDArray[Any]:
+    def _follow(self, lane: int) -> Tracker:
+        tracker = super()._follow(lane)
+        self.of_lane(lane)._renew(tracker)
+        return tracker
+
+    def _choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the action, planned again if rates or bandwidth have changed."""
+        self._renew(tracker)
         due = tracker.time + ROUNDING * self._epoch
-        bandwidth = lane_state.bandwidths[
-            int(np.searchsorted(lane_state.starts, due, side="right")) - 1
-        ]
-        if lane_state.action is None or bandwidth != lane_state.bandwidth:
-            lane_state.action = self._plan(lane_state.rates, bandwidth, tracker)
-            lane_state.bandwidth = bandwidth
-        return lane_state.action
+        bandwidth = self.bandwidths[int(np.searchsorted(self.starts, due, side="right")) - 1]
+        if self.action is None or bandwidth != self.bandwidth:
+            self.action = self._plan(self.rates, bandwidth, tracker)
+            self.bandwidth = bandwidth
+        return self.action
 
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:
         highest = bandwidth if tracker.offers is None else 1.0 / self._epoch
@@ -201,9 +174,6 @@ class SourcedPolicy(ActingPolicy[SourcedState]):
         assert self.core is not None
         return self.core.epoch
 
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        raise AssertionError(f"{self.name} is always bound")
-
 
 class WeightedPolicy(SourcedPolicy):
     """Crawls in proportion to one of the rates: a proportional strategy of Han et al. 2020.
@@ -223,7 +193,7 @@ class WeightedPolicy(SourcedPolicy):
         return proportional_rates(self.weights(rates), bandwidth, highest)
 
 
-@registered
+@registered(paper="Offers", family="offers")
 class ChangeWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to the probability that the price changes: Delta of Table 2.
 
@@ -235,7 +205,7 @@ class ChangeWeightedCrawl(WeightedPolicy):
         return rates.change
 
 
-@registered
+@registered(paper="Offers", family="offers")
 class ClickWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to clicks: mu of Table 2.
 
@@ -247,7 +217,7 @@ class ClickWeightedCrawl(WeightedPolicy):
         return rates.click
 
 
-@registered
+@registered(paper="Offers", family="offers")
 class ImpressionWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to impressions: v of Table 2.
 

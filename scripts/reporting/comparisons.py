@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -30,15 +31,8 @@ ROUND_ROBIN = "RoundRobin"
 WINDOWS = 4
 IGNORING_SIGNALS = ("RandomCrawl", "ChangeRateCrawl", ROUND_ROBIN, "LowDiscrepancy", "Greedy")
 USING_SIGNALS = (
-    ROUND_ROBIN,
-    "LowDiscrepancy",
-    "Greedy",
-    "GreedyCIS",
-    "GreedyCISPlus",
-    "GreedyNCISApprox:terms=1",
-    "GreedyNCISApprox:terms=2",
-    "GreedyNCIS",
-    "LearningGreedyNCIS",
+    *(ROUND_ROBIN, "GreedyNCISApprox:terms=1", "GreedyNCISApprox:terms=2", "LearningGreedyNCIS"),
+    *(name for name in policies.names("page", paper="NCIS") if name != "GreedyNCISApprox"),
 )
 CONTINUOUS = ("ThresholdNCIS",)
 """Policies that crawl at any time; with misspecified parameters, they spend another budget."""
@@ -46,13 +40,11 @@ OF_FRAGMENTS = "CrawlLongevity-v0"
 """The environment of pages with fragments."""
 ON_FRAGMENTS = (
     ROUND_ROBIN,
-    "UniformRefresh",
-    "HolisticStatic",
-    "FragmentStatic",
-    "ChoGarciaMolina",
-    "CurveFitting",
-    "DivergenceBounds",
-    "LearningLongevity",
+    *(
+        name
+        for name in policies.names(family="fragments", oracle=False)
+        if name != "CurrentDivergence"
+    ),
 )
 LOWER = ("penalty", "divergence")
 """Metrics for which lower is better."""
@@ -118,18 +110,32 @@ def choices() -> tuple[str, ...]:
 def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
     """Parse policies of the command line: ``Name`` or ``Name:key=value``.
 
+    A policy of one's own is ``module:Class`` in place of ``Name``.
+
     Raises:
         ValueError: an unknown name, or a malformed argument.
     """
     factories: dict[str, PolicyFactory] = {}
     for spec in specs:
-        name, *given = spec.split(":")
-        if name not in policies.names(fragments=True):
-            known = ", ".join(policies.names(fragments=True))
-            raise ValueError(f"policy must be one of {known}, got {name!r}")
+        name, given = _parts(spec)
+        policies.find(name)
         arguments = dict(_argument(spec, text) for text in given)
         factories[spec] = partial(policies.make, name, **arguments)
     return factories
+
+
+def _parts(spec: str) -> tuple[str, list[str]]:
+    """Return the name of a policy of the command line, and the texts of its arguments."""
+    name, *given = spec.split(":")
+    if given and "=" not in given[0] and name not in policies.names(fragments=True):
+        return f"{name}:{given[0]}", given[1:]
+    return name, given
+
+
+def is_policy(spec: str) -> bool:
+    """Return whether a text of the command line names a policy, one's own or a registered one."""
+    name = _parts(spec)[0]
+    return ":" in name or name in policies.names(fragments=True)
 
 
 def _argument(spec: str, text: str) -> tuple[str, Any]:
@@ -149,8 +155,11 @@ def plain_value(text: str) -> Any:
 
 def is_oracle(label: str) -> bool:
     """Return whether a label is of a policy that reads the hidden state."""
-    name = label.partition(":")[0]
-    return name in policies.names(fragments=True) and bool(getattr(policies, name).oracle)
+    name = _parts(label)[0]
+    if ":" in name:
+        with suppress(ValueError):  # a label of something else
+            return bool(getattr(policies.find(name), "oracle", False))
+    return name in policies.names(fragments=True, oracle=True)
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:

@@ -21,7 +21,7 @@ from agents.sb3.arguments import TrainArguments
 from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, policy_factories
+from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, is_policy, policy_factories
 from scripts.reporting.settings import Setting
 from scripts.training.baselines import all_names
 from scripts.training.options import PREFIX
@@ -66,7 +66,7 @@ def candidate_of(model: str) -> Candidate:
         label = folder.resolve().name
         label = f"agent {label}" if label in policies.names(fragments=True) else label
         return Candidate(label, partial(loaded, str(folder), digest=digest), *_trained_on(files[0]))
-    if model.partition(":")[0] in policies.names(fragments=True):
+    if is_policy(model):
         return Candidate(model, policy_factories([model])[model], learned=False)
     shipped = ", ".join(agents.names()) or "none yet"
     raise ValueError(

@@ -32,7 +32,7 @@ LEAST_RATE = 1e-3
 """Least scale of a rate, per mean interval between crawls of a page."""
 
 
-@registered
+@registered()
 class BeliefNCIS(CompiledLearnerPolicy):
     r"""GREEDY-NCIS on a belief about which pages are stale, learned from every crawl and signal.
 
@@ -93,8 +93,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
             None if value is None else real(name, value, above=0.0)
             for name, value in (("memory", memory), ("pace_memory", pace_memory))
         )
-        self._replayed: Memory | None = None
-        self._replayed_for: tuple[int, float, bool] | None = None
+        self._replayed: dict[tuple[int, float, bool], Memory] = {}  # one entry, of all lanes
 
     def beliefs(self, lane: int = 0) -> dict[str, FloatArray]:
         """Return the belief about the pages of a lane at the current decision, (m,) each.
@@ -103,11 +102,9 @@ class BeliefNCIS(CompiledLearnerPolicy):
         number of changes since its last crawl; ``change_rate``: a cautious estimate of changes per
         unit of time. All are 0 where a page does not exist.
         """
-        assert self.core is not None
-        tracker = self.core.tracker(lane)
-        lane_state = self._up_to_date(tracker, lane)
+        tracker = self._follow(lane)
         page_state = tracker.time, tracker.elapsed, tracker.alive
-        columns = kernels.read_pages(*lane_state.learner.memory, *page_state)
+        columns = kernels.read_pages(*self.of_lane(lane).learner.memory, *page_state)
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
@@ -129,13 +126,14 @@ class BeliefNCIS(CompiledLearnerPolicy):
             return self._blank(problem)
         blank = self._blank(problem)
         asked = problem.num_sources, problem.bandwidth, problem.group is None
-        known = self._replayed is not None and np.array_equal(self._replayed.group, blank.group)
-        if not known or asked != self._replayed_for:
+        learned = self._replayed.get(asked)
+        if learned is None or not np.array_equal(learned.group, blank.group):
             self.history.check(problem)
             replay_history(blank, self.history)
-            self._replayed, self._replayed_for = blank, asked
-        assert self._replayed is not None
-        memory = copied(self._replayed)
+            self._replayed.clear()
+            self._replayed[asked] = learned = blank
+        fields = {name: array.copy() for name, array in learned._asdict().items()}
+        memory = Memory(**fields)
         at = places_of(problem)
         memory.pages[:, at.importance] = problem.importance
         memory.pages[:, at.exists] = 1.0
@@ -172,17 +170,6 @@ class BeliefNCIS(CompiledLearnerPolicy):
         shared[layout.DUE] = max(problem.num_pages // 4, 1)
         shared[layout.CLASS_PRIOR], shared[layout.EVENT_PRIOR] = CLASS_PRIOR, EVENT_PRIOR
         return shared
-
-
-def copied(memory: Memory) -> Memory:
-    """Return a copy of a memory."""
-    return Memory(
-        memory.pages.copy(),
-        memory.groups.copy(),
-        memory.events.copy(),
-        memory.shared.copy(),
-        memory.group.copy(),
-    )
 
 
 def places_of(problem: Problem) -> Places:

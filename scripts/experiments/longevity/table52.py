@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crawl_envs.evaluation import Row, mean_and_half_width
-from policies.longevity.curve_fitting import CurveFitting
 from scripts.experiments.longevity.setup.policies import (
     BOUNDS,
     FITTING,
@@ -86,7 +84,7 @@ def kept(
     make = partial(make_policy, knob=THRESHOLDS[kind], kind=kept_of.kind, given=kept_of.given)
     records, policy = ledgers(env, make, seed)
     footprint = policy.footprint()
-    profiles = lane_state_of(policy).profiles.kept
+    profiles = policy.profiles.kept
     held = ~np.isnan(profiles.base)
     observations = profiles.filled[held]
     late = between(records, TICKS // 2, TICKS, num_pages)
@@ -100,11 +98,6 @@ def kept(
         "staleness": late["staleness"],
         "cost": late["cost"],
     }
-
-
-def lane_state_of(policy: CurveFitting) -> Any:
-    """Return the policy's state of its first lane."""
-    return policy._lane_states[0]
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

@@ -64,7 +64,7 @@ class Twin:
                     self.signals += [(page, time) for page in reported]
         self.belief.observe(log)
         self.now = tracker.time
-        self.lane_state = self.belief._up_to_date(tracker, 0)
+        self.belief._follow(0)
         self.elapsed = tracker.elapsed
         pages = range(self.problem.num_pages)
         self.before = [(1.0 - math.exp(-self.read(i)[0]), self.kind(i)) for i in pages]
@@ -74,7 +74,7 @@ class Twin:
         ]
 
     def read(self, page: int):
-        memory = self.lane_state.learner.memory
+        memory = self.belief.learner.memory
         at = places_of(self.problem)
         weights = np.empty(at.channels)
         row, own = memory.pages[page], memory.groups[memory.group[page]]
@@ -199,7 +199,7 @@ class Twin:
         broadcast = [0.0, 0.0, 0.0]
         if self.has_broadcast(page):
             number = int(own[at.listed + (int(own[at.broadcasts]) - 1) % layout.RING])
-            event = self.lane_state.learner.memory.events[number % layout.EVENTS]
+            event = self.belief.learner.memory.events[number % layout.EVENTS]
             evidence = sum(
                 row[at.believed + 1 + c] * weights[c] for c in range(at.own, at.channels)
             )
@@ -238,7 +238,7 @@ class Twin:
 
     def model(self, page: int):
         """Return alpha, lambda Delta, and the precision of a page, as given."""
-        row, at = self.lane_state.learner.memory.pages[page], places_of(self.problem)
+        row, at = self.belief.learner.memory.pages[page], places_of(self.problem)
         precision = 1.0 - math.exp(-row[at.scale + 1])
         return row[at.scale], row[at.scale + 1 + at.channels] * precision, precision
 

@@ -43,13 +43,10 @@ def zero_index(hidden: int = 4) -> StoredIndex:
     )
 
 
-def lane_state_of(policy):
-    return policy._up_to_date(policy.core.tracker(), 0)
-
-
 def inputs_of(policy):
     """The inputs of all pages at the decision at hand, (K, m), and their values."""
-    memory, tracker = lane_state_of(policy).learner.memory, policy.core.tracker()
+    tracker = policy._follow(0)
+    memory = policy.learner.memory
     count = tracker.elapsed.size
     values, believed = np.empty(count), np.empty((3, count))
     features = np.zeros((len(INPUTS), count))
@@ -142,7 +139,8 @@ def test_reading_a_page_without_groups_is_reading_any_page():
     observation, _ = env.reset(seed=1)
     for _ in range(60):
         observation, *_ = env.step(policy.predict(observation)[0])
-    memory, tracker = lane_state_of(policy).learner.memory, policy.core.tracker()
+    tracker = policy._follow(0)
+    memory = policy.learner.memory
     at, floor = places_of(policy.core.problem), memory.shared[4]
     weights = np.empty(at.channels)
     columns = at.channels, at.believed, at.signals, at.rate

@@ -25,7 +25,7 @@ def test_the_bound_of_each_form():
         env.reset(seed=3)
         policy = Exp3(env)
         policy.predict(env.reset(seed=3)[0])
-        return policy._lane_states[0].rewards.bound, env.unwrapped.tracker().problem
+        return policy.state.rewards.bound, env.unwrapped.tracker().problem
 
     for form, crawls in (("page", 1), ("scores", 2), ("refresh", 6)):
         result, problem = bound(place("CrawlNCIS-v0", form))
@@ -211,7 +211,7 @@ def test_all_arms_observe_every_step():
     for [page] in crawled:
         other.predict(rows)
         rows, *_ = env.step(page)
-    mine, theirs = nutch._lane_states[0].revisits, other._lane_states[0].revisits
+    mine, theirs = nutch.revisits, other.revisits
     assert np.array_equal(mine.due, theirs.due)
     assert np.array_equal(mine.interval, theirs.interval)
 
@@ -248,11 +248,7 @@ class Only(ActingPolicy):
         rates[chosen] = 12.0
         return rates
 
-    def _begin(self, tracker, lane): ...
-
-    def _choose(self, lane_state, tracker, lane): ...
-
-    def _read(self, rows, lane): ...
+    def _choose(self, tracker): ...
 
 
 def misleading():

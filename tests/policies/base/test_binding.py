@@ -328,14 +328,25 @@ def test_bad_observations():
         policies.Greedy(features=FEATURES).predict(np.zeros((3, 5)))
 
 
+@pytest.mark.parametrize("name", policies.names("page"))
+def test_other_pages_are_refused_in_one_way(name):
+    policy = policies.make(name, ReplayCore(random_lane(3, 0), random_lane(3, 1)))
+    policy.core.reset()
+    for shape in ((2, 4, len(FEATURES)), (4, len(FEATURES))):
+        for observation in (np.zeros(shape), {"mask": np.zeros(3), "table": np.zeros(shape)}):
+            with pytest.raises(ValueError, match=f"must have the 3 pages .* {name} is bound to"):
+                policy.predict(observation)
+
+
 @pytest.mark.parametrize("name", [*INDEX_POLICIES, *RATE_POLICIES[:-1], "LowDiscrepancy"])
 def test_hidden_parameters_are_missed_in_words(name):
     core = ReplayCore(random_lane(3, 0))
     core.lanes[0].reveal = "importance"
     policy = policies.make(name, core)
     observation = core.reset()
-    with pytest.raises(ValueError, match=f"{name} needs change_rate.*does not reveal"):
-        policy.predict(observation)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{name} needs change_rate.*does not reveal"):
+            policy.predict(observation)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import crawl_envs
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.worlds.rollouts import play_form
-from policies.base.compiled_learner import is_complete
+from policies.base.live import is_complete
 from tests.policies.base.counting_learner import CountingLearner
 
 SETTINGS = {
@@ -51,7 +51,7 @@ def test_both_get_the_same_events(name):
         crawls += 1
     lanes = core.lanes
     play_form(form, core.instance, lanes.horizon, 6, tape=lanes.tape)
-    memory = policy._lane_states[0].learner.memory
+    memory = policy.learner.memory
     for own, other in zip(memory, form.memory, strict=True):
         np.testing.assert_array_equal(own, other)
     assert memory.pages[:3].any()
@@ -71,7 +71,7 @@ def test_one_that_joins_late_reads_the_known_signals():
         observation, *_ = env.step(0)
     policy = CountingLearner(env)
     policy.predict(observation)
-    signals = policy._lane_states[0].learner.memory.pages[1]
+    signals = policy.learner.memory.pages[1]
     np.testing.assert_array_equal(signals, env.unwrapped.tracker().signals)
     assert signals[1:].any()
 
@@ -96,8 +96,8 @@ def test_a_lane_with_a_new_state_starts_again(name):
         action, expected = policy.predict(observation)[0], other.predict(observation)[0]
         assert action == expected
         if k == 0:
-            assert policy._lane_states[0].time == core.tracker().time
-        own, others = (each._lane_states[0].learner.memory for each in (policy, other))
+            assert policy.updated == core.tracker().time
+        own, others = (each.learner.memory for each in (policy, other))
         for one, another in zip(own, others, strict=True):
             np.testing.assert_array_equal(one, another)
         if k in (0, 10):  # no log is read twice
@@ -113,13 +113,12 @@ def test_one_that_joins_at_a_state_reads_the_known_signals():
         if k == 30:
             state, signals, elapsed = core.get_state(), *known(core)
         observation, *_ = env.step(policy.predict(observation)[0])
-    assert policy._lane_states[0].learner.memory.shared[0] > 0.0  # it has learned from crawls
+    assert policy.learner.memory.shared[0] > 0.0  # it has learned from crawls
     core.set_state(state)
     policy.scores()
-    lane_state = policy._lane_states[0]
-    np.testing.assert_array_equal(lane_state.learner.memory.pages[1], signals)
-    np.testing.assert_array_equal(lane_state.since, core.tracker().time - elapsed)
-    assert lane_state.learner.memory.shared[0] == 0.0
+    np.testing.assert_array_equal(policy.learner.memory.pages[1], signals)
+    np.testing.assert_array_equal(policy.since, core.tracker().time - elapsed)
+    assert policy.learner.memory.shared[0] == 0.0
     assert signals.any()
 
 
@@ -141,7 +140,7 @@ def test_one_that_joins_after_a_slot_without_crawls_reads_the_known_signals():
     assert core.last_log().signal_page.size < core.tracker().signals.sum()
     policy = CountingLearner(env)
     policy.scores()
-    memory = policy._lane_states[0].learner.memory
+    memory = policy.learner.memory
     np.testing.assert_array_equal(memory.pages[1], core.tracker().signals)
     assert not memory.pages[2].any()  # no page is taken for a new one
 
@@ -158,5 +157,5 @@ def test_only_the_first_log_is_complete(name):
 
 
 def test_it_cannot_work_from_columns_alone():
-    with pytest.raises(ValueError, match="got both or neither"):
+    with pytest.raises(ValueError, match="env must be an environment"):
         CountingLearner(None)

@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 
 import policies
-from policies.base.registry import POLICIES, registered
+from policies.base.registry import POLICIES, TAGS, registered
 from policies.baselines.heuristics import RoundRobin
 
 
@@ -14,8 +14,9 @@ def test_a_decorated_class_is_built_by_its_name(monkeypatch: pytest.MonkeyPatch)
     class Backwards(RoundRobin):
         """Round robin under another name."""
 
-    monkeypatch.setitem(POLICIES, "Backwards", None)  # restores the registry afterwards
-    assert registered(Backwards) is Backwards
+    for kept in (POLICIES, TAGS):  # restored afterwards
+        monkeypatch.setitem(kept, "Backwards", None)
+    assert registered()(Backwards) is Backwards
     assert "Backwards" in policies.names("page")
     env = gymnasium.make("crawl_envs:CrawlNCIS-v0", num_pages=3, bandwidth=3.0)
     assert type(policies.make("Backwards", env)) is Backwards

@@ -357,7 +357,7 @@ def test_bad_input_elsewhere():
     with pytest.raises(ValueError, match=r"floor must lie in \[0, 1\], got 1.5"):
         LambdaLearnAndCrawlBinary(world_of(), floor=1.5)
     with pytest.raises(
-        ValueError, match="LambdaLearnAndCrawl learns from logs, so env must be an env"
+        ValueError, match=r"env must be an environment or .* for LambdaLearnAndCrawl"
     ):
         LambdaLearnAndCrawl(None)
     for ask in (LambdaLearnAndCrawl.estimate, LambdaLearnAndCrawl.allocation):

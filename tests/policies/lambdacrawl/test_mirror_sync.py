@@ -304,6 +304,6 @@ def test_bad_input_elsewhere():
     with pytest.raises(ValueError, match="action_form must be 'page' for MirrorSync, got 'rates'"):
         MirrorSync(plain)
     with pytest.raises(
-        ValueError, match="MirrorSync learns from logs, so env must be an environment"
+        ValueError, match="env must be an environment or a description of pages for MirrorSync"
     ):
         MirrorSync(None)

@@ -35,7 +35,6 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
     due, kinds = {}, {"learning": 0, "period": 0, "risk": 0}
 
     def each(log, tracker):
-        lane_state = policy._lane_states[0]
         for page, elapsed in zip(log.page, log.elapsed, strict=True):
             if page in due:
                 bound, which = due[page]
@@ -43,11 +42,11 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
                 kinds[which] += 1
         policy.observe(log)
         for page in log.page:
-            ages, divergences = combined(lane_state.profiles, page)
+            ages, divergences = combined(policy.profiles, page)
             fit = fit_curve(ages, divergences)
             weight = tracker.problem.importance[page]
             waits = {
-                "learning": 3.0 * lane_state.crawls[page],
+                "learning": 3.0 * policy.crawls[page],
                 "risk": 55.0 * 0.3 / weight,
                 "period": region_period(fit.items, fit.share, fit.rate, 0.3 / weight),
             }
@@ -63,15 +62,15 @@ def test_the_urgency_with_a_budget_is_the_utility_of_the_fitted_curve():
     env = fragments("page", horizon=40.0, **HIDDEN)
     policy = CurveFitting(env, learning=1e6)  # nothing is ever overdue
     play(env, policy)
-    lane_state, tracker = policy._lane_states[0], env.unwrapped.tracker(0)
-    urgency = policy._urgency(lane_state, tracker, 0)
+    curves, tracker = policy.curves, env.unwrapped.tracker(0)
+    urgency = policy._urgency(tracker)
     assert urgency.overdue.max() < 1.0
-    fitted = np.flatnonzero(lane_state.fitted)
+    fitted = np.flatnonzero(curves.fitted)
     assert fitted.size > 5
     for page in fitted:
-        ages, divergences = combined(lane_state.profiles, page)
+        ages, divergences = combined(policy.profiles, page)
         fit = fit_curve(ages, divergences) if len(ages) >= 4 else None
-        curve = (lane_state.items[page], lane_state.share[page], lane_state.rate[page])
+        curve = (curves.items[page], curves.share[page], curves.rate[page])
         if fit is not None:
             assert curve == fit[:3]
         utility = tracker.problem.importance[page] * region_utility(*curve, tracker.elapsed[page])
@@ -104,9 +103,9 @@ def test_a_short_new_profile_does_not_replace_a_long_one():
     def each(log, tracker):
         policy.observe(log)
         for page in log.page:
-            kept = policy._lane_states[0].profiles
+            kept = policy.profiles
             count = len(combined(kept, page)[0])
-            fitted.setdefault(page, []).append((count, int(policy._lane_states[0].fitted[page])))
+            fitted.setdefault(page, []).append((count, int(policy.curves.fitted[page])))
 
     play(env, policy, 0, each)
     long = [pairs for pairs in fitted.values() if len(pairs) > 11]
@@ -206,7 +205,7 @@ def test_change_rates_are_those_of_the_changes_seen(estimator):
             expected = fit_change_rates(waits, changed, smoothing=0.0).change_rate[0]
         assert rates[page] == pytest.approx(min(float(expected), 1e12), rel=1e-9)
     tracker = env.unwrapped.tracker(0)
-    utility = policy._urgency(policy._lane_states[0], tracker, 0).utility
+    utility = policy._urgency(tracker).utility
     weights = tracker.problem.importance
     greedy = values.greedy(tracker.elapsed, importance=weights, change_rate=rates)
     assert utility == pytest.approx(greedy, rel=1e-9)
@@ -300,8 +299,8 @@ def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
     observation = np.zeros((10_000, 1), np.float32)
     made.predict(observation)
     if policy is CurveFitting:
-        lane_state = made._lane_states[0]
-        lane_state.items[:], lane_state.share[:], lane_state.rate[:] = 20, 0.3, 2.0
+        curves = made.curves
+        curves.items[:], curves.share[:], curves.rate[:] = 20, 0.3, 2.0
     laps = []
     for lap in range(12):
         core.now += 0.1
@@ -328,14 +327,14 @@ def test_change_rates_count_by_importance():
         core = ManyPages(2, "refresh", importance)
         policy = ChoGarciaMolina(core, threshold=part * utility, learning=100.0)
         assert chosen(policy, 2) == []
-        policy._lane_states[0].counts.crawls[:], policy._lane_states[0].rate[:] = 5, rate
+        policy.counts.crawls[:], policy.rate[:] = 5, rate
         core.now = now
         assert chosen(policy, 2) == expected
     for order in ([1.0, 2.0], [2.0, 1.0]):
         core = ManyPages(2, "page", np.array(order))
         policy = ChoGarciaMolina(core, learning=100.0)
         chosen(policy, 2)
-        policy._lane_states[0].counts.crawls[:], policy._lane_states[0].rate[:] = 5, rate
+        policy.counts.crawls[:], policy.rate[:] = 5, rate
         core.now = now
         assert chosen(policy, 2) == [int(np.argmax(order))]
 
@@ -344,7 +343,7 @@ def test_change_rates_count_from_the_third_refresh_on():
     core = ManyPages(4, "refresh")
     policy = ChoGarciaMolina(core, threshold=1.0, learning=1.0, stagger=False)
     chosen(policy, 4)
-    policy._lane_states[0].counts.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
+    policy.counts.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
     for now, expected in ((1.9, [0]), (2.0, [0, 1]), (9.0, [0, 1])):
         core.now = now
         assert chosen(policy, 4) == expected
@@ -358,7 +357,7 @@ def test_profiles_retire_after_so_many_observations():
 
         def each(log, _, made=made, filled=filled):
             made.observe(log)
-            filled.append(made._lane_states[0].profiles.kept.filled.copy())
+            filled.append(made.profiles.kept.filled.copy())
 
         play(env, made, 0, each)
         assert filled[-1].shape == (40, 2)
@@ -415,7 +414,7 @@ def test_only_first_waits_are_cut_short(policy, action):
         changed = np.where(np.arange(10) == 3, 0, -1).astype(np.int8)
         elapsed = np.where(np.arange(10) == 5, 0.5, 1.0) * tracker.time  # born later
         tracker = tracker._replace(changed=changed, elapsed=elapsed)
-        urgency = made._urgency(made._lane_states[0], tracker, 0)
+        urgency = made._urgency(tracker)
         result.append(urgency.utility if urgency.overdue is None else urgency.overdue)
     assert np.all(result[1] > 0.0)
     expected = 10 / np.arange(1.0, 11.0)

@@ -187,7 +187,7 @@ def test_groups_reach_the_beliefs():
     env = noisy(horizon=3.0)
     policy = policies.LearningGreedyNCIS(env, groups=np.arange(PAGES) % 3)
     play(env, policy, seed=0)
-    assert policy._lane_states[0].learner.beliefs[0].shape.shape == (3, 3)
+    assert policy.learner.beliefs[0].shape.shape == (3, 3)
 
 
 @pytest.mark.parametrize(

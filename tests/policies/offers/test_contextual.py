@@ -278,7 +278,7 @@ def test_it_learns_which_merchants_change_their_prices(form):
     assert np.corrcoef(policy.chances(), true)[0, 1] > 0.95
     assert np.mean((policy.chances() - true) ** 2) < 0.02
     # The weight of a merchant's offers together tells the two kinds of merchants apart.
-    model = policy._lane_states[0].model
+    model = policy.model
     place = model.kinds[:, 1 + core.offer_features.metadata._fields.index("merchant")]
     weights = np.array([model.weights[place[merchant == k][0]] for k in range(20)])
     assert weights[1::2].min() > weights[::2].max()
@@ -344,14 +344,12 @@ def test_offers_without_clicks_are_weighted_by_their_impressions():
     core = world(form="scores", budget=1.2, clicks_30=0.0, impressions_30=impression)
     policy = ContextualBandit(core)
     policy.predict(core.reset())
-    assert np.array_equal(
-        policy._lane_states[0].weights, core.importance
-    )  # nothing is known of clicks
+    assert np.array_equal(policy.weights, core.importance)  # nothing is known of clicks
     clicks = np.where(impression == 7.0, 1.0, 0.0)
     core = world(form="scores", budget=1.2, clicks_30=clicks, impressions_30=impression)
     policy = ContextualBandit(core)
     policy.predict(core.reset())
-    weights = policy._lane_states[0].weights
+    weights = policy.weights
     assert np.argmax(weights) == 7
     others = np.delete(weights, 7)
     assert np.all(np.diff(others) > 0.0)

@@ -204,10 +204,12 @@ def test_bad_arguments(name):
     core = OfferCore(OfferLane(offers()))
     with pytest.raises(ValueError, match="rates must be a function of a tracker, got 3"):
         policies.make(name, core, rates=3)
-    with pytest.raises(ValueError, match=f"{name} plans ahead, so env must be an environment"):
+    with pytest.raises(
+        ValueError, match=f"env must be an environment or a description of pages for {name}"
+    ):
         policies.make(name)
     core.action_form = "scores"
-    with pytest.raises(ValueError, match=r"action_form must be one of \('rates',\)"):
+    with pytest.raises(ValueError, match=r"action_form must be one of \('rates', 'shares'\)"):
         policies.make(name, core)
 
 

@@ -138,7 +138,7 @@ def test_shared_beliefs_are_renewed_soon_and_then_at_each_round_of_crawls(num_pa
     env.reset(seed=0)
     policy = policies.BeliefNCIS(env)
     policy.scores()
-    shared = policy._lane_states[0].learner.memory.shared
+    shared = policy.learner.memory.shared
     due = []
     for _ in range(3 * num_pages):
         if not due or shared[layout.DUE] != due[-1]:

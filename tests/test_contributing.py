@@ -1,0 +1,108 @@
+"""The policy of CONTRIBUTING.md works wherever a policy is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import crawl_envs
+import policies
+from crawl_envs.checks import check_policy
+from policies.base.live import empty_log
+from policies.base.registry import POLICIES, TAGS
+from scripts import benchmark, evaluate
+from scripts.reporting.comparisons import is_oracle, policy_factories
+from scripts.reporting.rows import read_rows
+from tests.scripts.commands import done, refused, run
+
+TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+FILE, USE = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+NAME = "my_policies:ImportanceAge"
+SMALL = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _my_policies(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "my_policies.py").write_text(FILE)
+    (folder / "broken_policies.py").write_text("import nothing_of_this_name\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for kept in (POLICIES, TAGS):  # restored afterwards
+            patch.setitem(kept, "ImportanceAge", None)
+            del kept["ImportanceAge"]
+        yield
+
+
+def test_the_code_runs():
+    assert len(FILE.splitlines()) <= 30
+    instance = crawl_envs.instances.make("noisy", num_pages=50, bandwidth=50.0, seed=0)
+    names = {"crawl_envs": crawl_envs, "policies": policies, "gymnasium": gymnasium}
+    names |= {"instance": instance, "log": empty_log()}
+    exec(compile(USE, "CONTRIBUTING.md", "exec"), names)
+    assert names["rollout"].crawl_counts.sum() == 500
+    assert names["live"].choose(names["pages"].tracker()) == instance.importance.argmax()
+
+
+def test_it_crawls_by_importance_times_age():
+    check_policy(
+        lambda env: policies.make(NAME, env), lambda: gymnasium.make("CrawlNCIS-v0", **SMALL)
+    )
+    env = gymnasium.make("CrawlNCIS-v0", **SMALL)
+    observation, _ = env.reset(seed=0)
+    policy = policies.make(NAME, env)
+    for _ in range(15):
+        known = env.unwrapped.tracker()
+        page, _ = policy.predict(observation)
+        assert page == np.argmax(known.problem.importance * known.elapsed)
+        observation, *_ = env.step(page)
+    assert "ImportanceAge" in policies.names("page", compiled=True, learns=False)
+
+
+def test_the_commands_know_it(tmp_path):
+    sizes = [f"--{name.replace('_', '-')}={value:g}" for name, value in SMALL.items()]
+    named = ["--settings", "noisy", "--policies", f"{NAME},{NAME}:delay_window=0", "--seeds", "2"]
+    refused(
+        run(benchmark.app, *sizes, *named, "--workers", "1", out=tmp_path / "a"), "delay_window"
+    )
+    named[3] = f"{NAME},Greedy"
+    done(run(benchmark.app, *sizes, *named, "--workers", "1", out=tmp_path / "b"))
+    rows, _ = read_rows(tmp_path / "b" / "rows.parquet")
+    assert {row.policy for row in rows} >= {NAME, "Greedy"}
+    few = ["--episodes", "2", "--policies", "Greedy", "--workers", "1"]
+    done(run(evaluate.app, NAME, "CrawlNCIS-v0", *few, out=tmp_path / "c"))
+    rows, _ = read_rows(tmp_path / "c" / "rows.parquet")
+    assert {row.policy for row in rows} >= {NAME, "Greedy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:Mine", "'no_such_module:Mine' cannot be imported .*No module named"),
+        (
+            "broken_policies:Mine",
+            "'broken_policies:Mine' cannot be imported .*nothing_of_this_name",
+        ),
+        ("my_policies:Missing", "'my_policies:Missing' cannot be imported .*Missing"),
+        ("my_policies:VALUE", "'my_policies:VALUE' must be a class of policies"),
+        ("my_policies", "policy must be one of .*, or module:Class, got 'my_policies'"),
+    ],
+)
+def test_others_are_refused_in_words(name, message):
+    with pytest.raises(ValueError, match=message):
+        policies.make(name)
+    with pytest.raises(ValueError, match=message):
+        policy_factories([name])
+
+
+def test_specs_have_arguments():
+    (factory,) = policy_factories([f"{NAME}:threshold=0.5:believed=x"]).values()
+    assert factory.args == (NAME,)
+    assert factory.keywords == {"threshold": 0.5, "believed": "x"}
+    assert not is_oracle(NAME)
+    assert not is_oracle("run:2")
+    assert is_oracle("FragmentDynamic:threshold=1")
