@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crawl_envs.types import BoolArray, FloatArray, Problem
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.arguments import quantity
 from policies import estimators, solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import ROUNDING, LearnedRates, RateLearner, even
+from policies.lambdacrawl.rate_learner import ROUNDING, CrawlEstimator, RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
@@ -58,25 +58,18 @@ class ExploreThenCommit(RateLearner):
         initial: float = 1.0,
         smoothing: float = 0.5,
     ) -> None:
-        super().__init__(env, epoch=epoch)
+        super().__init__(env, epoch=epoch, initial=initial, smoothing=smoothing)
         self.explore = None if explore is None else quantity("explore", explore, least=0.0)
         if objective not in get_args(Aim):
             raise ValueError(f"objective must be one of {get_args(Aim)}, got {objective!r}")
         self.objective = objective
-        self.initial = quantity("initial", initial, above=0.0)
-        self.smoothing = real("smoothing", smoothing, above=0.0)
 
     def _responses(self, complete: BoolArray) -> BoolArray:
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
-    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
-        moments = estimators.MomentMatching(
-            problem.num_pages, smoothing=self.smoothing, initial=self.initial
-        )
-        return LearnedRates(
-            complete, moments, initial=self.initial, smoothing=self.smoothing, since=since
-        )
+    def _estimator(self, num_pages: int) -> CrawlEstimator:
+        return estimators.MomentMatching(num_pages, smoothing=self.smoothing, initial=self.initial)
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         explore = self.explore

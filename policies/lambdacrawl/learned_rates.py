@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import BoolArray, FloatArray, Problem
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.arguments import real
 from policies import estimators, solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import LearnedRates, RateLearner
+from policies.lambdacrawl.rate_learner import CrawlEstimator, RateLearner
 from policies.solvers import Allocation
 
 
@@ -27,14 +27,10 @@ class LambdaLearnAndCrawl(RateLearner):
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
-            the environment's.
-        initial: first estimate of all change rates, per unit of time, > 0.
-        window: S(n), length of the recent time that estimates use, > 0; None for all, which
-            converges for constant change rates (Proposition 8).
-        smoothing: length of the pseudo-intervals, and number of pseudo-signals, > 0.
+        window: S(n) of the paper; None converges for constant change rates (Proposition 8).
         bounds: (least, largest) estimate; None for none. The public code of the paper searches
             change rates of pages without complete observation in [.0005, 7] per day.
+        **learning: ``epoch``, ``initial`` and ``smoothing``, as for the base class.
 
     Raises:
         ValueError: as for :class:`policies.lambdacrawl.rate_learner.RateLearner`; an argument out
@@ -45,34 +41,21 @@ class LambdaLearnAndCrawl(RateLearner):
         self,
         env: Any,
         *,
-        epoch: float = 1.0,
-        initial: float = 1.0,
         window: float | None = None,
-        smoothing: float = 0.5,
         bounds: tuple[float, float] | None = None,
+        **learning: Any,
     ) -> None:
-        super().__init__(env, epoch=epoch)
-        self.initial = quantity("initial", initial, above=0.0)
-        self.window = None if window is None else quantity("window", window, above=0.0)
-        self.smoothing = real("smoothing", smoothing, above=0.0)
+        super().__init__(env, window=window, **learning)
         self.bounds = range_of("bounds", bounds)
 
-    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
-        crawled = estimators.ChangeRateMLE(
-            problem.num_pages,
+    def _estimator(self, num_pages: int) -> CrawlEstimator:
+        return estimators.ChangeRateMLE(
+            num_pages,
             smoothing=self.smoothing,
             low=self.bounds[0],
             high=self.bounds[1],
             window=self.window,
             initial=self.initial,
-        )
-        return LearnedRates(
-            complete,
-            crawled,
-            initial=self.initial,
-            window=self.window,
-            smoothing=self.smoothing,
-            since=since,
         )
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:

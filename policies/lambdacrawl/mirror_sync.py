@@ -111,9 +111,9 @@ class AsyncMirrorSync(LearningPolicy):
 
     Args:
         env: a crawl environment with the action form "page" and ``probe=True``, single or vector.
-        step_size: eta. For 100 arms, the public code's values amount to .013 for Poisson changes
-            (cycle 8 at R / m = .4, slowest 1/16, fastest 15) and .016 for polynomial costs (cycle
-            20, fastest 7.5).
+        step_size: eta; None for .013. For 100 arms, the public code's values amount to this for
+            Poisson changes (cycle 8 at R / m = .4, slowest 1/16, fastest 15) and .016 for
+            polynomial costs (cycle 20, fastest 7.5).
         probing: eps, in (0, 1); crawls use R / (1 + eps) of the bandwidth R.
         cycle: length of a cycle, in units of time; None for a fifth of the longest gap.
         slowest: least rate, as a share of R / m.
@@ -128,12 +128,13 @@ class AsyncMirrorSync(LearningPolicy):
 
     acts: ClassVar[tuple[str, ...]] = ("probe",)
     """The form ``page``, but only where pages can be probed."""
+    usual_step: ClassVar[float] = 0.013
 
     def __init__(
         self,
         env: Any,
         *,
-        step_size: float = 0.013,
+        step_size: float | None = None,
         probing: float = 0.05,
         cycle: float | None = None,
         slowest: float = 1.0 / 16.0,
@@ -141,6 +142,7 @@ class AsyncMirrorSync(LearningPolicy):
         penalty: Penalty = "binary",
     ) -> None:
         super().__init__(env)
+        step_size = self.usual_step if step_size is None else step_size
         self.step_size = real("step_size", step_size, above=0.0)
         self.probing = real("probing", probing, above=0.0)
         if self.probing >= 1.0:
@@ -246,16 +248,17 @@ class AsyncPSGDSync(AsyncMirrorSync):
 
     Args:
         env: as for :class:`AsyncMirrorSync`.
-        step_size: eta, in units of R / m squared; for 100 arms, the public code's values amount to
-            .03 for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
-        **more: as for :class:`AsyncMirrorSync`; a cycle of None is the longest gap.
+        step_size: eta, in units of R / m squared; None for .03. For 100 arms, the public code's
+            values amount to this for Poisson changes and .005 for polynomial costs (cycle half of
+            the longest gap).
+        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
+        cycle: length of a cycle; None for the longest gap.
 
     Raises:
         ValueError: as for :class:`AsyncMirrorSync`.
     """
 
-    def __init__(self, env: Any, *, step_size: float = 0.03, **more: Any) -> None:
-        super().__init__(env, step_size=step_size, **more)
+    usual_step = 0.03
 
     def _cycle(self, longest: float) -> float:
         return longest if self.cycle is None else self.cycle

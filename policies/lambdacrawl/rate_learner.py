@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.arguments import quantity, within_domain
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.arguments import quantity, real, within_domain
 from policies import estimators
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
@@ -142,6 +142,9 @@ class RateLearner(LearningPolicy):
         env: a crawl environment, single or vector, wrapped or not.
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
             the environment's.
+        initial: first estimate of all change rates, per unit of time, > 0.
+        smoothing: length of the pseudo-intervals, and number of pseudo-signals, > 0.
+        window: length of the recent time that estimates use, > 0; None for all.
 
     Raises:
         ValueError: ``env`` is no crawl environment, or has another form of action; an argument out
@@ -150,15 +153,26 @@ class RateLearner(LearningPolicy):
 
     acts: ClassVar[tuple[str, ...]] = ("page", *RATE_FORMS)
 
-    def __init__(self, env: Any, *, epoch: float = 1.0) -> None:
+    def __init__(
+        self,
+        env: Any,
+        *,
+        epoch: float = 1.0,
+        initial: float = 1.0,
+        smoothing: float = 0.5,
+        window: float | None = None,
+    ) -> None:
         super().__init__(env)
         self.epoch = quantity("epoch", epoch, above=0.0)
+        self.initial = quantity("initial", initial, above=0.0)
+        self.smoothing = real("smoothing", smoothing, above=0.0)
+        self.window = None if window is None else quantity("window", window, above=0.0)
         if self.core is not None and self.action_form == "rates":
             self.epoch = self.core.epoch
 
     @abstractmethod
-    def _start_learning(self, problem: Problem, complete: BoolArray, since: float) -> LearnedRates:
-        """Return an episode's learner of change rates, for logs from ``since`` on."""
+    def _estimator(self, num_pages: int) -> CrawlEstimator:
+        """Return an episode's estimator of change rates from crawls."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
@@ -196,7 +210,14 @@ class RateLearner(LearningPolicy):
         self.horizon = self.core.num_slots(self.lane) * step  # for constant bandwidth
         since = 0.0 if tracker.time <= step * (1.0 + ROUNDING) else tracker.time - step
         self.complete = self._responses(complete_pages(problem))
-        self.learned = self._start_learning(problem, self.complete, since)
+        self.learned = LearnedRates(
+            self.complete,
+            self._estimator(problem.num_pages),
+            initial=self.initial,
+            window=self.window,
+            smoothing=self.smoothing,
+            since=since,
+        )
         self.change_rate: FloatArray = np.zeros(problem.num_pages)
         self.plan: Allocation | None = None
         self.slots = None if of_rates else EvenSlots(problem.num_pages)

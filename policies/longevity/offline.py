@@ -146,16 +146,14 @@ class KnownCurves(RefreshPolicy):
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.curves = check_curves(curves)
-        if self._needs_curves() and self.curves is None:
+        if self.curves is None and not self.oracle:
             self._check_revealed()
 
-    @abstractmethod
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         """Return the curves of the revealed parameters; None if these are hidden."""
-
-    def _needs_curves(self) -> bool:
-        """Return whether the policy needs curves."""
-        return True
+        if self.of_regions:
+            return None if problem.regions is None else RegionCurves(problem.regions)
+        return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
 
     def _check_revealed(self) -> None:
         """Raise ValueError if the environment cannot reveal the curves in any episode."""
@@ -192,20 +190,12 @@ class KnownCurves(RefreshPolicy):
         return Urgency(tracker.problem.importance * self.expected.utility(tracker.elapsed))
 
 
-def curves_of_regions(problem: Problem) -> DivergenceCurves | None:
-    """Return the divergence curves of revealed regions; None if there are none."""
-    return None if problem.regions is None else RegionCurves(problem.regions)
-
-
 @registered(paper="Longevity", family="fragments")
 class FragmentStatic(KnownCurves):
     """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
 
     Arguments and errors as for :class:`KnownCurves`; revealed regions give the curves.
     """
-
-    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        return curves_of_regions(problem)
 
 
 @registered(paper="Longevity", family="fragments")
@@ -218,9 +208,6 @@ class HolisticStatic(KnownCurves):
     """
 
     of_regions = False
-
-    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
 
 
 class TrueCore(Protocol):
@@ -319,17 +306,11 @@ class CurrentDivergence(KnownCurves):
         curves: DivergenceCurves | None = None,
         dynamic: bool = False,
     ) -> None:
-        self.dynamic = flag("dynamic", dynamic)
+        self.oracle = flag("dynamic", dynamic)
         super().__init__(env, threshold=threshold, curves=curves)
-        if self.dynamic and curves is not None:
+        if self.oracle and curves is not None:
             raise ValueError(f"curves must be None with dynamic=True, got {curves!r}")
-        self.truth = true_core(self.name, self.core) if self.dynamic else None
-
-    def _needs_curves(self) -> bool:
-        return not self.dynamic
-
-    def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        return curves_of_regions(problem)
+        self.truth = true_core(self.name, self.core) if self.oracle else None
 
     def _start(self, tracker: Tracker) -> None:
         if self.truth is None:

@@ -74,7 +74,7 @@ def follow(pages, core):
     pages.advance(log, known.time, births=births, deaths=deaths.tolist())
 
 
-def assert_same_tracker(mine, known, copies=True):
+def assert_same_tracker(mine, known):
     assert mine.time == known.time
     np.testing.assert_allclose(mine.elapsed, known.elapsed, rtol=1e-12, atol=1e-9)
     for name in ("signals", "changed", "alive", "probed"):
