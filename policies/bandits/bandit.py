@@ -8,7 +8,7 @@ reward.
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
@@ -32,19 +32,12 @@ UPDATE = types.FunctionType(
 """
 
 
-class BanditKernels(NamedTuple):
-    """The two compiled functions of a bandit, of types PROBABILITIES and UPDATE."""
-
-    probabilities: Any
-    update: Any
-
-
 class Bandit(ABC):
     """Chooses one of K arms per round and learns from the rewards of the arms chosen.
 
     Args:
         num_arms: K, a whole number >= 1.
-        settings: parameters of its compiled functions, (S,) float64.
+        *settings: parameters of its kernels.
 
     Raises:
         ValueError: ``num_arms`` is not a whole number >= 1.
@@ -54,18 +47,19 @@ class Bandit(ABC):
         rounds: number of rewards received.
     """
 
-    kernels: ClassVar[BanditKernels]
+    kernels: ClassVar[tuple[Any, Any]]
+    """Two compiled functions, of types PROBABILITIES and UPDATE."""
 
-    def __init__(self, num_arms: int, settings: FloatArray) -> None:
+    def __init__(self, num_arms: int, *settings: float) -> None:
         self.num_arms = whole("num_arms", num_arms, 1)
         self.rounds = 0
-        self._settings = np.ascontiguousarray(settings, np.float64)
+        self._settings = np.array(settings, np.float64)
         self._memory = np.zeros((MEMORY_ROWS, self.num_arms))
 
     def probabilities(self) -> FloatArray:
         """Return the probability of each arm in the next round, (K,), with sum 1."""
         out = np.empty(self.num_arms)
-        ready(self.kernels.probabilities)(self._memory, self.rounds + 1, self._settings, out)
+        ready(self.kernels[0])(self._memory, self.rounds + 1, self._settings, out)
         return out
 
     def draw(self, uniform: float) -> int:
@@ -92,39 +86,28 @@ class Bandit(ABC):
         chance = float(self.probabilities()[arm])
         if chance <= 0.0:
             raise ValueError(f"arm must be one with a probability above 0, got {arm!r}")
-        kernel = ready(self.kernels.update)
+        kernel = ready(self.kernels[1])
         kernel(self._memory, self.rounds + 1, self._settings, chance, arm, reward)
         self.rounds += 1
 
     def play_bernoulli(self, means: FloatArray, uniforms: FloatArray) -> IntArray:
-        """Play arms with Bernoulli rewards, in compiled code.
+        """Play arms with Bernoulli rewards, in compiled code, as by n calls of :meth:`update`.
 
         Args:
             means: probabilities of the reward 1, in [0, 1], (K,).
             uniforms: for every round two numbers in [0, 1), (n, 2): the first draws the arm, as in
                 :meth:`draw`; the reward is 1 if the second is below the arm's mean, else 0.
 
-        Returns:
-            The arms played, (n,). The bandit is updated as by n calls of :meth:`update`.
-
-        Raises:
-            ValueError: an array has another shape, or numbers outside its range.
+        Returns the arms played, (n,); ValueError if a shape or number is out of its range.
         """
-        means = np.ascontiguousarray(means, np.float64)
-        uniforms = np.ascontiguousarray(uniforms, np.float64)
         if means.shape != (self.num_arms,) or not np.all((means >= 0.0) & (means <= 1.0)):
             raise ValueError(f"means must be {self.num_arms} numbers in [0, 1], got {means!r}")
-        if uniforms.ndim != 2 or uniforms.shape[1] != 2:
-            raise ValueError(f"uniforms must have shape (n, 2), got {uniforms.shape}")
-        if not np.all((uniforms >= 0.0) & (uniforms < 1.0)):
-            raise ValueError(
-                f"uniforms must lie in [0, 1), got {uniforms.min()!r} .. {uniforms.max()!r}"
-            )
+        if uniforms.shape[1:] != (2,) or not np.all((uniforms >= 0.0) & (uniforms < 1.0)):
+            raise ValueError("uniforms must be pairs of numbers in [0, 1), (n, 2)")
         arms = np.empty(len(uniforms), np.int64)
-        probabilities, update = (ready(kernel) for kernel in self.kernels)
-        memory, settings = self._memory, self._settings
-        play = ready(_play_bernoulli)
-        play(probabilities, update, memory, settings, self.rounds, means, uniforms, arms)
+        kernels = (ready(kernel) for kernel in self.kernels)
+        state = self._memory, self._settings, self.rounds
+        ready(_play_bernoulli)(*kernels, *state, means, uniforms, arms)
         self.rounds += len(arms)
         return arms
 
@@ -157,16 +140,7 @@ def softmax(values: FloatArray, scale: float, out: FloatArray) -> None:
 
 
 @compiled(
-    types.void(
-        PROBABILITIES,
-        UPDATE,
-        _TABLE,
-        _ROW,
-        types.int64,
-        _ROW,
-        _TABLE,
-        types.int64[::1],
-    )
+    types.void(PROBABILITIES, UPDATE, _TABLE, _ROW, types.int64, _ROW, _TABLE, types.int64[::1])
 )
 def _play_bernoulli(
     probabilities: Any,

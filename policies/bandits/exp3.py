@@ -1,4 +1,8 @@
-"""EXP3: exponential weights with a share of uniform exploration."""
+"""EXP3, EXP3-IX and EXP3++: exponential weights with explicit, implicit and adaptive exploration.
+
+x is the reward of the arm played, in [0, 1]; its loss is 1 - x; t is the round, from 1. Memories
+hold sums, not weights, so that nothing overflows.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,12 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.arguments import real
 from crawl_envs.types.compiling import compiled
-from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, BanditKernels, softmax
+from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, softmax
 
-
-@compiled()
-def exploration(num_arms: int, number: int, gamma: float) -> float:
-    """Return the share of exploration: gamma, or if that is NaN the one for the rounds so far."""
-    if not np.isnan(gamma):
-        return gamma
-    wanted: float = np.sqrt(num_arms * np.log(num_arms) / ((np.e - 1.0) * number))
-    return min(1.0, wanted)
+ESTIMATES, PLAYS, LOSSES = 0, 1, 2
+"""Rows of the memory: estimated gains or losses; for EXP3++ also numbers of plays, and losses."""
 
 
 @compiled(PROBABILITIES.signature)
@@ -26,9 +24,10 @@ def exp3_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
     """Write q_k = (1 - gamma) w_k / sum w + gamma / K, w_k = exp(gamma / K * estimated gain)."""
-    num_arms = out.size
-    gamma = exploration(num_arms, number, settings[0])
-    softmax(memory[0], gamma / num_arms, out)
+    num_arms, gamma = out.size, settings[0]
+    if np.isnan(gamma):
+        gamma = min(1.0, np.sqrt(num_arms * np.log(num_arms) / ((np.e - 1.0) * number)))
+    softmax(memory[ESTIMATES], gamma / num_arms, out)
     for arm in range(num_arms):
         out[arm] = (1.0 - gamma) * out[arm] + gamma / num_arms
 
@@ -38,7 +37,7 @@ def exp3_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
     """Add x / q of the arm played to its estimated gain."""
-    memory[0, arm] += reward / chance
+    memory[ESTIMATES, arm] += reward / chance
 
 
 class Exp3Bandit(Bandit):
@@ -47,17 +46,15 @@ class Exp3Bandit(Bandit):
     ========  ==============================================================
     w_k       weight of arm k: exp(gamma / K times the sum of its x / q)
     q_k       probability of arm k: (1 - gamma) w_k / sum_j w_j + gamma / K
-    x         reward of the arm played, in [0, 1]
     ========  ==============================================================
 
     Line 11 of the paper divides the reward by :math:`q_i`, with i an offer; it has to be the q of
-    the arm played, or the estimate has no meaning. The memory holds sums, not weights, so that
-    nothing overflows.
+    the arm played, or the estimate has no meaning.
 
     A fixed ``gamma``, such as the paper's .1, has no sublinear bound on regret: it plays at random
     in the share gamma of all rounds, and so loses gamma times the mean gap of the arms per round.
-    With None, gamma falls with the rounds t as min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice
-    for a horizon of t; all weights are recomputed with it in every round.
+    With None, gamma falls as min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice for a horizon of t
+    (Corollary 3.2); all weights are recomputed with it in every round.
 
     Args:
         num_arms: K, a whole number >= 1.
@@ -67,20 +64,138 @@ class Exp3Bandit(Bandit):
         ValueError: an argument out of its range.
     """
 
-    kernels = BanditKernels(exp3_probabilities, exp3_update)
+    kernels = (exp3_probabilities, exp3_update)
 
     def __init__(self, num_arms: int, *, gamma: float | None = 0.1) -> None:
         if gamma is not None and real("gamma", gamma, above=0.0) > 1.0:
             raise ValueError(f"gamma must lie in (0, 1], got {gamma!r}")
-        super().__init__(num_arms, np.array([math.nan if gamma is None else gamma]))
+        super().__init__(num_arms, math.nan if gamma is None else gamma)
         self.gamma = gamma
 
 
-def exp3_gamma(num_arms: int, horizon: int) -> float:
-    """Return the gamma of Auer et al. (2002), Corollary 3.2, for a horizon in rounds.
+@compiled()
+def learning_rate(num_arms: int, number: int, fixed: float) -> float:
+    """Return the learning rate: the fixed one, or if that is NaN sqrt(2 ln K / (K t))."""
+    if not np.isnan(fixed):
+        return fixed
+    falling: float = np.sqrt(2.0 * np.log(num_arms) / (num_arms * number))
+    return falling
+
+
+@compiled(PROBABILITIES.signature)
+def exp3_ix_probabilities(
+    memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
+) -> None:
+    """Write p_k, in proportion to exp(-eta * estimated loss)."""
+    softmax(memory[ESTIMATES], -learning_rate(out.size, number, settings[0]), out)
+
+
+@compiled(UPDATE.signature)
+def exp3_ix_update(
+    memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
+) -> None:
+    """Add (1 - x) / (p + gamma) of the arm played to its estimated loss."""
+    gamma = learning_rate(memory.shape[1], number, settings[0]) / 2.0
+    memory[ESTIMATES, arm] += (1.0 - reward) / (chance + gamma)
+
+
+class Exp3IXBandit(Bandit):
+    """EXP3-IX of Neu (2015), whose regret is small with high probability, not only on average.
+
+    ========  =================================================================
+    L_k       estimated loss of arm k: the sum of its (1 - x) / (p + gamma_t)
+    p_k       probability of arm k, in proportion to exp(-eta_t L_k)
+    gamma_t   eta_t / 2, which biases estimates towards the arms played
+    ========  =================================================================
+
+    By default eta_t = sqrt(2 ln K / (K t)), which needs no horizon. (Neu's own choice without a
+    horizon is smaller by the square root of 2.)
+
+    Args:
+        num_arms: K, a whole number >= 1.
+        learning_rate: a fixed eta, > 0; None for the default.
 
     Raises:
-        ValueError: an argument is not a whole number >= 1.
+        ValueError: an argument out of its range.
     """
-    num_arms, horizon = whole("num_arms", num_arms, 1), whole("horizon", horizon, 1)
-    return float(exploration(num_arms, horizon, math.nan))
+
+    kernels = (exp3_ix_probabilities, exp3_ix_update)
+
+    def __init__(self, num_arms: int, *, learning_rate: float | None = None) -> None:
+        fixed = math.nan
+        if learning_rate is not None:
+            fixed = real("learning_rate", learning_rate, above=0.0)
+        super().__init__(num_arms, fixed)
+
+
+@compiled(PROBABILITIES.signature)
+def exp3_plus_plus_probabilities(
+    memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
+) -> None:
+    """Write (1 - sum epsilon) rho + epsilon; in the first K rounds, each arm in turn."""
+    num_arms, alpha, beta = out.size, settings[0], settings[1]
+    for arm in range(num_arms):
+        if memory[PLAYS, arm] == 0.0:
+            out[:] = 0.0
+            out[arm] = 1.0
+            return
+    rate = 0.5 * np.sqrt(np.log(num_arms) / (number * num_arms))
+    softmax(memory[ESTIMATES], -rate, out)
+    lower, least = np.empty(num_arms), 1.0
+    for arm in range(num_arms):
+        plays = memory[PLAYS, arm]
+        mean = memory[LOSSES, arm] / plays
+        width = np.sqrt((alpha * np.log(number) + np.log(num_arms)) / (2.0 * plays))
+        lower[arm] = mean - width
+        least = min(least, mean + width)
+    epsilons, total = np.empty(num_arms), 0.0
+    for arm in range(num_arms):
+        gap = lower[arm] - least
+        epsilons[arm] = min(0.5 / num_arms, rate)
+        if gap > 0.0:
+            epsilons[arm] = min(epsilons[arm], beta * np.log(number) / (number * gap * gap))
+        total += epsilons[arm]
+    for arm in range(num_arms):
+        out[arm] = (1.0 - total) * out[arm] + epsilons[arm]
+
+
+@compiled(UPDATE.signature)
+def exp3_plus_plus_update(
+    memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
+) -> None:
+    """Add the loss of the arm played, both divided by its probability and as it is."""
+    memory[ESTIMATES, arm] += (1.0 - reward) / chance
+    memory[PLAYS, arm] += 1.0
+    memory[LOSSES, arm] += 1.0 - reward
+
+
+class Exp3PlusPlusBandit(Bandit):
+    """EXP3++ of Seldin and Lugosi (2017), for both stochastic and adversarial rewards.
+
+    ===========  ===================================================================
+    rho_k        in proportion to exp(-eta_t times the sum of loss / probability)
+    eta_t        sqrt(ln K / (t K)) / 2
+    UCB, LCB     L / N plus or minus sqrt(alpha ln(t K^(1/alpha)) / (2 N)), in [0, 1],
+                 with L the sum of losses and N the number of plays
+    gap_k        max(0, LCB_k - min UCB)
+    xi_k         beta ln t / (t gap_k^2), infinite where the gap is 0
+    epsilon_k    min(1 / (2 K), eta_t, xi_k)
+    p_k          (1 - sum of epsilon) rho_k + epsilon_k
+    ===========  ===================================================================
+
+    In the first K rounds each arm is played once, with probability 1.
+
+    Args:
+        num_arms: K, a whole number >= 1.
+        alpha: of the confidence intervals, > 0; the paper's is 3.
+        beta: of the exploration, > 0; the paper's is 256.
+
+    Raises:
+        ValueError: an argument out of its range.
+    """
+
+    kernels = (exp3_plus_plus_probabilities, exp3_plus_plus_update)
+
+    def __init__(self, num_arms: int, *, alpha: float = 3.0, beta: float = 256.0) -> None:
+        settings = real("alpha", alpha, above=0.0), real("beta", beta, above=0.0)
+        super().__init__(num_arms, *settings)

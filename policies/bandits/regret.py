@@ -45,7 +45,6 @@ def bernoulli_regret(
     ends = [whole("horizons", horizon, 1) for horizon in horizons]
     if not ends or any(later <= earlier for earlier, later in pairwise(ends)):
         raise ValueError(f"horizons must be rising whole numbers, got {horizons!r}")
-    means = np.asarray(means, np.float64)
     regret = np.empty((whole("runs", runs, 1), len(ends)))
     for row, stream in zip(regret, np.random.SeedSequence(seed).spawn(runs), strict=True):
         bandit, rng, lost = make(), np.random.default_rng(stream), 0.0
@@ -53,7 +52,7 @@ def bernoulli_regret(
             while bandit.rounds < end:
                 uniforms = rng.random((min(BLOCK, end - bandit.rounds), 2))
                 arms = bandit.play_bernoulli(means, uniforms)
-                lost += float((means.max() - means[arms]).sum())
+                lost += float((np.max(means) - means[arms]).sum())
             row[k] = lost
     return regret
 

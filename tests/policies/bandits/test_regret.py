@@ -1,5 +1,7 @@
 """Regret grows as the square root of time, but for the exploration that never ends."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,6 @@ from policies.bandits import (
     Exp3IXBandit,
     Exp3PlusPlusBandit,
     bernoulli_regret,
-    exp3_gamma,
     growth,
 )
 
@@ -18,7 +19,7 @@ MEANS = np.array([0.5, 0.45, 0.4, 0.4, 0.4])
 LEARNERS = {
     "exp3 falling": lambda horizon: Exp3Bandit(NUM_ARMS, gamma=None),
     "exp3 of the horizon": lambda horizon: Exp3Bandit(
-        NUM_ARMS, gamma=exp3_gamma(NUM_ARMS, horizon)
+        NUM_ARMS, gamma=math.sqrt(NUM_ARMS * math.log(NUM_ARMS) / ((math.e - 1) * horizon))
     ),
     "exp3-ix": lambda horizon: Exp3IXBandit(NUM_ARMS),
     "exp3++": lambda horizon: Exp3PlusPlusBandit(NUM_ARMS),
