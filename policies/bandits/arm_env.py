@@ -1,4 +1,4 @@
-"""An environment whose action selects, at each step, the strategy that acts."""
+"""An environment whose action selects, at each step, the policy that acts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gymnasium.utils import RecordConstructorArgs
 
 from crawl_envs.types import BoolArray
 from policies.bandits.arm_set import Arm, ArmSet
-from policies.bandits.rewards import Reward, RewardRule, RewardState
+from policies.bandits.rewards import Reward, RewardRule
 from policies.base.binding import core_of
 
 
 class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A crawl environment whose actions are strategies.
+    """A crawl environment whose actions are policies.
 
     The action, ``Discrete(K)``, is the index of the policy that acts in the step, in the order of
     the labels; observations are those of the environment. All policies follow the episode, also
@@ -29,12 +29,8 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         policies: for each label a policy bound to ``env``, or a function of ``env`` that returns
             one.
         reward: None for the environment's own, or ``gain`` or ``literal`` for the reward of a
-            bandit over the same strategies (:mod:`policies.bandits.rewards`).
-        gain_bound: for the reward ``gain``, as for :class:`policies.bandits.rewards.RewardRule`.
-
-    Raises:
-        ValueError: ``env`` is not a single crawl environment; as for :class:`.ArmSet` and
-            :class:`policies.bandits.rewards.RewardRule`.
+            bandit over the same policies (:class:`policies.bandits.rewards.RewardRule`).
+        gain_bound: for the reward ``gain``.
     """
 
     def __init__(
@@ -51,20 +47,13 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if reward is None and gain_bound is not None:
             raise ValueError(f"gain_bound must be None without a reward, got {gain_bound!r}")
         # Lets Gymnasium create a copy; policies that are already bound would not fit it.
-        RecordConstructorArgs.__init__(
-            self,
-            policies=policies,
-            reward=reward,
-            gain_bound=gain_bound,
-            _disable_deepcopy=True,
-        )
+        given = {"policies": policies, "reward": reward, "gain_bound": gain_bound}
+        RecordConstructorArgs.__init__(self, **given, _disable_deepcopy=True)
         gymnasium.Wrapper.__init__(self, env)
-        self._arms = ArmSet(env, policies)
-        self._rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
+        rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
+        self._arms = ArmSet(env, policies, rule)
         self.action_space = Discrete(len(self._arms))
         self._rows: Any = None
-        self._reward_state: RewardState | None = None
-        self._episode = -1
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -81,8 +70,6 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Start an episode of the environment."""
         self._rows, info = self.env.reset(seed=seed, options=options)
         self._arms.observe(self._core.last_log())
-        self._reward_state = None
-        self._enter()
         return self._rows, self._masked(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -97,25 +84,12 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self._rows is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         arm = int(action)
-        self._enter()
         self._arms.follow()
-        rows, reward, terminated, truncated, info = self.env.step(self._arms.act(arm, self._rows))
-        self._rows = rows
-        log = self._core.last_log()
-        self._arms.observe(log)
-        if self._rule is not None and self._reward_state is not None:
-            reward = self._rule.step_reward(self._reward_state, log)
-        return rows, float(reward), terminated, truncated, {**self._masked(info), "arm": arm}
-
-    def _enter(self) -> None:
-        """Update the weights of the next reward; reset them in a new, or restored, episode."""
-        if self._rule is None:
-            return
-        tracker = self._core.tracker()
-        if self._reward_state is None or tracker.episode != self._episode:
-            self._reward_state, self._episode = self._rule.begin(tracker), tracker.episode
-        else:
-            self._rule.renew(self._reward_state, tracker)
+        chosen = self._arms.act(arm, self._rows)
+        self._rows, reward, terminated, truncated, info = self.env.step(chosen)
+        own = self._arms.observe(self._core.last_log())
+        reward = float(reward) if own is None else own
+        return self._rows, reward, terminated, truncated, {**self._masked(info), "arm": arm}
 
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         """Return the info with a mask of policies in place of the mask of pages."""

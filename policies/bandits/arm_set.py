@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, Policy
+from policies.bandits.rewards import RewardRule
 from policies.base.binding import RATE_FORMS, ActingPolicy, core_of
 
 Arm: TypeAlias = Policy | Callable[[Any], Policy]
@@ -18,7 +19,7 @@ Arm: TypeAlias = Policy | Callable[[Any], Policy]
 
 
 class ArmSet:
-    """Labelled policies for one environment.
+    """Labelled policies for one environment, and the reward of a step.
 
     All policies follow the episode, also those that do not act: ``observe`` of learning policies is
     called after every step. In the forms that name pages some policies count signals, or advance a
@@ -28,19 +29,19 @@ class ArmSet:
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-        arms: for each label a policy bound to ``env``, or a function of ``env`` that returns one.
-            For an object that is not a policy of the suite, such as a trained model, ``predict`` is
-            called with the rows of one lane, and only when it acts.
+        arms: by label. For an object that is not a policy of the suite, such as a trained model,
+            ``predict`` is called with the rows of one lane, and only when it acts.
+        rule: of the rewards; None for none.
 
     Raises:
         ValueError: no arms; an arm that is not a policy, is bound to another environment, or has no
             actions; a wrapper of ``env`` takes other actions.
     """
 
-    def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
+    def __init__(self, env: Any, arms: Mapping[str, Arm], rule: RewardRule | None = None) -> None:
         if not isinstance(arms, Mapping) or not arms:
             raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
-        self._core = core_of(env)
+        self._core, self._rule = core_of(env), rule
         check_actions(env)
         self.labels = tuple(arms)
         self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
@@ -61,22 +62,26 @@ class ArmSet:
                 raise ValueError(f"arm {label!r} must have actions, got {policy.name} without any")
         return policy
 
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Pass the log of the last step, or reset, of a lane to the arms that learn."""
+    def observe(self, log: CrawlLog, lane: int = 0) -> float | None:
+        """Pass the log of the last step, or reset, of a lane to the arms that learn.
+
+        Returns the reward of the step, in [0, 1]; None without a rule, or before the first step.
+        """
         for policy in self.policies:
             observe = getattr(policy, "observe", None)
-            if observe is None:
-                continue
-            if isinstance(policy, ActingPolicy):
-                observe(log, lane)
-            else:
-                observe(log)
+            if observe is not None:
+                observe(*((log, lane) if isinstance(policy, ActingPolicy) else (log,)))
+        if self._rule is None or lane not in self._rule.lanes:
+            return None
+        return self._rule.step_reward(log, lane)
 
     def follow(self, lane: int = 0) -> None:
-        """Update all arms at a decision at rates, before one of them acts.
+        """Begin a decision: update the weights of its reward, and at rates all arms.
 
-        In the other forms :meth:`act` does so.
+        In the other forms :meth:`act` updates the arms.
         """
+        if self._rule is not None:
+            self._rule.enter(self._core.tracker(lane), lane)
         if self._core.action_form not in RATE_FORMS:
             return
         for policy in self.policies:
@@ -84,27 +89,27 @@ class ArmSet:
                 policy._follow(lane)
 
     def act(self, arm: int, rows: NDArray[Any], lane: int = 0) -> Any:
-        """Return the action of an arm in a lane, in the environment's form, after :meth:`follow`.
-
-        Args:
-            arm: its index, in the order of the labels.
-            rows: the observation of the lane.
-            lane: the lane.
+        """Return the action of an arm in a lane at its observation, after :meth:`follow`.
 
         Raises:
             ValueError: the arm does not return a pair, or its action has another shape.
         """
         ask_all = self._core.action_form not in RATE_FORMS
         action: Any = None
-        num_pages = self._num_pages
         for number, policy in enumerate(self.policies):
             if isinstance(policy, ActingPolicy):
                 if number == arm or (ask_all and not hasattr(policy, "observe")):
-                    encoded = policy._encode(policy._decide(rows, lane), num_pages)
+                    encoded = policy._encode(policy._decide(rows, lane), self._num_pages)
                     action = encoded if number == arm else action
             elif number == arm:
                 action = self._predict(arm, rows)
-        self._check(arm, action, () if self._core.action_form == "page" else (num_pages,))
+        shape = () if self._core.action_form == "page" else (self._num_pages,)
+        try:
+            got = str(np.shape(action))
+        except ValueError:
+            got = "rows of different lengths"
+        if got != str(shape):
+            raise ValueError(f"arm {self.labels[arm]!r}: action must have shape {shape}, got {got}")
         return action
 
     @cached_property
@@ -120,15 +125,6 @@ class ArmSet:
                 f"got {type(prediction).__name__} {reprlib.repr(prediction)}"
             )
         return prediction[0]
-
-    def _check(self, arm: int, action: Any, shape: tuple[int, ...]) -> None:
-        """Raise ValueError unless an arm's action has the shape of the action form."""
-        try:
-            got = str(np.shape(action))
-        except ValueError:
-            got = "rows of different lengths"
-        if got != str(shape):
-            raise ValueError(f"arm {self.labels[arm]!r}: action must have shape {shape}, got {got}")
 
 
 def check_actions(env: Any) -> None:

@@ -36,11 +36,8 @@ class Bandit(ABC):
     """Chooses one of K arms per round and learns from the rewards of the arms chosen.
 
     Args:
-        num_arms: K, a whole number >= 1.
+        num_arms: K, a whole number >= 1, or ValueError; so for the arguments of subclasses.
         *settings: parameters of its kernels.
-
-    Raises:
-        ValueError: ``num_arms`` is not a whole number >= 1.
 
     Attributes:
         num_arms: K.
@@ -63,11 +60,7 @@ class Bandit(ABC):
         return out
 
     def draw(self, uniform: float) -> int:
-        """Return the arm at a number in [0, 1): a uniform one gives each arm its probability.
-
-        Raises:
-            ValueError: the number lies outside [0, 1).
-        """
+        """Return the arm at a number in [0, 1): a uniform one gives each arm its probability."""
         if not 0.0 <= uniform < 1.0:
             raise ValueError(f"uniform must lie in [0, 1), got {uniform!r}")
         return int(pick(self.probabilities(), float(uniform)))

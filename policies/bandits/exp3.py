@@ -57,11 +57,8 @@ class Exp3Bandit(Bandit):
     (Corollary 3.2); all weights are recomputed with it in every round.
 
     Args:
-        num_arms: K, a whole number >= 1.
+        num_arms: K.
         gamma: share of exploration, in (0, 1]; None for the falling one.
-
-    Raises:
-        ValueError: an argument out of its range.
     """
 
     kernels = (exp3_probabilities, exp3_update)
@@ -112,11 +109,8 @@ class Exp3IXBandit(Bandit):
     horizon is smaller by the square root of 2.)
 
     Args:
-        num_arms: K, a whole number >= 1.
+        num_arms: K.
         learning_rate: a fixed eta, > 0; None for the default.
-
-    Raises:
-        ValueError: an argument out of its range.
     """
 
     kernels = (exp3_ix_probabilities, exp3_ix_update)
@@ -186,12 +180,9 @@ class Exp3PlusPlusBandit(Bandit):
     In the first K rounds each arm is played once, with probability 1.
 
     Args:
-        num_arms: K, a whole number >= 1.
+        num_arms: K.
         alpha: of the confidence intervals, > 0; the paper's is 3.
         beta: of the exploration, > 0; the paper's is 256.
-
-    Raises:
-        ValueError: an argument out of its range.
     """
 
     kernels = (exp3_plus_plus_probabilities, exp3_plus_plus_update)

@@ -34,13 +34,10 @@ def bernoulli_regret(
         means: probabilities of the reward 1, in [0, 1], (K,).
         horizons: rounds after which regret is read, rising whole numbers >= 1.
         runs: independent runs, a whole number >= 1.
-        seed: seed of all draws, a whole number >= 0.
+        seed: seed of all draws.
 
     Returns:
         Regret >= 0, (runs, number of horizons).
-
-    Raises:
-        ValueError: an argument is out of its range, or the horizons do not rise.
     """
     ends = [whole("horizons", horizon, 1) for horizon in horizons]
     if not ends or any(later <= earlier for earlier, later in pairwise(ends)):
@@ -60,12 +57,7 @@ def bernoulli_regret(
 def growth(horizons: Sequence[int], regret: FloatArray) -> float:
     """Return the exponent of the growth of regret: the slope of a line through its logarithms.
 
-    Args:
-        horizons: as for :func:`bernoulli_regret`, two or more.
-        regret: mean regret at each of them, > 0, in the same order.
-
-    Raises:
-        ValueError: fewer than two horizons, or not one regret > 0 for each.
+    ``regret`` is the mean regret, > 0, at each of two or more horizons; ValueError if not.
     """
     values = np.asarray(regret, np.float64)
     if len(horizons) < 2 or values.shape != (len(horizons),) or not np.all(values > 0.0):

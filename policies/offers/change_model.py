@@ -41,6 +41,7 @@ class ChangeModel:
         weights: weights of the MOMENT features, of the page features, and of the kinds, (W,).
         squares: sums of the squared gradients so far, (W,).
         rate: learning rate, > 0: the size of the first step of a weight.
+        features: those behind ``known`` and ``kinds``.
     """
 
     gap: float
@@ -49,6 +50,7 @@ class ChangeModel:
     weights: FloatArray
     squares: FloatArray
     rate: float
+    features: OfferFeatures | None
 
     @classmethod
     def at_start(cls, tracker: Tracker, rate: float) -> ChangeModel:
@@ -57,31 +59,31 @@ class ChangeModel:
         gap = problem.num_pages / problem.bandwidth
         known = known_features(tracker, gap)
         first = len(MOMENT) + known.shape[1]
-        kinds = page_kinds(tracker, first)
         size = first + (BUCKETS if tracker.offers is not None else 0) + problem.num_pages
         weights = np.zeros(size)
         weights[MOMENT.index("elapsed")] = 1.0
-        return cls(gap, known, kinds, weights, np.ones(size), rate)
+        kinds = page_kinds(tracker, first)
+        return cls(gap, known, kinds, weights, np.ones(size), rate, tracker.offers)
 
     def renew(self, tracker: Tracker) -> None:
         """Update the page features on a new day."""
-        self.known = known_features(tracker, self.gap)
-        self.kinds = page_kinds(tracker, len(MOMENT) + self.known.shape[1])
+        if tracker.offers is not self.features:
+            self.known, self.features = known_features(tracker, self.gap), tracker.offers
+            self.kinds = page_kinds(tracker, len(MOMENT) + self.known.shape[1])
 
     def chances(
         self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
     ) -> FloatArray:
         """Return the probability that a crawl of each page now finds a change, in (0, 1), (m,).
 
-        Args:
-            elapsed: time since its last crawl, (m,).
-            changed: result of that crawl: 1 changed, 0 unchanged, -1 no crawl, (m,).
-            signals: number of signals since then, (m,).
+        All are (m,): the time since its last crawl, the result of that crawl (1 changed, 0
+        unchanged, -1 no crawl), and the number of signals since then.
         """
-        out = np.empty(len(elapsed))
-        moment = (elapsed, changed, signals.astype(np.float64))
-        change_chances(*moment, self.gap, self.known, self.kinds, self.weights, out)
-        return out
+        first = len(MOMENT)
+        of_known = self.weights[first : first + self.known.shape[1]]
+        odds = self._moments(elapsed, changed, signals) @ self.weights[:first]
+        odds += self.known @ of_known + self.weights[self.kinds].sum(axis=1)
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
     def learn(
         self,
@@ -92,78 +94,43 @@ class ChangeModel:
         changed: NDArray[np.int8],
     ) -> None:
         """Take in crawls in order, all (n,), and update ``changed``, (m,)."""
-        given = (pages, elapsed, signals.astype(np.float64), outcome, changed)
-        learn_changes(
-            *given, self.gap, self.known, self.kinds, self.weights, self.squares, self.rate
-        )
+        crawls = pages, self._moments(elapsed, changed[pages], signals), outcome, changed
+        learn_changes(*crawls, self.known, self.kinds, self.weights, self.squares, self.rate)
 
-
-@compiled()
-def moment_of(elapsed: float, changed: int, signals: float, gap: float, out: FloatArray) -> None:
-    """Write the MOMENT features of a crawl."""
-    out[0] = 1.0
-    out[1] = np.log(SOONEST + elapsed / gap)
-    out[2] = 1.0 if changed == 1 else 0.0
-    out[3] = 1.0 if changed == 0 else 0.0
-    out[4] = np.log1p(signals)
-
-
-@compiled()
-def change_chance(
-    page: int, moment: FloatArray, known: FloatArray, kinds: IntArray, weights: FloatArray
-) -> float:
-    """Return the probability that a crawl of a page with these features finds a change."""
-    odds = 0.0
-    first = moment.size
-    for j in range(first):
-        odds += weights[j] * moment[j]
-    for j in range(known.shape[1]):
-        odds += weights[first + j] * known[page, j]
-    for j in range(kinds.shape[1]):
-        odds += weights[kinds[page, j]]
-    chance: float = 1.0 / (1.0 + np.exp(-odds))
-    return chance
-
-
-@compiled()
-def change_chances(
-    elapsed: FloatArray,
-    changed: NDArray[np.int8],
-    signals: FloatArray,
-    gap: float,
-    known: FloatArray,
-    kinds: IntArray,
-    weights: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write the probability of every page to ``out``."""
-    moment = np.empty(len(MOMENT))
-    for page in range(out.size):
-        moment_of(elapsed[page], changed[page], signals[page], gap, moment)
-        out[page] = change_chance(page, moment, known, kinds, weights)
+    def _moments(
+        self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
+    ) -> FloatArray:
+        """Return the MOMENT features of crawls, (n, 5)."""
+        waited = np.log(SOONEST + elapsed / self.gap)
+        one = np.ones(len(elapsed))
+        return np.stack((one, waited, changed == 1, changed == 0, np.log1p(signals)), axis=1)
 
 
 @compiled()
 def learn_changes(
     pages: IntArray,
-    elapsed: FloatArray,
-    signals: FloatArray,
+    moments: FloatArray,
     outcome: NDArray[np.bool_],
     changed: NDArray[np.int8],
-    gap: float,
     known: FloatArray,
     kinds: IntArray,
     weights: FloatArray,
     squares: FloatArray,
     rate: float,
 ) -> None:
-    """Take a step of Adagrad per crawl on its log loss."""
-    moment = np.empty(len(MOMENT))
-    first = moment.size
+    """Take a step of Adagrad per crawl on its log loss, with what earlier crawls found."""
+    first = moments.shape[1]
     for k in range(pages.size):
-        page = pages[k]
-        moment_of(elapsed[k], changed[page], signals[k], gap, moment)
-        error = change_chance(page, moment, known, kinds, weights) - outcome[k]
+        page, moment = pages[k], moments[k]
+        moment[2], moment[3] = changed[page] == 1, changed[page] == 0
+        odds = 0.0
+        for j in range(first):
+            odds += weights[j] * moment[j]
+        for j in range(known.shape[1]):
+            odds += weights[first + j] * known[page, j]
+        for j in range(kinds.shape[1]):
+            odds += weights[kinds[page, j]]
+        error = 1.0 / (1.0 + np.exp(-odds)) - outcome[k]
         for j in range(first):
             step_down(weights, squares, j, error * moment[j], rate)
         for j in range(known.shape[1]):
@@ -188,26 +155,17 @@ def known_features(tracker: Tracker, gap: float) -> FloatArray:
     The logarithm of its importance relative to the mean and, if revealed, of its change rate and
     false-signal rate per gap, and its recall; for offers the logarithms of the history features.
     """
-    problem = tracker.problem
-    mean = problem.importance.mean()
-    columns = [np.log1p(problem.importance / (mean if mean > 0.0 else 1.0))]
+    problem, features = tracker.problem, tracker.offers
+    columns = [np.log1p(problem.importance / (problem.importance.mean() or 1.0))]
     for rates in (problem.change_rate, problem.false_signal_rate):
         if rates is not None:
             columns.extend(np.log(SOONEST + gap * np.atleast_2d(rates)))
     if problem.recall is not None:
         columns.extend(np.atleast_2d(problem.recall))
-    if tracker.offers is not None:
-        columns.extend(_history(tracker.offers))
-    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)
-
-
-def _history(features: OfferFeatures) -> list[FloatArray]:
-    columns = []
-    for name in HISTORY_FEATURES:
-        feature = np.asarray(getattr(features, name), np.float64)
+    for name in HISTORY_FEATURES if features is not None else ():
         least = SOONEST if name == "change_frequency" else 1.0
-        columns.append(np.log(least + feature))
-    return columns
+        columns.append(np.log(least + np.asarray(getattr(features, name), np.float64)))
+    return np.stack(columns, axis=1)
 
 
 def page_kinds(tracker: Tracker, first: int) -> IntArray:
@@ -216,15 +174,12 @@ def page_kinds(tracker: Tracker, first: int) -> IntArray:
     The page's own weight has the index ``first`` plus that of the page; the BUCKETS weights of the
     kinds of offers follow.
     """
-    num_pages = tracker.problem.num_pages
+    num_pages, features = tracker.problem.num_pages, tracker.offers
     columns = [first + np.arange(num_pages)]
-    features = tracker.offers
     if features is not None:
-        fields = [np.asarray(field) for field in features.metadata]
-        fields.append(np.full(num_pages, features.day_of_week))
-        for number, field in enumerate(fields):
-            columns.append(first + num_pages + hashed(number, field))
-    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
+        fields = (*features.metadata, np.full(num_pages, features.day_of_week))
+        columns += [first + num_pages + hashed(*field) for field in enumerate(fields)]
+    return np.stack(columns, axis=1)
 
 
 def hashed(field: int, values: NDArray[np.integer]) -> IntArray:

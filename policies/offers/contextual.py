@@ -15,11 +15,11 @@ from policies.base.bandwidths import epoch_bandwidths
 from policies.base.binding import PAGE_FORMS, RATE_FORMS, LearningPolicy
 from policies.base.registry import registered
 from policies.offers.change_model import ChangeModel
-from policies.offers.rates import RateSource, ShrunkClicks, cached_rates, fresh_source, rate_source
+from policies.offers.rates import LaneRates, RateSource, ShrunkClicks, rate_source
 
 Aim: TypeAlias = Literal["gain", "freshness"]
 ROUNDING = 1e-9
-"""Relative tolerance of times and counts."""
+"""Relative tolerance of numbers of crawls."""
 
 
 @registered()
@@ -48,12 +48,9 @@ class ContextualBandit(LearningPolicy):
         exploration: the probability, in [0, 1], that a crawl of a decision goes to a random page
             among all others instead.
         learning_rate: learning rate of the model, > 0.
-        weights: a source whose clicks count as importance, called once for each day's offer
-            features; None for :class:`policies.offers.rates.ShrunkClicks` for offers, and
-            elsewhere, or if there are no clicks, for the revealed importance.
-
-    Raises:
-        ValueError: ``env`` is not a crawl environment; an argument is out of its range.
+        weights: a source whose clicks count as importance; None for
+            :class:`policies.offers.rates.ShrunkClicks` for offers, and elsewhere, or if there are
+            no clicks, for the revealed importance.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
@@ -78,55 +75,40 @@ class ContextualBandit(LearningPolicy):
         self.source = None if weights is None else rate_source("weights", weights)
 
     def chances(self, lane: int = 0) -> FloatArray:
-        """Return the estimated probability that a crawl of each page now finds a change, (m,).
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
+        """Return the estimated probability that a crawl of each page now finds a change, (m,)."""
         assert self.core is not None
         return self._known(lane)._chances(self.core.tracker(lane))
 
     def _start(self, tracker: Tracker) -> None:
         assert self.core is not None
-        self.clicks = None if self.source is None else fresh_source(self.source)
-        if self.clicks is None and tracker.offers is not None:
-            self.clicks = ShrunkClicks()
+        source = self.source or (None if tracker.offers is None else ShrunkClicks())
+        self.lane_rates = None if source is None else LaneRates(source)
         self.model = ChangeModel.at_start(tracker, self.learning_rate)
         self.rng = self.core.rng(self.lane).spawn(1)[0]
         self.changed = tracker.changed.copy()
-        self.weights = self._weights(self.clicks, tracker)
-        self.offer_features = tracker.offers
 
-    def _weights(self, source: RateSource | None, tracker: Tracker) -> FloatArray:
-        if source is None:
+    def _weights(self, tracker: Tracker) -> FloatArray:
+        """Return what counts as importance of the pages, (m,)."""
+        if self.lane_rates is None:
             return tracker.problem.importance
-        click = cached_rates(source, tracker).click
+        click = self.lane_rates.at(tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
     def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Learn from the crawls of a step, with the context at the time of the crawls."""
         if self.first_log:
             return
-        real_ones = ~log.probe
-        signals = np.atleast_2d(log.signals).sum(axis=0)
-        self.model.learn(
-            log.page[real_ones],
-            log.elapsed[real_ones],
-            signals[real_ones],
-            log.changed[real_ones],
-            self.changed,
-        )
+        crawls, signals = ~log.probe, np.atleast_2d(log.signals).sum(axis=0)
+        context = log.page[crawls], log.elapsed[crawls], signals[crawls]
+        self.model.learn(*context, log.changed[crawls], self.changed)
         self.changed = tracker.changed.copy()
-        if tracker.offers is not self.offer_features:
-            self.offer_features = tracker.offers
-            self.model.renew(tracker)
-            self.weights = self._weights(self.clicks, tracker)
+        self.model.renew(tracker)
 
     def _choose(self, tracker: Tracker) -> NDArray[Any]:
         values = self._chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
-        values = np.where(tracker.alive, self.weights * values, -np.inf)
+        values = np.where(tracker.alive, self._weights(tracker) * values, -np.inf)
         if self.action_form == "rates":
             return self._rates(values, tracker)
         return self._pages(values, self._count)
@@ -171,10 +153,6 @@ def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
     change rate x / elapsed, x = -ln(1 - P), at which a page has changed by now with probability P:
     elapsed (P / x - (1 - P)). The value of a page with P near 1 is close to 0 right after a crawl
     and grows with elapsed time.
-
-    Args:
-        chances: P, in [0, 1], (m,).
-        elapsed: time since the last crawl, >= 0, (m,).
     """
     kept = np.maximum(1.0 - chances, np.finfo(np.float64).tiny)
     exponent = np.maximum(-np.log(kept), np.finfo(np.float64).tiny)

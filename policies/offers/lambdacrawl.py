@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import page_arrays, quantity, real, within_domain
+from crawl_envs.types.arguments import within_domain
 from policies import solvers
 from policies.base.registry import registered
 from policies.offers.rates import OfferRates, RateSource
@@ -31,13 +31,9 @@ class DiscreteLambdaCrawl(SourcedPolicy):
     are such, all rates are equal.
 
     Args:
-        env: as for :class:`policies.offers.weighted.SourcedPolicy`.
-        rates: as for :class:`policies.offers.weighted.SourcedPolicy`.
+        env, rates: as for :class:`policies.offers.weighted.SourcedPolicy`; so are the errors.
         weight: the importance of freshness, ``click`` or ``impression``.
         granularity: ``step`` for the environment's steps, or ``day`` for units of time.
-
-    Raises:
-        ValueError: as for :class:`.SourcedPolicy`; unknown ``weight`` or ``granularity``.
     """
 
     def __init__(
@@ -49,16 +45,16 @@ class DiscreteLambdaCrawl(SourcedPolicy):
         granularity: Granularity = "step",
     ) -> None:
         super().__init__(env, rates=rates)
-        if weight not in get_args(Weight):
-            raise ValueError(f"weight must be one of {get_args(Weight)}, got {weight!r}")
-        if granularity not in get_args(Granularity):
-            raise ValueError(
-                f"granularity must be one of {get_args(Granularity)}, got {granularity!r}"
-            )
+        for name, value, allowed in (
+            ("weight", weight, get_args(Weight)),
+            ("granularity", granularity, get_args(Granularity)),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
         self.weight, self.granularity = weight, granularity
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return the optimal crawl rates, (m,); equal ones if no page with weight changes."""
+        """Return the optimal crawl rates, (m,)."""
         importance: FloatArray = getattr(rates, self.weight)
         step = self._epoch if self.granularity == "step" else 1.0
         return discrete_rates(importance, rates.change, bandwidth, highest, step)
@@ -69,42 +65,28 @@ def discrete_rates(
 ) -> FloatArray:
     """Return the crawl rates that maximise freshness at the ends of steps.
 
+    They are in [0, highest], (m,), and equal if no page with importance changes.
+
     Args:
         importance: of the pages, >= 0, (m,).
         change: probability of a change within a unit of time, in [0, 1], (m,).
         bandwidth: crawls per unit of time, > 0.
         highest: largest rate of a page, > 0.
         step: length of a step, > 0; a page is crawled at most once per step.
-
-    Returns:
-        Rates in [0, highest], (m,); equal ones if no page with importance changes.
-
-    Raises:
-        ValueError: an argument is negative or not finite, or one that must be > 0 is 0; a
-            probability is above 1; shapes disagree.
     """
-    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    highest, step = real("highest", highest, above=0.0), real("step", step, above=0.0)
-    importance, change = page_arrays(importance=within_domain(importance), change=change)
-    if change.max() > 1.0:
-        raise ValueError(f"change must lie in [0, 1], got {change.max()}")
-    if not np.any((importance > 0.0) & (change > 0.0)):
+    importance = within_domain(np.asarray(importance, np.float64))
+    chance = change_within(np.asarray(change, np.float64), step)
+    if not np.any((importance > 0.0) & (chance > 0.0)):
         return np.full(len(importance), min(bandwidth / len(importance), highest))
-    chance = change_within(change, step)
     ceiling = min(highest * step, 1.0)
     allocation = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
-    allocation.rates[:] /= step
-    return allocation.rates
+    return np.asarray(allocation.rates / step)
 
 
 def change_within(chance: FloatArray, span: float) -> FloatArray:
-    """Return the probability of a change within a span, given that within a unit of time, (m,).
+    """Return the probability of a change within a span, ``1 - (1 - chance)^span``, (m,).
 
-    Assumes equal probabilities of no change in equal spans: ``1 - (1 - chance)^span``.
-
-    Args:
-        chance: in [0, 1], (m,).
-        span: units of time, > 0.
+    ``chance`` is that within a unit of time, in [0, 1].
     """
     if span == 1.0:
         return chance

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from crawl_envs.evaluation import Row, summarize
 from policies import ContextualBandit
 from scripts.experiments.offers.setup import strategies
 from scripts.experiments.offers.setup.strategies import (
-    FIRST_DAY,
+    ID,
     KAB5,
     KAB5_GAIN,
     LAMBDA_ML,
@@ -25,8 +24,8 @@ from scripts.experiments.offers.setup.strategies import (
     UNIFORM,
     Freshness,
     Run,
-    counted,
     play,
+    play_policy,
 )
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Trend
@@ -43,7 +42,6 @@ CLICK, OFFER = "click_freshness", "offer_freshness"
 METRIC = CLICK
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 REFERENCE = LAMBDA_ML
-ID = "CrawlOffers-v1"
 
 GAIN, FRESHNESS = "contextual, gain", "contextual, freshness"
 PREDICTED = "contextual, freshness, predicted clicks"
@@ -72,32 +70,17 @@ EXPECTED = (
 def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a strategy or bandit on the log of the run."""
+    """Return the mean freshness of a strategy, or of a bandit over strategies."""
     return _means(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
 def stepped(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a contextual bandit in the environment, on the same events."""
-    run = Run(seed, num_offers, *days)
-    env = gymnasium.make(
-        ID,
-        num_pages=num_offers,
-        bandwidth=budget * num_offers,
-        horizon=float(run.num_days),
-        first_day=FIRST_DAY,
-    )
-    rows, _ = env.reset(seed=seed)
+    """Return the mean freshness of a contextual bandit, on the same events."""
     weights = strategies.predictors() if label == PREDICTED else None
-    policy = ContextualBandit(env, weights=weights, **AIMS[label])
-    over = False
-    while not over:
-        action, _ = policy.predict(rows)
-        rows, _, terminated, truncated, _ = env.step(action)
-        over = terminated or truncated
-    core: Any = env.unwrapped
-    return _means(counted(run, list(core.days())))
+    make = partial(ContextualBandit, weights=weights, **AIMS[label])
+    return _means(play_policy(Run(seed, num_offers, *days), budget, make)[0])
 
 
 def _means(freshness: Freshness) -> dict[str, float]:
@@ -122,26 +105,18 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both measures with 95% intervals, a panel per measure and budget."""
     from matplotlib.figure import Figure
 
+    from scripts.experiments.offers.setup.charts import dots
     from scripts.reporting.charts import COLOURS, bare, save
 
     figure = Figure(figsize=(10.0, 6.0), layout="constrained")
     grid = figure.subplots(2, len(BUDGETS), sharey=True, squeeze=False)
     labels = (*LOGGED, *AIMS)
     height = -np.arange(len(labels))
+    style = {"fmt": "o", "color": COLOURS[0], "markersize": 6, "capsize": 3}
     for line, metric in zip(grid, (CLICK, OFFER), strict=True):
+        summaries = {item[:2]: item for item in summarize(rows, metric)}
         for axes, setting in zip(line, BUDGETS, strict=True):
-            items = {item.policy: item for item in summarize(rows, metric) if item[0] == setting}
-            mean = [items[label].mean if label in items else np.nan for label in labels]
-            half = [items[label].half_width if label in items else np.nan for label in labels]
-            axes.errorbar(
-                mean,
-                height,
-                xerr=np.nan_to_num(half),
-                fmt="o",
-                color=COLOURS[0],
-                markersize=6,
-                capsize=3,
-            )
+            dots(axes, [summaries.get((setting, label)) for label in labels], height, **style)
             axes.set_yticks(height, labels)
             axes.set_xlabel(f"{metric.replace('_', ' ')}, budget {setting}")
             bare(axes)

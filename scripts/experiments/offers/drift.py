@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crawl_envs.evaluation import Row, summarize
-from crawl_envs.types import FloatArray
+from crawl_envs.types import Policy
 from policies.bandits import Exp3Bandit
-from policies.offers.rates import HistoryRates
-from scripts.experiments.offers.setup.playing import DailyRates, OfferLanes, play_days
+from policies.offers.rates import RateSource, StaleRates
 from scripts.experiments.offers.setup.strategies import (
-    GAMMA,
     HISTORY,
+    KINDS,
     NUM_OFFERS,
     OWN,
     PREDICTED,
@@ -24,13 +23,11 @@ from scripts.experiments.offers.setup.strategies import (
     QUICK_OFFERS,
     QUICK_WARM_UP,
     TRUTH,
-    BanditChooser,
+    Choice,
     Run,
-    beliefs,
-    believed,
-    counted,
-    crawl_rates,
-    log_of,
+    bandit,
+    play_policy,
+    rates_of,
 )
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
@@ -63,22 +60,15 @@ UNIFORM, LAMBDA = "uniform", "lambda"
 FIVE = (UNIFORM, "change", "click", "impression", LAMBDA)
 
 
-class Choice(NamedTuple):
-    """Kinds of strategy, and EXP3's gamma and reward to choose among them."""
-
-    kinds: tuple[str, ...]
-    gamma: float = 1.0
-    reward: str = "literal"
-
-
 KAB5, KAB5_GAIN, MIXTURE, MOSTLY = "KAB5", "KAB5 gain", "even mixture", "lambda and 1/5 uniform"
 CHOICES: Mapping[str, Choice] = {
-    KAB5: Choice(FIVE, GAMMA),
-    KAB5_GAIN: Choice(FIVE, GAMMA, "gain"),
-    MIXTURE: Choice(FIVE),
-    MOSTLY: Choice((UNIFORM, LAMBDA, LAMBDA, LAMBDA, LAMBDA)),
+    KAB5: Choice(FIVE),
+    KAB5_GAIN: Choice(FIVE, reward="gain"),
+    MIXTURE: Choice(FIVE, partial(Exp3Bandit, gamma=1.0)),
+    MOSTLY: Choice((UNIFORM, *4 * (LAMBDA,)), partial(Exp3Bandit, gamma=1.0)),
 }
-"""With a gamma of 1 EXP3 always draws all arms with the same probability: it does not learn."""
+"""Bandits over kinds of strategy. With a gamma of 1 EXP3 does not learn: it always draws all arms
+with the same probability."""
 REFERENCE = LAMBDA
 FURTHER_REFERENCES = (MIXTURE,)
 
@@ -122,41 +112,10 @@ EXPECTED = tuple(
 )
 
 
-def day_of(source: str, day: int) -> int:
-    """Return the day of the rates in use on a day: the same, or always the first."""
-    return 0 if source in STALE else day
-
-
-@lru_cache(maxsize=1)
-def plans(run: Run, source: str, budget: float) -> dict[str, FloatArray]:
-    """Return crawl rates by kind, (days, m), of a source other than OWN; one row if stale."""
-    days = range(1 if source in STALE else run.num_days)
-    bandwidth = budget * run.num_offers
-    result = {kind: np.empty((len(days), run.num_offers)) for kind in FIVE}
-    for day in days:
-        rates = believed(run, SOURCES[source], day)
-        for kind, rows in result.items():
-            rows[day] = crawl_rates(kind, rates, bandwidth)
-    return result
-
-
-def daily(run: Run, source: str, kind: str, budget: float) -> DailyRates:
-    """Return a strategy, to be played on the log of the run."""
-    if source != OWN or kind == UNIFORM:
-        rows = plans(run, HISTORY if source == OWN else source, budget)[kind]
-        return lambda day, lanes: rows[day_of(source, day)]
-    history = HistoryRates()
-
-    def from_own_crawls(day: int, lanes: OfferLanes) -> FloatArray:
-        return crawl_rates(kind, history(lanes.tracker(0)), budget * run.num_offers)
-
-    return from_own_crawls
-
-
-def weights_of(run: Run, source: str) -> FloatArray:
-    """Return the clicks that weight rewards, (days, m); they do not depend on price changes."""
-    clicks = beliefs(run, HISTORY if source == OWN else SOURCES[source]).click
-    return np.broadcast_to(clicks[0], clicks.shape) if source in STALE else clicks
+def rates_for(run: Run, source: str, env: Any) -> RateSource:
+    """Return the rates of a source of SOURCES, those of the first day if it is stale."""
+    rates = rates_of(run, SOURCES[source], env)
+    return StaleRates(rates) if source in STALE else rates
 
 
 def played(
@@ -164,16 +123,15 @@ def played(
 ) -> Mapping[str, float]:
     """Return the mean freshness of the evaluated days, by clicks and by offers."""
     run = Run(seed, num_offers, *days)
-    chooser, kinds = None, (LAMBDA,)
-    if label != LAMBDA:
-        kinds, gamma, reward = CHOICES[label]
-        bandit = Exp3Bandit(len(kinds), gamma=gamma)
-        rng = np.random.default_rng((seed, len(kinds)))
-        chooser = BanditChooser(bandit, weights_of(run, source), rng, reward)
-    arms = [daily(run, source, kind, budget) for kind in kinds]
-    bandwidth, own = budget * num_offers, source == OWN
-    accounts = play_days(log_of(run), arms, bandwidth, seed, chooser, own_crawls=own)
-    freshness = counted(run, accounts)
+
+    def make(env: Any) -> Policy:
+        rates = rates_for(run, source, env)
+        if label == LAMBDA:
+            return KINDS[LAMBDA](env, rates=rates)
+        made = {kind: KINDS[kind](env, rates=rates) for kind in FIVE}
+        return bandit(run, env, CHOICES[label], made, rates)
+
+    freshness, _ = play_policy(run, budget, make, own_crawls=source == OWN)
     return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 
 
@@ -214,6 +172,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import StrMethodFormatter
 
+    from scripts.experiments.offers.setup.charts import dots, legend_below
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
     figure = Figure(figsize=(12.0, 8.4), layout="constrained")
@@ -223,19 +182,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         summaries = {item[:2]: item for item in summarize(rows, metric)}
         for axes, budget in zip(line, BUDGETS, strict=True):
             for position, label in enumerate(CHOICES):
+                style = {"fmt": MARKERS[position], "color": COLOURS[position], "label": label}
                 items = [summaries.get((setting_name(source, budget), label)) for source in SOURCES]
-                mean = np.array([np.nan if one is None else one.mean for one in items])
-                half = np.array([np.nan if one is None else one.half_width for one in items])
-                axes.errorbar(
-                    100.0 * mean,
-                    height - 0.17 * (position - 1.5),
-                    xerr=np.nan_to_num(100.0 * half),
-                    fmt=MARKERS[position],
-                    color=COLOURS[position],
-                    markersize=5,
-                    capsize=2,
-                    label=label,
-                )
+                offset = height - 0.17 * (position - 1.5)
+                dots(axes, items, offset, 100.0, markersize=5, capsize=2, **style)
             axes.axvline(0.0, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
             axes.set_title(f"{measure.replace('_', ' ')}, budget {budget}", fontsize=10)
             axes.set_xscale("symlog", linthresh=1.0)
@@ -245,6 +195,5 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             bare(axes)
     count = len({row.seed for row in rows})
     figure.suptitle(f"{TITLE}\nmean and 95% interval over {count} runs", fontsize=11)
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    legend_below(figure)
     save(figure, path)

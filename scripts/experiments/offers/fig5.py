@@ -11,6 +11,7 @@ import numpy as np
 from crawl_envs.evaluation import Row, mean_and_half_width
 from crawl_envs.types import FloatArray
 from policies.bandits.rewards import OFFER_GAIN_BOUND
+from policies.bandits.strategy_bandit import StrategyBandit
 from scripts.experiments.offers.setup.strategies import (
     FIVE,
     KAB5,
@@ -20,7 +21,6 @@ from scripts.experiments.offers.setup.strategies import (
     QUICK_EVALUATED,
     QUICK_OFFERS,
     QUICK_WARM_UP,
-    BanditChooser,
     Run,
     play,
 )
@@ -91,9 +91,9 @@ def chances(
 ) -> Mapping[str, float]:
     """Return the probabilities of all arms at STEPS, up to the end of the run."""
     run = Run(seed, num_offers, *days)
-    _, chooser = play(run, label, budget)
-    assert isinstance(chooser, BanditChooser)
-    course = np.array(chooser.chances)
+    _, policy = play(run, label, budget)
+    assert isinstance(policy, StrategyBandit)
+    course = policy.history().probabilities
     steps = [step for step in STEPS if step <= len(course)]
     result: dict[str, float] = {}
     for arm, column in zip(FIVE, course.T, strict=True):
@@ -146,6 +146,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw mean probabilities over the steps with 95% bands, a panel per reward and budget."""
     from matplotlib.figure import Figure
 
+    from scripts.experiments.offers.setup.charts import legend_below
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
     by_run = courses(rows)
@@ -187,8 +188,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         axes.set_ylabel("probability of being drawn")
     count = len({key[2] for key in by_run})
     figure.suptitle(f"{TITLE}\nmean over {count} runs; bands: 95% intervals", fontsize=11)
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    legend_below(figure)
     save(figure, path)
 
 

@@ -197,6 +197,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
     from matplotlib.figure import Figure
 
+    from scripts.experiments.offers.setup.charts import legend_below
     from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
 
     settings = list(dict.fromkeys(row.setting for row in rows))
@@ -238,6 +239,5 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         f"mean and 95% interval over {count} runs",
         fontsize=11,
     )
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    legend_below(figure)
     save(figure, path)

@@ -9,8 +9,8 @@ from gymnasium.utils.env_checker import check_env
 
 import policies
 from policies.bandits.arm_env import ArmEnv
-from policies.bandits.default_arms import default_arms
-from policies.bandits.rewards import OFFER_GAIN_BOUND, gain_reward, literal_reward, sure_bound
+from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward, sure_bound
+from policies.bandits.strategy_bandit import default_arms
 from tests.policies.small_environments import EVERY_PLACE, OFFERS, place, places
 
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
@@ -86,7 +86,7 @@ def test_rewards_are_those_of_the_bandits(name, form, sizes, crawls, reward):
         if reward == "gain":
             bound = sure_bound(importance, crawls)
             bound = min(bound, OFFER_GAIN_BOUND) if name == OFFERS else bound
-            wanted = gain_reward(log, importance, bound)
+            wanted = min(gained_share(log, importance) / bound, 1.0)
         assert result == pytest.approx(wanted, rel=1e-12)
         step_rewards.append(result)
     assert 0.0 < max(step_rewards) <= 1.0
@@ -109,7 +109,8 @@ def test_rewards_use_the_importance_of_a_restored_state(reward):
     def expected_reward(log, weights):
         if reward == "literal":
             return literal_reward(log, weights)
-        return gain_reward(log, weights, min(sure_bound(weights, 50), OFFER_GAIN_BOUND))
+        bound = min(sure_bound(weights, 50), OFFER_GAIN_BOUND)
+        return min(gained_share(log, weights) / bound, 1.0)
 
     env = place(OFFERS, "rates", num_pages=2000, bandwidth=600.0, reveal="importance")
     wrapped = ArmEnv(env, {"even": policies.UniformCrawl}, reward)

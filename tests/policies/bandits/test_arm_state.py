@@ -35,11 +35,16 @@ class Noted:
         return HistoryRates()(tracker)
 
 
-def stale_arms(notes, days):
+def stale_arms(notes):
     """Six arms, each with stale rates of its own."""
+    return daily_arms(notes, StaleRates)
+
+
+def daily_arms(notes, within=lambda source: source):
+    """Six arms, each with rates of its own."""
 
     def arm(label, make):
-        return lambda env: make(env, rates=StaleRates(Noted(label, notes), days))
+        return lambda env: make(env, rates=within(Noted(label, notes)))
 
     return {label: arm(label, make) for label, make in MAKERS.items()}
 
@@ -66,7 +71,7 @@ def played(env, policy, rows, steps):
 def test_stale_arms_begin_at_the_first_decision(bandit):
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-    policy = bandit(env, arms=stale_arms(notes, None))
+    policy = bandit(env, arms=stale_arms(notes))
     rows, _ = env.reset(seed=3)
     policy.predict(rows)
     first = env.unwrapped.tracker().offers
@@ -76,20 +81,19 @@ def test_stale_arms_begin_at_the_first_decision(bandit):
     assert len(notes) == len(MAKERS)
 
 
-@pytest.mark.parametrize("days", [1, 2, 3])
-def test_stale_arms_are_renewed_on_the_same_days(days):
+def test_arms_read_the_rates_of_every_day():
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=stale_arms(notes, days), gamma=1.0)
+    policy = Exp3(env, arms=daily_arms(notes), gamma=1.0)
     rows, _ = env.reset(seed=3)
     played(env, policy, rows, 7 * STEPS)
-    assert asked_by(notes) == every_arm(*range(0, 7, days))
+    assert asked_by(notes) == every_arm(*range(7))
 
 
 def test_stale_arms_are_reset_in_an_episode_and_after_set_state():
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=stale_arms(notes, None), gamma=1.0)
+    policy = Exp3(env, arms=stale_arms(notes), gamma=1.0)
     rows, _ = env.reset(seed=3)
     rows = played(env, policy, rows, 2 * STEPS + 5)
     state = env.unwrapped.get_state()
@@ -110,19 +114,19 @@ def test_a_bandit_among_the_arms_keeps_its_own_in_step():
     env = place(OFFERS, "rates", **SIZES)
 
     def among(env):
-        return Exp3(env, arms=stale_arms(notes, 2), gamma=1.0)
+        return Exp3(env, arms=daily_arms(notes), gamma=1.0)
 
     others = dict.fromkeys(("a", "b", "c"), policies.UniformCrawl)
     policy = Exp3(env, arms={**others, "among": among}, gamma=1.0)
     rows, _ = env.reset(seed=3)
     played(env, policy, rows, 5 * STEPS)
-    assert asked_by(notes) == every_arm(0, 2, 4)
+    assert asked_by(notes) == every_arm(*range(5))
 
 
 def test_lanes_begin_apart():
     notes = []
     env = places(2, OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=stale_arms(notes, None), gamma=1.0)
+    policy = Exp3(env, arms=stale_arms(notes), gamma=1.0)
     rows, _ = env.reset(seed=3)
     policy.predict(rows)
     assert asked_by(notes) == every_arm(0, 0)
@@ -133,7 +137,7 @@ def test_lanes_begin_apart():
 
 def test_stale_arms_of_an_environment_of_arms():
     notes = []
-    env = ArmEnv(place(OFFERS, "rates", **SIZES), stale_arms(notes, None))
+    env = ArmEnv(place(OFFERS, "rates", **SIZES), stale_arms(notes))
     env.reset(seed=3)
     env.step(0)
     assert asked_by(notes) == every_arm(0)

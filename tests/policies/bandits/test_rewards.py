@@ -1,4 +1,4 @@
-"""Rewards of steps: by hand, as sums over pages, from arrays as from logs, within bounds."""
+"""Rewards of steps: by hand, as sums over pages, within bounds."""
 
 from itertools import combinations
 
@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.types import CrawlLog
-from policies.bandits.rewards import (
-    gain_reward,
-    gain_reward_of,
-    gained_share,
-    gained_share_of,
-    literal_reward,
-    literal_reward_of,
-    sure_bound,
-)
+from policies.bandits.rewards import gained_share, literal_reward, sure_bound
 
 
 def log_of(pages, changed, probe=None):
@@ -38,8 +30,6 @@ def test_rewards_by_hand():
     log = log_of([0, 1, 3], [True, False, True])
     assert literal_reward(log, weights) == pytest.approx(6 / 7, rel=1e-15)
     assert gained_share(log, weights) == pytest.approx(0.6, rel=1e-15)
-    assert gain_reward(log, weights, 0.8) == pytest.approx(0.75, rel=1e-15)
-    assert gain_reward(log, weights, 0.5) == 1.0
     looked = log_of([0, 1, 3], [True, False, True], [True, False, False])
     assert literal_reward(looked, weights) == pytest.approx(2 / 3, rel=1e-15)
     assert gained_share(looked, weights) == pytest.approx(0.2, rel=1e-15)
@@ -49,21 +39,6 @@ def test_rewards_by_hand():
     twice = log_of([2, 2, 1], [True, True, False])
     assert literal_reward(twice, weights) == pytest.approx(6 / 7, rel=1e-15)
     assert gained_share(twice, weights) == pytest.approx(0.6, rel=1e-15)
-
-
-def test_rewards_of_arrays_are_those_of_logs():
-    weights = np.array([4.0, 1.0, 3.0, 2.0])
-    log = log_of([0, 1, 3], [True, False, True])
-    crawls = np.array([4.0, 1.0, 2.0]), np.array([True, False, True])
-    assert literal_reward_of(*crawls) == literal_reward(log, weights) == 6.0 / 7.0
-    assert gained_share_of(*crawls, 10.0) == gained_share(log, weights) == 0.6
-    assert gain_reward_of(*crawls, 10.0, 0.8) == gain_reward(log, weights, 0.8) == 0.6 / 0.8
-    assert gain_reward_of(*crawls, 10.0, 0.5) == 1.0
-    none = np.empty(0), np.empty(0, np.bool_)
-    assert literal_reward_of(*none) == gained_share_of(*none, 10.0) == 0.0
-    assert gained_share_of(*none, 0.0) == gain_reward_of(*none, 0.0, 0.5) == 0.0
-    with pytest.raises(ValueError, match=r"bound must lie in \(0, 1\], got 1\.5"):
-        gain_reward_of(*crawls, 10.0, 1.5)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -89,10 +64,3 @@ def test_the_sure_bound_is_the_most_that_crawls_can_gain(crawls):
     most = max(sum(weights[list(pages)]) for pages in combinations(range(6), crawls))
     assert sure_bound(weights, crawls) == pytest.approx(most / weights.sum(), rel=1e-12)
     assert sure_bound(np.zeros(6), crawls) == 1.0
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match=r"crawls must be .* got 0"):
-        sure_bound(np.ones(3), 0)
-    with pytest.raises(ValueError, match=r"bound must lie .* got 0.0"):
-        gain_reward(log_of([], []), np.ones(3), 0.0)

@@ -14,7 +14,7 @@ from crawl_envs.checks import check_policy
 from policies import values
 from policies.offers.change_model import BUCKETS, MOMENT, ChangeModel, hashed, page_kinds
 from policies.offers.contextual import ContextualBandit, implied_value, top_pages
-from policies.offers.rates import OfferRates, ShrunkClicks, shrunk
+from policies.offers.rates import OfferRates, ShrunkClicks
 from tests.environments import arguments, batch
 from tests.policies.offers.fake_offer_env import EPOCH, OfferStandIn, play
 from tests.policies.small_environments import EVERY_PLACE, place
@@ -319,11 +319,16 @@ def test_clicks_of_a_source_count_as_importance():
     assert asked == [0, 1, 2]
 
 
+def shrunk_clicks(click, impression):
+    tracker = world(len(click), clicks_30=click, impressions_30=impression).tracker()
+    return ShrunkClicks()(tracker).click
+
+
 def test_clicks_are_drawn_to_what_impressions_lead_to_expect():
     rng = np.random.default_rng(3)
     impression = np.append(rng.lognormal(0.0, 2.0, 400), 0.0)
     click = rng.poisson(30.0 * impression * 0.05) / 30.0
-    result = shrunk(click, impression, 2.0)
+    result = shrunk_clicks(click, impression)
     # The mean over the law of an offer's clicks per impression, by summing over a fine grid of it.
     overall = click.sum() / impression.sum()
     grid = np.linspace(0.0, 40.0 * overall, 400_001)[1:]
@@ -335,8 +340,8 @@ def test_clicks_are_drawn_to_what_impressions_lead_to_expect():
         assert result[i] == pytest.approx(wanted, rel=1e-5)
     assert result[-1] == 0.0
     assert result.sum() == pytest.approx(click.sum(), rel=0.2)
-    assert np.array_equal(shrunk(click, 0.0 * impression, 2.0), click)
-    assert not shrunk(0.0 * click, impression, 2.0).any()
+    assert np.array_equal(shrunk_clicks(click, 0.0 * impression), click.astype(np.float32))
+    assert not shrunk_clicks(0.0 * click, impression).any()
 
 
 def test_offers_without_clicks_are_weighted_by_their_impressions():
@@ -344,12 +349,12 @@ def test_offers_without_clicks_are_weighted_by_their_impressions():
     core = world(form="scores", budget=1.2, clicks_30=0.0, impressions_30=impression)
     policy = ContextualBandit(core)
     policy.predict(core.reset())
-    assert np.array_equal(policy.weights, core.importance)  # nothing is known of clicks
+    assert np.array_equal(policy._weights(core.tracker()), core.importance)
     clicks = np.where(impression == 7.0, 1.0, 0.0)
     core = world(form="scores", budget=1.2, clicks_30=clicks, impressions_30=impression)
     policy = ContextualBandit(core)
     policy.predict(core.reset())
-    weights = policy.weights
+    weights = policy._weights(core.tracker())
     assert np.argmax(weights) == 7
     others = np.delete(weights, 7)
     assert np.all(np.diff(others) > 0.0)

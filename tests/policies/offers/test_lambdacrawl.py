@@ -11,7 +11,7 @@ import policies
 from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies import solvers
-from policies.offers.lambdacrawl import change_within, discrete_rates
+from policies.offers.lambdacrawl import change_within
 from policies.offers.rates import HistoryRates, OfferRates
 from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
@@ -170,29 +170,6 @@ def test_chances_within_parts_of_a_day():
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         policies.make(NAME, OfferCore(OfferLane(offers())), **arguments)
-
-
-@pytest.mark.parametrize("importance", [[0.0, 0.0], [1.0, 2.0]])
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"bandwidth": -1.0}, "bandwidth must be finite and > 0, got -1.0"),
-        ({"highest": 0.0}, "highest must be finite and > 0, got 0.0"),
-        ({"step": np.nan}, "step must be finite and > 0, got nan"),
-        ({"change": [0.5, 1.5]}, r"change must lie in \[0, 1\], got 1.5"),
-        ({"change": [0.5, -0.5]}, "change must be finite and >= 0, got -0.5"),
-        ({"change": [0.5, 0.5, 0.5]}, r"must be a scalar or have shape \(m,\)"),
-    ],
-)
-def test_bad_arguments_of_the_rates_whatever_matters(importance, changed, message):
-    given = {"change": [0.5, 0.5], "bandwidth": 1.0, "highest": 12.0, "step": 1.0 / 12.0}
-    with pytest.raises(ValueError, match=message):
-        discrete_rates(np.array(importance), **{**given, **changed})
-
-
-def test_negative_importance_is_refused_beside_none():
-    with pytest.raises(ValueError, match=r"importance must be finite and >= 0, got -1\.0"):
-        discrete_rates(np.array([-1.0, 0.0]), np.array([0.5, 0.5]), 1.0, 12.0, 1.0)
 
 
 def test_without_offers_the_revealed_rates_are_used():

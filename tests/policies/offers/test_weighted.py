@@ -99,21 +99,6 @@ def test_many_rounds():
     assert result.sum() == pytest.approx(100.0, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([1.0, -1.0], 1.0, 1.0), "weights must be finite and >= 0, got -1.0"),
-        (([1.0, np.nan], 1.0, 1.0), "weights must be finite and >= 0, got nan"),
-        (([[1.0]], 1.0, 1.0), "weights must be a scalar or have shape"),
-        (([1.0], 0.0, 1.0), "bandwidth must be finite and > 0, got 0.0"),
-        (([1.0], 1.0, np.inf), "highest must be finite and > 0, got inf"),
-    ],
-)
-def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        proportional_rates(*arguments)
-
-
 # Policies, with offers
 
 

@@ -1,4 +1,4 @@
-"""The month at full size, on a small one: it plays what elsewhere is played from a log."""
+"""The month at full size, on a small one: it plays what the environment plays."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.progress import Progress
 from typer.testing import CliRunner
 
 from agents.predictors import TASKS
-from crawl_envs.instances.market import market
+from crawl_envs.evaluation import make_env, play
+from crawl_envs.types import OfferLedger
 from crawl_envs.types.offer_features import OfferFeatures
-from crawl_envs.worlds.offers.log import record
-from scripts.experiments.offers.setup.playing import play_days
+from policies import DiscreteLambdaCrawl, UniformCrawl
 from scripts.timing import offers_scale
 from scripts.timing.offers_scale import Figure
 
+POLICIES = {
+    offers_scale.UNIFORM: UniformCrawl,
+    offers_scale.LAMBDA: DiscreteLambdaCrawl,
+}
+
 
 @pytest.mark.parametrize("label", offers_scale.STRATEGIES)
-def test_same_as_on_a_log(label: str) -> None:
-    log = record(market(250, seed=0, bandwidth=25.0), 3, 0, keep_events=True)
-    strategy = offers_scale.STRATEGIES[label]
-    days = play_days(log, [lambda day, lanes: strategy(lanes.features_of(0), 25.0)], 25.0, 0)
+def test_same_as_in_the_environment(label: str) -> None:
+    env = make_env("CrawlOffers-v1", num_pages=250, bandwidth=25.0, horizon=3.0)
+    env.reset(seed=0)
+    ledger = play(env, POLICIES[label](env), 0)
+    assert isinstance(ledger, OfferLedger)
     values = {figure.what: figure.value for figure in offers_scale.played(label, 250, 3)}
-    right = sum(day.hits for day in days) / sum(day.clicks for day in days)
-    assert values["clicks that saw the true price"] == right
-    fresh = np.mean([day.fresh for day in days])
-    assert values["offers fresh at midnight"] == pytest.approx(fresh, abs=1e-12)
+    assert values["clicks that saw the true price"] == ledger.hits / ledger.requests
+    assert values["offers fresh at midnight"] == ledger.offer_freshness
     parts = [value for name, value in values.items() if name in PARTS]
     assert len(parts) == len(PARTS)
     assert 0.0 < sum(parts) <= values["total"]

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
 
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import Row, Summary
+from crawl_envs.types import FloatArray
 from scripts.experiments.offers.setup.paper import BUDGETS, Table
 from scripts.experiments.offers.setup.tables import OWN_CRAWLS, by_run
 from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
@@ -47,6 +48,27 @@ def lines(
         axes.fill_between(at, low, high, color=style["color"], alpha=0.2, linewidth=0)
         runs = max(runs, *(len(values[name, label]) for _, name in budgets))
     return runs
+
+
+def dots(
+    axes: Axes,
+    items: Sequence[Summary | None],
+    height: FloatArray,
+    scale: float = 1.0,
+    **style: Any,
+) -> None:
+    """Draw means with their 95% intervals at heights, none for None, in units of 1 / scale."""
+    mean, half = (
+        [np.nan if item is None else scale * getattr(item, name) for item in items]
+        for name in ("mean", "half_width")
+    )
+    axes.errorbar(mean, height, xerr=np.nan_to_num(half), **style)
+
+
+def legend_below(figure: Figure) -> None:
+    """Add the legend of the first panel below all panels, in one line."""
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
 
 
 def styles_of(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -134,6 +156,5 @@ def gains_by_budget(
         f"{title}\nmedian over {runs} runs, each of its days; bands: 95% interval of the median",
         fontsize=11,
     )
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    legend_below(figure)
     save(figure, path)

@@ -7,16 +7,17 @@ from functools import partial
 
 import numpy as np
 
+from policies.bandits.strategy_bandit import StrategyBandit
 from scripts.experiments.offers.setup.paper import BUDGETS
 from scripts.experiments.offers.setup.strategies import (
     EVALUATED,
+    ID,
     LAMBDA_ML,
     NUM_OFFERS,
     QUICK_EVALUATED,
     QUICK_OFFERS,
     QUICK_WARM_UP,
     WARM_UP,
-    BanditChooser,
     Run,
     gains,
     play,
@@ -25,7 +26,6 @@ from scripts.experiments.offers.setup.strategies import (
 from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement
 
-ID = "CrawlOffers-v1"
 CLICK, OFFER = "click_freshness", "offer_freshness"
 """Medians over the days of a run of eq. 4 and eq. 3 of the paper."""
 CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"
@@ -64,7 +64,7 @@ def measured(
 ) -> Mapping[str, float]:
     """Return the freshness of a label on a run, and its increase over lambda_ml."""
     run = Run(seed, num_offers, warm_up, evaluated)
-    freshness, chosen = play(run, label, budget) if label != LAMBDA_ML else (None, None)
+    freshness, policy = play(run, label, budget) if label != LAMBDA_ML else (None, None)
     base = reference(run, budget)
     days = base if freshness is None else freshness
     values = {CLICK: middle(days.click), OFFER: middle(days.offer)}
@@ -73,9 +73,11 @@ def measured(
         values |= {CLICK_GAIN: middle(more.click), OFFER_GAIN: middle(more.offer)}
     if daily:
         values |= {**indexed(CLICK_DAY, days.click), **indexed(OFFER_DAY, days.offer)}
-    if isinstance(chosen, BanditChooser):
-        values |= indexed(SHARE, chosen.shares)
-        values[TOP] = float(np.mean(np.array(chosen.rewards) >= 1.0))
+    if isinstance(policy, StrategyBandit):
+        history = policy.history()
+        counts = np.bincount(history.arm, minlength=len(policy.labels))
+        values |= indexed(SHARE, counts / counts.sum())
+        values[TOP] = float(np.mean(history.reward >= 1.0))
     return values
 
 

@@ -1,36 +1,36 @@
 """Runs of strategies for shopping offers, after Han et al. 2020, section 4.2.
 
-A run is a seed: its own market, the days of an episode on it, and its own random numbers. (In the
-paper a run is random numbers alone, on one set of offers.) All strategies of a run share market,
-days and random numbers. Each process caches the latest run, so a run's strategies should be played
-one after the other.
-
-Rates have a source (:data:`SOURCES`), and a strategy turns them into crawl rates (:data:`KINDS`).
-Reward of a bandit: :mod:`policies.bandits.rewards`, with predicted clicks as weights.
+A run is a seed: an episode of ``CrawlOffers-v1`` with its market, days and random numbers. (In the
+paper a run is random numbers alone, on one set of offers.) A strategy is a policy with a source of
+rates. Each process keeps the rates of the latest run, so a run's strategies should be played one
+after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.predictors.predicted_rates import PredictedRates
-from crawl_envs.instances.market import market
-from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.offer_features import OfferFeatures
-from crawl_envs.worlds.offers.law import STEPS_PER_DAY
-from crawl_envs.worlds.offers.log import MarketLog, record
+from crawl_envs.evaluation import make_env
+from crawl_envs.evaluation import play as play_episode
+from crawl_envs.types import FloatArray, Policy, Tracker
+from policies import (
+    ChangeWeightedCrawl,
+    ClickWeightedCrawl,
+    DiscreteLambdaCrawl,
+    ImpressionWeightedCrawl,
+    UniformCrawl,
+)
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
-from policies.bandits.rewards import OFFER_GAIN_BOUND, gain_reward_of, literal_reward_of
-from policies.offers.lambdacrawl import discrete_rates
+from policies.bandits.rewards import OFFER_GAIN_BOUND, Reward
+from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import HistoryRates, OfferRates, RateSource
-from policies.offers.weighted import proportional_rates
-from scripts.experiments.offers.setup.playing import DailyRates, OfferDay, OfferLanes, play_days
 
+ID = "CrawlOffers-v1"
 WARM_UP, EVALUATED = 60, 31
 """Days before evaluation, 01/10 to 03/10, and evaluated days, to 04/10."""
 FIRST_DAY = 9
@@ -42,16 +42,36 @@ PREDICTOR = "offers-network"
 GAMMA = 0.1
 """Exploration of EXP3, as in the paper."""
 HISTORY, OWN, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
-SOURCES = (HISTORY, OWN, PREDICTED, TRUTH)
 """Sources of rates: averages over the last 30 days of the full log, or with price changes from the
 strategy's own crawls; predictors; or the true rates of the day."""
-KINDS = (
-    *("uniform", "change", "click", "impression", "lambda"),
-    *("lambda impressions", "lambda day", "lambda rest"),
-)
-"""Kinds of strategy: Table 2 of the paper, and three further LambdaCrawls: weighted by impressions;
-solved for steps of a day, as in the paper, not for the steps in which it acts; and with its unspent
-budget spread over all offers (unspent where known rates of change or clicks are 0)."""
+
+
+class LambdaRest(DiscreteLambdaCrawl):
+    """LambdaCrawl with its unspent budget spread over all offers.
+
+    Budget is unspent where known rates of change or clicks are 0.
+    """
+
+    def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
+        """Return the crawl rates, (m,)."""
+        crawls = super().allocate(rates, bandwidth, highest)
+        rest = max(bandwidth - float(crawls.sum()), 0.0)
+        return np.minimum(crawls + rest / crawls.size, highest)
+
+
+KINDS: Mapping[str, Callable[..., Policy]] = {
+    "uniform": lambda env, rates: UniformCrawl(env),
+    "change": ChangeWeightedCrawl,
+    "click": ClickWeightedCrawl,
+    "impression": ImpressionWeightedCrawl,
+    "lambda": DiscreteLambdaCrawl,
+    "lambda impressions": partial(DiscreteLambdaCrawl, weight="impression"),
+    "lambda day": partial(DiscreteLambdaCrawl, granularity="day"),
+    "lambda rest": LambdaRest,
+}
+"""Kinds of strategy, functions of an environment and ``rates``: Table 2 of the paper, and three
+further LambdaCrawls: weighted by impressions; solved for steps of a day, as in the paper, not for
+the steps in which it acts; and with its unspent budget spread."""
 
 
 class Run(NamedTuple):
@@ -83,14 +103,11 @@ class Strategy(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Labels of strategies, and the bandit that chooses one at every step.
-
-    ``bandit`` constructs a bandit from a number of arms; ``reward`` is ``literal`` or ``gain``.
-    """
+    """Strategies, and the bandit that chooses one at every step: its class and its reward."""
 
     arms: tuple[str, ...]
     bandit: Callable[[int], Bandit] = partial(Exp3Bandit, gamma=GAMMA)
-    reward: str = "literal"
+    reward: Reward = "literal"
 
 
 UNIFORM, LAMBDA_ML, LAMBDA_TRUE = "Uniform", "lambda_ml", "lambda_true"
@@ -142,180 +159,102 @@ even mixture always plays each arm with the same probability."""
 
 
 @lru_cache(maxsize=1)
-def log_of(run: Run) -> MarketLog:
-    """Return the market of a run and all its events."""
-    there = market(run.num_offers, seed=run.seed, first_day=FIRST_DAY)
-    return record(there, run.num_days, run.seed, keep_events=True)
-
-
-@lru_cache(maxsize=1)
 def predictors() -> RateSource:
     """Return the predictors, loaded once in a process."""
     return PredictedRates(PREDICTOR)
 
 
-def rates_of(source: RateSource, offer_features: OfferFeatures) -> OfferRates:
-    """Return the rates of a day from a source that reads offer features alone."""
-    tracker: Any = SimpleNamespace(offers=offer_features)
-    return source(tracker)
-
-
-def true_rates(log: MarketLog, day: int) -> OfferRates:
-    """Return expected clicks and impressions of a day, and the probability of a price change."""
-    events = log.events[day]
-    columns = (events.click_mean, events.view_mean, events.change_chance)
-    return OfferRates(*(array.astype(np.float64) for array in columns))
-
-
 @lru_cache(maxsize=3)
-def beliefs(run: Run, source: str) -> OfferRates:
-    """Return the rates of every day, (num_days, m) float32 each, from a source other than OWN."""
-    log = log_of(run)
-    shape = (run.num_days, run.num_offers)
-    kept = OfferRates(*(np.empty(shape, np.float32) for _ in OfferRates._fields))
-    rate_source: RateSource = predictors() if source == PREDICTED else HistoryRates()
-    for day in range(run.num_days):
+def _rates_by_day(run: Run, source: str) -> dict[int, OfferRates]:
+    """Return the rates that were already computed of a run, by day."""
+    return {}
+
+
+def rates_of(run: Run, source: str, env: Any) -> RateSource:
+    """Return a source of rates for the environment of a run, in single precision."""
+    kept = _rates_by_day(run, source)
+
+    def rates(tracker: Tracker) -> OfferRates:
+        assert tracker.offers is not None
+        day = tracker.offers.day
+        if day in kept:
+            return kept[day]
         if source == TRUTH:
-            rates = true_rates(log, day)
+            events = env.unwrapped.events()
+            made = OfferRates(events.click_mean, events.view_mean, events.change_chance)
         else:
-            rates = rates_of(rate_source, log.features(day))
-        for rows, array in zip(kept, rates, strict=True):
-            rows[day] = array
-    return kept
+            made = (predictors() if source == PREDICTED else HistoryRates())(tracker)
+        made = OfferRates(*(np.asarray(array, np.float32) for array in made))
+        if source != OWN:
+            kept[day] = made
+        return made
+
+    return rates
 
 
-def believed(run: Run, source: str, day: int) -> OfferRates:
-    """Return the rates of a day, (m,) float64 each, from a source other than OWN."""
-    return OfferRates(*(rows[day].astype(np.float64) for rows in beliefs(run, source)))
+def bandit(
+    run: Run, env: Any, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
+) -> StrategyBandit:
+    """Return a bandit over strategies, with the clicks of ``weights`` in its reward."""
+    return StrategyBandit(
+        env,
+        choice.bandit,
+        arms={f"{place} {arm}": strategies[arm] for place, arm in enumerate(choice.arms)},
+        reward=choice.reward,
+        gain_bound=OFFER_GAIN_BOUND if choice.reward == "gain" else None,
+        weights=weights,
+        record=True,
+        seed=(run.seed, len(choice.arms)),
+    )
 
 
-def crawl_rates(kind: str, rates: OfferRates, bandwidth: float) -> FloatArray:
-    """Return the crawls per day of each offer by a kind of strategy, (m,).
-
-    Raises:
-        ValueError: unknown kind; errors of the strategy itself.
-    """
-    most = float(STEPS_PER_DAY)
-    weights = {"change": rates.change, "click": rates.click, "impression": rates.impression}
-    if kind == "uniform":
-        return np.full(rates.click.size, min(bandwidth / rates.click.size, most))
-    if kind in weights:
-        return proportional_rates(weights[kind], bandwidth, most)
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
-    importance = rates.impression if kind == "lambda impressions" else rates.click
-    step = 1.0 if kind == "lambda day" else 1.0 / STEPS_PER_DAY
-    crawls = discrete_rates(importance, rates.change, bandwidth, most, step)
-    if kind == "lambda rest":
-        rest = max(bandwidth - float(crawls.sum()), 0.0)
-        crawls = np.minimum(crawls + rest / crawls.size, most)
-    return crawls
-
-
-@lru_cache(maxsize=8)
-def planned(run: Run, source: str, kind: str, budget: float) -> FloatArray:
-    """Return the crawl rates of every day, (num_days, m), from a source other than OWN.
-
-    ``budget`` is in crawls per day and offer, b/n of the paper.
-    """
-    bandwidth = budget * run.num_offers
-    plan = np.empty((run.num_days, run.num_offers))
-    for day in range(run.num_days):
-        plan[day] = crawl_rates(kind, believed(run, source, day), bandwidth)
-    return plan
-
-
-def strategy(run: Run, label: str, budget: float) -> DailyRates:
-    """Return a strategy of STRATEGIES, to be played on the log of the run.
-
-    With OWN, the price changes of the last 30 days are from its own crawls, and before the run
-    from the full log.
-    """
-    kind, source = STRATEGIES[label]
-    if kind == "uniform":
-        even = np.full(run.num_offers, min(budget, float(STEPS_PER_DAY)))
-        return lambda day, lanes: even
-    if source != OWN:
-        plan = planned(run, source, kind, budget)
-        return lambda day, lanes: plan[day]
-    history = HistoryRates()
-
-    def from_own_crawls(day: int, lanes: OfferLanes) -> FloatArray:
-        rates = history(lanes.tracker(0))
-        return crawl_rates(kind, rates, budget * run.num_offers)
-
-    return from_own_crawls
-
-
-class BanditChooser:
-    """Choice of strategies by a bandit.
+def play_policy(
+    run: Run, budget: float, make: Callable[[Any], Policy], *, own_crawls: bool = False
+) -> tuple[Freshness, Policy]:
+    """Play a policy on a run; return the evaluated days and the policy.
 
     Args:
-        bandit: with an arm per strategy.
-        weights: of the offers by day, (num_days, m).
-        rng: for the choice of arms.
-        reward: ``literal`` or ``gain``, the latter with OFFER_GAIN_BOUND.
-
-    Attributes:
-        arms: arms chosen so far.
-        chances: probabilities of all arms at each choice, (K,): q of Algorithm 1, line 3.
-        rewards: rewards of the chosen arms.
+        run: the run.
+        budget: crawls per day and offer, b/n of the paper.
+        make: makes the policy for an environment.
+        own_crawls: whether features count the price changes found by own crawls, not all.
     """
-
-    def __init__(
-        self,
-        bandit: Bandit,
-        weights: FloatArray,
-        rng: np.random.Generator,
-        reward: str = "literal",
-    ) -> None:
-        if reward not in ("literal", "gain"):
-            raise ValueError(f"reward must be literal or gain, got {reward!r}")
-        self.bandit, self.weights, self.rng, self.reward = bandit, weights, rng, reward
-        self.arms: list[int] = []
-        self.chances: list[FloatArray] = []
-        self.rewards: list[float] = []
-
-    def choose(self) -> int:
-        """Draw the arm of the next step."""
-        self.chances.append(self.bandit.probabilities())
-        self.arms.append(self.bandit.draw(self.rng.random()))
-        return self.arms[-1]
-
-    def learn(self, chosen: IntArray, changed: BoolArray) -> None:
-        """Update the bandit with the reward of the last chosen arm."""
-        weights = self.weights[len(self.rewards) // STEPS_PER_DAY]
-        crawled = weights[chosen]
-        if self.reward == "literal":
-            reward = literal_reward_of(crawled, changed)
-        else:
-            reward = gain_reward_of(crawled, changed, float(weights.sum()), OFFER_GAIN_BOUND)
-        self.bandit.update(self.arms[-1], reward)
-        self.rewards.append(reward)
-
-    @property
-    def shares(self) -> FloatArray:
-        """The share of the steps in which each arm was chosen, (K,)."""
-        return np.bincount(self.arms, minlength=self.bandit.num_arms) / len(self.arms)
+    env = make_env(
+        ID,
+        num_pages=run.num_offers,
+        bandwidth=budget * run.num_offers,
+        horizon=float(run.num_days),
+        first_day=FIRST_DAY,
+        price_history="crawled" if own_crawls else "log",
+    )
+    env.reset(seed=run.seed)
+    policy = make(env)
+    play_episode(env, policy, run.seed)
+    core: Any = env.unwrapped
+    days = core.days()[run.warm_up :]
+    click, offer = (np.array([getattr(day, name) for day in days]) for name in DAILY)
+    return Freshness(click, offer), policy
 
 
-def chooser(run: Run, label: str) -> BanditChooser:
-    """Return the chooser of a label of CHOICES."""
-    choice = CHOICES[label]
-    rng = np.random.default_rng((run.seed, len(choice.arms)))
-    weights = beliefs(run, PREDICTED).click
-    return BanditChooser(choice.bandit(len(choice.arms)), weights, rng, choice.reward)
+DAILY = ("click_freshness", "fresh")
+"""Fields of the record of a day, in the order of Freshness."""
 
 
-def play(run: Run, label: str, budget: float) -> tuple[Freshness, BanditChooser | None]:
-    """Play a label of STRATEGIES or CHOICES; return the evaluated days and the chooser, if any."""
-    choosing = None if label in STRATEGIES else chooser(run, label)
-    labels = (label,) if choosing is None else CHOICES[label].arms
-    arms = [strategy(run, arm, budget) for arm in labels]
+def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
+    """Play a label of STRATEGIES or CHOICES; return the evaluated days and the policy."""
+    labels = CHOICES[label].arms if label in CHOICES else (label,)
+
+    def make(env: Any) -> Policy:
+        made = {}
+        for arm in labels:
+            kind, source = STRATEGIES[arm]
+            made[arm] = KINDS[kind](env, rates=rates_of(run, source, env))
+        if label not in CHOICES:
+            return made[label]
+        return bandit(run, env, CHOICES[label], made, rates_of(run, PREDICTED, env))
+
     own = any(STRATEGIES[arm].source == OWN for arm in labels)
-    bandwidth = budget * run.num_offers
-    days = play_days(log_of(run), arms, bandwidth, run.seed, choosing, own_crawls=own)
-    return counted(run, days), choosing
+    return play_policy(run, budget, make, own_crawls=own)
 
 
 @lru_cache(maxsize=2)
@@ -324,19 +263,11 @@ def reference(run: Run, budget: float) -> Freshness:
     return play(run, LAMBDA_ML, budget)[0]
 
 
-def counted(run: Run, days: Sequence[OfferDay]) -> Freshness:
-    """Return the measures of the evaluated days."""
-    last = days[run.warm_up :]
-    return Freshness(
-        np.array([day.click_freshness for day in last]), np.array([day.fresh for day in last])
-    )
-
-
 def gains(freshness: Freshness, base: Freshness) -> Freshness:
     """Return the relative increase of each day over another run, (evaluated,) each.
 
     NaN where the other run has no value or 0: no clicks, or none that saw the true price.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [freshness[i] / base[i] - 1.0 for i in range(2)]
+        shares = [own / other - 1.0 for own, other in zip(freshness, base, strict=True)]
     return Freshness(*(np.where(np.isfinite(share), share, np.nan) for share in shares))

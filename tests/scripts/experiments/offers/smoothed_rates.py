@@ -31,7 +31,7 @@ def smoothed(tracker: Tracker) -> OfferRates:
 
 def forget() -> None:
     """Drop what is kept of runs."""
-    for kept in ("log_of", "beliefs", "planned", "reference"):
+    for kept in ("_rates_by_day", "reference"):
         getattr(strategies, kept).cache_clear()
 
 

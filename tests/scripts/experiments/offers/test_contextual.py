@@ -1,4 +1,4 @@
-"""The contextual bandit beside strategies on the log: on the same events."""
+"""The contextual bandit beside strategies: on the same events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scripts.experiments.offers.smoothed_rates import predict_by_history, 
 SIZE: dict[str, Any] = {"budget": 0.1, "num_offers": 240, "days": [3, 2]}
 
 
-def test_the_environment_and_the_log_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_labels_have_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
 
     def uniform(env: Any, **given: Any) -> Any:

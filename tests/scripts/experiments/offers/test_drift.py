@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types import Policy, Tracker
+from policies.bandits.strategy_bandit import StrategyBandit
+from policies.offers.rates import OfferRates
 from scripts.experiments.offers import drift as experiment
 from scripts.experiments.offers.setup import strategies
-from scripts.experiments.offers.setup.playing import play_days
 from scripts.experiments.offers.setup.strategies import (
     HISTORY,
     OWN,
@@ -28,7 +31,6 @@ RUN = Run(2, 300, 4, 3)
 @pytest.fixture(autouse=True)
 def predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
-    experiment.plans.cache_clear()
 
 
 def means(result: Freshness) -> dict[str, float]:
@@ -55,43 +57,46 @@ def test_same_as_elsewhere(source: str, label: str, other: str) -> None:
     assert result == means(strategies.play(RUN, other, 0.1)[0])
 
 
-def test_stale_rates_are_those_of_day_0() -> None:
-    log = strategies.log_of(RUN)
-    for source, fresh in ((experiment.STALE_TRUTH, TRUTH), (experiment.STALE_PREDICTED, PREDICTED)):
-        first = strategies.believed(RUN, fresh, 0)
-        rates = strategies.crawl_rates("lambda", first, 30.0)
-        days = play_days(log, [lambda day, lanes, rates=rates: rates], 30.0, RUN.seed)
-        result = experiment.played(2, label="lambda", source=source, **SIZE)
-        assert result == means(strategies.counted(RUN, days))
-        weights = experiment.weights_of(RUN, source)
-        assert weights.shape == (7, 300)
-        assert np.array_equal(weights[6], first.click.astype(np.float32))
+@pytest.mark.parametrize("source", [experiment.STALE_TRUTH, experiment.STALE_PREDICTED])
+def test_stale_rates_are_those_of_day_0(source: str) -> None:
+    """Of the rates and of the weights of rewards, which have the clicks of the same source."""
+    first = []
+
+    def make(env: Any) -> Policy:
+        def rates(tracker: Tracker) -> OfferRates:
+            assert tracker.offers is not None
+            if tracker.offers.day == 0:
+                first[:] = [strategies.rates_of(RUN, experiment.SOURCES[source], env)(tracker)]
+            return first[0]
+
+        return strategies.KINDS["lambda"](env, rates=rates)
+
+    wanted, _ = strategies.play_policy(RUN, 0.1, make)
+    result = experiment.played(2, label="lambda", source=source, **SIZE)
+    assert result == means(wanted)
+    fresh = experiment.played(2, label="lambda", source=experiment.SOURCES[source], **SIZE)
+    assert result != fresh
 
 
 def test_own_crawls_add_their_changes() -> None:
-    """Rates differ from those of the full log, the weights of the rewards do not."""
     result = experiment.played(2, label=experiment.KAB5, source=OWN, **SIZE)
-    logged = experiment.played(2, label=experiment.KAB5, source=HISTORY, **SIZE)
-    assert result != logged
-    own = experiment.weights_of(RUN, OWN)
-    assert np.array_equal(own, experiment.weights_of(RUN, HISTORY))
+    assert result != experiment.played(2, label=experiment.KAB5, source=HISTORY, **SIZE)
 
 
 def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
 
-    class Remembering(strategies.BanditChooser):
-        def __init__(self, *given: object) -> None:
-            super().__init__(*given)  # type: ignore[arg-type]
-            kept.append(self)
+    def remembering(*given: Any) -> StrategyBandit:
+        kept.append(strategies.bandit(*given))
+        return kept[-1]
 
-    monkeypatch.setattr(experiment, "BanditChooser", Remembering)
+    monkeypatch.setattr(experiment, "bandit", remembering)
     for label in (experiment.MIXTURE, experiment.MOSTLY):
         experiment.played(2, label=label, source=PREDICTED, **SIZE)
-    assert np.array(kept[0].chances) == pytest.approx(0.2)
-    assert np.array(kept[1].chances) == pytest.approx(0.2)
-    assert sum(kept[0].rewards) > 0.0
-    assert experiment.CHOICES[experiment.MOSTLY].kinds.count("lambda") == 4
+        history = kept[-1].history()
+        assert history.probabilities == pytest.approx(0.2)
+        assert history.reward.sum() > 0.0
+    assert experiment.CHOICES[experiment.MOSTLY].arms.count("lambda") == 4
 
 
 def test_gains_and_picture(tmp_path: Path) -> None:

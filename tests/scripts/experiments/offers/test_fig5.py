@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
+from policies.bandits.strategy_bandit import StrategyBandit
 from scripts.experiments.offers import fig5 as experiment
 from scripts.experiments.offers.setup import strategies
 from scripts.reporting.rows import indexed
@@ -23,10 +24,11 @@ def test_probabilities_are_those_of_the_rewards(monkeypatch: pytest.MonkeyPatch)
     )
     assert len(result) == 25  # steps 1, 10, 20, 30, 40 of 48
     assert courses.sum(axis=1) == pytest.approx(1.0)
-    _, chooser = strategies.play(strategies.Run(1, 300, 3, 1), experiment.KAB5, 0.1)
-    assert isinstance(chooser, strategies.BanditChooser)
+    _, policy = strategies.play(strategies.Run(1, 300, 3, 1), experiment.KAB5, 0.1)
+    assert isinstance(policy, StrategyBandit)
+    history = policy.history()
     gain, at_steps = np.zeros(5), []
-    for step, (arm, reward) in enumerate(zip(chooser.arms, chooser.rewards, strict=True), start=1):
+    for step, (arm, reward) in enumerate(zip(history.arm, history.reward, strict=True), start=1):
         weights = np.exp(0.02 * gain)
         chances = 0.9 * weights / weights.sum() + 0.02
         if step in (1, 10, 20, 30, 40):

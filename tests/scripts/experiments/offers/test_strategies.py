@@ -1,37 +1,37 @@
-"""Strategies for offers on logged days: rates, choices, and that they are what policies do."""
+"""Strategies for offers on runs: rates, choices, and that they are what policies do."""
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-import policies as crawl_policies
-from crawl_envs.sim.streams import roots
+from crawl_envs.evaluation import make_env
+from crawl_envs.instances.market import market
+from crawl_envs.types import Policy, Tracker
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY
-from crawl_envs.worlds.offers.market import draw_day, initial_state
-from policies.bandits import Exp3Bandit
-from policies.bandits.rewards import OFFER_GAIN_BOUND
+from crawl_envs.worlds.offers.log import MarketLog, record
+from policies import DiscreteLambdaCrawl, UniformCrawl
+from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import HistoryRates, OfferRates
 from scripts.experiments.offers.setup import measures as offer_measures
 from scripts.experiments.offers.setup import strategies
-from scripts.experiments.offers.setup.playing import DailyRates, OfferDay, OfferLanes, play_days
 from scripts.experiments.offers.setup.strategies import (
     CHOICES,
     KAB5,
     KAB5_GAIN,
+    KINDS,
     LAMBDA_ML,
     MIXTURE,
     STRATEGIES,
-    BanditChooser,
     Freshness,
+    LambdaRest,
     Run,
 )
+from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history, smoothed
 
 SMALL, LARGER = Run(3, 120, 2, 4), Run(3, 1500, 2, 5)
@@ -44,304 +44,179 @@ def _no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
 
 
-def rates_of(seed: int, num_offers: int = 6) -> OfferRates:
-    rng = np.random.default_rng(seed)
-    return OfferRates(
-        rng.uniform(0.1, 2.0, num_offers),
-        rng.uniform(0.1, 9.0, num_offers),
-        rng.uniform(0.02, 0.7, num_offers),
+def log_of(run: Run) -> MarketLog:
+    """Return the full log of a run."""
+    drawn = market(run.num_offers, seed=run.seed, first_day=strategies.FIRST_DAY)
+    return record(drawn, run.num_days, run.seed, keep_events=True)
+
+
+class Watched:
+    """A policy whose calls are passed on, with the trackers and actions of each."""
+
+    def __init__(self, env: Any, policy: Policy) -> None:
+        self.core, self.policy = env.unwrapped, policy
+        self.trackers: list[Tracker] = []
+        self.actions: list[np.ndarray] = []
+
+    def predict(self, *given: Any, **more: Any) -> tuple[Any, Any]:
+        """Note and return the action."""
+        self.trackers.append(self.core.tracker())
+        action, state = self.policy.predict(*given, **more)
+        self.actions.append(action)
+        return action, state
+
+
+def watched(run: Run, label: str, budget: float) -> Watched:
+    """Play a strategy on a run and return what was noted."""
+    kind, source = STRATEGIES[label]
+
+    def make(env: Any) -> Watched:
+        return Watched(env, KINDS[kind](env, rates=strategies.rates_of(run, source, env)))
+
+    own = source == strategies.OWN
+    _, policy = strategies.play_policy(run, budget, make, own_crawls=own)
+    assert isinstance(policy, Watched)
+    return policy
+
+
+@pytest.mark.parametrize("bandwidth", [60.0, 2.0])
+def test_what_is_left_unspent_is_spread_over_all_offers(bandwidth: float) -> None:
+    change = [0.0, 0.0, 0.5, 0.0, 0.0, 0.3] if bandwidth == 60.0 else [0.1, 0.2, 0.5, 0.3, 0.2, 0.3]
+    core = OfferCore(OfferLane([features_of(0, np.arange(1.0, 7.0), 1.0, change)]))
+    core.bandwidth = bandwidth
+    plain, spread = (
+        policy(core).predict(core.reset())[0][0] for policy in (DiscreteLambdaCrawl, LambdaRest)
     )
-
-
-def played_days(
-    run: Run, label: str, budget: float = SCANTY, strategy: DailyRates | None = None
-) -> tuple[OfferDay, ...]:
-    """Return the days of a strategy, by default that of the label."""
-    one = strategies.strategy(run, label, budget) if strategy is None else strategy
-    own, log = STRATEGIES[label].source == strategies.OWN, strategies.log_of(run)
-    return play_days(log, [one], budget * run.num_offers, run.seed, own_crawls=own)
-
-
-@pytest.mark.parametrize("kind", ["change", "click", "impression"])
-def test_proportional_rates_spend_the_budget_in_proportion(kind: str) -> None:
-    rates = rates_of(1)
-    result = strategies.crawl_rates(kind, rates, 2.5)
-    weights = getattr(rates, kind)
-    np.testing.assert_allclose(result, 2.5 * weights / weights.sum(), rtol=1e-12)
-
-
-def test_uniform_rates_are_equal() -> None:
-    np.testing.assert_allclose(strategies.crawl_rates("uniform", rates_of(1), 1.5), 0.25)
-
-
-@pytest.mark.parametrize("kind", ["lambda", "lambda impressions", "lambda day"])
-def test_lambda_rates_give_the_most_freshness(kind: str) -> None:
-    rates, bandwidth = rates_of(2), 2.0
-    weights = rates.impression if kind == "lambda impressions" else rates.click
-    step = 1.0 if kind == "lambda day" else 1.0 / STEPS_PER_DAY
-    change = 1.0 - (1.0 - rates.change) ** step
-
-    def freshness(crawl: np.ndarray) -> float:
-        return float((weights * crawl / (crawl + change - crawl * change)).sum())
-
-    best = minimize(
-        lambda crawl: -freshness(crawl),
-        np.full(6, bandwidth * step / 6),
-        bounds=[(1e-9, 1.0)] * 6,
-        constraints={"type": "eq", "fun": lambda crawl: crawl.sum() - bandwidth * step},
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    result = strategies.crawl_rates(kind, rates, bandwidth) * step
-    assert result.sum() == pytest.approx(bandwidth * step, rel=1e-9)
-    assert freshness(result) >= -best.fun * (1.0 - 1e-9)
-    assert freshness(result) == pytest.approx(-best.fun, rel=1e-6)
-
-
-def test_what_is_left_unspent_is_spread_over_all_offers() -> None:
-    rates = rates_of(4)._replace(change=np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.3]))
-    plain = strategies.crawl_rates("lambda", rates, 60.0)
+    if bandwidth == 2.0:
+        np.testing.assert_allclose(spread, plain, rtol=1e-9)
+        return
     np.testing.assert_allclose(plain, [0, 0, STEPS_PER_DAY, 0, 0, STEPS_PER_DAY])
-    result = strategies.crawl_rates("lambda rest", rates, 60.0)
-    np.testing.assert_allclose(result, [6, 6, STEPS_PER_DAY, 6, 6, STEPS_PER_DAY])
-    full = rates_of(4)
-    np.testing.assert_allclose(
-        strategies.crawl_rates("lambda rest", full, 2.0),
-        strategies.crawl_rates("lambda", full, 2.0),
-        rtol=1e-9,
-    )
-
-
-def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"kind must be one of .*, got 'best'"):
-        strategies.crawl_rates("best", rates_of(1), 1.0)
+    np.testing.assert_allclose(spread, [6, 6, STEPS_PER_DAY, 6, 6, STEPS_PER_DAY])
 
 
 @pytest.mark.parametrize("label", STRATEGIES)
 def test_every_strategy_keeps_to_the_budget(label: str) -> None:
-    budget = 0.3
-    strategy = strategies.strategy(SMALL, label, budget)
-    asked = []
-
-    def watched(day: int, lanes: OfferLanes) -> np.ndarray:
-        asked.append(strategy(day, lanes))
-        return asked[-1]
-
-    days = played_days(SMALL, label, budget, watched)
-    assert len(asked) == len(days) == SMALL.num_days
-    for rates, day in zip(asked, days, strict=True):
+    actions = watched(SMALL, label, 0.3).actions
+    assert len(actions) == SMALL.num_days * STEPS_PER_DAY
+    for rates in actions:
         assert rates.shape == (SMALL.num_offers,)
         assert rates.min() >= 0.0
         assert rates.max() <= STEPS_PER_DAY
-        assert rates.sum() <= budget * SMALL.num_offers * (1.0 + 1e-9)
-        assert day.crawls <= budget * SMALL.num_offers + STEPS_PER_DAY
-
-
-@pytest.mark.parametrize(
-    ("label", "policy", "whose"),
-    [
-        ("Uniform", "UniformCrawl", "log"),
-        ("mu_h", "ClickWeightedCrawl", "log"),
-        ("Delta_h", "ChangeWeightedCrawl", "log"),
-        ("lambda_h", "DiscreteLambdaCrawl", "log"),
-        ("Delta_own", "ChangeWeightedCrawl", "crawled"),
-        ("lambda_own", "DiscreteLambdaCrawl", "crawled"),
-    ],
-)
-def test_runs_are_episodes_of_the_environment(label: str, policy: str, whose: str) -> None:
-    """The days of a policy in ``CrawlOffers-v1``, with the same market, days and random numbers."""
-    assert (STRATEGIES[label].source == strategies.OWN) == (whose == "crawled")
-    env = gymnasium.make(
-        "CrawlOffers-v1",
-        num_pages=LARGER.num_offers,
-        bandwidth=SCANTY * LARGER.num_offers,
-        horizon=LARGER.num_days,
-        action="rates",
-        first_day=strategies.FIRST_DAY,
-        price_history=whose,
-    )
-    rows, _ = env.reset(seed=LARGER.seed)
-    acting = getattr(crawl_policies, policy)(env)
-    done = False
-    while not done:
-        action, _ = acting.predict(rows)
-        rows, _, terminated, truncated, _ = env.step(action)
-        done = terminated or truncated
-    played = played_days(LARGER, label)
-    assert played == env.unwrapped.days()
-    assert len(played) == LARGER.num_days
-    assert min(day.clicks for day in played) > 0
-
-
-def rounded(tracker: Any) -> OfferRates:
-    """Return the predicted rates as runs keep them, in single precision."""
-    rates = smoothed(tracker)
-    return OfferRates(*(array.astype(np.float32).astype(np.float64) for array in rates))
-
-
-@pytest.mark.parametrize("label", [KAB5, KAB5_GAIN])
-def test_bandits_are_episodes_of_the_environment(label: str) -> None:
-    """With the random numbers of the policy: the same arms, rewards and days."""
-    run, choice, budget = Run(5, 1000, 1, 3), CHOICES[label], 0.2
-    env = gymnasium.make(
-        "CrawlOffers-v1",
-        num_pages=run.num_offers,
-        bandwidth=budget * run.num_offers,
-        horizon=run.num_days,
-        action="rates",
-        first_day=strategies.FIRST_DAY,
-    )
-    rows, _ = env.reset(seed=run.seed)
-    rng = env.unwrapped.rng(0).spawn(1)[0]
-    five = ("Uniform", "ChangeWeighted", "ClickWeighted", "ImpressionWeighted", "DiscreteLambda")
-    acting = crawl_policies.Exp3(
-        env,
-        arms={
-            name: getattr(crawl_policies, f"{name}Crawl")(
-                env, **({} if name == "Uniform" else {"rates": rounded})
-            )
-            for name in five
-        },
-        weights=rounded,
-        reward=choice.reward,
-        gamma=strategies.GAMMA,
-        record=True,
-    )
-    done = False
-    while not done:
-        action, _ = acting.predict(rows)
-        rows, _, terminated, truncated, _ = env.step(action)
-        done = terminated or truncated
-    acting.observe(env.unwrapped.last_log())
-    history = acting.history()
-
-    weights = strategies.beliefs(run, strategies.PREDICTED).click
-    choosing = BanditChooser(choice.bandit(5), weights, rng, choice.reward)
-    arms = [strategies.strategy(run, arm, budget) for arm in choice.arms]
-    bandwidth = budget * run.num_offers
-    days = play_days(strategies.log_of(run), arms, bandwidth, run.seed, choosing)
-    assert choosing.arms == history.arm.tolist()
-    assert {*choosing.arms} == {0, 1, 2, 3, 4}
-    np.testing.assert_allclose(choosing.rewards, history.reward, rtol=1e-5)
-    np.testing.assert_allclose(choosing.chances, history.probabilities, rtol=1e-5)
-    assert np.ptp(choosing.chances[-1]) > 0.01
-    assert len({*choosing.rewards}) > 10
-    assert days == env.unwrapped.days()
-
-
-@pytest.mark.parametrize("kind", ["Delta", "lambda"])
-def test_what_own_crawls_know_makes_other_days_than_the_log(kind: str) -> None:
-    own, logged = (played_days(LARGER, f"{kind}_{source}") for source in ("own", "h"))
-    assert own[0] == logged[0]
-    assert all(one != other for one, other in zip(own[3:], logged[3:], strict=True))
+        assert rates.sum() <= 0.3 * SMALL.num_offers * (1.0 + 1e-9)
 
 
 def test_own_crawls_know_less_than_the_log() -> None:
     run = Run(1, 400, 4, 2)
-    log = strategies.log_of(run)
-    seen = {}
-
-    def watched(day: int, lanes: OfferLanes) -> np.ndarray:
-        seen[day] = lanes.features_of(0).change_frequency.sum()
-        return np.full(run.num_offers, 0.05)
-
-    played_days(run, "Delta_own", 0.05, watched)
-    full = [log.features(day).change_frequency.sum() for day in range(run.num_days)]
-    assert seen[0] == full[0]
-    assert all(seen[day] < full[day] for day in range(2, run.num_days))
+    log, trackers = log_of(run), watched(run, "Delta_own", SCANTY).trackers
+    for day, tracker in enumerate(trackers[::STEPS_PER_DAY]):
+        assert tracker.offers is not None
+        own, full = (book.change_frequency.sum() for book in (tracker.offers, log.features(day)))
+        assert own == full if day == 0 else own <= full if day == 1 else own < full
 
 
-@pytest.mark.parametrize("label", ["Uniform", "Delta_own", "lambda_h"])
-def test_the_last_days_of_a_run_are_those_that_count(label: str) -> None:
-    result, _ = strategies.play(LARGER, label, SCANTY)
-    days = played_days(LARGER, label)
-    counted = [days[number] for number in (2, 3, 4, 5, 6)]
-    assert result.offer.tolist() == [day.fresh for day in days[2:7]]
-    assert result.click.tolist() == [day.hits / day.clicks for day in counted]
+@pytest.mark.parametrize("label", ["Delta_own", "lambda_own"])
+def test_own_crawls_make_other_days_than_the_log(label: str) -> None:
+    own, logged = (
+        strategies.play(LARGER, name, SCANTY)[0] for name in (label, label.replace("own", "h"))
+    )
+    assert np.all(own.offer[1:] != logged.offer[1:])
+
+
+def test_the_last_days_of_a_run_are_those_that_count() -> None:
+    cores = []
+
+    def make(env: Any) -> Policy:
+        cores.append(env.unwrapped)
+        return UniformCrawl(env)
+
+    result, _ = strategies.play_policy(LARGER, SCANTY, make)
+    assert np.array_equal(result.offer, strategies.play(LARGER, "Uniform", SCANTY)[0].offer)
+    days = cores[0].days()
+    assert len(days) == 7
+    assert result.offer.tolist() == [day.fresh for day in days[2:]]
+    assert result.click.tolist() == [day.hits / day.clicks for day in days[2:]]
     assert len({*result.offer.tolist()}) == 5
 
 
+SOURCES: dict[str, Callable[[Tracker], OfferRates]] = {
+    strategies.HISTORY: HistoryRates(),
+    strategies.PREDICTED: smoothed,
+}
+
+
+@pytest.mark.parametrize("source", [*SOURCES, strategies.TRUTH])
+def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> None:
+    log, asked = log_of(LARGER), []
+
+    def make(env: Any) -> Policy:
+        rates = strategies.rates_of(LARGER, source, env)
+
+        def noting(tracker: Tracker) -> OfferRates:
+            asked.append((tracker, rates(tracker)))
+            return asked[-1][1]
+
+        return KINDS["lambda"](env, rates=noting)
+
+    for budget in (0.1, 0.2):
+        strategies.play_policy(LARGER, budget, make)
+    days = LARGER.num_days
+    assert len(asked) == 2 * days
+    for day, (tracker, rates) in enumerate(asked[:days]):
+        events = log.events[day]
+        wanted = (events.click_mean, events.view_mean, events.change_chance)
+        if source != strategies.TRUTH:
+            wanted = SOURCES[source](tracker)
+        for array, other in zip(rates, wanted, strict=True):
+            assert array.dtype == np.float32
+            np.testing.assert_array_equal(array, other.astype(np.float32))
+        assert asked[days + day][1] is rates
+        assert day == 0 or not np.array_equal(rates.click, asked[day - 1][1].click)
+
+
 def test_true_rates_are_what_a_day_is_drawn_with() -> None:
-    log = strategies.log_of(LARGER)
-    law = log.market.law
-    state = initial_state(law, roots(LARGER.seed).tape, 0)
+    log = log_of(LARGER)
     clicks = shown = variance = 0.0
-    for day in range(LARGER.num_days):
-        events = draw_day(law, state, day)
-        rates = strategies.true_rates(log, day)
-        np.testing.assert_array_equal(rates.click, events.click_mean)
-        np.testing.assert_array_equal(rates.impression, events.view_mean)
-        np.testing.assert_array_equal(rates.change, events.change_chance)
-        assert all(array.dtype == np.float64 for array in rates)
-        clicks += log.clicks[day].sum() - rates.click.sum()
-        shown += log.impressions[day].sum() - rates.impression.sum()
-        variance += rates.impression.sum()
-        assert rates.click.sum() < 0.5 * rates.impression.sum()
+    for day, events in enumerate(log.events):
+        clicks += log.clicks[day].sum() - events.click_mean.sum()
+        shown += log.impressions[day].sum() - events.view_mean.sum()
+        variance += events.view_mean.sum()
     assert abs(clicks) < 4.0 * math.sqrt(variance)
     assert abs(shown) < 4.0 * math.sqrt(variance)
 
 
-@pytest.mark.parametrize("source", [strategies.HISTORY, strategies.PREDICTED, strategies.TRUTH])
-def test_beliefs_are_those_of_the_features_of_each_day(source: str) -> None:
-    log, kept = strategies.log_of(LARGER), strategies.beliefs(LARGER, source)
-    for day in range(LARGER.num_days):
-        asked: Any = SimpleNamespace(offers=log.features(day))
-        if source == strategies.TRUTH:
-            rates = strategies.true_rates(log, day)
-        else:
-            rates = (HistoryRates() if source == strategies.HISTORY else smoothed)(asked)
-        believed = strategies.believed(LARGER, source, day)
-        for rows, used, array in zip(kept, believed, rates, strict=True):
-            np.testing.assert_array_equal(rows[day], array.astype(np.float32))
-            np.testing.assert_array_equal(used, rows[day])
-            assert used.dtype == np.float64
-            assert day == 0 or not np.array_equal(rows[day], rows[day - 1])
-
-
-@pytest.mark.parametrize("reward", ["literal", "gain"])
-def test_the_reward_has_the_weights_of_its_day(reward: str) -> None:
-    weights = np.array([[1.0, 2.0, 3.0, 94.0], [10.0, 20.0, 30.0, 40.0]])
-    choosing = BanditChooser(Exp3Bandit(2), weights, np.random.default_rng(0), reward)
-    for _ in range(STEPS_PER_DAY + 1):
-        choosing.choose()
-        choosing.learn(np.array([0, 1, 2]), np.array([True, False, False]))
-    first, last = choosing.rewards[STEPS_PER_DAY - 1], choosing.rewards[STEPS_PER_DAY]
-    if reward == "literal":
-        assert (first, last) == pytest.approx((1.0 / 6.0, 10.0 / 60.0))
-    else:
-        assert (first, last) == pytest.approx((0.01 / OFFER_GAIN_BOUND, 1.0))
-    assert choosing.shares.sum() == pytest.approx(1.0)
-    assert len(choosing.arms) == len(choosing.chances) == STEPS_PER_DAY + 1
-
-
-def test_an_unknown_reward_is_refused() -> None:
-    with pytest.raises(ValueError, match="reward must be literal or gain, got 'most'"):
-        BanditChooser(Exp3Bandit(2), np.ones((1, 3)), np.random.default_rng(0), "most")
-
-
-def test_no_crawls_have_no_reward() -> None:
-    choosing = BanditChooser(Exp3Bandit(2), np.ones((1, 3)), np.random.default_rng(0))
-    choosing.choose()
-    choosing.learn(np.empty(0, np.int64), np.empty(0, np.bool_))
-    assert choosing.rewards == [0.0]
+def history_of(label: str, budget: float = 0.3) -> Any:
+    _, policy = strategies.play(SMALL, label, budget)
+    assert isinstance(policy, StrategyBandit)
+    return policy.history()
 
 
 def test_the_even_mixture_never_learns_and_a_bandit_does() -> None:
     chances = {}
     for label in (KAB5, KAB5_GAIN, MIXTURE):
-        _, chosen = strategies.play(SMALL, label, 0.3)
-        assert isinstance(chosen, BanditChooser)
-        assert len(chosen.rewards) == STEPS_PER_DAY * SMALL.num_days
-        chances[label] = np.array(chosen.chances)
+        history = history_of(label)
+        assert len(history.reward) == STEPS_PER_DAY * SMALL.num_days
+        chances[label] = history.probabilities
         np.testing.assert_allclose(chances[label].sum(axis=1), 1.0)
     np.testing.assert_allclose(chances[MIXTURE], 0.2)
     np.testing.assert_allclose(chances[KAB5][0], 0.2)
     assert np.ptp(chances[KAB5][-1]) > 0.0
+    assert not np.array_equal(chances[KAB5], chances[KAB5_GAIN])
+
+
+def test_arms_are_drawn_from_a_stream_of_the_run() -> None:
+    history, rng = history_of(KAB5), np.random.default_rng((SMALL.seed, 5))
+    sums = np.cumsum(history.probabilities, axis=1)
+    drawn = [np.searchsorted(row, rng.random(), side="right") for row in sums]
+    assert history.arm.tolist() == drawn
 
 
 @pytest.mark.parametrize("label", CHOICES)
 def test_choices_are_among_known_strategies(label: str) -> None:
     assert {*CHOICES[label].arms} <= {*STRATEGIES}
-    assert strategies.chooser(SMALL, label).bandit.num_arms == len(CHOICES[label].arms)
+    env = make_env(strategies.ID, num_pages=50)
+    arms = {arm: UniformCrawl(env) for arm in CHOICES[label].arms}
+    policy = strategies.bandit(SMALL, env, CHOICES[label], arms, HistoryRates())
+    assert len(policy.labels) == len(CHOICES[label].arms)
 
 
 def test_a_run_of_the_same_seed_is_the_same_and_of_another_is_not() -> None:
