@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, Policy
+from crawl_envs.types.offer_features import OfferFeatures
 from policies.bandits.rewards import RewardRule
 from policies.base.binding import RATE_FORMS, ActingPolicy, core_of
 
@@ -45,6 +46,7 @@ class ArmSet:
         check_actions(env)
         self.labels = tuple(arms)
         self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
+        self._seen: dict[int, tuple[int, OfferFeatures | None]] = {}
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -80,12 +82,18 @@ class ArmSet:
 
         In the other forms :meth:`act` updates the arms.
         """
+        tracker = self._core.tracker(lane)
         if self._rule is not None:
-            self._rule.enter(self._core.tracker(lane), lane)
+            self._rule.enter(tracker, lane)
         if self._core.action_form not in RATE_FORMS:
             return
+        seen = self._seen.get(lane)
+        new = seen is None or seen[0] != tracker.episode or seen[1] is not tracker.offers
+        self._seen[lane] = tracker.episode, tracker.offers
         for policy in self.policies:
-            if isinstance(policy, ActingPolicy) and policy.core is not None:
+            if not isinstance(policy, ActingPolicy) or policy.core is None:
+                continue
+            if new or policy.reads_log:  # each reads a tracker, which is slow
                 policy._follow(lane)
 
     def act(self, arm: int, rows: NDArray[Any], lane: int = 0) -> Any:
