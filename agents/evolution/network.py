@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 
 BEND = 0.1
 """Scale below which :func:`positive` bends."""
@@ -84,7 +84,7 @@ def network_of(free: FloatArray, rising: Sequence[bool] | BoolArray) -> Weights:
     )
 
 
-@compiled()
+@inlined()
 def forward(weights: Weights, features: NDArray[np.float64], out: FloatArray) -> None:
     """Score pages: ``features`` (K, m) float64, ``out`` (m,) receives the scores.
 

@@ -15,7 +15,7 @@ from numba import types
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.compiling import compiled, ready
+from crawl_envs.types.compiling import compiled, inlined, ready
 
 MEMORY_ROWS = 3
 """Numbers per arm in a bandit's memory."""
@@ -118,7 +118,7 @@ def pick(probabilities: FloatArray, uniform: float) -> int:
     return last
 
 
-@compiled()
+@inlined()
 def softmax(values: FloatArray, scale: float, out: FloatArray) -> None:
     """Write exp(scale * value) of all arms, divided by their sum, to ``out`` without overflow."""
     top = -np.inf

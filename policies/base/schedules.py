@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.heap import empty_heap, set_due
 
 Method = Literal["deadline", "tijdeman"]
@@ -101,7 +101,7 @@ def _slots(slots: int) -> int:
     return whole
 
 
-@compiled()
+@inlined()
 def _window(share: float, crawls: int, exact: bool, margin: float) -> tuple[float, float]:
     """Return the first slot (from 0) of a page's next crawl, and the time by which it is due.
 

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import quantity, real
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.histories import Histories, page_histories
 
 MAX_ITERATIONS = 100
@@ -151,7 +151,7 @@ def _fit_pages(
     return change_rate, stderr, iterations, converged
 
 
-@compiled(fastmath={"contract", "nsz", "reassoc"})
+@inlined(fastmath={"contract", "nsz", "reassoc"})
 def gather(
     intervals: FloatArray, changed: BoolArray, begin: int, end: int, lengths: FloatArray
 ) -> tuple[int, float]:
@@ -171,7 +171,7 @@ def gather(
     return int(count), total
 
 
-@compiled(fastmath={"contract", "nsz", "reassoc"})
+@inlined(fastmath={"contract", "nsz", "reassoc"})
 def _power_sums(lengths: FloatArray, count: int) -> tuple[float, float]:
     total, squares = 0.0, 0.0
     for j in range(count):
@@ -180,7 +180,7 @@ def _power_sums(lengths: FloatArray, count: int) -> tuple[float, float]:
     return total, squares
 
 
-@compiled()
+@inlined()
 def _root(
     lengths: FloatArray, count: int, exposure: float, guess: float
 ) -> tuple[float, float, int, bool]:
@@ -234,7 +234,7 @@ def _start(count: int, total: float, squares: float, exposure: float) -> float:
     return x * count / total * (1.0 + correction)
 
 
-@compiled(fastmath={"contract", "nsz"})
+@inlined(fastmath={"contract", "nsz"})
 def exp_minus_one(x: float) -> float:
     """Return exp(x) - 1 for 0 <= x <= 700, within 4e-16 of its value."""
     power = np.int32(x * 1.4426950408889634 + 0.5)
@@ -256,7 +256,7 @@ def exp_minus_one(x: float) -> float:
     return scale * part + (scale - 1.0)
 
 
-@compiled(fastmath={"contract", "nsz", "reassoc"})
+@inlined(fastmath={"contract", "nsz", "reassoc"})
 def score_sums(
     lengths: FloatArray, count: int, rate: float
 ) -> tuple[float, float, float, float, float]:

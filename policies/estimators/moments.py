@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import quantity, real
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.change_rates import LARGEST, RateFit, exp_minus_one
 from policies.estimators.histories import Histories, numbers, page_histories
 
@@ -118,7 +118,7 @@ def _match_pages(
     return change_rate, stderr, iterations, converged
 
 
-@compiled()
+@inlined()
 def _moments(lengths: FloatArray, rate: float) -> tuple[float, float, float, float]:
     """Return expected numbers of changed and unchanged intervals, slope and variance of one."""
     stale = fresh = slope = variance = 0.0

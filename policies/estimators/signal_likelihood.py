@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 INTERIOR, ZERO, INFINITE, UNDETERMINED = 0, 1, 2, 3
 """States of a component of theta."""
@@ -153,7 +153,7 @@ def _read(
     return Page(hits[:count], slope, shape)
 
 
-@compiled()
+@inlined()
 def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> None:
     """Choose the start: changes counted once each, halfway through their intervals."""
     d = len(state)
@@ -168,7 +168,7 @@ def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> Non
             theta[j] = (changes / d + page.shape[j]) / total
 
 
-@compiled()
+@inlined()
 def _exponent(hits: FloatArray, k: int, theta: FloatArray) -> float:
     """Return theta . x of a change; components that are not finite are stored as 0."""
     total = 0.0
@@ -177,7 +177,7 @@ def _exponent(hits: FloatArray, k: int, theta: FloatArray) -> float:
     return total
 
 
-@compiled()
+@inlined()
 def _objective(page: Page, theta: FloatArray) -> float:
     hits, slope, shape = page
     value = 0.0
@@ -212,7 +212,7 @@ def _derivatives(page: Page, theta: FloatArray, gradient: FloatArray, hessian: F
             hessian[other, j] = hessian[j, other]
 
 
-@compiled()
+@inlined()
 def _minimise(
     page: Page, state: NDArray[np.int8], theta: FloatArray, covariance: FloatArray
 ) -> bool:
@@ -242,7 +242,7 @@ def _minimise(
     return done
 
 
-@compiled()
+@inlined()
 def _newton_step(
     gradient: FloatArray,
     hessian: FloatArray,
@@ -267,7 +267,7 @@ def _newton_step(
     return decrement
 
 
-@compiled()
+@inlined()
 def _release(gradient: FloatArray, slope: FloatArray, state: NDArray[np.int8]) -> bool:
     """Free the component at 0 with the largest gain; return whether there is one."""
     best, freed = -1e-9, -1
@@ -279,7 +279,7 @@ def _release(gradient: FloatArray, slope: FloatArray, state: NDArray[np.int8]) -
     return freed >= 0
 
 
-@compiled()
+@inlined()
 def _move(
     page: Page,
     state: NDArray[np.int8],
@@ -315,7 +315,7 @@ def _move(
     return after
 
 
-@compiled()
+@inlined()
 def _invert(
     matrix: FloatArray, state: NDArray[np.int8], ridge: float, inverse: FloatArray
 ) -> float:

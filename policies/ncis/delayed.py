@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import Delay, FloatArray, IntArray, Problem
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables
@@ -63,7 +63,7 @@ BLIND = TERMS + 2  # Delta D, the evidence before the first useful signal
 KIND, MEAN, QUANTUM = TERMS + 3, TERMS + 4, TERMS + 5  # the delay
 
 
-@compiled()
+@inlined()
 def _undelayed_value(parameters: FloatArray, page: int, y: float) -> float:
     """Return V_GREEDY_NCIS at evidence y.
 

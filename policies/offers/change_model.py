@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray, Tracker
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 
 MOMENT = ("one", "elapsed", "changed", "unchanged", "signals")
@@ -140,7 +140,7 @@ def learn_changes(
         changed[page] = outcome[k]
 
 
-@compiled()
+@inlined()
 def step_down(
     weights: FloatArray, squares: FloatArray, place: int, slope: float, rate: float
 ) -> None:

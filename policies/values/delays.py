@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from crawl_envs.types import DELAY_KINDS, Delay
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.values.series import NEGLIGIBLE, pmf
 
 CONSTANT, EXPONENTIAL, POISSON = (
@@ -32,7 +32,7 @@ def delay_numbers(delay: Delay) -> tuple[float, float, float]:
     return float(DELAY_KINDS.index(delay.kind)), mean, delay.quantum
 
 
-@compiled()
+@inlined()
 def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
     """Return P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
     at = pmf(index, mean)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import VALUE, compiled
+from crawl_envs.types.compiling import VALUE, compiled, inlined
 from policies.values.series import (
     ALPHA,
     BEND,
@@ -118,7 +118,7 @@ def greedy_ncis_approx_value(
     return min(top, summed(page_row(parameters, page), elapsed, signals, y, terms))
 
 
-@compiled()
+@inlined()
 def reaches(index: int, x: float) -> float:
     """Return R^i_exp(x) = P(N > index) for N Poisson of mean x (incomplete gamma P(i+1, x))."""
     if index == 0:

@@ -27,7 +27,7 @@ import math
 from typing import NamedTuple
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 # Columns of the tables. GREEDY has the first two; GREEDY-CIS the first six; NCIS all.
 TOP = 0  # mu / Delta, the limit of the value
@@ -124,7 +124,7 @@ class Page(NamedTuple):
     rest: float
 
 
-@compiled()
+@inlined()
 def page_row(table: FloatArray, row: int) -> Page:
     """Return the columns TOP to REST of one row."""
     return Page(
@@ -141,7 +141,7 @@ def page_row(table: FloatArray, row: int) -> Page:
     )
 
 
-@compiled()
+@inlined()
 def _polynomial(x: float, c: tuple[float, ...]) -> float:
     """Evaluate thirteen coefficients by Estrin's scheme, whose dependency chain is short."""
     x2 = x * x
@@ -152,7 +152,7 @@ def _polynomial(x: float, c: tuple[float, ...]) -> float:
     return low + middle * x4 + (high + c[12] * x4) * (x4 * x4)
 
 
-@compiled()
+@inlined()
 def greedy_form(scale: float, y: float) -> float:
     """Return ``scale * (1 - exp(-y) (1 + y))``, R^1_exp(y), without underflow."""
     if y < 1.0:
@@ -162,7 +162,7 @@ def greedy_form(scale: float, y: float) -> float:
     return scale
 
 
-@compiled()
+@inlined()
 def lateness(x: float) -> float:
     """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of time after the changes."""
     if x < 1.0:
@@ -170,7 +170,7 @@ def lateness(x: float) -> float:
     return 1.0 + math.expm1(-x) / x
 
 
-@compiled()
+@inlined()
 def first_term(scale: float, y: float, x: float, ratio: float) -> float:
     """Return T_0 mu, ``scale * (R^1_exp(y) + exp(-y) r (exp(-x) - 1 + x))``, with y = r x."""
     if y >= SATURATED:
@@ -186,7 +186,7 @@ def first_term(scale: float, y: float, x: float, ratio: float) -> float:
     return scale * (1.0 - (1.0 + gone) * math.exp(-y))
 
 
-@compiled()
+@inlined()
 def pmf(index: float, x: float) -> float:
     """Return P(N = index) for N Poisson of mean x, index large."""
     return math.exp(index * math.log(x) - x - math.lgamma(index + 1.0))
@@ -199,7 +199,7 @@ def deep(index: float, x: float) -> bool:
     return margin > 0.0 and margin * margin > 81.0 * (index + 1.0)
 
 
-@compiled()
+@inlined()
 def _put(index: int, x: float, ratio: float) -> float:
     """Return exp(-x) sum_{j <= index} (x^j / j!) (1 - (1 + r)^(j - index - 1))."""
     shrink = 1.0 / (1.0 + ratio)
@@ -222,7 +222,7 @@ def _put(index: int, x: float, ratio: float) -> float:
     return total
 
 
-@compiled()
+@inlined()
 def _call(index: int, x: float, ratio: float, enough: float) -> float:
     """Return exp(-x) sum_{k >= 1} ((1 + r)^k - 1) x^(k + index + 1) / (k + index + 1)!.
 
@@ -249,7 +249,7 @@ def _call(index: int, x: float, ratio: float, enough: float) -> float:
             return total
 
 
-@compiled()
+@inlined()
 def summand(
     index: int, x: float, ratio: float, z: float, limit: float, fresh: float, total: float
 ) -> float:
@@ -267,14 +267,14 @@ def summand(
     return intrinsic + fresh * _put(index, x, ratio)
 
 
-@compiled()
+@inlined()
 def deep_count(x: float, spacing: float, count: float) -> int:
     """Return how many leading summands, of about ``count``, are deep in the money."""
     margin = 42.0 + 9.0 * math.sqrt(count + 1.0)
     return int(min(ENDLESS, max(0.0, (x - margin) / (1.0 + spacing))))
 
 
-@compiled()
+@inlined()
 def _deep_sum(page: Page, y: float, count: int) -> float:
     """Return mu (T_0 + ...), the first ``count`` summands, all of them deep in the money.
 
@@ -290,7 +290,7 @@ def _deep_sum(page: Page, y: float, count: int) -> float:
     return greedy_form(page.top, total) + page.rest * count * (math.exp(-total) * bracket)
 
 
-@compiled()
+@inlined()
 def _later(
     page: Page, elapsed: float, signals: float, y: float, terms: float, start: int, before: float
 ) -> float:

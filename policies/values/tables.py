@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
 from policies.values import series as value_terms
 
@@ -97,7 +97,7 @@ def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return cubic, quartic
 
 
-@compiled()
+@inlined()
 def _damping(spacing: float) -> float:
     """Return -Re(W_1(g e^g) - g), g = gamma beta: the damping of psi's waves per beta."""
     g = spacing

@@ -23,7 +23,7 @@ from agents.evolution.belief.layout import (
     TRUST,
 )
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 
 MEANS = (0.0, 0.1, 0.3, 0.8, 2.0)
 """Mean delays, in cycles T."""
@@ -33,7 +33,7 @@ TRUSTED = 4.0
 """Difference of log-likelihoods at which the trust is 1 / (1 + 1/e); at 0 it is 1/2."""
 
 
-@compiled()
+@inlined()
 def add_to_hypotheses(row: FloatArray, first: int, age: float, cycle: float) -> None:
     """Add a signal, at an age since the last crawl, to every hypothesis."""
     for hypothesis in range(HYPOTHESES):
@@ -44,7 +44,7 @@ def add_to_hypotheses(row: FloatArray, first: int, age: float, cycle: float) -> 
         row[first + COUNTS + hypothesis] += share
 
 
-@compiled()
+@inlined()
 def read_hypothesis(
     row: FloatArray, first: int, alpha: float, elapsed: float, cycle: float, hypothesis: int
 ) -> tuple[float, float]:
@@ -56,14 +56,14 @@ def read_hypothesis(
     return pending + row[first + EVIDENCE + hypothesis], pending + row[first + COUNTS + hypothesis]
 
 
-@compiled()
+@inlined()
 def log_likelihood(x: float, changed: bool) -> float:
     """Return the log-likelihood of a crawl's result, at evidence x."""
     chance = -math.expm1(-x) if changed else math.exp(-x)
     return math.log(LEAST_LIKELIHOOD + (1.0 - LEAST_LIKELIHOOD) * chance)
 
 
-@compiled()
+@inlined()
 def weigh_hypotheses(
     row: FloatArray,
     first: int,

@@ -30,7 +30,7 @@ from agents.evolution.belief.layout import (
     SURPRISE,
 )
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import BASE, EXPECTED, WEIGHT
 
 FROM_SIGNALS = len(BELIEVED)
@@ -65,7 +65,7 @@ def share(y: float) -> float:
     return y / (1.0 + y)
 
 
-@compiled()
+@inlined()
 def write_believed(
     features: FloatArray,
     number: int,
@@ -95,7 +95,7 @@ def write_believed(
     features[12, number] = 1.0 / (1.0 + near * near)
 
 
-@compiled()
+@inlined()
 def write_signals(
     features: FloatArray,
     number: int,
@@ -125,7 +125,7 @@ def write_signals(
     features[FROM_SIGNALS + 8, number] = shared[CALIBRATION + SOON]
 
 
-@compiled()
+@inlined()
 def write_without_signals(
     features: FloatArray, number: int, belief: Belief, elapsed: float, soon: float
 ) -> None:
@@ -138,7 +138,7 @@ def write_without_signals(
     features[FROM_SIGNALS + 10, number] = ratio * soon
 
 
-@compiled()
+@inlined()
 def write_shared(features: FloatArray, number: int, broadcast: FloatArray, evidence: float) -> None:
     """Write the inputs SHARED after the first.
 
@@ -150,7 +150,7 @@ def write_shared(features: FloatArray, number: int, broadcast: FloatArray, evide
     features[FROM_SHARED + 3, number] = weight / (weight + usual) - 0.5
 
 
-@compiled()
+@inlined()
 def write_timed(
     features: FloatArray,
     number: int,
@@ -169,7 +169,7 @@ def write_timed(
     features[FROM_TIMED + 2, number] = 2.0 * risen / (1.0 + elapsed / day)
 
 
-@compiled()
+@inlined()
 def write_hypothesis(
     features: FloatArray, number: int, belief: Belief, delayed: Belief, trust: float
 ) -> None:
@@ -182,7 +182,7 @@ def write_hypothesis(
     features[FROM_HYPOTHESIS + 1, number] = ratio * trust
 
 
-@compiled()
+@inlined()
 def hour_of(shared: FloatArray, now: float) -> tuple[float, float]:
     """Return the cosine and the sine of the hour as an angle; 1 and 0 without a day."""
     if shared[DAY] <= 0.0:

@@ -39,7 +39,7 @@ from agents.evolution.belief.layout import (
     SURPRISE,
 )
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import Places
 
 NEVER = -1e9
@@ -80,7 +80,7 @@ def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
         row[first + CRAWL_SIN] = math.sin(FULL_TURN * time / day)
 
 
-@compiled()
+@inlined()
 def add_signal(row: FloatArray, first: int, time: float, cycle: float, day: float) -> None:
     """Add a signal of a single page, not a broadcast."""
     age = max(time - row[first + CRAWLED_AT], 0.0)
@@ -96,7 +96,7 @@ def add_signal(row: FloatArray, first: int, time: float, cycle: float, day: floa
         row[first + PENDING_SIN] += math.sin(FULL_TURN * time / day)
 
 
-@compiled()
+@inlined()
 def kind_of(row: FloatArray, first: int, cycle: float, broadcasts: bool) -> int:
     """Return the kind of a page's state, by the signals since its crawl."""
     if row[first + COUNTED] == 0.0:
@@ -116,7 +116,7 @@ def calibrate(shared: FloatArray, kind: int, expected: float, changed: bool) -> 
     shared[CALIBRATION + kind] = math.log(changes / (CALIBRATED + shared[EXPECTED + kind]))
 
 
-@compiled()
+@inlined()
 def learn_group(own: FloatArray, at: Places, expected: float, changed: bool) -> None:
     """Count a crawl of a page of a group; ``expected`` as for :func:`calibrate`."""
     last = at.group_width
@@ -126,7 +126,7 @@ def learn_group(own: FloatArray, at: Places, expected: float, changed: bool) -> 
     own[last + GROUP_SURPRISE] = math.log(changes / (1.0 + own[last + GROUP_EXPECTED]))
 
 
-@compiled()
+@inlined()
 def learn_history(
     row: FloatArray,
     first: int,
@@ -150,7 +150,7 @@ def learn_history(
     crawled(row, first, time, shared[DAY])
 
 
-@compiled()
+@inlined()
 def learn_hours(
     row: FloatArray,
     first: int,

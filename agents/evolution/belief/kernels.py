@@ -44,7 +44,7 @@ from agents.evolution.belief.layout import (
 )
 from agents.evolution.network import Weights, forward
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
 from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.hazards import evidence_of
 from policies.ncis.belief.layout import EVENTS, FLOOR, RING, Places, places
@@ -127,7 +127,7 @@ def on_signal(
             add_signal(row, at.page_width, time[k], shared[CYCLE], shared[DAY])
 
 
-@compiled()
+@inlined()
 def broadcast_since(row: FloatArray, own: FloatArray, at: Places) -> bool:
     """Return whether a broadcast came to a page's group since its crawl."""
     return bool(at.channels > at.own and own[at.broadcasts] > row[at.before])
@@ -159,7 +159,7 @@ def score(
         scores[chosen[k]] *= math.exp(bent)
 
 
-@compiled()
+@inlined()
 def weights_in(shared: FloatArray) -> Weights:
     """Return the network's weights in ``shared``."""
     hidden, first = int(shared[HIDDEN]), WEIGHTS
@@ -170,7 +170,7 @@ def weights_in(shared: FloatArray) -> Weights:
     return Weights(inner, bias, outer, shared[first : first + NUM_INPUTS])
 
 
-@compiled()
+@inlined()
 def value_all(
     memory: Arrays,
     now: float,
@@ -206,7 +206,7 @@ def value_all(
             )
 
 
-@compiled()
+@inlined()
 def read_alone(
     row: FloatArray,
     elapsed: float,
@@ -243,7 +243,7 @@ def candidates(values: FloatArray, share: float) -> IntArray:
     return chosen[:count]
 
 
-@compiled()
+@inlined()
 def describe(
     memory: Arrays,
     now: float,
@@ -280,7 +280,7 @@ def describe(
             write_timed(features, k, row, first, hour, since, shared[DAY])
 
 
-@compiled()
+@inlined()
 def belief_by_hypothesis(row: FloatArray, at: Places, shared: FloatArray, elapsed: float) -> Belief:
     """Return a page's belief under the given parameters and the likeliest delay."""
     first, alpha, hypothesis = at.page_width, row[at.scale], int(shared[BEST])
@@ -288,7 +288,7 @@ def belief_by_hypothesis(row: FloatArray, at: Places, shared: FloatArray, elapse
     return Belief(x, expected_changes, alpha + row[first + SIGNALLED_RATE] + shared[FLOOR])
 
 
-@compiled()
+@inlined()
 def newest_broadcast(own: FloatArray, events: FloatArray, at: Places) -> FloatArray:
     """Return the newest broadcast of a group that had one, (EVENT_WIDTH,)."""
     place = int(own[at.broadcasts]) - 1

@@ -19,7 +19,7 @@ from agents.evolution.index.inputs import (
     static_inputs,
 )
 from crawl_envs.types import FloatArray, Problem
-from crawl_envs.types.compiling import VALUE, compiled
+from crawl_envs.types.compiling import VALUE, compiled, inlined
 from policies.values.kernels import greedy_ncis_value
 from policies.values.series import TERMS
 from policies.values.tables import greedy_ncis_table
@@ -39,7 +39,7 @@ LARGEST_CORRECTION = math.log(3.0)
 """A correction is a factor in [1/3, 3]."""
 
 
-@compiled()
+@inlined()
 def page_score(table: FloatArray, first: int, page: int, elapsed: float, signals: float) -> float:
     """Return a page's score; the network's columns begin at ``first``."""
     age = elapsed * table[page, first + PACE]

@@ -28,7 +28,7 @@ from scipy.optimize import brentq
 from scipy.stats import poisson
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.values.divergence.one_region import (
     divergence_and_slopes,
     region_divergence,
@@ -104,7 +104,7 @@ def equally_saturated(items: int) -> float:
     return float(brentq(lambda y: kept(y) - math.exp(-MOST_UPDATES), 0.0, highest, xtol=1e-15))
 
 
-@compiled()
+@inlined()
 def fit_observations(
     ages: FloatArray, divergence: FloatArray, count: int, shapes: Shapes
 ) -> tuple[int, float, float, float]:
@@ -145,7 +145,7 @@ def fit_observations(
     return items, chosen[0], chosen[1], chosen[2]
 
 
-@compiled()
+@inlined()
 def _climbed(
     ages: FloatArray,
     divergence: FloatArray,
@@ -238,7 +238,7 @@ def _sums(
     return total, to_share, to_rate, by_share, by_rate, both
 
 
-@compiled()
+@inlined()
 def _refined(
     ages: FloatArray,
     divergence: FloatArray,

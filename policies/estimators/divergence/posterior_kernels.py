@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.divergence.shapes import (
     ABOVE,
     BELOW,
@@ -34,7 +34,7 @@ NO_BIN = -128
 """Placeholder for a bin: there is no earlier copy, or it has lost nothing."""
 
 
-@compiled()
+@inlined()
 def bin_of(divergence: float) -> int:
     """Return the bin of the lost share y = D / (2 - D); NO_BIN unless D > 0."""
     if not divergence > 0.0:
@@ -44,7 +44,7 @@ def bin_of(divergence: float) -> int:
     return min(round(place), 100)
 
 
-@compiled()
+@inlined()
 def place_of(amount: float) -> int:
     """Return the row of the tables for a number of expected updates."""
     if amount <= 0.0:
@@ -53,14 +53,14 @@ def place_of(amount: float) -> int:
     return min(max(place, 0), NUM_AMOUNTS - 1)
 
 
-@compiled()
+@inlined()
 def signal_precision(rate: float, recall: float, false_rate: float) -> float:
     """Return the probability that a signal is true."""
     true_rate = recall * rate
     return true_rate / (true_rate + false_rate) if true_rate > 0.0 else 0.0
 
 
-@compiled()
+@inlined()
 def log_change(
     rate: float,
     elapsed: float,
@@ -157,7 +157,7 @@ def weigh(
     normalise(weights, top)
 
 
-@compiled()
+@inlined()
 def weigh_quality(
     weights: FloatArray,
     log_prior: FloatArray,
@@ -199,7 +199,7 @@ def weigh_quality(
     weights /= weights.sum()
 
 
-@compiled()
+@inlined()
 def add_loss(
     part: FloatArray, table: NDArray[np.float32], lost_bin: int, power: float, num_shapes: int
 ) -> None:
@@ -210,7 +210,7 @@ def add_loss(
             part[k * num_shapes + s] += power * table[place, s]
 
 
-@compiled()
+@inlined()
 def normalise(weights: FloatArray, top: float) -> None:
     """Replace log weights, the largest of which is ``top``, by weights that sum to 1."""
     total = 0.0
@@ -221,7 +221,7 @@ def normalise(weights: FloatArray, top: float) -> None:
         weights[j] /= total
 
 
-@compiled()
+@inlined()
 def utility_without_signals(
     curve: FloatArray,
     weights: FloatArray,
@@ -270,7 +270,7 @@ def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
     return place, min(share, 1.0)
 
 
-@compiled()
+@inlined()
 def true_signal_distribution(chance: FloatArray, known: int, precision: float) -> None:
     """Write the probabilities that j of ``known`` signals are true, j = 0 .. known."""
     chance[:] = 0.0

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.copies import Sketches
 from crawl_envs.types.copies import divergence as sketch_divergence
 
@@ -226,7 +226,7 @@ def add_refreshes(
             size[i, vacant] = fresh.size
 
 
-@compiled()
+@inlined()
 def combine(
     kept: HeldProfiles, page: int, ages: FloatArray, values: FloatArray, counts: FloatArray
 ) -> int:
@@ -258,7 +258,7 @@ def combine(
     return total
 
 
-@compiled()
+@inlined()
 def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float]:
     """Return the averaged lower and upper bound on the divergence at ``age``.
 
@@ -291,7 +291,7 @@ def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float
     return low / number, high / number
 
 
-@compiled()
+@inlined()
 def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
     """Return the ages, ascending from 0 to ``elapsed``, between which the bounds are constant."""
     ages = np.empty(2 + kept.age.shape[1] * kept.age.shape[2])
@@ -307,7 +307,7 @@ def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
     return np.sort(ages[:number])
 
 
-@compiled()
+@inlined()
 def bounds_of_page(
     kept: HeldProfiles, page: int, elapsed: float
 ) -> tuple[float, float, float, float]:

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 from policies.ncis.belief.layout import (
     BASE,
     CLASS,
@@ -38,14 +38,14 @@ from policies.ncis.belief.layout import (
 )
 
 
-@compiled()
+@inlined()
 def class_of(touched: int, accompanied: bool) -> int:
     """Return the class of a broadcast: by the number of groups, and by single signals beside it."""
     size = 0 if touched <= 1 else 1 if touched <= 3 else 2 if touched <= 9 else 3
     return 2 * size + accompanied
 
 
-@compiled()
+@inlined()
 def broadcast(
     row: FloatArray, events: FloatArray, shared: FloatArray, source: int, kind: int, now: float
 ) -> float:
@@ -73,7 +73,7 @@ def broadcast(
     return float(base)
 
 
-@compiled()
+@inlined()
 def broadcast_weight_since(row: FloatArray, at: Places, source: int, before: float) -> float:
     """Return the total weight of a group's broadcasts from number ``before`` on, of one source."""
     last = int(row[at.broadcasts])
@@ -85,7 +85,7 @@ def broadcast_weight_since(row: FloatArray, at: Places, source: int, before: flo
     return float(max(total * count / kept, 0.0))
 
 
-@compiled()
+@inlined()
 def update_weights(
     row: FloatArray,
     events: FloatArray,
@@ -114,7 +114,7 @@ def update_weights(
             row[at.sums + source * RING + (place + 1) % RING] += shift[source]
 
 
-@compiled()
+@inlined()
 def update_weight(
     event: FloatArray,
     events: FloatArray,

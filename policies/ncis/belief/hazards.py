@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 from policies.ncis.belief.layout import MEMORY, Places, places
 
 
-@compiled()
+@inlined()
 def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
     """Update the estimates of a page: the mean of each of its numbers, and its rates.
 
@@ -38,7 +38,7 @@ def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
         page[at.change_chance + source] = -math.expm1(-typical)
 
 
-@compiled()
+@inlined()
 def below_mean(shape: float) -> float:
     """Return about exp(E ln theta) / E theta of a Gamma distribution, of a shape >= 0.3.
 
@@ -47,7 +47,7 @@ def below_mean(shape: float) -> float:
     return math.exp(-0.5 / (shape + 0.1))
 
 
-@compiled()
+@inlined()
 def evidence_of(page: FloatArray, at: Places, elapsed: float, weights: FloatArray) -> float:
     """Return the evidence x since a page's last crawl, of elapsed time and weights (C,)."""
     total = page[at.believed] * elapsed
@@ -57,7 +57,7 @@ def evidence_of(page: FloatArray, at: Places, elapsed: float, weights: FloatArra
     return float(total)
 
 
-@compiled()
+@inlined()
 def expected_changes_of(
     page: FloatArray, at: Places, elapsed: float, weights: FloatArray, count: float
 ) -> float:
@@ -74,7 +74,7 @@ def expected_changes_of(
     return float(total)
 
 
-@compiled()
+@inlined()
 def learn_page(
     page: FloatArray,
     own_group: FloatArray,
@@ -109,7 +109,7 @@ def learn_page(
     renew_page(page, own_group, at)
 
 
-@compiled()
+@inlined()
 def match_moments(
     page: FloatArray, own_group: FloatArray, kinds: int, kind: int, exposure: float, fresh: float
 ) -> None:

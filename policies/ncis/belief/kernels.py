@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
 from policies.ncis.belief.broadcasts import (
     broadcast,
     broadcast_weight_since,
@@ -21,7 +21,7 @@ from policies.ncis.belief.pooling import pool, renew_all
 EVIDENCE, EXPECTED_CHANGES, RATE = range(3)
 
 
-@compiled()
+@inlined()
 def read_pages(
     pages: FloatArray,
     groups: FloatArray,
@@ -54,7 +54,7 @@ ROUNDING = 1e-9
 """A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
 
 
-@compiled()
+@inlined()
 def forget(page: FloatArray, own_group: FloatArray, at: Places) -> None:
     """Reset a page's signals since its last crawl."""
     for column in range(at.signals, at.before):
@@ -62,7 +62,7 @@ def forget(page: FloatArray, own_group: FloatArray, at: Places) -> None:
     page[at.before] = own_group[at.broadcasts]
 
 
-@compiled()
+@inlined()
 def write_signal_weights(
     page: FloatArray, own_group: FloatArray, at: Places, weights: FloatArray
 ) -> None:
@@ -76,7 +76,7 @@ def write_signal_weights(
             weights[at.own + source] = left if left > ROUNDING * total else 0.0
 
 
-@compiled()
+@inlined()
 def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
     """Update the estimates of all pages."""
     renew_all(pages, groups, group, places(shared))
@@ -159,7 +159,7 @@ def on_signal(
         start = end
 
 
-@compiled()
+@inlined()
 def count_together(
     groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
 ) -> int:
@@ -183,7 +183,7 @@ def together(own: FloatArray, at: Places, source: int) -> bool:
     return bool(count > 1.0 and 2.0 * count > own[at.size])
 
 
-@compiled()
+@inlined()
 def on_signals_together(
     pages: FloatArray,
     groups: FloatArray,
@@ -223,7 +223,7 @@ def on_signals_together(
         row[at.signals + source[k] + accompanied * at.sources] += 1.0
 
 
-@compiled()
+@inlined()
 def read_page(
     page: FloatArray,
     own: FloatArray,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.hazards import renew_page
 from policies.ncis.belief.layout import Places
 
@@ -47,7 +47,7 @@ def digamma(x: float) -> float:
     return total + math.log(x) - 0.5 / x - series
 
 
-@compiled()
+@inlined()
 def trigamma(x: float) -> float:
     """Return the second logarithmic derivative of the Gamma function, x > 0, to about 1e-10."""
     total = 0.0
@@ -87,7 +87,7 @@ def pool(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> 
     renew_all(pages, groups, group, at)
 
 
-@compiled()
+@inlined()
 def renew_all(pages: FloatArray, groups: FloatArray, group: IntArray, at: Places) -> None:
     """Update the estimates of all pages."""
     for number in range(group.shape[0]):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.hazards import renew_page
 from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal
 from policies.ncis.belief.layout import places
@@ -112,7 +112,7 @@ def replay_history(memory: Memory, history: History) -> None:
     )
 
 
-@compiled()
+@inlined()
 def crawl_pages(
     pages: FloatArray,
     groups: FloatArray,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity, real
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.allocation import Allocation
 from policies.solvers.harmonic_penalty.page_totals import page_totals
 from policies.solvers.multiplier import BLOCK, Root, Spend, root, start_of
@@ -168,7 +168,7 @@ def _discrete(
     return _scaled(value)
 
 
-@compiled()
+@inlined()
 def _scaled(value: FloatArray) -> tuple[float, int]:
     """Divide values by the largest; return it, and the number of positive values."""
     top = value.max()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 
 SERIES = (
     1.0,
@@ -35,7 +35,7 @@ SERIES = (
 """Coefficients of s, s^2, ... of x: from x' (x - s^2/2) = s."""
 
 
-@compiled()
+@inlined()
 def harmonic_interval(cost: float) -> float:
     """Return ``x`` with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.allocation import Allocation
 from policies.solvers.harmonic_penalty.costs import harmonic_sum
 from policies.solvers.harmonic_penalty.page_totals import PageTotals, page_totals
@@ -128,7 +128,7 @@ def _pass(
     return total, slope
 
 
-@compiled(fastmath={"contract", "nsz", "reassoc"})
+@inlined(fastmath={"contract", "nsz", "reassoc"})
 def _block(
     importance: FloatArray,
     change_rate: FloatArray,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.multiplier import BLOCK
 
 LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
@@ -97,7 +97,7 @@ def _page_totals(
     return outside == 0, total, signalled, unobserved
 
 
-@compiled()
+@inlined()
 def _outside(bits: IntArray) -> int:
     """Return how many numbers, given by their bits, are neither 0 nor in the domain."""
     count = 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.values.kernels import cycle_length_value, greedy_ncis_value
 from policies.values.lambert import fast_interval
 from policies.values.series import (
@@ -48,7 +48,7 @@ class Point(NamedTuple):
     length: float
 
 
-@compiled()
+@inlined()
 def point_of_value(
     values: FloatArray,
     lengths: FloatArray,
@@ -83,7 +83,7 @@ def point_of_value(
     return Point(elapsed, signals, cycle_length_value(lengths, page, elapsed, signals))
 
 
-@compiled()
+@inlined()
 def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> float:
     """Return the least n >= 1 whose value right after the crawl is at least ``price``."""
     high = max(guess, 1.0)
@@ -108,7 +108,7 @@ def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> 
     return high
 
 
-@compiled()
+@inlined()
 def _solve(
     values: FloatArray,
     lengths: FloatArray,
@@ -165,7 +165,7 @@ def between(low: float, high: float) -> float:
     return 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
 
 
-@compiled()
+@inlined()
 def newton_step(
     value: float, price: float, slope: float, top: float, elapsed: float, signals: float
 ) -> float:
@@ -181,7 +181,7 @@ def newton_step(
     return elapsed - (value - price) / slope
 
 
-@compiled()
+@inlined()
 def point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
     """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
 
@@ -212,7 +212,7 @@ def point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: 
     return Point(_wait(lengths, page, length, signals, low, high), signals, length)
 
 
-@compiled()
+@inlined()
 def _last_signal(lengths: FloatArray, page: int, length: float) -> float:
     """The largest n >= 0 whose mean cycle, with no time beside, is ``length`` or less.
 
@@ -236,7 +236,7 @@ def _last_signal(lengths: FloatArray, page: int, length: float) -> float:
     return low
 
 
-@compiled()
+@inlined()
 def _wait(
     lengths: FloatArray, page: int, length: float, signals: float, low: float, high: float
 ) -> float:

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.noisy_signals.crossing import CLOSE, FLAT, STEPS, between, newton_step
 from policies.solvers.noisy_signals.pages import SAME, Levels, evidence_margin
@@ -112,7 +112,7 @@ class SeveralPages:
         return np.where(stepped & (rates < self.signal_rate), np.clip(share, 0.0, 1.0), 1.0)
 
 
-@compiled()
+@inlined()
 def _value(values: FloatArray, lengths: FloatArray, page: int, level: float) -> float:
     """Return the value at a level; if it is nearly a polygon, from the lattice of the length."""
     count = int(lengths[page, COUNT])
@@ -165,7 +165,7 @@ def _level(
     return level
 
 
-@compiled()
+@inlined()
 def _last(lengths: FloatArray, page: int, length: float) -> float:
     """Return the level with mean cycle ``length`` > 0, in units of 1 / Delta, or the next above."""
     low, high = 0.0, SATURATED

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 
 SHORT = 1.0
 """Below this number of expected updates, tail probabilities are summed, not subtracted from 1."""
@@ -27,7 +27,7 @@ HALVINGS = 200
 """Maximum number of bisections, more than doubles need."""
 
 
-@compiled()
+@inlined()
 def poisson_tail(count: int, mean: float, chance: float) -> float:
     """Return P(N >= count) for a ``mean`` below SHORT, given P(N = count) as ``chance``."""
     total, term, k = chance, chance, count
@@ -38,7 +38,7 @@ def poisson_tail(count: int, mean: float, chance: float) -> float:
     return total
 
 
-@compiled()
+@inlined()
 def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) -> None:
     """Write e_j and its derivative by the share, (K,) each."""
     before = float(items)
@@ -50,7 +50,7 @@ def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) 
         before = after
 
 
-@compiled()
+@inlined()
 def divergence_and_slopes(
     steps: FloatArray, slopes: FloatArray, updates: float
 ) -> tuple[float, float, float]:
@@ -79,7 +79,7 @@ def region_divergence(items: int, share: float, updates: float) -> float:
     return divergence_and_slopes(steps, slopes, updates)[0]
 
 
-@compiled()
+@inlined()
 def region_utility(items: int, share: float, rate: float, elapsed: float) -> float:
     """Return U after ``elapsed`` >= 0, which may be infinite."""
     if share <= 0.0 or rate <= 0.0:
@@ -101,7 +101,7 @@ def region_utility(items: int, share: float, rate: float, elapsed: float) -> flo
     return total / rate
 
 
-@compiled()
+@inlined()
 def region_period(items: int, share: float, rate: float, threshold: float) -> float:
     """Return the time at which U reaches ``threshold`` > 0; inf if it never does."""
     if region_utility(items, share, rate, math.inf) <= threshold:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Regions
 
 NODES = 28
@@ -182,7 +182,7 @@ def _fill(terms: Terms, dynamic: _Dynamic, rule: _Quadrature, work: _Work) -> No
                 terms.weight[begin + k] = total
 
 
-@compiled()
+@inlined()
 def _fill_one(
     terms: Terms,
     dynamic: _Dynamic,

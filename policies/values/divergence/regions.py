@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Regions
 from policies.values.divergence.curves import area_below, per_page
 from policies.values.divergence.region_series import Terms, region_terms
@@ -96,7 +96,7 @@ def _measure_all(terms: Terms, elapsed: FloatArray, measures: FloatArray) -> Non
         measures[:, page] = _measure(terms, page, elapsed[page])
 
 
-@compiled()
+@inlined()
 def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, float]:
     """Return D*, its derivative and U of a page."""
     divergence = slope = utility = 0.0
@@ -110,7 +110,7 @@ def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, flo
     return divergence, slope, utility
 
 
-@compiled()
+@inlined()
 def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
     """Return means over N ~ Poisson(x) of b_0 + ... + b_{N-1}, of b_N, and of sum (k + 1) b_k.
 
@@ -146,7 +146,7 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
     return divergence + left * reached, slope, utility + left * gained
 
 
-@compiled()
+@inlined()
 def _left(mass: float, share: float, index: int, x: float) -> float:
     """Return P(N > index), given P(N <= index) and P(N = index)."""
     if 2.0 * x > index:
@@ -159,7 +159,7 @@ def _left(mass: float, share: float, index: int, x: float) -> float:
     return left
 
 
-@compiled()
+@inlined()
 def _mean_around(weight: FloatArray, x: float) -> tuple[float, float, float]:
     """Return :func:`mean_of_sums` over the N within 12 standard deviations of a large mean."""
     spread = 12.0 * math.sqrt(x)
@@ -192,7 +192,7 @@ def _periods(
             periods[page] = math.inf
 
 
-@compiled()
+@inlined()
 def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -> float:
     """Return the time at which the utility is ``target``, by Newton's method in a bracket.
 
@@ -222,7 +222,7 @@ def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -
     return elapsed
 
 
-@compiled()
+@inlined()
 def _middle(low: float, high: float) -> float:
     return math.sqrt(low) * math.sqrt(high) if high > 2.0 * low else low + 0.5 * (high - low)
 

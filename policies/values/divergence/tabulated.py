@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import floats, quantity
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Contents
 from policies.values.divergence.curves import area_below, per_page
 
@@ -179,7 +179,7 @@ def _mean_divergence(
     return means
 
 
-@compiled()
+@inlined()
 def _add(table: IntArray, top: int, bottom: int, left: int, right: int, size: int) -> None:
     """Add the differences whose cumulative sums (:func:`_sum_up`) add ``size`` to a rectangle."""
     table[top, left] += size
@@ -188,7 +188,7 @@ def _add(table: IntArray, top: int, bottom: int, left: int, right: int, size: in
     table[bottom, right] += size
 
 
-@compiled()
+@inlined()
 def _sum_up(table: IntArray, count: int) -> None:
     """Replace each entry by the sum of all above and to the left of it."""
     for a in range(count):

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import inlined
 from policies.values.kernels import reaches
 from policies.values.series import first_term, summand
 
@@ -26,7 +26,7 @@ VISITS_PER_POINT = 8
 """Limit of the points visited by a search, per point of its capacity."""
 
 
-@compiled()
+@inlined()
 def _point(jumps: FloatArray, shares: FloatArray, numbers: FloatArray) -> tuple[float, float]:
     """Return the level and the weight of the point ``numbers``."""
     level = 0.0
@@ -40,7 +40,7 @@ def _point(jumps: FloatArray, shares: FloatArray, numbers: FloatArray) -> tuple[
     return level, weight
 
 
-@compiled()
+@inlined()
 def lattice(
     jumps: FloatArray, shares: FloatArray, growth: float, limits: tuple[float, float, int]
 ) -> FloatArray:
@@ -78,7 +78,7 @@ def lattice(
     return np.empty((0, WIDTH))
 
 
-@compiled()
+@inlined()
 def lattice_share(
     table: FloatArray, row: int, body: tuple[int, int], rates: tuple[float, float], y: float
 ) -> float:
@@ -107,7 +107,7 @@ def lattice_share(
     return total / rate
 
 
-@compiled()
+@inlined()
 def lattice_length(
     table: FloatArray, row: int, body: tuple[int, int], rates: tuple[float, float], y: float
 ) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from policies.values.series import first_term, greedy_form
 
 KINK_SIGNALS = 4
@@ -55,7 +55,7 @@ NEAR = 0.02
 """Jumps below this share of half a piece are expanded about their end to avoid cancellation."""
 
 
-@compiled()
+@inlined()
 def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
     """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x), |x| <= 1."""
     later = 0.0
@@ -66,7 +66,7 @@ def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
     return total
 
 
-@compiled()
+@inlined()
 def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> float:
     """Evaluate the piece at level y of ``count``: ``count`` + 1 ends, then coefficients."""
     low = 0
@@ -83,7 +83,7 @@ def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> 
     return chebyshev(table, row, start + count + 1 + low * (DEGREE + 1), x)
 
 
-@compiled()
+@inlined()
 def first_share(y: float, alpha: float, rate: float) -> float:
     """Return the share below the lowest jump, where signals at rate ``rate`` end the cycle."""
     if not y > 0.0:
@@ -91,13 +91,13 @@ def first_share(y: float, alpha: float, rate: float) -> float:
     return first_term(1.0 / (alpha + rate), y, rate * (y / alpha), alpha / rate)
 
 
-@compiled()
+@inlined()
 def first_length(y: float, alpha: float, rate: float) -> float:
     """Return the cycle length below the lowest jump."""
     return -math.expm1(-rate * (y / alpha)) / rate if y > 0.0 else 0.0
 
 
-@compiled()
+@inlined()
 def far_share(y: float, slope: float, bend: float, offset: float) -> float:
     """Return the asymptotic form ``slope R^1_exp(y) + bend (1 - exp(-y)) + offset``."""
     return greedy_form(slope, y) - bend * math.expm1(-y) + offset
@@ -119,7 +119,7 @@ class Equation(NamedTuple):
     far: tuple[float, float, float]
 
 
-@compiled()
+@inlined()
 def first_of(equation: Equation, y: float) -> float:
     """Return the solution below the lowest jump."""
     if equation.length:
@@ -127,7 +127,7 @@ def first_of(equation: Equation, y: float) -> float:
     return first_share(y, equation.alpha, equation.total)
 
 
-@compiled()
+@inlined()
 def far_of(equation: Equation, y: float) -> float:
     """Return the asymptotic form of the solution."""
     slope, bend, offset = equation.far
@@ -136,7 +136,7 @@ def far_of(equation: Equation, y: float) -> float:
     return far_share(y, slope, bend, offset)
 
 
-@compiled()
+@inlined()
 def _eliminate(matrix: FloatArray, right: FloatArray) -> None:
     """Solve ``matrix @ x = right`` in place by elimination with row pivots."""
     size = right.size
@@ -160,7 +160,7 @@ def _eliminate(matrix: FloatArray, right: FloatArray) -> None:
         right[k] /= matrix[k, k]
 
 
-@compiled()
+@inlined()
 def _subtract_within(row: FloatArray, node: int, back: float, rate: float) -> None:
     """Add ``rate (u(x) - u(x - back))`` to a row over the values of u, x the node, in [-1, 1]."""
     if back < NEAR:
@@ -189,7 +189,7 @@ def _weight(node: int) -> float:
     return 0.5 * weight if node in (0, DEGREE) else weight
 
 
-@compiled()
+@inlined()
 def _collocate(
     equation: Equation, done: FloatArray, count: int, left: float, height: float, width: float
 ) -> FloatArray:
@@ -227,7 +227,7 @@ def _collocate(
     return values
 
 
-@compiled()
+@inlined()
 def _packed(ends: FloatArray, coefficients: FloatArray, count: int) -> FloatArray:
     """Return one row: the ``count`` + 1 ends, then the coefficients piece by piece."""
     row = np.empty((1, count + 1 + count * (DEGREE + 1)))
@@ -236,7 +236,7 @@ def _packed(ends: FloatArray, coefficients: FloatArray, count: int) -> FloatArra
     return row
 
 
-@compiled()
+@inlined()
 def _narrowed(kinks: FloatArray, left: float, width: float) -> float:
     """Return the width of the next attempt: up to the first kink inside, or half."""
     for kink in kinks:
@@ -246,7 +246,7 @@ def _narrowed(kinks: FloatArray, left: float, width: float) -> float:
     return 0.5 * width
 
 
-@compiled()
+@inlined()
 def march(
     equation: Equation, kinks: FloatArray, tolerance: float, limit: int, horizon: float
 ) -> tuple[FloatArray, int, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.compiling import compiled
+from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
 from policies.values.series import TOP
 from policies.values.sources import kernels as columns
@@ -112,7 +112,7 @@ def reduced(recall: FloatArray, noise: FloatArray) -> Sources:
     return Sources(drift, seen[weak:count], kept[weak:count], jumps[weak:count], perfect, weak > 0)
 
 
-@compiled()
+@inlined()
 def third_remainder(b: float) -> float:
     """Return exp(-b) - 1 + b - b^2 / 2."""
     if b > 1.0:
@@ -148,7 +148,7 @@ def far_form(page: Sources, length: bool) -> tuple[float, float, float]:
     return 1.0 / pole, square / pole**2, 0.0 if length else offset
 
 
-@compiled()
+@inlined()
 def kinks(jumps: FloatArray) -> FloatArray:
     """Return the levels of all points of 1 to KINK_SIGNALS signals, by number of signals."""
     levels = np.zeros(1)

@@ -402,7 +402,7 @@ def test_an_agent_says_where_it_does_not_fit(tmp_path):
     saved(untrained(), tmp_path)
     for changes, message in (
         ({"reveal": "importance"}, "trained on observations of elapsed"),
-        ({"action": "refresh"}, "trained on actions Discrete"),
+        ({"action": "refresh"}, "trained on actions 'page' Discrete"),
         ({"action": "refresh", "num_pages": 7}, "trained on the action 'page', got 'refresh'"),
     ):
         env = gym.make("crawl_envs:CrawlNCIS-v0", **{**SMALL, **changes})
