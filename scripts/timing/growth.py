@@ -84,14 +84,15 @@ def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
         axes.barh(row, bar.median - 1.0, 0.62, left=1.0, color=colour)
         axes.plot([bar.low, bar.high], [row, row], color=INK, linewidth=1.5)
         end = max(bar.high, bar.floor or 0.0)
-        axes.text(end, row, f"  {bar.median:.1f}x", va="center", fontsize=9, weight="bold")
+        ratio = f"{bar.median:.1f}" if bar.median >= 0.95 else f"{bar.median:.1g}"
+        axes.text(end, row, f"  {ratio}x", va="center", fontsize=9, weight="bold")
         if bar.floor is not None:
             axes.plot([bar.floor, bar.floor], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=9)
     axes.invert_yaxis()
     legend = "thick line: threshold; blue: reached, orange: not reached, grey: none"
     axes.set(xlabel=f"times as fast (logarithmic scale)\n{legend}", title="Speed against others")
-    axes.set_xticks([1, 2, 5, 10, 20, 50, 100])
+    axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.1)
