@@ -69,10 +69,12 @@ class ArmSet:
 
         Returns the reward of the step, in [0, 1]; None without a rule, or before the first step.
         """
+        tracker = self._core.tracker(lane)
         for policy in self.policies:
-            observe = getattr(policy, "observe", None)
-            if observe is not None:
-                observe(*((log, lane) if isinstance(policy, ActingPolicy) else (log,)))
+            if isinstance(policy, ActingPolicy) and policy.core is not None:
+                policy.of_lane(lane).update(log, tracker)
+            elif hasattr(policy, "observe"):
+                policy.observe(log)
         if self._rule is None or lane not in self._rule.lanes:
             return None
         return self._rule.step_reward(log, lane)

@@ -63,7 +63,7 @@ class ActingPolicy(ABC):
     A policy is built in one of three ways.
 
     * For an environment: :meth:`predict` then reads its trackers and logs (float64, unsaturated),
-      and of an observation only whether it is a batch. Any wrapper may change it, and a
+      and of an observation only whether it is a batch. Wrappers may change its columns, and a
       Stable-Baselines3 DummyVecEnv may stack it.
     * From a description of the pages: the caller passes trackers and logs.
     * For some policies, from the names of observation columns: ``predict`` reads nothing else.
@@ -239,8 +239,10 @@ class ActingPolicy(ABC):
             self._pristine = copy(self)
             self.by_lane[0] = self
         if lane not in self.by_lane:
-            self.by_lane[lane] = copy(self._pristine)
-            self.by_lane[lane].lane = lane
+            new = copy(self._pristine)
+            new.lane, new._pristine, new.episode, new._first = lane, self._pristine, None, None
+            new.started = new.updated = new._decided = math.nan
+            self.by_lane[lane] = new
         return self.by_lane[lane]
 
     def _known(self, lane: int) -> Self:
@@ -326,16 +328,14 @@ class ActingPolicy(ABC):
 
     def _bound_lanes(self, observation: Any, num_lanes: int) -> tuple[Sequence[Any], bool]:
         """Do the same for observations of any form, of the environment's number of lanes."""
-        parts = observation if isinstance(observation, Mapping) else {"": observation}
-        shapes, pages = [np.shape(part) for part in parts.values()], self._num_pages
-        for shape in shapes:
-            table = len(shape) in (2, 3) and shape[-1] == len(self.features)
-            if table and shape[-2] != pages > 1:
-                raise ValueError(
-                    f"observation must have the {pages} pages of the environment that {self.name} "
-                    f"is bound to, got shape {shape}"
-                )
-        shape = shapes[0]
+        parts = observation if isinstance(observation, Mapping) else {"observation": observation}
+        table, pages = np.shape(parts.get("observation", 0.0)), self._num_pages
+        if len(table) in (2, 3) and table[-1] == len(self.features) and table[-2] != pages > 1:
+            raise ValueError(
+                f"observation must have the {pages} pages of the environment that {self.name} "
+                f"is bound to, got shape {table}"
+            )
+        shape = np.shape(next(iter(parts.values())))
         rows_of_pages = len(shape) == 3 and shape[1] == pages
         stacked = rows_of_pages or (len(shape) > 1 and shape[0] == 1 < pages)
         if num_lanes == 1 and not stacked:

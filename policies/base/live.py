@@ -26,9 +26,9 @@ class Description:
 
     Args:
         problem: the pages, their known parameters, and the bandwidth.
-        action_form: ``page``, ``scores``, ``refresh`` or ``rates``.
+        action_form: ``page``, ``scores``, ``refresh``, ``rates`` or ``shares``.
         batch: crawls per decision in the form ``scores``.
-        epoch: time between two decisions in the form ``rates``.
+        epoch: time between two decisions in the last two forms.
         horizon: length of the schedules of policies that plan ahead, which then repeat, and of
             what others explore; None for 100 crawls per page.
         seed: of random choices; a whole number, or a generator, which is copied.
@@ -84,14 +84,16 @@ class Description:
                 f"tracker must have the {self.problem.num_pages} pages that {name} was built for, "
                 f"got {tracker.elapsed.size}"
             )
-        self._tracker, self._log = tracker, self._log if log is None else log
+        if log is None and self._tracker is not None and self._tracker.time == tracker.time:
+            log = self._log
+        self._tracker, self._log = tracker, log
 
     def rng(self, lane: int = 0) -> np.random.Generator:
         """Return a new generator for random choices, the same at every call."""
         return deepcopy(self._rng)
 
     def num_slots(self, lane: int = 0) -> int:
-        """Return the number of crawls in the horizon; of epochs in the form ``rates``."""
+        """Return the number of crawls in the horizon; of epochs in ``rates`` and ``shares``."""
         if self.action_form in ("rates", "shares"):
             return math.floor(self.horizon / self.epoch * (1.0 + 1e-12))
         crawls, start, rate = 0.0, 0.0, self.problem.bandwidth
@@ -122,7 +124,8 @@ class LivePages(Description):
         **settings: the other arguments of :class:`Description`.
 
     Attributes:
-        problem: may be replaced by one with other parameters of the same pages.
+        problem: may be replaced by one with other parameters of the same pages; policies read it
+            when they start.
         offers: features of shopping offers on the current day, None if the pages are none.
 
     Raises:
@@ -137,6 +140,8 @@ class LivePages(Description):
         self.time = 0.0
         self.offers: OfferFeatures | None = None
         self._alive = np.ones(m, np.bool_) if alive is None else np.array(alive, np.bool_)
+        if self._alive.shape != (m,):
+            raise ValueError(f"alive must have shape ({m},), got {self._alive.shape}")
         self._last_crawl = np.zeros(m)
         self._signals = np.zeros((s, m), np.int64)
         self._changed, self._probed = np.full((2, m), -1, np.int8)
@@ -181,15 +186,13 @@ class LivePages(Description):
             deaths: the pages that ceased to exist since, and do not exist now.
 
         Raises:
-            ValueError: a time that lies before the last one, or a page that does not exist.
+            ValueError: a time that lies before the last one, an event after ``time``, or a page or
+                source that does not exist; nothing is changed in this case.
         """
-        if not self.time <= time < math.inf:
-            raise ValueError(f"time must be finite and >= {self.time}, got {time!r}")
-        for pages in (log.page, log.signal_page):
-            if pages.size and not 0 <= pages.min() <= pages.max() < self._alive.size:
-                raise ValueError(f"log must have pages in [0, {self._alive.size}), got {pages}")
+        births, deaths = dict(births or {}), list(deaths)
+        self._check(log, time, births, deaths)
         self.time = float(time)
-        for page, birth in (births or {}).items():
+        for page, birth in births.items():
             self._clear(page)
             self._alive[page], self._last_crawl[page] = True, birth
         begun = self._last_crawl[log.signal_page]
@@ -199,6 +202,31 @@ class LivePages(Description):
         for page in deaths:
             self._clear(page)
             self._alive[page] = False
+
+    def _check(
+        self, log: CrawlLog, time: float, births: Mapping[int, float], deaths: list[int]
+    ) -> None:
+        """Raise ValueError unless :meth:`advance` can take its arguments."""
+        if not self.time <= time < math.inf:
+            raise ValueError(f"time must be finite and >= {self.time}, got {time!r}")
+        num_sources, m = self._signals.shape
+        pages = {"births": list(births), "deaths": deaths, "log": [*log.page, *log.signal_page]}
+        times = {"births": list(births.values()), "log": [*log.time, *log.signal_time]}
+        for name, numbers in pages.items():
+            within = np.array(numbers, np.int64)
+            if np.any((within < 0) | (within >= m)):
+                raise ValueError(f"{name} must have pages in [0, {m}), got {within}")
+        for name, instants in times.items():
+            at = np.array(instants, np.float64)
+            if not np.all((at >= 0.0) & (at <= time)):
+                raise ValueError(f"{name} must have times in [0, {time}], got {at}")
+        sources = log.signal_source
+        if sources.size and not 0 <= sources.min() <= sources.max() < num_sources:
+            raise ValueError(f"log must have sources in [0, {num_sources}), got {sources.max()}")
+        if np.atleast_2d(log.signals).shape != (num_sources, log.page.size):
+            raise ValueError(
+                f"log must have signals of {num_sources} sources, got shape {log.signals.shape}"
+            )
 
     def _crawl(self, log: CrawlLog) -> None:
         """Take in the crawls and probes of a log."""

@@ -120,7 +120,13 @@ class CrawlHistories:
         return Histories(self.columns["elapsed"], self.columns["changed"], begin, begin + held)
 
     def forget(self, since: float) -> None:
-        """Delete the crawls whose ``time`` is not after ``since``, where every crawl is kept."""
+        """Delete the crawls whose ``time`` is not after ``since``, where every crawl is kept.
+
+        Raises:
+            ValueError: the store has a size per page.
+        """
+        if self.size is not None:
+            raise ValueError(f"size must be None to forget crawls by time, got {self.size}")
         rows, places = _kept_rows(self.columns["time"], since, self.begin, self.count)
         for column in self.columns.values():
             column[places] = column[rows]

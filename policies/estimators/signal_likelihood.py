@@ -139,8 +139,11 @@ def _read(
             slope += design[k]
     for j in range(d):
         state[j] = INTERIOR if slope[j] > 0.0 else UNDETERMINED
-        if slope[j] == 0.0 and (j == 0 or state[0] != INFINITE) and design[:, j].any():
-            state[j] = INFINITE
+        if slope[j] == 0.0:
+            for k in range(n):  # the rate explains no crawl after no time, the evidence does
+                explains = j == 0 or state[0] != INFINITE or design[k, 0] == 0.0
+                if design[k, j] > 0.0 and explains:
+                    state[j] = INFINITE
     hits = np.empty((n, d))
     count = 0
     for k in range(n):

@@ -137,6 +137,7 @@ def crawls_of_pages(
     counts = np.zeros((0, n)) if signals is None else numbers("signals", signals)
     if counts.ndim not in (1, 2) or counts.shape[-1] != n:
         raise ValueError(f"signals must have shape ({n},) or (S, {n}), got {counts.shape}")
+    check_domain("signals", counts)
     flags = truths("changed", changed, (n,))
     pages, m = rows_of_pages(page, num_pages, n)
     design = np.vstack([time, np.atleast_2d(counts)]).T

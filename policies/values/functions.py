@@ -57,7 +57,7 @@ def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any
         out[k] = value(table, page[k], elapsed[k], signals[k])
 
 
-def _evaluate(
+def evaluate(
     value: Any, table: FloatArray, pages: tuple[ArrayLike, ...], elapsed: Any, signals: ArrayLike
 ) -> FloatArray:
     """Evaluate the kernel at every point of the broadcast of state and page parameters."""
@@ -110,7 +110,7 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
     pages = _known(importance, change_rate)
     table = tables.greedy_table(*pages)
     time = _times("elapsed", elapsed, finite=False)
-    return _evaluate(kernel.greedy_value, table, pages, time, 0.0)
+    return evaluate(kernel.greedy_value, table, pages, time, 0.0)
 
 
 def harmonic(
@@ -133,7 +133,7 @@ def harmonic(
     table = tables.harmonic_table(importance, change_rate, complete)
     pages = (*_known(importance, change_rate), complete)
     time = _times("elapsed", elapsed)
-    return _evaluate(kernel.harmonic_value, table, pages, time, _counts(signals))
+    return evaluate(kernel.harmonic_value, table, pages, time, _counts(signals))
 
 
 def greedy_cis(
@@ -159,7 +159,7 @@ def greedy_cis(
     pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)
     time = _times("elapsed", elapsed)
-    return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
+    return evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 
 def greedy_cis_plus(
@@ -185,7 +185,7 @@ def greedy_cis_plus(
         *pages, reading=reading, precision_above=precision_above, recall_above=recall_above
     )
     time = _times("elapsed", elapsed)
-    return _evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
+    return evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
 
 
 def greedy_ncis(
@@ -229,7 +229,7 @@ def greedy_ncis_observed(
     pages = _known(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
     time = _times("elapsed", elapsed)
-    return _evaluate(kernel.greedy_ncis_value, table, pages, time, _counts(signals))
+    return evaluate(kernel.greedy_ncis_value, table, pages, time, _counts(signals))
 
 
 def greedy_ncis_approx(
@@ -261,7 +261,7 @@ def _effective(
     """
     last = 2.0**62
     endless = np.isinf(iota)
-    return _evaluate(
+    return evaluate(
         value,
         table,
         pages,
@@ -307,7 +307,7 @@ def cycle_length(
     pages = _known(0.0, change_rate, recall, false_signal_rate)[1:]
     table = tables.cycle_length_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
-    length = _evaluate(kernel.cycle_length_value, table, pages, iota, 0.0)
+    length = evaluate(kernel.cycle_length_value, table, pages, iota, 0.0)
     return np.where(np.isinf(iota) & (np.asarray(false_signal_rate) > 0.0), math.inf, length)
 
 

@@ -23,6 +23,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats, page_arrays
 from crawl_envs.types.compiling import compiled
 from policies.values import functions as values
+from policies.values import kernels, tables
 from policies.values.lambert import NEVER, fast_interval, pieces
 
 
@@ -110,7 +111,8 @@ class HolisticCurves:
     def utility(self, elapsed: ArrayLike) -> FloatArray:
         """Return the utility of a crawl, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
         time = per_page("elapsed", elapsed, self.num_pages)
-        return values.greedy(time, importance=1.0, change_rate=self.change_rate)
+        table = tables.greedy_table(1.0, self.change_rate)
+        return values.evaluate(kernels.greedy_value, table, (1.0, self.change_rate), time, 0.0)
 
     def period(self, threshold: ArrayLike) -> FloatArray:
         """Return the least time at which the utility reaches the threshold, (m,), or inf."""

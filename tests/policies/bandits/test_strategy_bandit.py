@@ -212,6 +212,7 @@ def test_all_arms_observe_every_step():
     for [page] in crawled:
         other.predict(rows)
         rows, *_ = env.step(page)
+    other.predict(rows)
     mine, theirs = nutch.revisits, other.revisits
     assert np.array_equal(mine.due, theirs.due)
     assert np.array_equal(mine.interval, theirs.interval)

@@ -333,7 +333,10 @@ def test_other_pages_are_refused_in_one_way(name):
     policy = policies.make(name, ReplayCore(random_lane(3, 0), random_lane(3, 1)))
     policy.core.reset()
     for shape in ((2, 4, len(FEATURES)), (4, len(FEATURES))):
-        for observation in (np.zeros(shape), {"mask": np.zeros(3), "table": np.zeros(shape)}):
+        for observation in (
+            np.zeros(shape),
+            {"action_mask": np.zeros(3), "observation": np.zeros(shape)},
+        ):
             with pytest.raises(ValueError, match=f"must have the 3 pages .* {name} is bound to"):
                 policy.predict(observation)
 

@@ -188,6 +188,7 @@ CORNERS = {
     "no false signal": ([1, 1, 1], [2, 0, 0], [1, 0, 1], (LOG_2, np.inf)),
     "useless signals": ([1, 1, 1], [0, 5, 0], [1, 0, 1], (math.log(3), 0.0)),
     "all changes signalled": ([1, 9, 1], [1, 0, 1], [1, 0, 0], (0.0, LOG_2)),
+    "always changed, once after no time": ([1, 0], [0, 1], [1, 1], (np.inf, np.inf)),
     "only signals": ([0, 0], [1, 1], [1, 0], (np.nan, LOG_2)),
 }
 

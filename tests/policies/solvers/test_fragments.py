@@ -168,3 +168,14 @@ def test_bad_input():
             solvers.fragments(curves, importance, bandwidth)
     with pytest.raises(ValueError, match="threshold must be finite and > 0, got 0"):
         solvers.periods_at(curves, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rates", "budget"), [([1.0, 1.0], 1e-12), ([1.0, 1e-12], 1.0), ([1e-12, 1e-12], 1e-12)]
+)
+def test_intervals_may_be_longer_than_times_in_the_domain(rates, budget):
+    curves = HolisticCurves(np.array(rates))
+    allocation = solvers.fragments(curves, np.ones(2), budget)
+    assert allocation.rates.sum() == pytest.approx(budget, rel=1e-9)
+    longest = HolisticCurves(np.ones(1)).utility(2e12)
+    assert longest == pytest.approx(1.0, rel=1e-12)
