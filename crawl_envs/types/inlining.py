@@ -2,7 +2,8 @@
 
 Numba optimises every compiled function, and makes machine code and a wrapper for Python of it,
 before it links it into its callers, where it is optimised again. Functions of an :class:`Inlined`
-dispatcher are only typed and translated. This halves the time to compile the simulator.
+dispatcher are only typed and translated, which shortens the first use of a family by 30% or
+more.
 """
 
 from __future__ import annotations
