@@ -16,21 +16,13 @@ Functions, arrays in, arrays out:
                                        Appendix E)
 =====================================  ============================================================
 
-Classes that follow a crawl, with ``estimate_``:
+:class:`CrawlHistories` stores the last crawls of every page, for all of them.
 
-=====================================  ============================================================
-:class:`ChangeRateMLE`                 with imaginary intervals and a window, as in Algorithm 4
-:class:`MomentMatching`                as :func:`match_moments`
-:class:`CompleteObservations`          as :func:`complete_observation_rates`
-:class:`CrawlHistories`                the store of the last crawls of every page
-=====================================  ============================================================
-
-Public modules: change_rates, gamma_prior.
+Public modules: change_rates, gamma_prior, histories, moments.
 """
 
 from policies.estimators.change_rates import RateFit, fit_change_rates
 from policies.estimators.counts import (
-    CompleteObservations,
     complete_observation_rates,
     improved_rate,
     last_modified_rate,
@@ -39,7 +31,6 @@ from policies.estimators.counts import (
 from policies.estimators.gamma_prior import EmpiricalBayes, GammaPrior, empirical_bayes
 from policies.estimators.histories import CrawlHistories
 from policies.estimators.moments import match_moments, moment_error_bound
-from policies.estimators.online import ChangeRateMLE, MomentMatching
 from policies.estimators.signal_quality import (
     NaiveQuality,
     SignalFit,
@@ -49,12 +40,9 @@ from policies.estimators.signal_quality import (
 )
 
 __all__ = [
-    "ChangeRateMLE",
-    "CompleteObservations",
     "CrawlHistories",
     "EmpiricalBayes",
     "GammaPrior",
-    "MomentMatching",
     "NaiveQuality",
     "RateFit",
     "SignalFit",

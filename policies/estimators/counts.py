@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.arguments import per_page, quantity, real, whole
-from policies.estimators.histories import numbers, rows_of_pages
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import quantity, real
+from policies.estimators.histories import numbers
 
 
 def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
@@ -97,92 +97,6 @@ def complete_observation_rates(
         quantity("extra_time", extra_time),
     )
     return _per_time(numbers("changes", changes) + more, numbers("time", time) + longer)
-
-
-class CompleteObservations:
-    """Change rates from signals of pages that signal every change, without false signals.
-
-    The changes of each page are counted; crawls have no effect.
-
-    Args:
-        num_pages: m.
-        smoothing: added to count and time, >= 0 (Kolobov et al., Algorithm 4, line 13).
-        window: S > 0: only the last S units of time are used (S(n) of Algorithm 4); None for all.
-        initial: first guess, >= 0; (m,) or a scalar.
-        start: start time of the count.
-
-    Attributes:
-        counts_: changes counted, in the window if there is one; (m,) int64.
-        time_: length of the count, within the window if there is one.
-        estimate_: :func:`complete_observation_rates`, (m,); ``initial`` before the first update,
-            and where time plus smoothing is 0.
-
-    Raises:
-        ValueError: an argument is out of its range.
-    """
-
-    def __init__(
-        self,
-        num_pages: int,
-        *,
-        smoothing: float = 0.5,
-        window: float | None = None,
-        initial: ArrayLike = 1.0,
-        start: float = 0.0,
-    ) -> None:
-        self.num_pages = whole("num_pages", num_pages, 1)
-        self.smoothing = quantity("smoothing", smoothing)
-        self.window = None if window is None else quantity("window", window, above=0.0)
-        self.initial = per_page("initial", initial, self.num_pages)
-        self.start = self._now = real("start", start)
-        self._updated = False
-        self.counts_: IntArray = np.zeros(self.num_pages, np.int64)
-        self._pages: IntArray = np.zeros(0, np.int64)  # of the window
-        self._times: FloatArray = np.zeros(0)
-
-    def update(self, page: ArrayLike, *, time: float, signal_time: ArrayLike | None = None) -> None:
-        """Count signals up to now, of any pages.
-
-        Args:
-            page: of each signal, (n,) int; a page may come several times.
-            time: current time, not before that of the last call.
-            signal_time: time of each signal, not after ``time``, (n,); None for ``time`` itself.
-                Used only with a window.
-
-        Raises:
-            ValueError: a page is out of range, a time is not finite, or time decreases.
-        """
-        now = real("time", time, least=self._now)
-        given = np.atleast_1d(np.asarray(page))
-        pages, _ = rows_of_pages(given, self.num_pages, len(given))
-        times = numbers(
-            "signal_time", np.full(len(pages), now) if signal_time is None else signal_time
-        )
-        if times.shape != pages.shape or np.any(times > now):
-            raise ValueError(f"signal_time must be {len(pages)} times not after {now}, got {times}")
-        self._now, self._updated = now, True
-        if self.window is None:
-            self.counts_ += np.bincount(pages, minlength=self.num_pages)
-            return
-        times = np.concatenate((self._times, times))
-        kept = times > now - self.window
-        self._times, self._pages = times[kept], np.concatenate((self._pages, pages))[kept]
-        self.counts_ = np.bincount(self._pages, minlength=self.num_pages)
-
-    @property
-    def time_(self) -> float:
-        """Length of the count."""
-        counted = self._now - self.start
-        return counted if self.window is None else min(counted, self.window)
-
-    @property
-    def estimate_(self) -> FloatArray:
-        """Change rate of each page."""
-        if not self._updated:
-            return self.initial.copy()
-        changes = self.counts_ + np.float64(self.smoothing)
-        rate = _per_time(changes, self.time_ + self.smoothing)
-        return np.where(np.isnan(rate), self.initial, rate)
 
 
 def _per_time(amount: FloatArray, time: FloatArray | float) -> FloatArray:

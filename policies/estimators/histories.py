@@ -13,8 +13,10 @@ from crawl_envs.types.compiling import compiled
 
 SHORTEST = 1e-30
 """Shortest interval: times of the supported domain may be closer than its smallest number."""
-FEWEST_ROWS = 8
-"""First number of rows of a page where every crawl is kept."""
+MOST_CRAWLS = 4096
+"""Rows per page where an estimator uses every crawl."""
+FIRST_WIDTH = 32
+"""First number of rows per page, unless fewer are asked for."""
 
 
 class Histories(NamedTuple):
@@ -34,53 +36,38 @@ class Histories(NamedTuple):
 
 
 class CrawlHistories:
-    """The last crawls of every page: a ring of rows per page, with named columns.
+    """The last crawls of every page: a ring buffer per page, with named columns.
+
+    Crawl k of a page, from 0, is in row k modulo ``size``. Arrays have fewer rows per page as long
+    as no page needs more, and are then doubled.
 
     Args:
         num_pages: m.
-        size: rows per page, >= 1: the next crawl replaces the oldest. None to keep every crawl;
-            a page's rows then move to a place of twice the size where they are full.
+        size: largest number of rows per page, >= 1: the next crawl replaces the oldest.
         columns: dtype of each column; ``(dtype, shape)`` where an entry is an array.
 
     Attributes:
-        columns: all rows of each column, (n, ...).
-        begin: first row of each page, (m,) int64.
-        capacity: rows of each page, (m,) int64.
+        columns: the rows of each column, (m, rows, ...).
         count: crawls appended of each page, (m,) int64.
     """
 
-    def __init__(self, num_pages: int, size: int | None, **columns: DTypeLike) -> None:
-        self.size = size
-        self.begin: IntArray = np.zeros(0, np.int64)
-        self.capacity: IntArray = np.zeros(0, np.int64)
-        self.count: IntArray = np.zeros(0, np.int64)
+    def __init__(self, num_pages: int, size: int, **columns: DTypeLike) -> None:
+        self.size, self._width = size, min(size, FIRST_WIDTH)
+        self.count: IntArray = np.zeros(num_pages, np.int64)
         self.columns: dict[str, NDArray[Any]] = {
-            name: np.zeros((0, *np.dtype(kind).shape), np.dtype(kind).base)
+            name: np.zeros((num_pages, self._width, *np.dtype(kind).shape), np.dtype(kind).base)
             for name, kind in columns.items()
         }
-        self._used = 0
-        self.add_pages(num_pages)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = (*self.columns.values(), self.begin, self.capacity, self.count)
-        return sum(array.nbytes for array in arrays)
+        return self.count.nbytes + sum(column.nbytes for column in self.columns.values())
 
     @property
     def held(self) -> IntArray:
         """Number of rows in use of each page, (m,)."""
-        return np.minimum(self.count, self.capacity)
-
-    def add_pages(self, number: int) -> None:
-        """Add pages without crawls after the others."""
-        pages = np.arange(self.begin.size, self.begin.size + number)
-        empty = np.zeros(number, np.int64)
-        self.begin, self.capacity, self.count = (
-            np.concatenate((array, empty)) for array in (self.begin, self.capacity, self.count)
-        )
-        if self.size is not None:
-            self._reserve(pages, np.full(number, self.size))
+        return np.minimum(self.count, self.size)
 
     def append(self, page: IntArray, **values: ArrayLike) -> None:
         """Add crawls, those of a page in the order made.
@@ -89,102 +76,50 @@ class CrawlHistories:
             page: page of each crawl, (n,).
             values: entries of each column, (n, ...), or one for all.
         """
-        if self.size is None:
-            wanted = self.count + np.bincount(page, minlength=self.count.size)
-            full = np.flatnonzero(wanted > self.capacity)
-            if full.size:
-                twice = np.maximum(2 * self.capacity[full], FEWEST_ROWS)
-                self._move(full, np.maximum(twice, wanted[full]))
-        rows = _next_rows(np.asarray(page, np.int64), self.begin, self.capacity, self.count)
+        row = _next_rows(page, self.count, self.size)
+        if row.max(initial=0) >= self._width:
+            self._widen(min(max(2 * self._width, int(row.max()) + 1), self.size))
         for name, column in self.columns.items():
-            column[rows] = values[name]
-
-    def add(self, page: int, **values: ArrayLike) -> None:
-        """Add one crawl of a page, where ``size`` is given: faster than :meth:`append`."""
-        row = self.begin[page] + self.count[page] % self.capacity[page]
-        self.count[page] += 1
-        for name, column in self.columns.items():
-            column[row] = values[name]
+            column[page, row] = values[name]
 
     def of_page(self, page: int, *names: str) -> list[NDArray[Any]]:
         """Return columns of a page's crawls, (n, ...) each, in the order of rows; views."""
-        begin = self.begin[page]
-        end = begin + min(self.count[page], self.capacity[page])
-        return [self.columns[name][begin:end] for name in names]
+        held = min(self.count[page], self.size)
+        return [self.columns[name][page, :held] for name in names]
 
-    def intervals(self, pages: IntArray | None = None) -> Histories:
-        """Return the columns ``elapsed`` and ``changed`` of some pages, or of all; views."""
-        begin, held = self.begin, self.held
-        if pages is not None:
-            begin, held = begin[pages], held[pages]
-        return Histories(self.columns["elapsed"], self.columns["changed"], begin, begin + held)
+    def intervals(self, pages: IntArray | None = None, since: float | None = None) -> Histories:
+        """Return the columns ``elapsed`` and ``changed``.
 
-    def forget(self, since: float) -> None:
-        """Delete the crawls whose ``time`` is not after ``since``, where every crawl is kept.
-
-        Raises:
-            ValueError: the store has a size per page.
+        Args:
+            pages: some pages, in this order; None for all.
+            since: crawls whose ``time`` is not after this count as none, unchanged after no time;
+                None to use all crawls.
         """
-        if self.size is not None:
-            raise ValueError(f"size must be None to forget crawls by time, got {self.size}")
-        rows, places = _kept_rows(self.columns["time"], since, self.begin, self.count)
-        for column in self.columns.values():
-            column[places] = column[rows]
+        elapsed, changed = self.columns["elapsed"], self.columns["changed"]
+        if since is not None:
+            recent = self.columns["time"] > since
+            elapsed, changed = np.where(recent, elapsed, 0.0), changed & recent
+        of = np.arange(self.count.size) if pages is None else pages
+        begin = of * self._width
+        return Histories(elapsed.reshape(-1), changed.reshape(-1), begin, begin + self.held[of])
 
-    def _rows(self, pages: IntArray) -> IntArray:
-        """Return the rows in use of pages, page by page."""
-        held = self.held[pages]
-        first = self.begin[pages] - (np.cumsum(held) - held)
-        rows: IntArray = np.arange(held.sum()) + np.repeat(first, held)
-        return rows
-
-    def _move(self, pages: IntArray, capacity: IntArray) -> None:
-        """Move the rows of pages to larger places."""
-        rows = self._rows(pages)
-        self._reserve(pages, capacity)
-        places = self._rows(pages)
-        for column in self.columns.values():
-            column[places] = column[rows]
-
-    def _reserve(self, pages: IntArray, capacity: IntArray) -> None:
-        """Give pages new places of these capacities, after all others."""
-        self.capacity[pages] = capacity
-        self.begin[pages] = self._used + np.cumsum(capacity) - capacity
-        self._used += int(capacity.sum())
+    def _widen(self, width: int) -> None:
+        """Give every page more rows; as long as there are fewer than ``size``, none is reused."""
         for name, column in self.columns.items():
-            if len(column) < self._used:
-                more = max(self._used, 0 if self.size else 2 * len(column)) - len(column)
-                empty = np.zeros((more, *column.shape[1:]), column.dtype)
-                self.columns[name] = np.concatenate((column, empty))
+            wide = np.zeros((len(column), width, *column.shape[2:]), column.dtype)
+            wide[:, : self._width] = column
+            self.columns[name] = wide
+        self._width = width
 
 
 @compiled()
-def _next_rows(page: IntArray, begin: IntArray, capacity: IntArray, count: IntArray) -> IntArray:
+def _next_rows(page: IntArray, count: IntArray, size: int) -> IntArray:
     """Return the row of each new crawl, and count them."""
     rows = np.empty(page.size, np.int64)
     for k in range(page.size):
-        i = page[k]
-        rows[k] = begin[i] + count[i] % capacity[i]
-        count[i] += 1
+        rows[k] = count[page[k]] % size
+        count[page[k]] += 1
     return rows
-
-
-@compiled()
-def _kept_rows(
-    time: FloatArray, since: float, begin: IntArray, count: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the rows of crawls after ``since``, where they belong, and change the counts."""
-    rows = np.empty(count.sum(), np.int64)
-    places, total = np.empty_like(rows), 0
-    for i in range(count.size):
-        place = begin[i]
-        for row in range(begin[i], begin[i] + count[i]):
-            if time[row] > since:
-                rows[total], places[total] = row, place
-                total += 1
-                place += 1
-        count[i] = place - begin[i]
-    return rows[:total], places[:total]
 
 
 def page_histories(

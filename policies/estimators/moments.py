@@ -91,12 +91,15 @@ def _match_pages(
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
     for i in range(m):
         lengths = np.full(crawls.end[i] - crawls.begin[i] + 2, smoothing)
-        size, changes = (2, 1) if smoothing > 0.0 else (0, 0)
-        for k in range(crawls.begin[i], crawls.end[i]):
-            if crawls.intervals[k] > 0.0:  # intervals of length 0 are never changed
-                lengths[size] = crawls.intervals[k]
-                size += 1
-                changes += crawls.changed[k]
+        changes = size = 1 if smoothing > 0.0 else 0
+        for wanted in (True, False):
+            for k in range(crawls.begin[i], crawls.end[i]):
+                if crawls.changed[k] == wanted and crawls.intervals[k] > 0.0:
+                    lengths[size] = crawls.intervals[k]
+                    size += 1
+            if wanted:
+                changes = size
+                size += smoothing > 0.0
         lengths = lengths[:size]
         if changes == 0 or changes == size:
             change_rate[i] = np.nan if size == 0 else (0.0 if changes == 0 else np.inf)
@@ -104,30 +107,32 @@ def _match_pages(
         rate = -math.log1p(-changes / size) * size / lengths.sum()  # below the root
         done = False
         while not done and iterations[i] < MAX_ITERATIONS:
-            stale, fresh, slope, _ = _moments(lengths, rate)
-            gap = math.log1p((changes - stale) / (size - changes))
-            if changes > 0.5 * size:
-                gap = math.log(fresh / (size - changes))
-            step = gap * fresh / slope
+            excess, fresh, slope, _ = _moments(lengths, changes, rate)
+            step = math.log1p(excess / (size - changes)) * fresh / slope
             rate += step
             iterations[i] += 1
             done = abs(step) <= SETTLED * rate
         converged[i], change_rate[i] = done, rate
-        _, _, slope, variance = _moments(lengths, rate)
+        _, _, slope, variance = _moments(lengths, changes, rate)
         stderr[i] = math.sqrt(variance) / slope
     return change_rate, stderr, iterations, converged
 
 
 @inlined()
-def _moments(lengths: FloatArray, rate: float) -> tuple[float, float, float, float]:
-    """Return expected numbers of changed and unchanged intervals, slope and variance of one."""
-    stale = fresh = slope = variance = 0.0
-    for length in lengths:
+def _moments(lengths: FloatArray, changes: int, rate: float) -> tuple[float, float, float, float]:
+    """Return the sums of e^-x less the number unchanged, of e^-x, w e^-x and e^-x (1 - e^-x).
+
+    The first ``changes`` intervals were changed. The first sum is that of e^-x over these less that
+    of 1 - e^-x over the others, which cancels less than the difference of expected and observed
+    numbers if intervals differ by many orders of magnitude.
+    """
+    excess = fresh = slope = variance = 0.0
+    for k, length in enumerate(lengths):
         odds = exp_minus_one(min(length * rate, LARGEST))  # of a change
         unchanged = 1.0 / (1.0 + odds)
         changed = odds * unchanged
-        stale += changed
+        excess += unchanged if k < changes else -changed
         fresh += unchanged
         slope += length * unchanged
         variance += changed * unchanged
-    return stale, fresh, slope, variance
+    return excess, fresh, slope, variance

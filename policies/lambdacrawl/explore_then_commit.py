@@ -9,9 +9,11 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
-from policies import estimators, solvers
+from policies import solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import ROUNDING, CrawlEstimator, RateLearner, even
+from policies.estimators.histories import Histories
+from policies.estimators.moments import match_histories
+from policies.lambdacrawl.rate_learner import ROUNDING, RateLearner, even
 from policies.solvers import Allocation
 
 Aim = Literal["harmonic", "binary"]
@@ -68,8 +70,8 @@ class ExploreThenCommit(RateLearner):
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
-    def _estimator(self, num_pages: int) -> CrawlEstimator:
-        return estimators.MomentMatching(num_pages, smoothing=self.smoothing, initial=self.initial)
+    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
+        return match_histories(crawls, smoothing).change_rate
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         explore = self.explore

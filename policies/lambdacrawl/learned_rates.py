@@ -9,9 +9,11 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import real
-from policies import estimators, solvers
+from policies import solvers
 from policies.base.registry import registered
-from policies.lambdacrawl.rate_learner import CrawlEstimator, RateLearner
+from policies.estimators.change_rates import fit_histories
+from policies.estimators.histories import Histories
+from policies.lambdacrawl.rate_learner import RateLearner
 from policies.solvers import Allocation
 
 
@@ -48,15 +50,8 @@ class LambdaLearnAndCrawl(RateLearner):
         super().__init__(env, window=window, **learning)
         self.bounds = range_of("bounds", bounds)
 
-    def _estimator(self, num_pages: int) -> CrawlEstimator:
-        return estimators.ChangeRateMLE(
-            num_pages,
-            smoothing=self.smoothing,
-            low=self.bounds[0],
-            high=self.bounds[1],
-            window=self.window,
-            initial=self.initial,
-        )
+    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
+        return fit_histories(crawls, smoothing, *self.bounds, start).change_rate
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         pages = (importance, self.change_rate, bandwidth)

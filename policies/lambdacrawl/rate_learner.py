@@ -16,6 +16,7 @@ from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
 from policies.base.binding import RATE_FORMS, LearningPolicy
 from policies.base.signal_queue import response_share
+from policies.estimators.histories import MOST_CRAWLS, Histories
 from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
@@ -36,37 +37,33 @@ def played(
     return np.where(complete, 0.0, allocation.rates), np.where(complete, chances, 0.0)
 
 
-class CrawlEstimator(Protocol):
-    """An estimator of change rates from crawls, as in :mod:`policies.estimators`."""
+class Fit(Protocol):
+    """A method that estimates change rates from crawls."""
 
-    @property
-    def estimate_(self) -> FloatArray:
-        """Change rates, (m,)."""
+    def __call__(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
+        """Return change rates, (m,), with two imaginary intervals per page.
 
-    def update(
-        self,
-        page: IntArray,
-        elapsed: FloatArray,
-        changed: BoolArray,
-        *,
-        time: FloatArray,
-        now: float,
-    ) -> None:
-        """Update on crawls in order of time."""
+        ``smoothing`` is their length, ``start`` a first guess, (m,).
+        """
 
 
 class LearnedRates:
     """Change rates from crawls, and from signals where observation is complete.
 
-    U signals in the time S give the estimate (U + smoothing) / (S + smoothing): Algorithm 4 of
-    Kolobov et al. (2019). The crawls of such pages, and probes, add no information.
+    Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
+    ``initial``; from the first crawl of any page on, a page without crawls has that of its
+    imaginary intervals, ln(2) / smoothing. Where observation is complete, the estimate is
+    :func:`policies.estimators.complete_observation_rates` of the signals; the crawls of such pages,
+    and probes, add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
-        crawled: estimator for the other pages.
+        fit: method for the other pages.
         initial: estimate before any observation, > 0.
-        window: length of the recent time in which signals count; None for all.
-        smoothing: number of pseudo-signals.
+        window: length of the recent time in which crawls and signals count, the S(n) of
+            Algorithm 4; None for all.
+        smoothing: length of one changed and one unchanged imaginary interval of every page (line
+            11), and number of pseudo-signals in as much pseudo-time (line 13), > 0.
         since: start of learning; earlier signals do not count.
 
     Attributes:
@@ -76,7 +73,7 @@ class LearnedRates:
     def __init__(
         self,
         complete: BoolArray,
-        crawled: CrawlEstimator,
+        fit: Fit,
         *,
         initial: float = 1.0,
         window: float | None = None,
@@ -84,12 +81,17 @@ class LearnedRates:
         since: float = 0.0,
     ) -> None:
         self.complete, self.closed, self.since = complete, False, since
-        self._crawled = crawled
+        self.window, self.smoothing = window, smoothing
+        self._fit, self._time = fit, since
         self._logs: list[CrawlLog] = []
-        self._time = since
-        self._signals = estimators.CompleteObservations(
-            complete.size, smoothing=smoothing, window=window, initial=initial, start=since
+        timed = {} if window is None else {"time": np.float64}
+        self._crawls = estimators.CrawlHistories(
+            complete.size, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_, **timed
         )
+        self._signals: tuple[IntArray, FloatArray] = (np.zeros(0, np.int64), np.zeros(0))
+        self._counts: IntArray = np.zeros(complete.size, np.int64)
+        self._of_crawls: FloatArray = np.full(complete.size, initial)
+        self._of_signals = self._of_crawls
 
     def add(self, log: CrawlLog, time: float) -> None:
         """Add the crawls and signals of a log that ends at ``time``."""
@@ -100,25 +102,44 @@ class LearnedRates:
     def estimate(self) -> FloatArray:
         """Return the estimated change rates, (m,)."""
         if self._logs:
-            self._read()
-        return np.where(self.complete, self._signals.estimate_, self._crawled.estimate_)
+            self._read_crawls()
+            if self._time > self.since:
+                self._read_signals()
+            self._logs.clear()
+        return np.where(self.complete, self._of_signals, self._of_crawls)
 
-    def _read(self) -> None:
-        """Update the estimators on all new logs at once, which is much faster than one by one."""
-        page, elapsed, changed, time, probe = (
-            np.concatenate([getattr(log, name) for log in self._logs])
-            for name in ("page", "elapsed", "changed", "time", "probe")
+    def _new(self, *names: str) -> list[NDArray[Any]]:
+        """Return columns of all new logs; reading these at once is much faster than one by one."""
+        return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
+
+    def _read_crawls(self) -> None:
+        page, elapsed, changed, time, probe = self._new(
+            "page", "elapsed", "changed", "time", "probe"
         )
-        crawls = ~(self.complete[page] | probe)
-        self._crawled.update(
-            page[crawls], elapsed[crawls], changed[crawls], time=time[crawls], now=self._time
+        used = ~(self.complete[page] | probe)
+        crawls = {"elapsed": elapsed[used], "changed": changed[used], "time": time[used]}
+        self._crawls.append(page[used], **crawls)
+        if self._crawls.count.any():
+            past = self._crawls.intervals(
+                since=None if self.window is None else self._time - self.window
+            )
+            self._of_crawls = self._fit(past, smoothing=self.smoothing, start=self._of_crawls)
+
+    def _read_signals(self) -> None:
+        page, time = self._new("signal_page", "signal_time")
+        used, counted = self.complete[page] & (time >= self.since), self._time - self.since
+        page, time = page[used], time[used]
+        if self.window is None:
+            self._counts += np.bincount(page, minlength=self._counts.size)
+        else:
+            page, time = map(np.concatenate, zip(self._signals, (page, time), strict=True))
+            recent = time > self._time - self.window
+            self._signals = page[recent], time[recent]
+            self._counts = np.bincount(page[recent], minlength=self._counts.size)
+            counted = min(counted, self.window)
+        self._of_signals = estimators.complete_observation_rates(
+            self._counts, counted, extra_changes=self.smoothing, extra_time=self.smoothing
         )
-        if self._time > self.since:
-            signal = np.concatenate([log.signal_page for log in self._logs])
-            times = np.concatenate([log.signal_time for log in self._logs])
-            used = self.complete[signal] & (times >= self.since)
-            self._signals.update(signal[used], time=self._time, signal_time=times[used])
-        self._logs.clear()
 
 
 class RateLearner(LearningPolicy):
@@ -171,8 +192,8 @@ class RateLearner(LearningPolicy):
             self.epoch = self.core.epoch
 
     @abstractmethod
-    def _estimator(self, num_pages: int) -> CrawlEstimator:
-        """Return an episode's estimator of change rates from crawls."""
+    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
+        """Return change rates, (m,), estimated from crawls; see :class:`Fit`."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
@@ -212,7 +233,7 @@ class RateLearner(LearningPolicy):
         self.complete = self._responses(complete_pages(problem))
         self.learned = LearnedRates(
             self.complete,
-            self._estimator(problem.num_pages),
+            self._fit,
             initial=self.initial,
             window=self.window,
             smoothing=self.smoothing,

@@ -15,6 +15,7 @@ from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.divergence.profiles import Footprint
+from policies.estimators.histories import MOST_CRAWLS
 from policies.longevity.refreshing import RefreshPolicy, Urgency
 from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.curves import HolisticCurves
@@ -107,7 +108,9 @@ class ChoGarciaMolina(RefreshPolicy):
         self.rate = np.zeros(num_pages)
         self.histories: CrawlHistories | None = None
         if self.estimator == "mle":
-            self.histories = CrawlHistories(num_pages, None, elapsed=np.float64, changed=np.bool_)
+            self.histories = CrawlHistories(
+                num_pages, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_
+            )
 
     def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
         refreshed = ~log.probe & (log.elapsed > 0.0)

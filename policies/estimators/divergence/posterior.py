@@ -181,8 +181,8 @@ class DivergencePosterior:
             age: age of these copies, (H,).
         """
         past = self.histories
-        past.add(
-            page,
+        past.append(
+            np.array([page]),
             elapsed=elapsed,
             signals=min(signals, np.iinfo(np.int16).max),
             changed=changed,
@@ -308,16 +308,11 @@ class DivergencePosterior:
     def footprint(self) -> Footprint:
         """Return the bytes per page."""
         past = self.histories
-        columns = past.columns.values()
-        of_crawl = sum(column[:1].nbytes for column in columns)
-        of_page = (
-            *(past.begin, past.capacity, past.count, self.recall, self.false_rate),
-            *(self._signals, self._stale, self.curves),
-        )
-        stored = past.capacity[0] * of_crawl + sum(array[:1].nbytes for array in of_page)
-        copies = past.columns["age"].shape[1]
+        own = self.recall, self.false_rate, self._signals, self._stale, self.curves
+        stored = (past.nbytes + sum(array.nbytes for array in own)) / past.count.size
+        copies = past.columns["age"].shape[2]
         counted = OBSERVATION_BYTES * past.held.mean() * max(copies, 1)
-        return Footprint(float(stored), float(counted))
+        return Footprint(stored, float(counted))
 
 
 def first_prior() -> FloatArray:

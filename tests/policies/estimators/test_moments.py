@@ -51,6 +51,19 @@ def test_moments_where_intervals_differ_wildly():
     assert gap.max() < 1e-11
 
 
+@pytest.mark.parametrize("orders", [2, 6, 10, 14, 20])
+def test_long_changed_and_short_unchanged_intervals(orders):
+    """Near the root both expected numbers are those observed but for a tiny share."""
+    rng = np.random.default_rng([4, orders])
+    intervals = 10.0 ** rng.uniform(0.0, 0.5, (40, 9))
+    changed = np.arange(9) < rng.integers(1, 9, (40, 1))
+    intervals *= np.where(changed, 10.0 ** (0.5 * orders), 10.0 ** (-0.5 * orders))
+    result = match_moments(intervals, changed)
+    assert result.converged.all()
+    for row in zip(result.change_rate, intervals, changed, strict=True):
+        check_moments(*row, 1e-14)
+
+
 def test_moments_agree_with_brent_and_their_stderr():
     rng = np.random.default_rng(3)
     intervals = rng.exponential(1.0, (100, 20))

@@ -1,12 +1,16 @@
 """Change rates learned epoch by epoch, and the crawl rates that follow."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
 from crawl_envs.types import CrawlLog
 from policies import solvers
-from policies.estimators import ChangeRateMLE
+from policies.estimators import fit_change_rates, match_moments
+from policies.estimators.change_rates import fit_histories
+from policies.estimators.moments import match_histories
 from policies.lambdacrawl import (
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlApprox,
@@ -284,7 +288,7 @@ def test_signals_before_learning_began_do_not_count():
         signal_source=np.zeros(3, np.int64),
         probe=np.zeros(0, np.bool_),
     )
-    learned = LearnedRates(np.ones(1, np.bool_), ChangeRateMLE(1), since=2.0)
+    learned = LearnedRates(np.ones(1, np.bool_), by_likelihood, since=2.0)
     learned.add(log, 3.0)
     assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
 
@@ -382,8 +386,83 @@ def test_probes_tell_nothing():
         signal_source=np.zeros(0, np.int64),
         probe=np.array([True, True, False]),
     )
-    learned = LearnedRates(np.zeros(1, np.bool_), ChangeRateMLE(1))
+    learned = LearnedRates(np.zeros(1, np.bool_), by_likelihood)
     learned.add(log, 3.0)
-    expected = ChangeRateMLE(1)
-    expected.update([0], [3.0], [True])
-    assert learned.estimate()[0] == expected.estimate_[0]
+    expected = fit_change_rates([3.0], [True], smoothing=0.5).change_rate
+    np.testing.assert_allclose(learned.estimate(), expected, rtol=1e-11)
+
+
+def by_likelihood(crawls, *, smoothing, start):
+    return fit_histories(crawls, smoothing, start=start).change_rate
+
+
+def by_moments(crawls, *, smoothing, start):
+    return match_histories(crawls, smoothing).change_rate
+
+
+def crawl_log(page, elapsed, changed, time, signal_page=(), signal_time=()):
+    n, signals = len(page), np.array(signal_page, np.int64)
+    zeros = np.zeros(n, np.int64), np.zeros(signals.size, np.int64), np.zeros(n, np.bool_)
+    return CrawlLog(
+        *(np.array(page, np.int64), time, elapsed, zeros[0], changed),
+        *(signals, np.array(signal_time, np.float64), zeros[1], zeros[2]),
+    )
+
+
+def logs(rng, rate, days=20):
+    """Yield a log per day, and its end: of crawls at random times, and of every change."""
+    last, shown = np.zeros(len(rate)), np.zeros(len(rate))
+    for day in range(days):
+        page = rng.integers(0, len(rate) - 1, 2 * len(rate))  # the last page is never crawled
+        time = np.sort(rng.uniform(day, day + 1, page.size))
+        elapsed = np.empty(page.size)
+        for k, i in enumerate(page):
+            elapsed[k], last[i] = time[k] - last[i], time[k]
+        changed = rng.random(page.size) < -np.expm1(-rate[page] * elapsed)
+        signal_page = np.repeat(np.arange(len(rate)), rng.poisson(rate))
+        shown += np.bincount(signal_page, minlength=len(rate))
+        signal_time = rng.uniform(day, day + 1, signal_page.size)
+        yield crawl_log(page, elapsed, changed, time, signal_page, signal_time), day + 1.0
+
+
+@pytest.mark.parametrize("window", [None, 6.5])
+@pytest.mark.parametrize(
+    ("method", "fit"), [(by_likelihood, fit_change_rates), (by_moments, match_moments)]
+)
+def test_estimates_are_the_fit_of_what_counts(method, fit, window):
+    rng = np.random.default_rng(2)
+    complete = np.arange(30) % 3 == 0
+    learned = LearnedRates(complete, method, initial=7.0, window=window, smoothing=0.3)
+    assert learned.estimate().tolist() == [7.0] * 30
+    past = []
+    for log, time in logs(rng, rng.gamma(1.0, 1.0, 30)):
+        past.append(log)
+        learned.add(log, time)
+        if time % 3.0 == 0.0:
+            learned.estimate()[:] = -1.0  # of a copy
+    since, span = (0.0, 20.0) if window is None else (20.0 - window, window)
+    page, elapsed, changed, time, signal_page, signal_time = (
+        np.concatenate([getattr(log, name) for log in past])
+        for name in ("page", "elapsed", "changed", "time", "signal_page", "signal_time")
+    )
+    estimate = learned.estimate()
+    for i in range(30):
+        own = (page == i) & (time > since)
+        expected = fit(elapsed[own], changed[own], smoothing=0.3).change_rate[0]
+        if complete[i]:
+            expected = (np.sum((signal_page == i) & (signal_time > since)) + 0.3) / (span + 0.3)
+        assert estimate[i] == pytest.approx(expected, rel=1e-11)
+    learned.closed = True
+    learned.add(crawl_log([1], np.ones(1), np.ones(1, np.bool_), np.full(1, 21.0)), 21.0)
+    np.testing.assert_array_equal(learned.estimate(), estimate)
+
+
+def test_the_window_moves_without_crawls():
+    learned = LearnedRates(np.zeros(2, np.bool_), by_likelihood, window=3.0)
+    learned.add(crawl_log([0, 0], np.ones(2), np.ones(2, np.bool_), np.array([1.0, 2.0])), 2.0)
+    none = crawl_log([], np.zeros(0), np.zeros(0, np.bool_), np.zeros(0))
+    first = learned.estimate()[0]
+    learned.add(none, 4.0)  # the crawl at 1 is no more
+    assert math.log(2.0) / 0.5 < learned.estimate()[0] < first
+    learned.add(none, 5.0)
+    np.testing.assert_allclose(learned.estimate(), math.log(2.0) / 0.5)

@@ -90,7 +90,7 @@ def test_any_number_of_base_versions_serves(versions):
     policy = LearningLongevity(env, memory=6)
     play(env, policy)
     stored, counted = policy.footprint()
-    assert stored == 6 * (7 + 5 * versions) + 177
+    assert stored == 6 * (7 + 5 * versions) + 161
     assert 0.0 < counted <= 8 * 6 * max(versions, 1)
 
 
