@@ -18,7 +18,7 @@ Functions, arrays in, arrays out:
 
 :class:`CrawlHistories` stores the last crawls of every page, for all of them.
 
-Public modules: change_rates, gamma_prior, histories, moments.
+Public modules: change_rates, gamma_beliefs, histories, moments.
 """
 
 from policies.estimators.change_rates import RateFit, fit_change_rates

@@ -25,10 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, polygamma
+from scipy.special import digamma
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import whole_per_page
+from policies.estimators.gamma_beliefs import gamma_shape
 from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
 from policies.estimators.signal_quality import SignalFit, as_signal_fit, crawls_of_pages
 
@@ -160,18 +161,6 @@ def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArr
     mean = (_sums(result.theta, group) + PSEUDO_PAGES * first) / sizes
     log_first = np.log(first) + digamma(1.0)
     log_mean = (_sums(log_theta, group) + PSEUDO_PAGES * log_first) / sizes
-    return mean, gamma_shape(np.log(mean) - log_mean)
-
-
-def gamma_shape(gap: FloatArray) -> FloatArray:
-    """Return the shape a with ln a - digamma(a) = gap > 0, where gap = ln E - E ln.
-
-    Newton's method in 1 / a from a rational start (Minka 2002, "Estimating a Gamma distribution").
-    """
-    gap = np.maximum(gap, 1e-12)
-    shape = (3.0 - gap + np.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
-    for _ in range(8):
-        excess = np.log(shape) - digamma(shape) - gap
-        slope = shape * shape * (1.0 / shape - polygamma(1, shape))
-        shape = 1.0 / (1.0 / shape + excess / slope)
-    return np.asarray(np.clip(shape, *SHAPES))
+    gaps = np.log(mean) - log_mean
+    shape = np.reshape([gamma_shape(gap) for gap in gaps.flat], gaps.shape)
+    return mean, np.clip(shape, *SHAPES)

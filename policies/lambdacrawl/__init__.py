@@ -3,9 +3,9 @@
 Public module: known_rates.
 """
 
-from policies.lambdacrawl.explore_then_commit import ExploreThenCommit
 from policies.lambdacrawl.known_rates import BinaryLambdaCrawl, LambdaCrawl, LambdaCrawlApprox
 from policies.lambdacrawl.learned_rates import (
+    ExploreThenCommit,
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlApprox,
     LambdaLearnAndCrawlBinary,

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import lambertw
 
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.compiled_policies import CompiledIndex
+from crawl_envs.types.compiling import ready
 from policies.base.binding import ActionForm, LearningPolicy
 from policies.base.index import best_pages
 from policies.base.registry import registered
-from policies.ncis.page_learner import Learner
+from policies.estimators.gamma_beliefs import Beliefs
+from policies.values import kernels as value_kernels
+from policies.values import tables as value_tables
 
 MEMORY = (math.inf, 30.0)
 """Crawls of a page until data decay to 1 / e: never, or fast enough for changing change rates."""
+SCORE_MEMORY = 5.0
+"""Number of crawls per page, exponentially weighted, over which candidate memories are compared."""
+
+UPDATES_PER_ROUND = 16
+"""Number of updates of values per m crawls: the value of a page just crawled is not needed yet, and
+updating many together is much faster."""
+
+LEAST_EVIDENCE = 1e-9
+"""Below this b, several sources are treated as one."""
 
 
 @registered()
@@ -25,16 +39,15 @@ class LearningGreedyNCIS(LearningPolicy):
 
     No paper has this policy. For every page it has Gamma beliefs about the rate of unsignalled
     changes, the evidence of a signal of each source, and the rates of signals
-    (:mod:`policies.ncis.priors`), and after every crawl updates those of the crawled page, in
-    constant time. The distributions that pages share, which serve as priors of new and rarely
-    crawled pages, are updated every m crawls for m crawled pages. Values are those of
-    :class:`policies.GreedyNCIS` at exp(E ln theta) of the beliefs: with few data the estimated
-    change rate is low and the value after a long wait high, so that a page is crawled until it is
-    known to change too fast. There is no other exploration: a share of crawls by round robin cost
-    more than it gained.
+    (:mod:`policies.estimators.gamma_beliefs`), updated after every crawl of the page in constant
+    time. The distributions that pages share, which serve as priors of new and rarely crawled pages,
+    are updated every m crawls for m crawled pages. Values are those of :class:`policies.GreedyNCIS`
+    at exp(E ln theta) of the beliefs: with few data the estimated change rate is low and the value
+    after a long wait high, so that a page is crawled until it is known to change too fast. There is
+    no other exploration: a share of crawls by round robin cost more than it gained.
 
     With several sources, signals have different weights; the value is that of one source with the
-    same rates of true signals and of evidence (:func:`policies.ncis.page_learner.one_source`).
+    same rates of true signals and of evidence (:func:`one_source`).
 
     It ignores revealed parameters. Without an environment it can work from observation columns, for
     any batch of lanes, and then learns only from ``observe``, which
@@ -178,6 +191,128 @@ class LearningGreedyNCIS(LearningPolicy):
         signals = np.rint(rows[:, self._sources].T).astype(np.int64)
         page_state = (elapsed, policy.learner.counted(signals), alive)
         return best_pages(policy.learner.index, page_state, self.action_form, self.batch)
+
+
+class OneSource(NamedTuple):
+    """Parameters of pages with one source in place of several; shapes (n,).
+
+    ``signal_weight`` (S, n): the weight of a signal of each source, in signals of the one source.
+    """
+
+    change_rate: FloatArray
+    recall: FloatArray
+    false_signal_rate: FloatArray
+    signal_weight: FloatArray
+
+
+def one_source(alpha: FloatArray, evidence: FloatArray, signal_rate: FloatArray) -> OneSource:
+    """Return the parameters of one source in place of several.
+
+    It has the same rate of true signals, sum gamma_s (1 - e^-b_s), and of evidence,
+    sum gamma_s b_s; so the change rate is the same, and the mean rate at which the log probability
+    of being fresh decreases. A single source stays the same.
+
+    Args:
+        alpha: rate of changes without signal, > 0, (n,).
+        evidence: b_s = ln(gamma_s / nu_s), > 0, (S, n).
+        signal_rate: gamma_s, > 0, (S, n).
+    """
+    true = (signal_rate * -np.expm1(-evidence)).sum(axis=0)
+    if len(evidence) == 1:
+        jump, rate = evidence[0], signal_rate[0]
+    else:
+        pace = (signal_rate * evidence).sum(axis=0)
+        slope = pace / true  # b / (1 - e^-b) of the one source
+        exact = slope + lambertw(-slope * np.exp(-slope)).real
+        jump = np.where(slope < 1.0 + LEAST_EVIDENCE, evidence.max(axis=0), exact)
+        rate = pace / jump
+    change_rate = alpha + true
+    return OneSource(change_rate, true / change_rate, rate * np.exp(-jump), evidence / jump)
+
+
+class Learner:
+    """Learns the change models of pages from logs of crawls, and maintains their crawl values.
+
+    Args:
+        importance: importance of the pages, (m,).
+        num_sources: number of sources of signals, S.
+        interval: estimate of the mean time between two crawls of a page, > 0.
+        group: the group of each page, (m,) int64.
+        memories: memories of several beliefs, in crawls of a page until data decay to 1 / e; the
+            belief with the best recent predictions is used.
+        pooled: whether pages share distributions that are learned.
+    """
+
+    def __init__(
+        self,
+        importance: FloatArray,
+        num_sources: int,
+        interval: float,
+        group: IntArray,
+        memories: Sequence[float],
+        pooled: bool,
+    ) -> None:
+        self.importance, self.num_sources, self.interval = importance, num_sources, interval
+        self.beliefs = [
+            Beliefs(group, num_sources, interval, memory=memory, pooled=pooled)
+            for memory in memories
+        ]
+        self.scores: FloatArray = np.zeros(len(memories))
+        self.best = 0
+        self.seen: BoolArray = np.zeros(importance.size, np.bool_)
+        self.crawls = 0
+        self._due = max(1, importance.size // 4)
+        self._lagging: list[int] = []
+        self.signal_weight: FloatArray = np.ones((num_sources, importance.size))
+        self.index = CompiledIndex(ready(value_kernels.greedy_ncis_value), self._rows(slice(None)))
+
+    def learn(self, log: CrawlLog) -> None:
+        """Update beliefs on the crawls of a log, and the pages' values."""
+        signals = np.atleast_2d(log.signals).astype(np.float64)
+        for k, page in enumerate(log.page.tolist()):
+            counts = np.ascontiguousarray(signals[:, k])
+            outcome = float(log.elapsed[k]), counts, bool(log.changed[k])
+            log_probabilities = [belief.learn(page, *outcome) for belief in self.beliefs]
+            self.scores *= 1.0 - 1.0 / (SCORE_MEMORY * self.seen.size)
+            self.scores += log_probabilities
+            self.seen[page] = True
+            self._lagging.append(page)
+        self.crawls += log.page.size
+        if self.crawls >= self._due:
+            self._renew()
+        elif len(self._lagging) * UPDATES_PER_ROUND >= self.seen.size:
+            pages = np.unique(self._lagging)
+            self._lagging.clear()
+            self.index.parameters[pages] = self._rows(pages)
+
+    def weigh(self, importance: FloatArray) -> None:
+        """Set another importance of the same pages, (m,)."""
+        if not np.array_equal(importance, self.importance):
+            self.importance = importance
+            self.index.parameters[:] = self._rows(slice(None))
+
+    def counted(self, signals: IntArray) -> FloatArray:
+        """Return the total weight of signals, (m,), by their numbers, (m,) or (S, m)."""
+        return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
+
+    def _renew(self) -> None:
+        """Update the shared distributions, the choice of memory, and all values."""
+        self._due = self.crawls + int(self.seen.sum())
+        self._lagging.clear()
+        for belief in self.beliefs:
+            belief.pool(self.seen)
+        self.best = int(np.argmax(self.scores))
+        self.index.parameters[:] = self._rows(slice(None))
+
+    def _rows(self, pages: IntArray | slice) -> FloatArray:
+        """Return the rows of the table of values for pages; updates their signal weights."""
+        typical = self.beliefs[self.best].typical(pages).T
+        s = self.num_sources
+        page = one_source(typical[0], typical[1 : 1 + s], typical[1 + s :])
+        self.signal_weight[:, pages] = page.signal_weight
+        return value_tables.greedy_ncis_table(
+            self.importance[pages], page.change_rate, page.recall, page.false_signal_rate
+        )
 
 
 def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:

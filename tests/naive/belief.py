@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 
 import mpmath
+from scipy.optimize import brentq
 from scipy.special import digamma
 
-from policies.estimators.gamma_prior import gamma_shape
+from policies.estimators.gamma_beliefs import PSEUDO_PAGES, SHAPES
+from policies.ncis.belief.kernels import SMALLEST
 from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR
-from policies.ncis.belief.pooling import PSEUDO_PAGES, SHAPES, SMALLEST
 from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL
 
 
@@ -244,8 +245,7 @@ class NaiveLearner:
                     for i in (0, 1)
                 )
                 mean = max(mean, SMALLEST)
-                shape = float(gamma_shape(max(math.log(mean) - log, 1e-12)))
-                shape = min(max(shape, SHAPES[0]), SHAPES[1])
+                shape = shape_of(math.log(mean) - log)
                 self.groups[g]["shape"][kind] = shape
                 self.groups[g]["rate"][kind] = shape / mean
 
@@ -286,3 +286,14 @@ class NaiveLearner:
         for row in self.groups:
             for item in row["broadcasts"]:
                 item["time"] -= history.duration
+
+
+def shape_of(gap):
+    """Shape of the Gamma distribution with ln E - E ln = gap, clipped."""
+
+    def excess(shape):
+        return math.log(shape) - digamma(shape) - gap
+
+    if excess(SHAPES[0]) <= 0.0 or excess(SHAPES[1]) >= 0.0:
+        return SHAPES[0] if excess(SHAPES[0]) <= 0.0 else SHAPES[1]
+    return brentq(excess, *SHAPES, xtol=1e-14, rtol=1e-14)

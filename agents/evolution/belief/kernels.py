@@ -46,7 +46,6 @@ from agents.evolution.network import Weights, forward
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
 from policies.ncis.belief import kernels as belief
-from policies.ncis.belief.hazards import evidence_of
 from policies.ncis.belief.layout import EVENTS, FLOOR, RING, Places, places
 
 Arrays: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]
@@ -57,6 +56,7 @@ LARGEST_LOG_FACTOR = math.log(3.0)
 
 belief_on_birth_or_death, belief_learn = belief.on_birth_or_death, belief.learn
 belief_on_signal, read_page = belief.on_signal, belief.read_page
+evidence_of = belief.evidence_of
 signals_since = belief.write_signal_weights
 
 

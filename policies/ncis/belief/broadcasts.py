@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import inlined
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import (
     BASE,
     CLASS,
@@ -28,6 +28,7 @@ from policies.ncis.belief.layout import (
     EVENT_PRIOR,
     EVENTS,
     EXPECTED,
+    INSTANT,
     OBSERVED,
     PACE_MEMORY,
     RING,
@@ -134,3 +135,67 @@ def update_weight(
     prior = shared[EVENT_PRIOR]
     event[WEIGHT] = event[BASE] * (prior + event[OBSERVED]) / (prior + event[EXPECTED])
     return float(event[WEIGHT] - before)
+
+
+@inlined()
+def count_together(
+    groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
+) -> int:
+    """Count the signals of one instant by group and source, and return the number of groups."""
+    at, touched = places(shared), 0
+    shared[INSTANT] += 1.0
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        if own[at.instant] != shared[INSTANT]:
+            own[at.instant] = shared[INSTANT]
+            own[at.counted : at.counted + at.sources] = 0.0
+            touched += 1
+        own[at.counted + source[k]] += 1.0
+    return touched
+
+
+@compiled()
+def together(own: FloatArray, at: Places, source: int) -> bool:
+    """Return whether the counted signals of a source reach most pages of a group."""
+    count = own[at.counted + source]
+    return bool(count > 1.0 and 2.0 * count > own[at.size])
+
+
+@inlined()
+def on_signals_together(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: IntArray,
+    source: IntArray,
+    now: float,
+) -> None:
+    """Update the belief on the signals of one instant.
+
+    Signals to most pages of a group are one broadcast. It is not counted for a page with a signal
+    of its own at that instant: the own signal is the better explanation.
+    """
+    at = places(shared)
+    touched = count_together(groups, shared, group, page, source)
+    singles = 0
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        singles += not together(own, at, source[k])
+    kind = class_of(touched, singles > 0)
+    for k in range(page.shape[0]):
+        own = groups[group[page[k]]]
+        if together(own, at, source[k]):
+            weight = broadcast(own, events, shared, source[k], kind, now)
+            own[at.counted + source[k]] = -weight - 1.0  # negative: a broadcast, by its weight
+    for k in range(page.shape[0]):
+        own, row = groups[group[page[k]]], pages[page[k]]
+        if own[at.counted + source[k]] < 0.0:
+            continue
+        accompanied = False
+        for other in range(at.sources):
+            if own[at.counted + other] < 0.0:
+                accompanied = True
+                row[at.excluded + other] += -own[at.counted + other] - 1.0
+        row[at.signals + source[k] + accompanied * at.sources] += 1.0

@@ -1,4 +1,11 @@
-"""The compiled functions of a belief about staleness: births, crawls, signals and scores."""
+"""The compiled functions of a belief about staleness: births, crawls, signals and scores.
+
+A page is fresh with probability exp(-x), x = alpha tau + sum_c b_c n_c: the hazards of unsignalled
+changes, over the elapsed time tau, and of the signals of each channel c, with n_c their number
+(Busa-Fekete et al., section 3), or their total weight for broadcasts. Beliefs are those of
+:mod:`policies.estimators.gamma_beliefs`, in units of a scale per page and hazard: the revealed
+parameter, where there is one.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +15,18 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
+from policies.estimators.gamma_beliefs import below_mean, learn_crawl, pool_beliefs
 from policies.ncis.belief.broadcasts import (
-    broadcast,
     broadcast_weight_since,
-    class_of,
+    on_signals_together,
     update_weights,
 )
-from policies.ncis.belief.hazards import evidence_of, expected_changes_of, learn_page
-from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, INSTANT, PACE_MEMORY, Places, places
-from policies.ncis.belief.pooling import pool, renew_all
+from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, MEMORY, PACE_MEMORY, Places, places
 
-EVIDENCE, EXPECTED_CHANGES, RATE = range(3)
+ROUNDING = 1e-9
+"""A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
+SMALLEST = 1e-4
+"""Least mean of a shared distribution, in units of the scales."""
 
 
 @inlined()
@@ -41,17 +49,10 @@ def read_pages(
     for number in range(elapsed.shape[0]):
         if alive[number]:
             page, own = pages[number], groups[group[number]]
-            x, expected_changes, rate = read_page(
+            values[0, number], values[1, number], values[2, number] = read_page(
                 page, own, shared, at, now, elapsed[number], weights
             )
-            values[EVIDENCE, number] = x
-            values[EXPECTED_CHANGES, number] = expected_changes
-            values[RATE, number] = rate
     return values
-
-
-ROUNDING = 1e-9
-"""A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
 
 
 @inlined()
@@ -77,9 +78,74 @@ def write_signal_weights(
 
 
 @inlined()
+def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
+    """Update the estimates of a page: the mean of each of its numbers, and its rates.
+
+    Rates of changes, which determine the order of crawls, use exp(E ln theta) of the hazards. It is
+    below the mean, the more so the less data a page has, and this makes the policy explore.
+    """
+    for kind in range(at.kinds):
+        shape = own_group[kind] + page[kind]
+        rate = own_group[at.kinds + kind] + page[at.kinds + kind]
+        page[at.believed + kind] = shape / rate * page[at.scale + kind]
+    rate = page[at.believed] * below_mean(own_group[0] + page[0])
+    for channel in range(at.own):
+        chance = -math.expm1(-page[at.believed + 1 + channel])
+        rate += page[at.believed + 1 + at.channels + channel] * chance
+    page[at.rate] = rate
+    for source in range(at.channels - at.own):
+        kind = 1 + at.own + source
+        typical = page[at.believed + kind] * below_mean(own_group[kind] + page[kind])
+        page[at.change_chance + source] = -math.expm1(-typical)
+
+
+@inlined()
 def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
     """Update the estimates of all pages."""
-    renew_all(pages, groups, group, places(shared))
+    for number in range(group.shape[0]):
+        renew_page(pages[number], groups[group[number]], places(shared))
+
+
+@inlined()
+def learn_page(
+    page: FloatArray,
+    own_group: FloatArray,
+    shared: FloatArray,
+    elapsed: float,
+    weights: FloatArray,
+    changed: bool,
+) -> None:
+    """Update the belief about a page after a crawl.
+
+    ``weights`` (C,) are numbers of signals since the crawl before, or weights of broadcasts.
+    """
+    at = places(shared)
+    counts, exposures = page[: at.kinds], page[at.kinds : 2 * at.kinds]
+    shape, rate = own_group[: at.kinds], own_group[at.kinds : 2 * at.kinds]
+    x = np.empty(1 + at.channels)
+    x[0], x[1:] = elapsed, weights
+    x *= page[at.scale : at.scale + x.size]
+    fading = math.exp(-elapsed / shared[MEMORY])
+    learn_crawl(counts, exposures, shape, rate, x, changed, fading)
+    for channel in range(at.own):
+        kind = 1 + at.channels + channel
+        counts[kind] += weights[channel]
+        exposures[kind] += elapsed * page[at.scale + kind]
+    renew_page(page, own_group, at)
+
+
+@compiled()
+def pool(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
+    """Update the distributions of all groups and the estimates of all pages.
+
+    Of each kind it uses the beliefs about pages with any data.
+    """
+    count = places(shared).kinds
+    counts, exposures = pages[:, :count], pages[:, count : 2 * count]
+    known = counts + exposures > 0.0
+    shape, rate = groups[:, :count], groups[:, count : 2 * count]
+    pool_beliefs(counts, exposures, known, group, shape, rate, np.full(count, SMALLEST))
+    renew(pages, groups, shared, group)
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
@@ -128,7 +194,7 @@ def learn(
     shared[CRAWLS] += 1.0
     if shared[CRAWLS] >= shared[DUE]:
         shared[DUE] = shared[CRAWLS] + group.shape[0]
-        pool(pages, groups, group, at)
+        pool(pages, groups, shared, group)
 
 
 @compiled(ON_SIGNAL.signature)
@@ -160,67 +226,30 @@ def on_signal(
 
 
 @inlined()
-def count_together(
-    groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
-) -> int:
-    """Count the signals of one instant by group and source, and return the number of groups."""
-    at, touched = places(shared), 0
-    shared[INSTANT] += 1.0
-    for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        if own[at.instant] != shared[INSTANT]:
-            own[at.instant] = shared[INSTANT]
-            own[at.counted : at.counted + at.sources] = 0.0
-            touched += 1
-        own[at.counted + source[k]] += 1.0
-    return touched
-
-
-@compiled()
-def together(own: FloatArray, at: Places, source: int) -> bool:
-    """Return whether the counted signals of a source reach most pages of a group."""
-    count = own[at.counted + source]
-    return bool(count > 1.0 and 2.0 * count > own[at.size])
+def evidence_of(page: FloatArray, at: Places, elapsed: float, weights: FloatArray) -> float:
+    """Return the evidence x since a page's last crawl, of elapsed time and weights (C,)."""
+    total = page[at.believed] * elapsed
+    for channel in range(at.channels):
+        if weights[channel] > 0.0:
+            total += page[at.believed + 1 + channel] * weights[channel]
+    return float(total)
 
 
 @inlined()
-def on_signals_together(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: IntArray,
-    source: IntArray,
-    now: float,
-) -> None:
-    """Update the belief on the signals of one instant.
+def expected_changes_of(
+    page: FloatArray, at: Places, elapsed: float, weights: FloatArray, count: float
+) -> float:
+    """Return the expected number of changes of a page since its last crawl.
 
-    Signals to most pages of a group are one broadcast. It is not counted for a page with a signal
-    of its own at that instant: the own signal is the better explanation.
+    ``weights`` (C,) are numbers of signals, or total weights of the ``count`` broadcasts.
     """
-    at = places(shared)
-    touched = count_together(groups, shared, group, page, source)
-    singles = 0
-    for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        singles += not together(own, at, source[k])
-    kind = class_of(touched, singles > 0)
-    for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        if together(own, at, source[k]):
-            weight = broadcast(own, events, shared, source[k], kind, now)
-            own[at.counted + source[k]] = -weight - 1.0  # negative: a broadcast, by its weight
-    for k in range(page.shape[0]):
-        own, row = groups[group[page[k]]], pages[page[k]]
-        if own[at.counted + source[k]] < 0.0:
-            continue
-        accompanied = False
-        for other in range(at.sources):
-            if own[at.counted + other] < 0.0:
-                accompanied = True
-                row[at.excluded + other] += -own[at.counted + other] - 1.0
-        row[at.signals + source[k] + accompanied * at.sources] += 1.0
+    total = page[at.believed] * elapsed
+    for channel in range(at.channels):
+        if weights[channel] > 0.0:
+            number = weights[channel] if channel < at.own else count
+            each = page[at.believed + 1 + channel] * weights[channel] / number
+            total += number * -math.expm1(-each)
+    return float(total)
 
 
 @inlined()

@@ -42,7 +42,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
     * alpha and the b_c are Gamma distributed, updated at every crawl in constant time, and decay;
     * pages of a group (``problem.group``: a directory, a host) share prior distributions, groups
       are shrunk towards the whole set, and both are updated every m crawls for m pages, the first
-      time after m / 4 (:mod:`policies.ncis.belief.pooling`);
+      time after m / 4 (:mod:`policies.estimators.gamma_beliefs`);
     * signals to most pages of a group at one instant are one broadcast, whose weight is learned
       from the crawls of all of them (:mod:`policies.ncis.belief.broadcasts`); it does not count
       for a page with a signal of its own at that instant;

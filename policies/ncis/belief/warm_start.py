@@ -18,8 +18,7 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import compiled, inlined
-from policies.ncis.belief.hazards import renew_page
-from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal
+from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal, renew_page
 from policies.ncis.belief.layout import places
 
 BIRTH, DEATH, CHANGE, SIGNAL = range(4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -13,7 +12,7 @@ from scipy.special import digamma, gammaln
 
 from policies import estimators
 from policies.estimators import GammaPrior
-from policies.estimators.gamma_prior import EXTRA_EVENTS, PSEUDO_PAGES, gamma_shape
+from policies.estimators.gamma_prior import EXTRA_EVENTS, PSEUDO_PAGES
 from tests.policies.crawl_histories import crawled
 from tests.policies.estimators.prior_fits import fit_with_prior
 
@@ -139,13 +138,6 @@ def test_degenerate_groups():
             assert (values > 0.0).all()
     assert silent.fit.unsignalled_rate[2] == pytest.approx(silent.groups.mean[0, 0], rel=1e-6)
     assert silent.fit.unsignalled_rate[0] < everything.fit.unsignalled_rate[0]
-
-
-@pytest.mark.parametrize("shape", [2e-3, 0.03, 0.5, 1.0, 7.0, 900.0])
-def test_shape_of_a_gamma_distribution(shape):
-    with mpmath.workdps(50):
-        gap = mpmath.log(shape) - mpmath.digamma(shape)
-    assert gamma_shape(np.array([float(gap)]))[0] == pytest.approx(shape, rel=1e-8)
 
 
 def test_bad_groups():

@@ -1,5 +1,6 @@
 """The policy that learns while it crawls, in environments."""
 
+import math
 from functools import partial
 
 import gymnasium as gym
@@ -11,8 +12,9 @@ from crawl_envs.envs.wrappers import Observing
 from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Instance
+from crawl_envs.types import CrawlLog, Instance
 from crawl_envs.types.compiled_policies import CompilablePolicy
+from policies.ncis.learning_greedy import Learner, one_source
 from tests.worlds import single_of
 
 PAGES, BANDWIDTH = 30, 32.0
@@ -222,3 +224,44 @@ def test_bad_input_elsewhere():
         Observing(object(), policy)
     with pytest.raises(ValueError, match=r"must have a method observe\(log\), got RoundRobin"):
         Observing(env, policies.RoundRobin(env))
+
+
+def test_learner_believes_the_memory_that_predicts_best():
+    rng = np.random.default_rng(19)
+    learner = Learner(np.ones(4), 1, 1.0, np.zeros(4, np.int64), (math.inf, 10.0), True)
+    none = np.zeros(0, np.int64)
+
+    def crawl(rate, crawls):
+        for page in np.tile(np.arange(4), crawls):
+            elapsed = rng.exponential(1.0, 1)
+            changed = rng.poisson(rate * elapsed) > 0
+            row = (np.array([page]), np.zeros(1), elapsed, np.zeros(1, np.int64), changed)
+            learner.learn(CrawlLog(*row, none, np.zeros(0), none, np.zeros(1, np.bool_)))
+
+    crawl(2.0, 200)
+    assert learner.best == 0
+    crawl(0.1, 15)
+    assert learner.best == 1
+
+
+def test_one_source_in_place_of_several():
+    rng = np.random.default_rng(23)
+    alpha, evidence = rng.exponential(size=50), rng.exponential(2.0, (3, 50))
+    rate = rng.exponential(size=(3, 50))
+    page = one_source(alpha, evidence, rate)
+    true = (rate * (1.0 - np.exp(-evidence))).sum(axis=0)
+    np.testing.assert_allclose(page.change_rate, alpha + true)
+    seen = page.recall * page.change_rate
+    np.testing.assert_allclose(seen, true)
+    jump = np.log1p(seen / page.false_signal_rate)
+    signal_rate = seen + page.false_signal_rate
+    np.testing.assert_allclose(signal_rate * jump, (rate * evidence).sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(page.signal_weight * jump, evidence, rtol=1e-9)
+
+
+def test_a_single_source_stays_itself_and_weak_ones_are_finite():
+    page = one_source(np.array([0.2]), np.array([[1.5]]), np.array([[0.8]]))
+    assert page.signal_weight == 1.0
+    assert page.false_signal_rate == pytest.approx(0.8 * math.exp(-1.5))
+    weak = one_source(np.array([0.2]), np.array([[1e-12], [1e-13]]), np.ones((2, 1)))
+    assert all(np.all(np.isfinite(field)) for field in weak)

@@ -1,13 +1,16 @@
+"""Gamma beliefs against integration, scipy and slow twins."""
+
+import itertools
 import math
 
 import numpy as np
 import pytest
 from mpmath import log, mp, quad
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
-from policies.estimators import empirical_bayes, signal_quality_mle
-from policies.ncis.page_learner import Learner, one_source
-from policies.ncis.priors import LEAST_PROBABILITY, Beliefs, update_belief
+from policies.estimators import empirical_bayes, gamma_beliefs, signal_quality_mle
+from policies.estimators.gamma_beliefs import LEAST_PROBABILITY, Beliefs, learn_page
+from tests.naive.belief import shape_of
 
 
 def quadrature(shape, rate, elapsed, signals, changed):
@@ -46,7 +49,7 @@ def quadrature(shape, rate, elapsed, signals, changed):
 def test_crawl_moves_moments_as_integration_does(shape, rate, elapsed, signals, changed):
     shape, rate = np.array([*shape, 1.0]), np.array([*rate, 1.0])
     counts, exposures = np.zeros(3), np.zeros(3)
-    predicted = update_belief(
+    predicted = learn_page(
         counts, exposures, shape, rate, elapsed, np.array([signals]), changed, 1.0
     )
     mean, spread, probability = quadrature(shape[:2], rate[:2], elapsed, signals, changed)
@@ -63,11 +66,11 @@ def test_crawl_moves_moments_as_integration_does(shape, rate, elapsed, signals, 
 def test_crawl_adds_what_the_words_say_where_nothing_is_approximate():
     shape, rate = np.ones(3), np.ones(3)
     counts, exposures = np.full(3, 4.0), np.full(3, 6.0)
-    update_belief(counts, exposures, shape, rate, 2.0, np.array([3.0]), False, 0.5)
+    learn_page(counts, exposures, shape, rate, 2.0, np.array([3.0]), False, 0.5)
     np.testing.assert_allclose(counts, [2.0, 2.0, 5.0])
     np.testing.assert_allclose(exposures, [5.0, 6.0, 5.0])
     counts, exposures = np.zeros(3), np.zeros(3)
-    update_belief(counts, exposures, shape, rate, 1e-9, np.zeros(1), True, 1.0)
+    learn_page(counts, exposures, shape, rate, 1e-9, np.zeros(1), True, 1.0)
     np.testing.assert_allclose(counts, [1.0, 0.0, 0.0], atol=1e-6)  # a change, for certain
     np.testing.assert_allclose(exposures, [0.0, 0.0, 1e-9], atol=1e-6)
 
@@ -80,7 +83,7 @@ def test_beliefs_stay_finite_and_rise_with_a_change():
         before = (shape + counts) / (rate + exposures)
         changed = bool(rng.random() < 0.7)
         elapsed, signals = 10.0 ** rng.uniform(-12, 6), rng.poisson(10.0 ** rng.uniform(-2, 3))
-        update_belief(
+        learn_page(
             counts, exposures, shape, rate, elapsed, np.array([float(signals)]), changed, 1.0
         )
         assert np.all(np.isfinite(counts))
@@ -193,43 +196,113 @@ def test_fading_beliefs_follow_a_habit_that_changes():
     assert fading < 0.3 < lasting
 
 
-def test_learner_believes_the_memory_that_predicts_best():
-    from crawl_envs.types import CrawlLog
-
-    rng = np.random.default_rng(19)
-    learner = Learner(np.ones(4), 1, 1.0, np.zeros(4, np.int64), (math.inf, 10.0), True)
-    none = np.zeros(0, np.int64)
-
-    def crawl(rate, crawls):
-        for page in np.tile(np.arange(4), crawls):
-            elapsed, signals, changed = history(rng, rate, 0.0, 0.0, 1)
-            row = (np.array([page]), np.zeros(1), elapsed, signals, changed)
-            learner.learn(CrawlLog(*row, none, np.zeros(0), none, np.zeros(1, np.bool_)))
-
-    crawl(2.0, 200)
-    assert learner.best == 0
-    crawl(0.1, 15)
-    assert learner.best == 1
-
-
-def test_one_source_in_place_of_several():
-    rng = np.random.default_rng(23)
-    alpha, evidence = rng.exponential(size=50), rng.exponential(2.0, (3, 50))
-    rate = rng.exponential(size=(3, 50))
-    page = one_source(alpha, evidence, rate)
-    true = (rate * (1.0 - np.exp(-evidence))).sum(axis=0)
-    np.testing.assert_allclose(page.change_rate, alpha + true)
-    seen = page.recall * page.change_rate
-    np.testing.assert_allclose(seen, true)
-    jump = np.log1p(seen / page.false_signal_rate)
-    signal_rate = seen + page.false_signal_rate
-    np.testing.assert_allclose(signal_rate * jump, (rate * evidence).sum(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(page.signal_weight * jump, evidence, rtol=1e-9)
+def naive_pool(beliefs, known, smallest):
+    """Distributions of groups page by page: shapes and rates, (G, K)."""
+    shape, rate = beliefs.shape.copy(), beliefs.rate.copy()
+    for kind in range(shape.shape[1]):
+        pairs = []
+        for page in np.flatnonzero(known[:, kind]):
+            own = beliefs.group[page], kind
+            a = beliefs.shape[own] + beliefs.counts[page, kind]
+            r = beliefs.rate[own] + beliefs.exposures[page, kind]
+            pairs.append((own[0], a / r, special.digamma(a) - math.log(r)))
+        for group in range(len(shape)) if pairs else ():
+            whole = np.mean([pair[1:] for pair in pairs], axis=0)
+            own = np.array([pair[1:] for pair in pairs if pair[0] == group]).reshape(-1, 2)
+            mean, log_mean = (own.sum(axis=0) + 5.0 * whole) / (len(own) + 5.0)
+            mean = max(mean, smallest)
+            shape[group, kind] = shape_of(math.log(mean) - log_mean)
+            rate[group, kind] = shape[group, kind] / mean
+    return shape, rate
 
 
-def test_a_single_source_stays_itself_and_weak_ones_are_finite():
-    page = one_source(np.array([0.2]), np.array([[1.5]]), np.array([[0.8]]))
-    assert page.signal_weight == 1.0
-    assert page.false_signal_rate == pytest.approx(0.8 * math.exp(-1.5))
-    weak = one_source(np.array([0.2]), np.array([[1e-12], [1e-13]]), np.ones((2, 1)))
-    assert all(np.all(np.isfinite(field)) for field in weak)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_pooled_distributions_are_those_of_the_slow_twin(groups):
+    rng = np.random.default_rng(2)
+    beliefs = Beliefs(np.arange(12) % groups, 2, 1.0)
+    for shared in (beliefs.shape, beliefs.rate):
+        shared[:] = rng.uniform(0.5, 3.0, shared.shape)
+    for data in (beliefs.counts, beliefs.exposures):
+        data[:] = rng.gamma(1.0, 2.0, data.shape)
+    beliefs.exposures[:, 3] *= 1e9  # the smallest mean
+    known = rng.random((12, 5)) < 0.7
+    known[:, 1], smallest = False, np.full(5, 1e-4)
+    expected = naive_pool(beliefs, known, 1e-4)
+    data = beliefs.counts, beliefs.exposures, known, beliefs.group
+    before = beliefs.shape[:, 1].copy()
+    gamma_beliefs.pool_beliefs(*data, beliefs.shape, beliefs.rate, smallest)
+    np.testing.assert_allclose(beliefs.shape, expected[0], rtol=1e-8)
+    np.testing.assert_allclose(beliefs.rate, expected[1], rtol=1e-8)
+    np.testing.assert_array_equal(beliefs.shape[:, 1], before)  # nobody has seen that kind
+    assert beliefs.shape[:, 3] == pytest.approx(1e-4 * beliefs.rate[:, 3])
+
+
+def exact_moments(shape, rate, exposure, fresh):
+    """Mean and variance of theta after a change, by integration.
+
+    Given theta, no change has the probability exp(-theta exposure) times that of the other hazards.
+    """
+    own = (rate / (rate + exposure)) ** shape
+    others = math.exp(fresh) / own
+    density = stats.gamma(shape, scale=1.0 / rate)
+
+    def integral(power):
+        def integrand(theta):
+            change = 1.0 - others * math.exp(-theta * exposure)
+            return theta**power * change * density.pdf(theta)
+
+        cuts = [0.0, *density.ppf([0.01, 0.5, 0.99]), density.isf(1e-15)]
+        spans = itertools.pairwise(cuts)
+        return sum(integrate.quad(integrand, *span, epsabs=1e-14, limit=200)[0] for span in spans)
+
+    total, mean = integral(0), integral(1)
+    return mean / total, integral(2) / total - (mean / total) ** 2
+
+
+@pytest.mark.parametrize("others", [0.0, 0.4, 3.0])
+@pytest.mark.parametrize("exposure", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize(("shape", "rate"), [(0.6, 2.0), (1.0, 1.0), (4.0, 0.5), (25.0, 30.0)])
+def test_moments_after_a_change_are_those_of_integration(shape, rate, exposure, others):
+    fresh = -shape * math.log1p(exposure / rate) - others
+    result = gamma_beliefs.moments_after_change(shape, rate, exposure, fresh)
+    mean, variance = exact_moments(shape, rate, exposure, fresh)
+    assert result[0] == pytest.approx(mean, rel=1e-7)
+    assert result[1] == pytest.approx(variance, rel=1e-5)
+
+
+def test_a_change_beside_certain_changes_tells_nothing():
+    mean, variance = gamma_beliefs.moments_after_change(3.0, 5.0, 0.5, -60.0)
+    assert mean == pytest.approx(3.0 / 5.0, rel=1e-9)
+    assert variance == pytest.approx(3.0 / 25.0, rel=1e-9)
+
+
+def test_special_functions():
+    x = np.geomspace(0.01, 1e4, 400)
+    first = [gamma_beliefs.digamma(value) for value in x]
+    second = [gamma_beliefs.trigamma(value) for value in x]
+    np.testing.assert_allclose(first, special.digamma(x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(second, special.polygamma(1, x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [0.002, 0.1, 0.3, 1.0, 5.0, 30.0, 200.0, 5000.0])
+def test_shape_of_a_gamma_distribution(shape):
+    with mp.workdps(50):
+        gap = mp.log(shape) - mp.digamma(shape)
+    assert gamma_beliefs.gamma_shape(float(gap)) == pytest.approx(shape, rel=1e-8)
+    assert gamma_beliefs.gamma_shape(0.0) == gamma_beliefs.gamma_shape(-1.0) > 1e6
+
+
+@pytest.mark.parametrize(
+    ("shape", "least", "most"),
+    [(0.3, 2.8, 2.9), (1.0, 1.12, 1.14), (4.0, 1.0, 1.01), (30.0, 1, 1.0003)],
+)
+def test_below_mean_lies_above_what_it_stands_for(shape, least, most):
+    exact = math.exp(special.digamma(shape)) / shape
+    assert least <= gamma_beliefs.below_mean(shape) / exact <= most
+
+
+def test_below_mean_rises_to_1():
+    result = [gamma_beliefs.below_mean(shape) for shape in np.geomspace(0.3, 1e4, 50)]
+    assert np.all(np.diff(result) > 0.0)
+    assert result[0] < 0.3
+    assert result[-1] == pytest.approx(1.0, abs=1e-4)
