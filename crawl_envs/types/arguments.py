@@ -121,7 +121,7 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
     return np.asarray(array, np.float64)
 
 
-def _amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
     """Return an array of float64, itself where it is one; ValueError unless finite and >= 0."""
     array = floats(name, value)
     fits = np.isfinite(array) & (array >= 0.0)
@@ -149,7 +149,7 @@ def per_page(
     Raises:
         ValueError: ``value`` is not an array of numbers of that shape, finite and >= 0.
     """
-    array = _amounts(name, value)
+    array = amounts(name, value)
     if array.ndim > 1 + bool(num_sources) or array.shape[-1:] not in ((), (num_pages,)):
         rows = f", or (S, {num_pages}) for S sources" if num_sources else ""
         raise ValueError(
@@ -213,7 +213,7 @@ def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
         ValueError: an argument is not numeric, negative, not finite or outside the supported
             domain, or shapes disagree.
     """
-    arrays = {name: _amounts(name, value) for name, value in given.items()}
+    arrays = {name: amounts(name, value) for name, value in given.items()}
     num_pages = max((array.size for array in arrays.values() if array.ndim), default=1)
     for name, array in arrays.items():
         if array.shape not in ((), (num_pages,)) or num_pages == 0:

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import quantity, real
-from policies.estimators.histories import numbers
+from crawl_envs.types.arguments import amounts, quantity, real
 
 
 def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
     """Return X / T, for changes and time >= 0 of shapes that broadcast; nan where the time is 0."""
-    return _per_time(numbers("changes", changes), numbers("time", time))
+    return _per_time(amounts("changes", changes), amounts("time", time))
 
 
 def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
@@ -42,10 +41,7 @@ def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> Flo
         ValueError: a number is negative or not finite, or there are more changes than crawls.
     """
     num_changes, count = _counts(changes, crawls)
-    length = numbers("time", time)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rate = -np.log1p(-num_changes / (count + 0.5)) * (count / length)
-    return np.where(length > 0.0, rate + 0.0, np.nan)
+    return -np.log1p(-num_changes / (count + 0.5)) * _per_time(count, amounts("time", time))
 
 
 def last_modified_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
@@ -69,7 +65,7 @@ def last_modified_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -
     with np.errstate(invalid="ignore", divide="ignore"):
         share = num_changes / count
         ratio = np.where(share > 0.0, share / np.log1p(-share), -1.0)
-    return _per_time(num_changes - 1.0 - ratio, numbers("time", time))
+    return _per_time(num_changes - 1.0 - ratio, amounts("time", time))
 
 
 def complete_observation_rates(
@@ -96,7 +92,7 @@ def complete_observation_rates(
         real("extra_changes", extra_changes, least=0.0),
         quantity("extra_time", extra_time),
     )
-    return _per_time(numbers("changes", changes) + more, numbers("time", time) + longer)
+    return _per_time(amounts("changes", changes) + more, amounts("time", time) + longer)
 
 
 def _per_time(amount: FloatArray, time: FloatArray | float) -> FloatArray:
@@ -106,7 +102,7 @@ def _per_time(amount: FloatArray, time: FloatArray | float) -> FloatArray:
 
 
 def _counts(changes: ArrayLike, crawls: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    num_changes, count = numbers("changes", changes), numbers("crawls", crawls)
+    num_changes, count = amounts("changes", changes), amounts("crawls", crawls)
     if np.any(num_changes > count):
         raise ValueError(f"changes must not exceed crawls, got {changes!r} of {crawls!r}")
     return num_changes, count

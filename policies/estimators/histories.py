@@ -136,21 +136,16 @@ def page_histories(
         ends: IntArray = np.arange(m + 1) * np.int64(k)
     else:
         ends = _checked_offsets(offsets, lengths.size)
-    check_intervals("intervals", lengths.reshape(-1), flags.reshape(-1))
-    return Histories(lengths.reshape(-1), flags.reshape(-1), ends[:-1], ends[1:])
-
-
-def check_intervals(name: str, intervals: FloatArray, changed: BoolArray) -> None:
-    """Raise ValueError for an interval outside the domain, or 0 and changed; both (n,)."""
-    fault = _first_fault(intervals, changed)
-    if fault < 0:
-        return
-    if intervals[fault] == 0.0:
-        raise ValueError(f"changed must be False where {name} is 0, got True at {fault}")
-    raise ValueError(
-        f"{name} must be 0 or in [{SHORTEST:g}, {LARGEST:g}], got {intervals[fault]} at {fault}; "
-        "another unit of time may do"
-    )
+    lengths, flags = lengths.reshape(-1), flags.reshape(-1)
+    fault = _first_fault(lengths, flags)
+    if fault >= 0 and lengths[fault] == 0.0:
+        raise ValueError(f"changed must be False where intervals is 0, got True at {fault}")
+    if fault >= 0:
+        raise ValueError(
+            f"intervals must be 0 or in [{SHORTEST:g}, {LARGEST:g}], got {lengths[fault]} at "
+            f"{fault}; another unit of time may do"
+        )
+    return Histories(lengths, flags, ends[:-1], ends[1:])
 
 
 @compiled()
@@ -187,15 +182,6 @@ def truths(name: str, values: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
     if wrong.any():
         raise ValueError(f"{name} must be True or False, got {array[wrong][0]}")
     return array.astype(np.bool_)
-
-
-def numbers(name: str, values: ArrayLike) -> FloatArray:
-    """Return float64 numbers; ValueError unless they are finite and >= 0."""
-    array = floats(name, values)
-    sound = np.isfinite(array) & (array >= 0.0)
-    if not sound.all():
-        raise ValueError(f"{name} must be finite and >= 0, got {array[~sound].flat[0]}")
-    return array
 
 
 def rows_of_pages(

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types.arguments import amounts, quantity, real
 from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.change_rates import LARGEST, RateFit, exp_minus_one
-from policies.estimators.histories import Histories, numbers, page_histories
+from policies.estimators.histories import Histories, page_histories
 
 MAX_ITERATIONS = 200
 SETTLED = 1e-8
@@ -66,7 +66,7 @@ def moment_error_bound(
     Raises:
         ValueError: an argument is out of its range.
     """
-    lengths = np.atleast_1d(numbers("intervals", intervals))
+    lengths = np.atleast_1d(amounts("intervals", intervals))
     max_rate = real("max_rate", max_rate, least=0.0)
     delta = real("failure_probability", failure_probability, above=0.0)
     if delta >= 1.0:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.arguments import check_domain
-from policies.estimators.histories import numbers, rows_of_pages, truths
+from crawl_envs.types.arguments import amounts, check_domain
+from policies.estimators.histories import rows_of_pages, truths
 from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
 
 
@@ -56,14 +56,35 @@ class SignalFit(NamedTuple):
     converged: BoolArray
 
     def quality(self) -> SignalQuality:
-        """Return change rate, recall, precision and false signals, with standard errors."""
-        return signal_quality(
-            self.unsignalled_rate,
-            self.evidence,
-            self.signal_rate,
-            self.covariance,
-            self.signal_rate_stderr,
+        """Return change rate, recall, precision and false signals, with standard errors.
+
+        nu_s = gamma_s e^-b_s; true signals come at gamma_s - nu_s; Delta = alpha + their sum;
+        recall_s is their share of Delta, precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
+        """
+        alpha, single, m = self.unsignalled_rate, self.evidence.ndim == 1, self.covariance.shape[0]
+        b, gamma, gamma_error = (
+            array.reshape(-1, m)
+            for array in (self.evidence, self.signal_rate, self.signal_rate_stderr)
         )
+        precision = np.where(gamma == 0.0, np.nan, -np.expm1(-b))
+        share = np.nan_to_num(precision)
+        false, true = gamma * (1.0 - share), gamma * share
+        change = alpha + true.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            recall = np.where(true > 0.0, true / change, np.where(change > 0.0, 0.0, np.nan))
+            slopes = _slopes(b, gamma, share, recall, change)
+        known = 1 + len(b)
+        spread = np.zeros((known + len(b), known + len(b), m))
+        spread[:known, :known] = self.covariance.transpose(1, 2, 0)
+        own = np.arange(known, known + len(b))
+        spread[own, own] = gamma_error**2
+        unknown = np.isnan(np.diagonal(spread).T)  # whole rows and columns are
+        spread[np.isnan(spread)] = 0.0
+        squares = (np.einsum("kim,ijm->kjm", slopes, spread) * slopes).sum(axis=1)
+        errors = np.where(((slopes != 0.0) & unknown).any(axis=1), np.nan, np.sqrt(squares))
+        values = recall, precision, false, *np.split(errors[1:], 3)
+        recall, precision, false, *rest = (_flat(rows, single) for rows in values)
+        return SignalQuality(change, recall, precision, false, errors[0], *rest)
 
 
 class SignalQuality(NamedTuple):
@@ -129,12 +150,12 @@ def crawls_of_pages(
     num_pages: int | None,
 ) -> Crawls:
     """Check crawls and group them by page; arguments as for :func:`signal_quality_mle`."""
-    time = numbers("elapsed", elapsed)
+    time = amounts("elapsed", elapsed)
     if time.ndim != 1:
         raise ValueError(f"elapsed must have shape (n,), got {time.shape}")
     check_domain("elapsed", time)
     n = len(time)
-    counts = np.zeros((0, n)) if signals is None else numbers("signals", signals)
+    counts = np.zeros((0, n)) if signals is None else amounts("signals", signals)
     if counts.ndim not in (1, 2) or counts.shape[-1] != n:
         raise ValueError(f"signals must have shape ({n},) or (S, {n}), got {counts.shape}")
     check_domain("signals", counts)
@@ -162,7 +183,7 @@ def naive_signal_quality(
     numerator twice), recall the share with a signal among those with a change. Long intervals
     have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
     """
-    counts = numbers("signals", signals)
+    counts = amounts("signals", signals)
     if counts.ndim not in (1, 2):
         raise ValueError(f"signals must have shape (n,) or (S, n), got {counts.shape}")
     length = counts.shape[-1]
@@ -200,49 +221,6 @@ def as_signal_fit(crawls: Crawls, result: Fit, single: bool) -> SignalFit:
         log_likelihood=result.log_likelihood,
         converged=result.converged,
     )
-
-
-def signal_quality(
-    alpha: FloatArray,
-    b: FloatArray,
-    gamma: FloatArray,
-    covariance: FloatArray,
-    gamma_error: FloatArray,
-) -> SignalQuality:
-    """Return change rate, recall, precision and false signals from alpha, b and gamma.
-
-    nu_s = gamma_s e^-b_s; true signals come at gamma_s - nu_s; Delta = alpha + their sum; recall_s
-    is their share of Delta, precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
-
-    Args:
-        alpha: >= 0, (m,).
-        b: ln(gamma / nu) >= 0, inf allowed, (m,), or (S, m) of several sources; nan (no signal
-            observed) counts as no true signal.
-        gamma: >= 0, of the shape of ``b``.
-        covariance: of (alpha, b_1, .., b_S), (m, 1 + S, 1 + S).
-        gamma_error: standard errors of ``gamma``, of its shape.
-    """
-    single, m = b.ndim == 1, len(alpha)
-    b, gamma, gamma_error = (array.reshape(-1, m) for array in (b, gamma, gamma_error))
-    precision = np.where(gamma == 0.0, np.nan, -np.expm1(-b))
-    share = np.nan_to_num(precision)
-    false, true = gamma * (1.0 - share), gamma * share
-    change = alpha + true.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        recall = np.where(true > 0.0, true / change, np.where(change > 0.0, 0.0, np.nan))
-        slopes = _slopes(b, gamma, share, recall, change)
-    known = 1 + len(b)
-    spread = np.zeros((known + len(b), known + len(b), m))
-    spread[:known, :known] = covariance.transpose(1, 2, 0)
-    own = np.arange(known, known + len(b))
-    spread[own, own] = gamma_error**2
-    unknown = np.isnan(np.diagonal(spread).T)  # whole rows and columns are
-    spread[np.isnan(spread)] = 0.0
-    squares = (np.einsum("kim,ijm->kjm", slopes, spread) * slopes).sum(axis=1)
-    errors = np.where(((slopes != 0.0) & unknown).any(axis=1), np.nan, np.sqrt(squares))
-    values = recall, precision, false, *np.split(errors[1:], 3)
-    recall, precision, false, *rest = (_flat(rows, single) for rows in values)
-    return SignalQuality(change, recall, precision, false, errors[0], *rest)
 
 
 def _slopes(

@@ -53,8 +53,8 @@ class LambdaLearnAndCrawl(RateLearner):
         super().__init__(env, window=window, **learning)
         self.bounds = range_of("bounds", bounds)
 
-    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
-        return fit_histories(crawls, smoothing, *self.bounds, start).change_rate
+    def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
+        return fit_histories(crawls, self.smoothing, *self.bounds, start).change_rate
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         pages = (importance, self.change_rate, bandwidth)
@@ -159,8 +159,8 @@ class ExploreThenCommit(RateLearner):
         counts = self.action_form == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
-    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
-        return match_histories(crawls, smoothing).change_rate
+    def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
+        return match_histories(crawls, self.smoothing).change_rate
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         explore = self.explore

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,46 +25,23 @@ ROUNDING = 1e-12
 """Relative rounding error of a time that still counts as the end of a step or epoch."""
 
 
-def played(
-    allocation: Allocation, complete: BoolArray, change_rate: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return crawl rates, 0 on complete pages, and crawl probabilities, 0 elsewhere; (m,) each.
-
-    If the solver ignores signals, complete pages get the response shares of their rates.
-    """
-    chances = allocation.probabilities
-    if chances is None:
-        chances = response_share(allocation.rates, change_rate)
-    return np.where(complete, 0.0, allocation.rates), np.where(complete, chances, 0.0)
-
-
-class Fit(Protocol):
-    """A method that estimates change rates from crawls."""
-
-    def __call__(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
-        """Return change rates, (m,), with two imaginary intervals per page.
-
-        ``smoothing`` is their length, ``start`` a first guess, (m,).
-        """
-
-
 class LearnedRates:
     """Change rates from crawls, and from signals where observation is complete.
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
     ``initial``; from the first crawl of any page on, a page without crawls has that of its
-    imaginary intervals, ln(2) / smoothing. Where observation is complete, the estimate is
+    imaginary intervals. Where observation is complete, the estimate is
     :func:`policies.estimators.complete_observation_rates` of the signals; the crawls of such pages,
     and probes, add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
-        fit: method for the other pages.
+        fit: method for the other pages: ``fit(crawls, start)`` returns change rates, (m,), with
+            one changed and one unchanged imaginary interval per page, from a first guess, (m,).
         initial: estimate before any observation, > 0.
         window: length of the recent time in which crawls and signals count, the S(n) of
             Algorithm 4; None for all.
-        smoothing: length of one changed and one unchanged imaginary interval of every page (line
-            11), and number of pseudo-signals in as much pseudo-time (line 13), > 0.
+        smoothing: number of pseudo-signals in as much pseudo-time (line 13), > 0.
         since: start of learning; earlier signals do not count.
 
     Attributes:
@@ -73,7 +51,7 @@ class LearnedRates:
     def __init__(
         self,
         complete: BoolArray,
-        fit: Fit,
+        fit: Callable[[Histories, FloatArray], FloatArray],
         *,
         initial: float = 1.0,
         window: float | None = None,
@@ -123,7 +101,7 @@ class LearnedRates:
             past = self._crawls.intervals(
                 since=None if self.window is None else self._time - self.window
             )
-            self._of_crawls = self._fit(past, smoothing=self.smoothing, start=self._of_crawls)
+            self._of_crawls = self._fit(past, self._of_crawls)
 
     def _read_signals(self) -> None:
         page, time = self._new("signal_page", "signal_time")
@@ -151,9 +129,9 @@ class RateLearner(LearningPolicy):
     (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
     It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
-    Every episode starts with no data, and lanes learn
-    independently. A lane whose state is set (``set_state``) counts as in a new episode: the policy
-    starts with no data but the step before that state.
+    Every episode starts with no data, and lanes learn independently. A lane whose state is set
+    (``set_state``) counts as in a new episode: the policy starts with no data but the step before
+    that state.
 
     In the form ``rates`` every ``predict`` also declares the estimated change rates to the
     environment. The last declaration before a step determines its budget: with several learners on
@@ -164,7 +142,8 @@ class RateLearner(LearningPolicy):
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
             the environment's.
         initial: first estimate of all change rates, per unit of time, > 0.
-        smoothing: length of the pseudo-intervals, and number of pseudo-signals, > 0.
+        smoothing: length of one changed and one unchanged imaginary interval of every page
+            (Algorithm 4, line 11), and number of pseudo-signals, > 0.
         window: length of the recent time that estimates use, > 0; None for all.
 
     Raises:
@@ -192,8 +171,8 @@ class RateLearner(LearningPolicy):
             self.epoch = self.core.epoch
 
     @abstractmethod
-    def _fit(self, crawls: Histories, *, smoothing: float, start: FloatArray) -> FloatArray:
-        """Return change rates, (m,), estimated from crawls; see :class:`Fit`."""
+    def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
+        """Return change rates, (m,), from crawls, smoothed, and a first guess, (m,)."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
@@ -250,7 +229,11 @@ class RateLearner(LearningPolicy):
         if self.slots is None or tracker.time >= self.until:
             self.change_rate = within_domain(self.learned.estimate())
             self.plan = self._plan(tracker)
-            rates, chances = played(self.plan, self.complete, self.change_rate)
+            chances = self.plan.probabilities
+            if chances is None:  # the solver ignores signals
+                chances = response_share(self.plan.rates, self.change_rate)
+            rates = np.where(self.complete, 0.0, self.plan.rates)
+            chances = np.where(self.complete, chances, 0.0)
             self.action: NDArray[Any] = rates + chances
             if self.slots is not None:
                 self.slots.plan(rates, chances)

@@ -5,11 +5,11 @@ It is a baseline in Olston and Pandey (2008), section 5.3.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import flag, within_domain
 from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
@@ -25,14 +25,6 @@ FEWEST = 2
 """Without a warm-up, pages with fewer refreshes are on the learning schedule."""
 HIGHEST = 1e12
 """Largest rate, in place of an estimate of inf."""
-
-
-class Counts(NamedTuple):
-    """Crawls of each page, those that found a change, and the time between crawls; (m,) each."""
-
-    crawls: IntArray
-    changes: IntArray
-    time: FloatArray
 
 
 @registered(paper="Longevity", family="fragments")
@@ -88,7 +80,8 @@ class ChoGarciaMolina(RefreshPolicy):
     def footprint(self, lane: int = 0) -> Footprint:
         """Return the bytes of state per page in a lane; two counts and a time count as 12."""
         state = self._known(lane)
-        stored = sum(array.nbytes for array in (*state.counts, state.rate))
+        arrays = state.crawls, state.changes, state.time, state.rate
+        stored = sum(array.nbytes for array in arrays)
         if state.histories is not None:
             stored += state.histories.nbytes
         return Footprint(stored / state.rate.size, 12.0)
@@ -103,9 +96,8 @@ class ChoGarciaMolina(RefreshPolicy):
 
     def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
-        crawls, changes = np.zeros((2, num_pages), np.int64)
-        self.counts = Counts(crawls, changes, np.zeros(num_pages))
-        self.rate = np.zeros(num_pages)
+        self.crawls, self.changes = np.zeros((2, num_pages), np.int64)
+        self.time, self.rate = np.zeros((2, num_pages))  # between crawls; of changes
         self.histories: CrawlHistories | None = None
         if self.estimator == "mle":
             self.histories = CrawlHistories(
@@ -113,35 +105,26 @@ class ChoGarciaMolina(RefreshPolicy):
             )
 
     def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
-        refreshed = ~log.probe & (log.elapsed > 0.0)
-        pages, elapsed, changed = (
-            log.page[refreshed],
-            log.elapsed[refreshed],
-            log.changed[refreshed],
-        )
-        if pages.size == 0:
-            return
-        counts = self.counts
-        np.add.at(counts.crawls, pages, 1)
-        np.add.at(counts.changes, pages, changed)
-        np.add.at(counts.time, pages, elapsed)
+        used = ~log.probe & (log.elapsed > 0.0)
+        pages, elapsed, changed = log.page[used], log.elapsed[used], log.changed[used]
+        np.add.at(self.crawls, pages, 1)
+        np.add.at(self.changes, pages, changed)
+        np.add.at(self.time, pages, elapsed)
         if self.histories is not None:
             self.histories.append(pages, elapsed=elapsed, changed=changed)
             rates = fit_histories(self.histories.intervals(pages)).change_rate
         else:
-            rates = improved_rate(counts.changes[pages], counts.crawls[pages], counts.time[pages])
+            rates = improved_rate(self.changes[pages], self.crawls[pages], self.time[pages])
         rates = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
         self.rate[pages] = within_domain(rates)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        wait = learning_period(
-            self.learning, 1 + self.counts.crawls, tracker.problem, self.action_form
-        )
+        wait = learning_period(self.learning, 1 + self.crawls, tracker.problem, self.action_form)
         learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)
         curves = HolisticCurves(self.rate)
         utility = tracker.problem.importance * curves.utility(tracker.elapsed)
         if self.warm_up is None:
-            return Urgency(utility, np.where(self.counts.crawls < FEWEST, learning, 0.0))
+            return Urgency(utility, np.where(self.crawls < FEWEST, learning, 0.0))
         return Urgency(utility)

@@ -88,14 +88,8 @@ class LearningLongevity(RefreshPolicy):
         for n in range(log.page.size):
             assert log.divergence is not None
             assert log.age is not None
-            self.belief.learn(
-                int(log.page[n]),
-                float(log.elapsed[n]),
-                int(signals[n]),
-                bool(log.changed[n]),
-                log.divergence[n],
-                log.age[n],
-            )
+            crawl = int(log.page[n]), float(log.elapsed[n]), int(signals[n]), bool(log.changed[n])
+            self.belief.learn(*crawl, log.divergence[n], log.age[n])
         self.belief.set_signals(summed(tracker.signals))
 
     def _urgency(self, tracker: Tracker) -> Urgency:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.estimators.divergence import posterior_kernels as kernels
@@ -67,26 +67,11 @@ class SignalQuality:
         sums = np.add.reduceat(weights, np.arange(0, weights.size, QUALITY_STRIDE))
         self.log_rates = np.log(np.append(static, sums))
 
-    def estimate(
-        self,
-        elapsed: NDArray[np.float32],
-        signals: NDArray[np.int16],
-        changed: NDArray[np.bool_],
-        num_pages: int,
-    ) -> tuple[float, float]:
-        """Return the recall and the false-signal rate of a page with this history, (n,) each."""
+    def estimate(self, crawls: kernels.PageCrawls, num_pages: int) -> tuple[float, float]:
+        """Return the recall and the false-signal rate of a page with these crawls."""
         log_prior = np.log((1.0 - QUALITY_BASE) * self.pooled + QUALITY_BASE * self.first)
-        kernels.weigh_quality(
-            self._weights,
-            log_prior,
-            self.rates,
-            self.log_rates,
-            self.recalls,
-            self.false_rates,
-            elapsed,
-            signals,
-            changed,
-        )
+        grid = self.rates, self.log_rates, self.recalls, self.false_rates
+        kernels.weigh_quality(self._weights, log_prior, *grid, crawls)
         self._seen += 1
         step = 1.0 / (min(self._seen, num_pages) + QUALITY_FIRST_PAGES)
         self.pooled += step * (self._weights - self.pooled)
@@ -131,15 +116,9 @@ class DivergencePosterior:
         self.rates: FloatArray = np.exp2(np.arange(NUM_RATES) - MIDDLE_RATE) / interval
         steps = np.arange(NUM_AGES) / AGES_PER_OCTAVE + FIRST_AGE
         self.ages: FloatArray = np.exp2(steps) * interval
-        self.histories = CrawlHistories(
-            num_pages,
-            memory,
-            elapsed=np.float32,
-            signals=np.int16,
-            changed=np.bool_,
-            age=(np.float32, (copies,)),
-            lost_bin=(np.int8, (copies,)),
-        )
+        of_crawl = {"elapsed": np.float32, "signals": np.int16, "changed": np.bool_}
+        of_copies = {"age": (np.float32, (copies,)), "lost_bin": (np.int8, (copies,))}
+        self.histories = CrawlHistories(num_pages, memory, **of_crawl, **of_copies)
         self.recall: FloatArray = np.zeros(num_pages)
         self.false_rate: FloatArray = np.zeros(num_pages)
         self.quality: SignalQuality | None = SignalQuality(interval, self.rates)
@@ -192,10 +171,8 @@ class DivergencePosterior:
         self._signals[page], self._stale[page] = 0, True
         self._signalled |= signals > 0
         if self.quality is not None and self._signalled:
-            results = past.of_page(page, "elapsed", "signals", "changed")
-            self.recall[page], self.false_rate[page] = self.quality.estimate(
-                results[0], results[1], results[2], past.count.size
-            )
+            results = self.quality.estimate(self._crawls(page), past.count.size)
+            self.recall[page], self.false_rate[page] = results
         self._pool()
 
     def set_signals(self, signals: IntArray) -> None:
@@ -216,23 +193,14 @@ class DivergencePosterior:
 
         The array is overwritten by the next call.
         """
-        names = ("elapsed", "signals", "changed", "age", "lost_bin")
-        past = self.histories.of_page(page, *names)
-        kernels.weigh(
-            self._weights,
-            self.log_prior,
-            self.tables.log_lost,
-            self.rates,
-            past[0],
-            past[1],
-            past[2],
-            past[3],
-            past[4],
-            self.recall[page],
-            self.false_rate[page],
-            OLDER,
-        )
+        tables = self.log_prior, self.tables.log_lost, self.rates
+        quality = self.recall[page], self.false_rate[page]
+        kernels.weigh(self._weights, *tables, self._crawls(page), *quality, OLDER)
         return self._weights
+
+    def _crawls(self, page: int) -> kernels.PageCrawls:
+        columns = self.histories.of_page(page, *kernels.PageCrawls._fields)
+        return kernels.PageCrawls(*columns)
 
     def renew(self) -> None:
         """Compute the utility curves of the pages with new crawls or signals."""
@@ -249,25 +217,15 @@ class DivergencePosterior:
         self._stale[:] = False
 
     def _write_curve(self, page: int) -> None:
-        tables, weights = self.tables, self.posterior(page)
-        if self.recall[page] == 0.0 and self._signals[page] == 0:
-            kernels.utility_without_signals(
-                self._curve, weights, tables.gain, tables.amount, self.rates, self.ages
+        tables, output = self.tables, (self._curve, self.posterior(page))
+        grid, signals = (tables.amount, self.rates, self.ages), int(self._signals[page])
+        if self.recall[page] == 0.0 and signals == 0:
+            kernels.utility_without_signals(*output, tables.gain, *grid)
+        else:
+            quality = self.recall[page], self.false_rate[page]
+            kernels.expected_utility(
+                *output, tables.divergence, tables.missed, *grid, signals, *quality
             )
-            self.curves[page] = self._curve
-            return
-        kernels.expected_utility(
-            self._curve,
-            weights,
-            tables.divergence,
-            tables.missed,
-            tables.amount,
-            self.rates,
-            self.ages,
-            int(self._signals[page]),
-            self.recall[page],
-            self.false_rate[page],
-        )
         self.curves[page] = self._curve
 
     def _pool(self) -> None:

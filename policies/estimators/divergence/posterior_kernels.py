@@ -7,6 +7,7 @@ Weights are laid out as (l, k, s): rates L_l, dynamic shares A_k, shapes s of
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,24 @@ NEGLIGIBLE = 1e-5
 """Weights below this share of the largest one are omitted."""
 NO_BIN = -128
 """Placeholder for a bin: there is no earlier copy, or it has lost nothing."""
+
+
+class PageCrawls(NamedTuple):
+    """The last n crawls of a page, each with the h copies before.
+
+    Attributes:
+        elapsed: time since the crawl before, (n,).
+        signals: number of signals in that time, (n,).
+        changed: whether the crawl found a change, (n,).
+        age: age of the earlier copies, (n, h).
+        lost_bin: bins of the lost shares of these copies, (n, h).
+    """
+
+    elapsed: NDArray[np.float32]
+    signals: NDArray[np.int16]
+    changed: NDArray[np.bool_]
+    age: NDArray[np.float32]
+    lost_bin: NDArray[np.int8]
 
 
 @inlined()
@@ -93,11 +112,7 @@ def weigh(
     log_prior: FloatArray,
     log_lost: NDArray[np.float32],
     rates: FloatArray,
-    elapsed: NDArray[np.float32],
-    signals: NDArray[np.int16],
-    changed: NDArray[np.bool_],
-    age: NDArray[np.float32],
-    lost_bin: NDArray[np.int8],
+    crawls: PageCrawls,
     recall: float,
     false_rate: float,
     older: float,
@@ -111,15 +126,12 @@ def weigh(
         log_prior: log prior weights, (l * k * s + 1,).
         log_lost: table of :class:`policies.estimators.divergence.shapes.ShapeTables`.
         rates: L_l, (l,).
-        elapsed: times between the page's crawls, (n,).
-        signals: number of signals in these times, (n,).
-        changed: whether the crawls found a change, (n,).
-        age: age of the earlier copies, (n, h).
-        lost_bin: bins of the lost shares of these copies, (n, h).
+        crawls: the crawls of the page.
         recall: recall of the signals.
         false_rate: rate of false signals.
         older: exponent of the likelihood of comparisons with copies before the last one.
     """
+    elapsed, signals, changed, age, lost_bin = crawls
     num_shapes = log_lost.shape[2]
     num_shares = (weights.size - 1) // (rates.size * num_shapes)
     block = num_shares * num_shapes
@@ -165,9 +177,7 @@ def weigh_quality(
     log_rates: FloatArray,
     recalls: FloatArray,
     false_rates: FloatArray,
-    elapsed: NDArray[np.float32],
-    signals: NDArray[np.int16],
-    changed: NDArray[np.bool_],
+    crawls: PageCrawls,
 ) -> None:
     """Write the posterior of the signal qualities into ``weights``, (q,), which sum to 1.
 
@@ -178,10 +188,9 @@ def weigh_quality(
         log_rates: the logarithms of their weights, (l,).
         recalls: recall of each quality, (q,).
         false_rates: false-signal rate of each quality, (q,).
-        elapsed: times between the page's crawls, (n,).
-        signals: number of signals in these times, (n,).
-        changed: whether the crawls found a change, (n,).
+        crawls: the crawls of the page.
     """
+    elapsed, signals, changed = crawls.elapsed, crawls.signals, crawls.changed
     by_rate = np.zeros(rates.size)
     for q in range(weights.size):
         for row in range(rates.size):

@@ -9,6 +9,7 @@ time from a page's last event to the end of the history is not used.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,13 +51,10 @@ class History(NamedTuple):
         Raises:
             ValueError: an array of another type or length, or out of its range.
         """
-        time, page, kind = (
-            _array(name, getattr(self, name), kinds, dtype)
-            for name, kinds, dtype in (
-                ("time", "iuf", np.float64),
-                ("page", "iu", np.int64),
-                ("kind", "iu", np.int64),
-            )
+        time = _array("time", self.time, "iuf", np.float64)
+        page, kind = (
+            _array("page", self.page, "iu", np.int64),
+            _array("kind", self.kind, "iu", np.int64),
         )
         alive = _array("alive", self.alive, "b", np.bool_)
         lengths = time.size, page.size, kind.size
@@ -69,8 +67,11 @@ class History(NamedTuple):
             raise ValueError(
                 f"history time must not decrease and lie in [0, {duration:g}], got {time}"
             )
-        _check_range("page", page, alive.size)
-        _check_range("kind", kind, None)
+        for name, values, most in (("page", page, alive.size), ("kind", kind, math.inf)):
+            if values.size and (values.min() < 0 or values.max() >= most):
+                bound = f"in [0, {most})" if most < math.inf else ">= 0"
+                span = f"{values.min()} to {values.max()}"
+                raise ValueError(f"history {name} must be {bound}, got {span}")
         return History(time, page, kind, alive, duration)
 
     def check(self, problem: Problem) -> None:
@@ -95,13 +96,6 @@ def _array(name: str, given: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
             f"of shape {array.shape}"
         )
     return np.array(array, dtype)
-
-
-def _check_range(name: str, values: IntArray, most: int | None) -> None:
-    """Raise ValueError unless values are >= 0 and below ``most``."""
-    if values.size and (values.min() < 0 or (most is not None and values.max() >= most)):
-        bound = ">= 0" if most is None else f"in [0, {most})"
-        raise ValueError(f"history {name} must be {bound}, got {values.min()} to {values.max()}")
 
 
 def replay_history(memory: Memory, history: History) -> None:

@@ -14,9 +14,15 @@ from scipy.optimize import minimize
 
 from policies import estimators
 from policies.estimators import GammaPrior
-from policies.estimators.signal_quality import signal_quality
+from policies.estimators.signal_quality import SignalFit
 from tests.policies.crawl_histories import crawled
 from tests.policies.estimators.prior_fits import fit_with_prior
+
+
+def signal_quality(alpha, b, gamma, covariance, gamma_error):
+    """Quality of the signals of a fit with these estimates and errors."""
+    none = np.full(alpha.shape, np.nan)
+    return SignalFit(alpha, b, gamma, none, none, gamma_error, covariance, none, none).quality()
 
 
 def cost(theta, design, changed, shape=None, rate=None):

@@ -392,12 +392,12 @@ def test_probes_tell_nothing():
     np.testing.assert_allclose(learned.estimate(), expected, rtol=1e-11)
 
 
-def by_likelihood(crawls, *, smoothing, start):
-    return fit_histories(crawls, smoothing, start=start).change_rate
+def by_likelihood(crawls, start):
+    return fit_histories(crawls, 0.5, start=start).change_rate
 
 
-def by_moments(crawls, *, smoothing, start):
-    return match_histories(crawls, smoothing).change_rate
+def by_moments(crawls, start):
+    return match_histories(crawls, 0.5).change_rate
 
 
 def crawl_log(page, elapsed, changed, time, signal_page=(), signal_time=()):
@@ -448,7 +448,7 @@ def test_estimates_are_the_fit_of_what_counts(method, fit, window):
     estimate = learned.estimate()
     for i in range(30):
         own = (page == i) & (time > since)
-        expected = fit(elapsed[own], changed[own], smoothing=0.3).change_rate[0]
+        expected = fit(elapsed[own], changed[own], smoothing=0.5).change_rate[0]
         if complete[i]:
             expected = (np.sum((signal_page == i) & (signal_time > since)) + 0.3) / (span + 0.3)
         assert estimate[i] == pytest.approx(expected, rel=1e-11)

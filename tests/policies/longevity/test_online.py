@@ -327,14 +327,14 @@ def test_change_rates_count_by_importance():
         core = ManyPages(2, "refresh", importance)
         policy = ChoGarciaMolina(core, threshold=part * utility, learning=100.0)
         assert chosen(policy, 2) == []
-        policy.counts.crawls[:], policy.rate[:] = 5, rate
+        policy.crawls[:], policy.rate[:] = 5, rate
         core.now = now
         assert chosen(policy, 2) == expected
     for order in ([1.0, 2.0], [2.0, 1.0]):
         core = ManyPages(2, "page", np.array(order))
         policy = ChoGarciaMolina(core, learning=100.0)
         chosen(policy, 2)
-        policy.counts.crawls[:], policy.rate[:] = 5, rate
+        policy.crawls[:], policy.rate[:] = 5, rate
         core.now = now
         assert chosen(policy, 2) == [int(np.argmax(order))]
 
@@ -343,7 +343,7 @@ def test_change_rates_count_from_the_third_refresh_on():
     core = ManyPages(4, "refresh")
     policy = ChoGarciaMolina(core, threshold=1.0, learning=1.0, stagger=False)
     chosen(policy, 4)
-    policy.counts.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
+    policy.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
     for now, expected in ((1.9, [0]), (2.0, [0, 1]), (9.0, [0, 1])):
         core.now = now
         assert chosen(policy, 4) == expected

@@ -115,13 +115,12 @@ def test_comparisons_with_older_copies_count_three_tenths():
     belief.set_quality([0.0], [0.0])
     for divergences in ((0.3, np.nan), (0.2, 0.4), (0.25, 0.35)):
         belief.learn(0, 4.0, 0, True, np.array(divergences), np.array([4.0, 8.0]))
-    past, weights = belief.histories, {}
-    names = ("elapsed", "signals", "changed", "age", "lost_bin")
-    past_crawls = past.of_page(0, *names)
+    weights = {}
+    past = kernels.PageCrawls(*belief.histories.of_page(0, *kernels.PageCrawls._fields))
     for older in (0.3, 1.0):
         weights[older] = np.zeros(belief.first.size)
         kernels.weigh(
-            *(weights[older], belief.log_prior, belief.tables.log_lost, belief.rates, *past_crawls),
+            *(weights[older], belief.log_prior, belief.tables.log_lost, belief.rates, past),
             *(0.0, 0.0, older),
         )
     assert belief.posterior(0).tolist() == weights[0.3].tolist()

@@ -98,7 +98,7 @@ def test_weights_are_the_twins(belief):
     rng = np.random.default_rng(3)
     for _ in range(4):
         n = 5
-        past = (
+        past = kernels.PageCrawls(
             rng.exponential(4.0, n).astype(np.float32),
             rng.integers(0, 3, n).astype(np.int16),
             rng.random(n) < 0.7,
@@ -109,7 +109,7 @@ def test_weights_are_the_twins(belief):
         )
         weights = np.zeros(first_prior().size)
         kernels.weigh(
-            weights, belief.log_prior, belief.tables.log_lost, belief.rates, *past, 0.4, 0.1, 0.3
+            weights, belief.log_prior, belief.tables.log_lost, belief.rates, past, 0.4, 0.1, 0.3
         )
         expected = naive_weigh(belief, past, 0.4, 0.1, 0.3)
         np.testing.assert_allclose(weights, expected, atol=1e-6)

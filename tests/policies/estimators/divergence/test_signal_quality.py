@@ -14,6 +14,7 @@ from policies.estimators.divergence.posterior import (
     RECALLS,
     SignalQuality,
 )
+from policies.estimators.divergence.posterior_kernels import PageCrawls
 from tests.policies.estimators.divergence.test_posterior_kernels import naive_log_change
 
 INTERVAL = 4.0
@@ -55,12 +56,13 @@ def test_means_are_those_of_the_posterior_by_brute_force():
         np.array([1, 2, 0], np.int16),
         np.array([True, True, False]),
     )
+    crawls = PageCrawls(*history, np.zeros((3, 0), np.float32), np.zeros((3, 0), np.int8))
     prior = np.full(len(PAIRS), 1.0 / len(PAIRS))
     pooled = prior.copy()
     for visit in range(1, 3):
         weights = (1.0 - QUALITY_BASE) * pooled + QUALITY_BASE * prior
         weights *= [likelihood(*history, *pair) for pair in PAIRS]
         weights /= weights.sum()
-        assert quality.estimate(*history, num_pages=10) == pytest.approx(means(weights), rel=1e-9)
+        assert quality.estimate(crawls, 10) == pytest.approx(means(weights), rel=1e-9)
         pooled += (weights - pooled) / (visit + QUALITY_FIRST_PAGES)
         assert quality.typical() == pytest.approx(means(pooled), rel=1e-9)
