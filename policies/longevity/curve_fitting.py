@@ -182,7 +182,8 @@ def fit_pages(
         count = combine(kept, page, ages, values, counts)
         if count == 0 or count < min(FEWEST, fitted[page]):
             continue
-        items[page], share[page], rate[page], _ = fit_observations(ages, values, count, shapes)
+        observed = ages[:count], values[:count]
+        items[page], share[page], rate[page], _ = fit_observations(*observed, shapes)
         fitted[page] = count
         if threshold > 0.0:
             period[page] = np.inf

@@ -28,4 +28,4 @@ def combined(profiles, page):
 
 def fit_curve(ages, divergence):
     ages, divergence = np.array(ages, float), np.array(divergence, float)
-    return FittedCurve(*fit_observations(ages, divergence, ages.size, shapes()))
+    return FittedCurve(*fit_observations(ages, divergence, shapes()))

@@ -106,33 +106,32 @@ def equally_saturated(items: int) -> float:
 
 @inlined()
 def fit_observations(
-    ages: FloatArray, divergence: FloatArray, count: int, shapes: Shapes
+    ages: FloatArray, divergence: FloatArray, shapes: Shapes
 ) -> tuple[int, float, float, float]:
-    """Return K, share, rate and sum of squares of the best fit to the first ``count`` values.
+    """Return K, share, rate and sum of squares of the best fit.
 
     Churn (K = 1) if both kinds are about equally close; share and rate 0, a static page, if there
     is no divergence, or no observation.
 
     Args:
-        ages: > 0, finite, (>= count,).
-        divergence: in [0, 1], (>= count,).
-        count: number of observations.
+        ages: > 0, finite, (n,).
+        divergence: in [0, 1], (n,).
         shapes: :func:`shapes`.
     """
     most = 0.0
-    for k in range(count):
+    for k in range(ages.size):
         most = max(most, divergence[k])
     if most == 0.0:
         return 1, 0.0, 0.0, 0.0
-    coarse, rates, shares = _search(ages, divergence, count, most, shapes)
-    churn = _refined(ages, divergence, count, 1, shares[0], rates[0], TURNED_OVER)
+    coarse, rates, shares = _search(ages, divergence, most, shapes)
+    churn = _refined(ages, divergence, 1, shares[0], rates[0], TURNED_OVER)
     items, scroll = 1, (0.0, 0.0, np.inf)
     for _ in range(STARTS):
         row = int(1 + np.argmin(coarse[1:]))
         if coarse[row] == np.inf or scroll[2] <= TIE:
             break
         start = shares[row], rates[row], coarse
-        best_items, closest = _climbed(ages, divergence, count, shapes.items, row, start)
+        best_items, closest = _climbed(ages, divergence, shapes.items, row, start)
         if closest[2] < scroll[2]:
             items, scroll = best_items, closest
     if scroll[2] < min((1.0 - CLOSE_SHARE) * churn[2], churn[2] - CLOSE):
@@ -140,8 +139,8 @@ def fit_observations(
     else:
         items, chosen = 1, churn
     most = shapes.most[np.searchsorted(shapes.items, items)]
-    if chosen[1] * ages[:count].min() > most:
-        chosen = _refined(ages, divergence, count, items, chosen[0], chosen[1], most)
+    if chosen[1] * ages.min() > most:
+        chosen = _refined(ages, divergence, items, chosen[0], chosen[1], most)
     return items, chosen[0], chosen[1], chosen[2]
 
 
@@ -149,7 +148,6 @@ def fit_observations(
 def _climbed(
     ages: FloatArray,
     divergence: FloatArray,
-    count: int,
     ladder: IntArray,
     row: int,
     start: tuple[float, float, FloatArray],
@@ -157,16 +155,14 @@ def _climbed(
     """Return K and (share, rate, sum of squares) at a local minimum over K; mark the K tried."""
     share, rate, open_rows = start
     items = ladder[row]
-    scroll = _refined(ages, divergence, count, items, share, rate, TURNED_OVER * items)
+    scroll = _refined(ages, divergence, items, share, rate, TURNED_OVER * items)
     open_rows[row] = np.inf
     for side in (-1, 1):
         while 1 <= row + side < ladder.size and scroll[2] > TIE:
             other = ladder[row + side]
             open_rows[row + side] = np.inf
             pace = scroll[1] * other / items
-            next_one = _refined(
-                ages, divergence, count, other, scroll[0], pace, TURNED_OVER * other
-            )
+            next_one = _refined(ages, divergence, other, scroll[0], pace, TURNED_OVER * other)
             if not next_one[2] < scroll[2]:
                 break
             row, items, scroll = row + side, other, next_one
@@ -175,18 +171,18 @@ def _climbed(
 
 @compiled()
 def _search(
-    ages: FloatArray, divergence: FloatArray, count: int, most: float, shapes: Shapes
+    ages: FloatArray, divergence: FloatArray, most: float, shapes: Shapes
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the least sum of squares on the grid, its rate and its share by K, (nK,) each."""
     first, last, energy = np.inf, 0.0, 0.0
-    for k in range(count):
+    for k in range(ages.size):
         first, last = min(first, ages[k]), max(last, ages[k])
         energy += divergence[k] * divergence[k]
     kind = 0 if most < 0.35 else (1 if most < 0.8 else 2)
     foot = FEWEST_UPDATES / last  # l / K
     rungs = 1 + math.ceil(PER_OCTAVE * math.log2(MOST_UPDATES / first / foot))
-    place, part = np.empty(count, np.int64), np.empty(count)
-    for k in range(count):
+    place, part = np.empty(ages.size, np.int64), np.empty(ages.size)
+    for k in range(ages.size):
         at = PER_OCTAVE * (math.log2(foot * ages[k]) - LOWEST)
         place[k] = math.floor(at)
         part[k] = at - place[k]
@@ -197,7 +193,7 @@ def _search(
         shape = shapes.table[kind, row]
         for rung in range(rungs):
             cross = own = 0.0
-            for k in range(count):
+            for k in range(ages.size):
                 entry = place[k] + rung
                 if entry < 0:
                     value = shape[0] * 2.0 ** ((entry + part[k]) / PER_OCTAVE)
@@ -218,13 +214,13 @@ def _search(
 
 @compiled()
 def _sums(
-    ages: FloatArray, divergence: FloatArray, count: int, items: int, share: float, rate: float
+    ages: FloatArray, divergence: FloatArray, items: int, share: float, rate: float
 ) -> tuple[float, float, float, float, float, float]:
     """Return the sum of squares, its gradient and Gauss-Newton matrix over (share, log rate)."""
     total = to_share = to_rate = both = by_share = by_rate = 0.0
     steps, sides = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, sides)
-    for k in range(count):
+    for k in range(ages.size):
         updates = rate * ages[k]
         value, slope, side = divergence_and_slopes(steps, sides, updates)
         error = divergence[k] - value
@@ -242,7 +238,6 @@ def _sums(
 def _refined(
     ages: FloatArray,
     divergence: FloatArray,
-    count: int,
     items: int,
     share: float,
     rate: float,
@@ -252,11 +247,11 @@ def _refined(
 
     The rate is at most ``most`` updates per age of the first observation.
     """
-    low = math.log(FEWEST_UPDATES * items / ages[:count].max()) - WIDENED
-    high = math.log(most / ages[:count].min())
+    low = math.log(FEWEST_UPDATES * items / ages.max()) - WIDENED
+    high = math.log(most / ages.min())
     log_rate = min(math.log(rate), high)
     damping = 1e-3
-    sums = _sums(ages, divergence, count, items, share, math.exp(log_rate))
+    sums = _sums(ages, divergence, items, share, math.exp(log_rate))
     for _ in range(STEPS):
         total, to_share, to_rate, by_share, by_rate, both = sums
         a, b = by_share * (1.0 + damping), by_rate * (1.0 + damping)
@@ -275,7 +270,7 @@ def _refined(
         hoped = to_share * (new_share - share) + to_rate * (new_log - log_rate)
         if hoped <= ENOUGH * total:
             break
-        trial = _sums(ages, divergence, count, items, new_share, math.exp(new_log))
+        trial = _sums(ages, divergence, items, new_share, math.exp(new_log))
         if trial[0] < total:
             gain = total - trial[0]
             share, log_rate, sums = new_share, new_log, trial

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.copies import Sketches
 from crawl_envs.types.copies import divergence as sketch_divergence
@@ -94,17 +93,13 @@ class ChangeProfiles:
         histories: profiles of each page, h >= 1.
         length: observations of each profile, >= 1.
         sketch_size: number of smallest hashes kept of a base version, >= 1; None for all.
-
-    Raises:
-        ValueError: an argument is out of its range.
     """
 
     def __init__(
         self, num_pages: int, histories: int, length: int, sketch_size: int | None = None
     ) -> None:
-        shape = (whole("num_pages", num_pages, 1), whole("histories", histories, 1))
-        full = (*shape, whole("length", length, 1))
-        self.sketch_size = 0 if sketch_size is None else whole("sketch_size", sketch_size, 1)
+        shape, full = (num_pages, histories), (num_pages, histories, length)
+        self.sketch_size = sketch_size or 0
         counts = [np.zeros(shape, np.int64) for _ in range(4)]
         self.kept = HeldProfiles(
             np.full(shape, np.nan), counts[0], np.zeros(full), np.zeros(full), *counts[1:]
@@ -127,12 +122,7 @@ class ChangeProfiles:
         crawled. If a copy has more fragments than the longest sketch has hashes, sketches are
         truncated, and so are the stored ones.
 
-        Args:
-            tracker: tracker of that decision.
-            sketches: sketches of all pages at time 0.
-            histories: as for the class.
-            length: as for the class.
-            sketch_size: as for the class.
+        ``sketches`` are those of all pages at time 0; the other arguments are those of the class.
         """
         longest = int(np.diff(sketches.start).max())
         if tracker.copies is not None and np.any(tracker.copies.size > longest):

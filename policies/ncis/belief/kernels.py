@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
 from policies.estimators.gamma_beliefs import below_mean, learn_crawl, pool_beliefs
 from policies.ncis.belief.broadcasts import (
@@ -30,20 +31,12 @@ SMALLEST = 1e-4
 
 
 @inlined()
-def read_pages(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    now: float,
-    elapsed: FloatArray,
-    alive: BoolArray,
-) -> FloatArray:
+def read_pages(memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray) -> FloatArray:
     """Return evidence, expected changes and change rates of all pages, (3, m); 0 if not alive.
 
     :func:`read_page` defines them.
     """
+    pages, groups, _, shared, group = memory
     at = places(shared)
     weights, values = np.empty(at.channels), np.zeros((3, elapsed.shape[0]))
     for number in range(elapsed.shape[0]):

@@ -103,8 +103,8 @@ class BeliefNCIS(CompiledLearnerPolicy):
         unit of time. All are 0 where a page does not exist.
         """
         tracker = self._follow(lane)
-        page_state = tracker.time, tracker.elapsed, tracker.alive
-        columns = kernels.read_pages(*self.of_lane(lane).learner.memory, *page_state)
+        memory = self.of_lane(lane).learner.memory
+        columns = kernels.read_pages(memory, tracker.time, tracker.elapsed, tracker.alive)
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:

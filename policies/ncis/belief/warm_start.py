@@ -98,34 +98,24 @@ def _array(name: str, given: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
     return np.array(array, dtype)
 
 
-def replay_history(memory: Memory, history: History) -> None:
-    """Update a belief on a history; after it every page is fresh, and time is 0."""
-    _replay_history(
-        *memory, history.time, history.page, history.kind, history.alive.copy(), history.duration
-    )
-
-
 @inlined()
 def crawl_pages(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: IntArray,
-    kind: IntArray,
-    now: float,
+    memory: Memory,
+    history: History,
+    start: int,
+    end: int,
     alive: BoolArray,
     last: FloatArray,
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
     """Crawl the pages of one instant's events just before it; updates ``last``, (m,)."""
-    at = places(shared)
+    pages, groups, events, shared, group = memory
+    at, now = places(shared), history.time[start]
     signals = np.zeros(at.sources)
-    for k in range(page.shape[0]):
-        number = page[k]
-        if alive[number] and kind[k] >= CHANGE and last[number] < now:
+    for k in range(start, end):
+        number = history.page[k]
+        if alive[number] and history.kind[k] >= CHANGE and last[number] < now:
             outcome = now, now - last[number], signals, False
             learn(pages, groups, events, shared, group, number, *outcome)
             last[number] = now
@@ -135,24 +125,16 @@ def crawl_pages(
 
 
 @compiled()
-def _replay_history(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    time: FloatArray,
-    page: IntArray,
-    kind: IntArray,
-    alive: BoolArray,
-    duration: float,
-) -> None:
-    at, memory = places(shared), (pages, groups, events, shared, group)
-    last, changed = np.zeros(alive.shape), np.zeros(alive.shape, np.bool_)
-    signalled = np.zeros(alive.shape, np.bool_)
+def replay_history(memory: Memory, history: History) -> None:
+    """Update a belief on a history; after it every page is fresh, and time is 0."""
+    pages, groups, events, shared, group = memory
+    arrays = pages, groups, events, shared, group
+    time, page, kind, first, duration = history
+    at, alive, last = places(shared), first.copy(), np.zeros(first.shape)
+    changed, signalled = np.zeros(first.shape, np.bool_), np.zeros(first.shape, np.bool_)
     signals, start = np.zeros(at.sources), 0
     for number in range(alive.shape[0]):
-        on_birth_or_death(*memory, number, 0.0, alive[number])
+        on_birth_or_death(*arrays, number, 0.0, alive[number])
     while start < time.shape[0]:
         end = start
         while end < time.shape[0] and time[end] == time[start]:
@@ -162,22 +144,21 @@ def _replay_history(
         for k in range(start, end):
             if kind[k] == BIRTH:
                 alive[page[k]], last[page[k]] = True, now
-                on_birth_or_death(*memory, page[k], now, True)
+                on_birth_or_death(*arrays, page[k], now, True)
             changed[page[k]] |= kind[k] == CHANGE
             signalled[page[k]] |= kind[k] >= SIGNAL
-        happened = page[start:end], kind[start:end], now
-        crawl_pages(*memory, *happened, alive, last, changed, signalled)
+        crawl_pages(memory, history, start, end, alive, last, changed, signalled)
         signal_page = page[start:end][is_signal]
         sources = kind[start:end][is_signal] - SIGNAL
-        on_signal(*memory, signal_page, np.full(signal_page.shape, now), sources)
+        on_signal(*arrays, signal_page, np.full(signal_page.shape, now), sources)
         for k in range(start, end):
             number = page[k]
             if alive[number] and signalled[number]:
-                learn(*memory, number, now, 0.0, signals, changed[number])
+                learn(*arrays, number, now, 0.0, signals, changed[number])
             changed[number], signalled[number] = False, False
             if kind[k] == DEATH:
                 alive[number] = False
-                on_birth_or_death(*memory, number, now, False)
+                on_birth_or_death(*arrays, number, now, False)
         start = end
     for number in range(alive.shape[0]):
         forget(pages[number], groups[group[number]], at)

@@ -148,11 +148,11 @@ def test_a_fit_takes_some_microseconds():
     rng = np.random.default_rng(6)
     values = np.clip(curve(10, 0.2, 4.0, AGES) + rng.normal(0, 0.02, AGES.size), 0, 1)
     table = fitting.shapes()
-    fitting.fit_observations(AGES, values, AGES.size, table)
+    fitting.fit_observations(AGES, values, table)
     laps = []
     for _ in range(20):
         start = time.perf_counter()
         for _ in range(20):
-            fitting.fit_observations(AGES, values, AGES.size, table)
+            fitting.fit_observations(AGES, values, table)
         laps.append((time.perf_counter() - start) / 20)
     assert min(laps) < 300e-6
