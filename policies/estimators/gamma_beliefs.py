@@ -233,11 +233,8 @@ class Beliefs:
             The logarithm of the predicted probability of ``changed``, at least LEAST_PROBABILITY.
         """
         group = self.group[page]
-        data, shared = (
-            (self.counts[page], self.exposures[page]),
-            (self.shape[group], self.rate[group]),
-        )
-        return learn_page(*data, *shared, elapsed, signals, changed, self.fading)
+        belief = self.counts[page], self.exposures[page], self.shape[group], self.rate[group]
+        return learn_page(*belief, elapsed, signals, changed, self.fading)
 
     def typical(self, pages: IntArray | slice) -> FloatArray:
         """Return exp(E ln theta) of the beliefs about pages, (n, 1 + 2 S).

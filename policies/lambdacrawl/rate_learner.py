@@ -30,9 +30,9 @@ class LearnedRates:
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
     ``initial``; from the first crawl of any page on, a page without crawls has that of its
-    imaginary intervals. Where observation is complete, the estimate is
-    :func:`policies.estimators.complete_observation_rates` of the signals; the crawls of such pages,
-    and probes, add no information.
+    imaginary intervals. Of each page the last MOST_CRAWLS crawls are used. Where observation is
+    complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
+    the crawls of such pages, and probes, add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
@@ -91,17 +91,13 @@ class LearnedRates:
         return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
 
     def _read_crawls(self) -> None:
-        page, elapsed, changed, time, probe = self._new(
-            "page", "elapsed", "changed", "time", "probe"
-        )
+        page, probe, *columns = self._new("page", "probe", "elapsed", "changed", "time")
         used = ~(self.complete[page] | probe)
-        crawls = {"elapsed": elapsed[used], "changed": changed[used], "time": time[used]}
-        self._crawls.append(page[used], **crawls)
+        elapsed, changed, time = (column[used] for column in columns)
+        self._crawls.append(page[used], elapsed=elapsed, changed=changed, time=time)
         if self._crawls.count.any():
-            past = self._crawls.intervals(
-                since=None if self.window is None else self._time - self.window
-            )
-            self._of_crawls = self._fit(past, self._of_crawls)
+            since = None if self.window is None else self._time - self.window
+            self._of_crawls = self._fit(self._crawls.intervals(since=since), self._of_crawls)
 
     def _read_signals(self) -> None:
         page, time = self._new("signal_page", "signal_time")

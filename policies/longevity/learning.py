@@ -52,7 +52,7 @@ class LearningLongevity(RefreshPolicy):
     problem if it reveals them. Else they are learned, from the first signal on
     (:class:`policies.estimators.divergence.posterior.SignalQuality`).
 
-    A page takes ``memory`` times 7 + 5 h bytes, with h base versions, and 161 more.
+    A page takes at most ``memory`` times 7 + 5 h bytes, with h base versions, and 161 more.
 
     Args:
         env: an environment of pages with fragments, single or vector, wrapped or not.

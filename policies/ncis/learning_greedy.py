@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types.arguments import whole_per_page
 from crawl_envs.types.compiled_policies import CompiledIndex
 from crawl_envs.types.compiling import ready
 from policies.base.binding import ActionForm, LearningPolicy
@@ -91,7 +92,7 @@ class LearningGreedyNCIS(LearningPolicy):
     ) -> None:
         super().__init__(env, features=features, action_form=action_form, batch=batch)
         self.memories = _memories(memory)
-        self.groups = None if groups is None else _groups(groups)
+        self.groups = None if groups is None else whole_per_page("groups", groups, np.size(groups))
         self.pooled, self.keep = bool(pooled), bool(keep)
         self.learner: Learner | None = None
         self.last_crawl = -math.inf
@@ -124,10 +125,8 @@ class LearningGreedyNCIS(LearningPolicy):
         if log.page.size == 0 or log.time[0] <= policy.last_crawl:
             policy.last_crawl = -math.inf
             if not self.keep:
-                before = policy.learner
-                policy.learner = self._learner(
-                    before.importance, before.num_sources, before.interval
-                )
+                old = policy.learner
+                policy.learner = self._learner(old.importance, old.num_sources, old.interval)
         policy.learner.learn(log)
         policy.last_crawl = float(log.time[-1]) if log.page.size else policy.last_crawl
 
@@ -320,13 +319,3 @@ def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:
     if not memories or not all(each > 1.0 for each in memories):
         raise ValueError(f"memory must be > 1 crawl, or several such numbers, got {memory!r}")
     return memories
-
-
-def _groups(groups: ArrayLike) -> IntArray:
-    group = np.asarray(groups)
-    if group.ndim != 1 or group.size == 0 or group.dtype.kind not in "iu" or group.min() < 0:
-        raise ValueError(
-            "groups must be a whole number >= 0 for each page, "
-            f"got dtype {group.dtype}, shape {group.shape}"
-        )
-    return group.astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, IntArray, Problem
+from crawl_envs.types import FloatArray, Problem
 from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledLearner, Memory
 from policies.base.compiled_learner import CompiledLearnerPolicy
@@ -132,8 +132,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
             replay_history(blank, self.history)
             self._replayed.clear()
             self._replayed[asked] = learned = blank
-        fields = {name: array.copy() for name, array in learned._asdict().items()}
-        memory = Memory(**fields)
+        memory = Memory(**{name: array.copy() for name, array in learned._asdict().items()})
         at = places_of(problem)
         memory.pages[:, at.importance] = problem.importance
         memory.pages[:, at.exists] = 1.0
@@ -144,7 +143,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
     def _blank(self, problem: Problem) -> Memory:
         """Return the belief without any data."""
         at, num_pages = places_of(problem), problem.num_pages
-        group = group_of(problem)
+        group = np.zeros(num_pages, np.int64) if problem.group is None else problem.group.copy()
         revealed = problem.change_rate is not None and self.history is None
         scales = revealed_scales(problem, at) if revealed else first_scales(problem, at)
         pages = np.zeros((num_pages, at.page_width))
@@ -176,13 +175,6 @@ def places_of(problem: Problem) -> Places:
     """Return the columns of a belief about the pages of a problem."""
     place: Any = layout.places_of
     return Places(*place.py_func(problem.num_sources, problem.group is not None))
-
-
-def group_of(problem: Problem) -> IntArray:
-    """Return a new array of the group of each page, (m,); a single group if there are none."""
-    if problem.group is None:
-        return np.zeros(problem.num_pages, np.int64)
-    return problem.group.copy()
 
 
 def first_scales(problem: Problem, at: Places) -> FloatArray:

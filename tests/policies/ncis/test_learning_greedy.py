@@ -198,7 +198,10 @@ def test_groups_reach_the_beliefs():
         ({"memory": 1.0}, "memory must be > 1 crawl, .* got 1.0"),
         ({"memory": ()}, r"memory must be > 1 crawl, .* got \(\)"),
         ({"memory": (np.nan, 5.0)}, "memory must be > 1 crawl"),
-        ({"groups": [0.5, 1.0]}, "groups must be a whole number >= 0 for each page, got dtype fl"),
+        (
+            {"groups": [0.5, 1.0]},
+            "groups must be a whole number >= 0 for each of 2 pages",
+        ),
         ({"groups": [[0, 1]]}, r"groups must be .* shape \(1, 2\)"),
     ],
 )
