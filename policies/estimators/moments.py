@@ -90,49 +90,65 @@ def _match_pages(
     change_rate, stderr = np.empty(m), np.full(m, np.nan)
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
     for i in range(m):
-        lengths = np.full(crawls.end[i] - crawls.begin[i] + 2, smoothing)
-        changes = size = 1 if smoothing > 0.0 else 0
-        for wanted in (True, False):
-            for k in range(crawls.begin[i], crawls.end[i]):
-                if crawls.changed[k] == wanted and crawls.intervals[k] > 0.0:
-                    lengths[size] = crawls.intervals[k]
-                    size += 1
-            if wanted:
-                changes = size
-                size += smoothing > 0.0
-        lengths = lengths[:size]
+        rows = crawls.begin[i], crawls.end[i]
+        hits, misses = split(crawls.intervals, crawls.changed, *rows, smoothing)
+        changes, size = hits.size, hits.size + misses.size
         if changes == 0 or changes == size:
             change_rate[i] = np.nan if size == 0 else (0.0 if changes == 0 else np.inf)
             continue
-        rate = -math.log1p(-changes / size) * size / lengths.sum()  # below the root
+        rate = -math.log1p(-changes / size) * size / (hits.sum() + misses.sum())  # below the root
         done = False
         while not done and iterations[i] < MAX_ITERATIONS:
-            excess, fresh, slope, _ = _moments(lengths, changes, rate)
-            step = math.log1p(excess / (size - changes)) * fresh / slope
+            excess, fresh, slope, _ = _moments(hits, misses, rate)
+            step = math.log1p(excess / misses.size) * fresh / slope
             rate += step
             iterations[i] += 1
             done = abs(step) <= SETTLED * rate
         converged[i], change_rate[i] = done, rate
-        _, _, slope, variance = _moments(lengths, changes, rate)
+        _, _, slope, variance = _moments(hits, misses, rate)
         stderr[i] = math.sqrt(variance) / slope
     return change_rate, stderr, iterations, converged
 
 
 @inlined()
-def _moments(lengths: FloatArray, changes: int, rate: float) -> tuple[float, float, float, float]:
+def split(
+    intervals: FloatArray, changed: BoolArray, begin: int, end: int, smoothing: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the changed and the other intervals of a page, with imaginary ones, all > 0."""
+    hits, misses = np.full(end - begin + 1, smoothing), np.full(end - begin + 1, smoothing)
+    changes = others = 1 if smoothing > 0.0 else 0
+    for k in range(begin, end):  # without branches; intervals of length 0 are never changed
+        hits[changes] = misses[others] = intervals[k]
+        changes += changed[k]
+        others += (intervals[k] > 0.0) & (not changed[k])
+    return hits[:changes], misses[:others]
+
+
+@inlined()
+def _moments(
+    hits: FloatArray, misses: FloatArray, rate: float
+) -> tuple[float, float, float, float]:
     """Return the sums of e^-x less the number unchanged, of e^-x, w e^-x and e^-x (1 - e^-x).
 
-    The first ``changes`` intervals were changed. The first sum is that of e^-x over these less that
-    of 1 - e^-x over the others, which cancels less than the difference of expected and observed
-    numbers if intervals differ by many orders of magnitude.
+    The first is the sum of e^-x over the changed intervals less that of 1 - e^-x over the others,
+    which cancels less than the difference of expected and observed numbers if intervals differ by
+    many orders of magnitude.
     """
-    excess = fresh = slope = variance = 0.0
-    for k, length in enumerate(lengths):
-        odds = exp_minus_one(min(length * rate, LARGEST))  # of a change
+    _, above, slope, variance = _sums(hits, rate)
+    below, fresh, other_slope, other_variance = _sums(misses, rate)
+    return above - below, above + fresh, slope + other_slope, variance + other_variance
+
+
+@inlined(fastmath={"contract", "nsz", "reassoc"})
+def _sums(lengths: FloatArray, rate: float) -> tuple[float, float, float, float]:
+    """Return the sums of 1 - e^-x, e^-x, w e^-x and e^-x (1 - e^-x)."""
+    stale = fresh = slope = variance = 0.0
+    for k in range(lengths.size):
+        odds = exp_minus_one(min(lengths[k] * rate, LARGEST))  # of a change
         unchanged = 1.0 / (1.0 + odds)
         changed = odds * unchanged
-        excess += unchanged if k < changes else -changed
+        stale += changed
         fresh += unchanged
-        slope += length * unchanged
+        slope += lengths[k] * unchanged
         variance += changed * unchanged
-    return excess, fresh, slope, variance
+    return stale, fresh, slope, variance
