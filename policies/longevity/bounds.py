@@ -20,10 +20,11 @@ from policies.estimators.divergence.profiles import (
     ChangeProfiles,
     Footprint,
     HeldProfiles,
+    at_first_copy,
     bounds_of_page,
 )
 from policies.longevity.refreshing import RefreshPolicy, Urgency, fragment_core
-from policies.longevity.warm_up import at_first_copy, first_turns
+from policies.longevity.warm_up import first_turns
 
 FIRST_SHARE = 0.1
 """With a budget, the first threshold is the loss from this divergence over a mean interval."""

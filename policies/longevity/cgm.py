@@ -23,8 +23,6 @@ from policies.values.divergence.curves import HolisticCurves
 Estimator: TypeAlias = Literal["improved", "mle"]
 FEWEST = 2
 """Without a warm-up, pages with fewer refreshes are on the learning schedule."""
-HIGHEST = 1e12
-"""Largest rate, in place of an estimate of inf."""
 
 
 @registered(paper="Longevity", family="fragments")
@@ -115,7 +113,6 @@ class ChoGarciaMolina(RefreshPolicy):
             rates = fit_histories(self.histories.intervals(pages)).change_rate
         else:
             rates = improved_rate(self.changes[pages], self.crawls[pages], self.time[pages])
-        rates = np.minimum(np.nan_to_num(rates, nan=0.0, posinf=HIGHEST), HIGHEST)
         self.rate[pages] = within_domain(rates)
 
     def _urgency(self, tracker: Tracker) -> Urgency:

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import quantity
+from policies.estimators.divergence.profiles import at_first_copy
 
 FIRST_SHARE = 0.5
 """With a budget, l as a share of the mean interval between refreshes of a page."""
-SAME_TIME = 1e-9
-"""Relative tolerance of equal times."""
 
 
 def check_warm_up(
@@ -37,13 +36,6 @@ def learning_period(
         mean_interval = problem.num_pages / problem.bandwidth
         learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
     return learning * crawls.astype(np.float64)
-
-
-def at_first_copy(tracker: Tracker) -> BoolArray:
-    """Return the mask of existing pages that still have the copy of time 0, (m,)."""
-    first = (tracker.changed < 0) & tracker.alive
-    first &= tracker.elapsed >= tracker.time * (1.0 - SAME_TIME)
-    return first
 
 
 def first_turns(tracker: Tracker) -> FloatArray:

@@ -128,8 +128,7 @@ class ChangeProfiles:
         if tracker.copies is not None and np.any(tracker.copies.size > longest):
             sketch_size = longest if sketch_size is None else min(sketch_size, longest)
         profiles = cls(tracker.elapsed.size, histories, length, sketch_size)
-        first = (tracker.changed < 0) & tracker.alive
-        first &= tracker.elapsed >= tracker.time * (1.0 - SAME_AGE)
+        first = at_first_copy(tracker)
         pages = np.flatnonzero(first)
         profiles._take(pages, np.zeros(pages.size), *_of_rows(*sketches, first))
         return profiles
@@ -160,6 +159,12 @@ class ChangeProfiles:
         counted = HASH_BYTES * int(self.kept.size[held].sum())
         counted += OBSERVATION_BYTES * int(self.kept.filled[held].sum())
         return Footprint(stored / pages, counted / pages)
+
+
+def at_first_copy(tracker: Tracker) -> BoolArray:
+    """Return the mask of existing pages that still have the copy of time 0, (m,)."""
+    since_start = tracker.elapsed >= tracker.time * (1.0 - SAME_AGE)
+    return (tracker.changed < 0) & tracker.alive & since_start
 
 
 def _of_rows(start: IntArray, hashes: HashArray, wanted: BoolArray) -> tuple[IntArray, HashArray]:
