@@ -29,13 +29,12 @@ def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
 def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
     """Return -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003).
 
+    Rates are 0 at X = 0, finite at X = n, and nan where the time is 0.
+
     Args:
         changes: X, crawls that detected a change, <= n.
         crawls: n.
         time: T, covered by the crawls; intervals should be equal.
-
-    Returns:
-        Rates: 0 at X = 0, finite at X = n, nan where the time is 0.
 
     Raises:
         ValueError: a number is negative or not finite, or there are more changes than crawls.
@@ -47,16 +46,14 @@ def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> Flo
 def last_modified_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
     """Return ((X - 1) - X / (n ln(1 - X / n))) / T' (Cho and Garcia-Molina 2003).
 
-    X / T' is the maximum likelihood estimate; the numerator corrects its bias to first order.
+    X / T' is the maximum likelihood estimate; the numerator corrects its bias to first order. Rates
+    are 0 at X = 0, (n - 1) / T' at X = n (so 0 after a single crawl), and nan where T' is 0.
 
     Args:
         changes: X, crawls that detected a change, <= n.
         crawls: n.
         time: T', the sum of unchanged intervals, and for changed ones of the times from the last
             change to the crawl.
-
-    Returns:
-        Rates: 0 at X = 0, (n - 1) / T' at X = n (so 0 after a single crawl), nan where T' is 0.
 
     Raises:
         ValueError: a number is negative or not finite, or there are more changes than crawls.
@@ -74,7 +71,7 @@ def complete_observation_rates(
     """Return change rates of pages with counted changes: (changes + a) / (time + b).
 
     Kolobov et al. print a = 1, b = 0 in eq. 11 and a = b = 0.5 in Algorithm 4, line 13;
-    a = b = 0 is the maximum of the likelihood. All are consistent.
+    a = b = 0 is the maximum of the likelihood. All are consistent; nan where ``time`` + b is 0.
 
     Args:
         changes: U, counted in ``time``, >= 0; (m,) or a scalar.
@@ -82,17 +79,11 @@ def complete_observation_rates(
         extra_changes: a >= 0.
         extra_time: b >= 0, in units of time.
 
-    Returns:
-        Rates; nan where ``time`` + b is 0.
-
     Raises:
         ValueError: a number is negative or not finite.
     """
-    more, longer = (
-        real("extra_changes", extra_changes, least=0.0),
-        quantity("extra_time", extra_time),
-    )
-    return _per_time(amounts("changes", changes) + more, amounts("time", time) + longer)
+    count = amounts("changes", changes) + real("extra_changes", extra_changes, least=0.0)
+    return _per_time(count, amounts("time", time) + quantity("extra_time", extra_time))
 
 
 def _per_time(amount: FloatArray, time: FloatArray | float) -> FloatArray:

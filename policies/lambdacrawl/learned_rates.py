@@ -51,7 +51,7 @@ class LambdaLearnAndCrawl(RateLearner):
         **learning: Any,
     ) -> None:
         super().__init__(env, window=window, **learning)
-        self.bounds = range_of("bounds", bounds)
+        self.bounds = range_of(bounds)
 
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
         return fit_histories(crawls, self.smoothing, *self.bounds, start).change_rate
@@ -175,16 +175,14 @@ class ExploreThenCommit(RateLearner):
         return solvers.harmonic(*pages, complete=self.complete)
 
 
-def range_of(name: str, bounds: tuple[float, float] | None) -> tuple[float, float]:
+def range_of(bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return (least, largest); (0, inf) for None; ValueError unless 0 <= least < largest."""
-    if bounds is None:
-        return 0.0, math.inf
     try:
-        least, largest = map(float, bounds)
+        least, largest = (0.0, math.inf) if bounds is None else map(float, bounds)
     except (TypeError, ValueError):
-        least, largest = math.nan, math.nan
+        least = largest = math.nan
     if not 0.0 <= least < largest:
         raise ValueError(
-            f"{name} must be (least, largest) with 0 <= least < largest, got {bounds!r}"
+            f"bounds must be (least, largest) with 0 <= least < largest, got {bounds!r}"
         )
     return least, largest

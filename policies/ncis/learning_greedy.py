@@ -140,13 +140,8 @@ class LearningGreedyNCIS(LearningPolicy):
         """
         learner = self._known(lane).learner
         assert learner is not None
-        typical = learner.beliefs[learner.best].typical(slice(None)).T
-        s = learner.num_sources
-        return {
-            "unsignalled_rate": typical[0],
-            "evidence": typical[1 : 1 + s],
-            "signal_rate": typical[1 + s :],
-        }
+        names = "unsignalled_rate", "evidence", "signal_rate"
+        return dict(zip(names, learner.typical(slice(None)), strict=True))
 
     def _start(self, tracker: Tracker) -> None:
         problem = tracker.problem
@@ -294,6 +289,11 @@ class Learner:
         """Return the total weight of signals, (m,), by their numbers, (m,) or (S, m)."""
         return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
 
+    def typical(self, pages: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the estimates of alpha, (n,), and of b and gamma, (S, n) each, of pages."""
+        rows, s = self.beliefs[self.best].typical(pages).T, self.num_sources
+        return rows[0], rows[1 : 1 + s], rows[1 + s :]
+
     def _renew(self) -> None:
         """Update the shared distributions, the choice of memory, and all values."""
         self._due = self.crawls + int(self.seen.sum())
@@ -305,9 +305,7 @@ class Learner:
 
     def _rows(self, pages: IntArray | slice) -> FloatArray:
         """Return the rows of the table of values for pages; updates their signal weights."""
-        typical = self.beliefs[self.best].typical(pages).T
-        s = self.num_sources
-        page = one_source(typical[0], typical[1 : 1 + s], typical[1 + s :])
+        page = one_source(*self.typical(pages))
         self.signal_weight[:, pages] = page.signal_weight
         return value_tables.greedy_ncis_table(
             self.importance[pages], page.change_rate, page.recall, page.false_signal_rate
