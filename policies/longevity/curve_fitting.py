@@ -101,9 +101,7 @@ class CurveFitting(RefreshPolicy):
         self.risk = None if risk is None else real("risk", risk, least=1.0)
         if risk is not None and threshold is None:
             raise ValueError(f"risk needs a threshold, got risk {risk!r} and threshold None")
-        self.sketch_size = sketch_size
-        if sketch_size is not None:
-            whole("sketch_size", sketch_size, 1)
+        self.sketch_size = None if sketch_size is None else whole("sketch_size", sketch_size, 1)
         self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
@@ -136,7 +134,7 @@ class CurveFitting(RefreshPolicy):
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
         weights = tracker.problem.importance
-        fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, *self.curves)
+        fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, self.curves)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         learning = learning_period(self.learning, self.crawls, tracker.problem, self.action_form)
@@ -147,9 +145,8 @@ class CurveFitting(RefreshPolicy):
         bound = learning if self.warm_up is None else math.inf
         wait = turns * longest_wait(bound, self._risk_bound(tracker))
         if self.threshold is not None and self.action_form == "refresh":
-            return Urgency(
-                utility, tracker.elapsed / longest_wait(wait, turns * self.curves.period)
-            )
+            wait = longest_wait(wait, turns * self.curves.period)
+            return Urgency(utility, tracker.elapsed / wait)
         region_utilities(*self.curves[:3], tracker.elapsed, utility)
         return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
@@ -169,13 +166,10 @@ def fit_pages(
     shapes: Shapes,
     threshold: float,
     importance: FloatArray,
-    items: IntArray,
-    share: FloatArray,
-    rate: FloatArray,
-    fitted: IntArray,
-    period: FloatArray,
+    curves: FittedCurves,
 ) -> None:
     """Fit the curves of pages, (n,), and set their periods unless the threshold is 0."""
+    items, share, rate, fitted, period = curves
     most = kept.age.shape[1] * kept.age.shape[2]
     ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
     for page in pages:

@@ -122,9 +122,9 @@ class BeliefNCIS(CompiledLearnerPolicy):
         Raises:
             ValueError: the history is of other pages or sources.
         """
-        if self.history is None:
-            return self._blank(problem)
         blank = self._blank(problem)
+        if self.history is None:
+            return blank
         asked = problem.num_sources, problem.bandwidth, problem.group is None
         learned = self._replayed.get(asked)
         if learned is None or not np.array_equal(learned.group, blank.group):
