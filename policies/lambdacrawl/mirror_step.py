@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from crawl_envs.types import FloatArray
+from policies.solvers.multiplier import root
 
-MAX_STEPS = 200
-TOLERANCE = 1e-14
+TOLERANCE = 1e-13
 """Relative error of the total at which the search for the multiplier stops."""
 
 
@@ -27,7 +26,7 @@ def mirror_step(
     Over ``slowest <= r <= fastest`` and ``sum r <= total``: the update of MirrorSync (Kolobov,
     Bubeck and Zimmert, Online Learning for Active Cache Synchronization, ICML 2020). With the
     multiplier lambda >= 0 of the total, 1/r = 1/r' + eta g + lambda, clipped to the box; the sum
-    decreases in lambda, and its root is computed by Newton's method within a bracket.
+    decreases in lambda, and its root is that of :mod:`policies.solvers.multiplier`.
 
     Args:
         rates: r', > 0, (n,).
@@ -95,17 +94,15 @@ def _spend(
         largest: a multiplier at which all rates are at their least.
         total: largest sum.
     """
-    low, high, multiplier = 0.0, largest, 0.0
-    result, slope = at(multiplier)
-    for _ in range(MAX_STEPS):
-        gap = float(result.sum()) - total
-        if abs(gap) <= TOLERANCE * total or (gap < 0.0 and multiplier == 0.0):
-            break
-        low, high = (multiplier, high) if gap > 0.0 else (low, multiplier)
-        newton = multiplier + gap / slope if slope > 0.0 else math.inf
-        after = newton if low < newton < high else 0.5 * (low + high)
-        if after in (low, high):
-            break
-        multiplier = after
-        result, slope = at(multiplier)
-    return result
+    rates, slope = at(0.0)
+    excess = float(rates.sum()) - total
+    if excess <= TOLERANCE * total:
+        return rates
+
+    def spend(inverse: float, out: FloatArray) -> tuple[float, float]:
+        result, steep = at(1.0 / inverse)
+        out[:] = result[: out.size]
+        return float(result.sum()) / total, steep / (inverse * total)
+
+    root(spend, max(slope / excess, 1.0 / largest), rates, TOLERANCE)
+    return rates

@@ -12,21 +12,20 @@ here                   in the papers
 ``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
 
-Public module: allocation.
+Public modules: allocation, multiplier.
 """
 
 from __future__ import annotations
 
 from policies.solvers.allocation import Allocation
-from policies.solvers.binary.periodic import binary_periodic, periodic_freshness
-from policies.solvers.binary.random_crawls import binary_discrete, binary_poisson
+from policies.solvers.binary_periodic import binary_periodic, periodic_freshness
+from policies.solvers.binary_random import binary_discrete, binary_poisson
+from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.exact import DiscreteValue, discrete
-from policies.solvers.fragments import fragments, periods_at
-from policies.solvers.harmonic_penalty.approx import harmonic_approx
-from policies.solvers.harmonic_penalty.costs import binary_cost, harmonic_cost
-from policies.solvers.harmonic_penalty.lambdacrawl import harmonic
-from policies.solvers.harmonic_penalty.periodic import harmonic_periodic, harmonic_periodic_cost
+from policies.solvers.fragments import fragments
+from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
 from policies.solvers.host_caps import host_capped
+from policies.solvers.lambdacrawl import harmonic, harmonic_approx
 from policies.solvers.noisy_signals.theorem1 import ncis
 
 __all__ = [
@@ -46,5 +45,4 @@ __all__ = [
     "host_capped",
     "ncis",
     "periodic_freshness",
-    "periods_at",
 ]

@@ -58,32 +58,16 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
         return _allocation(curves, weight, rates, 0.0, 0, converged=True)
 
     def spend(at: float, out: FloatArray) -> tuple[float, float]:
-        np.divide(1.0, _periods(curves, weight, 1.0 / at), out=out)
-        return float(out.sum()) / bandwidth, math.nan
+        crawls = _rates(curves, weight, 1.0 / at)
+        out[:] = crawls[: out.size]
+        return float(crawls.sum()) / bandwidth, math.nan
 
-    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates, eager=True)
+    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates)
     total = rates.sum()
     if total > 0.0:
         rates *= bandwidth / total
     converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     return _allocation(curves, weight, rates, 1.0 / found.at, found.iterations, converged=converged)
-
-
-def periods_at(curves: DivergenceCurves, importance: ArrayLike, threshold: float) -> FloatArray:
-    """Return the periods of the threshold form (section 2.2): crawl once W U reaches T.
-
-    Args:
-        curves: divergence of m pages.
-        importance: W, weights >= 0 as given, (m,) or a scalar.
-        threshold: T, > 0, divergence x time x importance.
-
-    Returns:
-        Time from crawl to crawl, (m,); inf where a page is never crawled.
-
-    Raises:
-        ValueError: an argument is out of its range, or shapes disagree.
-    """
-    return _periods(curves, _importance(curves, importance), positive("threshold", threshold))
 
 
 def _importance(curves: DivergenceCurves, importance: ArrayLike) -> FloatArray:

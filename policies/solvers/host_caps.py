@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import SMALLEST, check_domain, floats, page_arrays, quantity, real
 from policies.solvers.allocation import Allocation, normalised
-from policies.solvers.binary.periodic import binary_periodic
-from policies.solvers.binary.random_crawls import binary_poisson
-from policies.solvers.harmonic_penalty.lambdacrawl import harmonic
-from policies.solvers.harmonic_penalty.page_totals import page_mask
-from policies.solvers.harmonic_penalty.periodic import harmonic_periodic
+from policies.solvers.binary_periodic import binary_periodic
+from policies.solvers.binary_random import binary_poisson
+from policies.solvers.harmonic_periodic import harmonic_periodic
+from policies.solvers.lambdacrawl import harmonic
+from policies.solvers.page_totals import page_mask
 
 Solver = Callable[..., Allocation]
 

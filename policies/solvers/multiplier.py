@@ -45,6 +45,9 @@ Spend = Callable[[float, FloatArray], tuple[float, float]]
 The share does not decrease with ``at`` >= 0. The rates are filled in unless the array is empty.
 """
 
+Crawls = Callable[..., tuple[float, float]]
+"""``crawls(*columns, at, rates)``: the same for the sum of the rates of pages."""
+
 
 class Root(NamedTuple):
     """A multiplier, or its inverse: ``converged`` tells whether the budget is spent at it.
@@ -61,12 +64,7 @@ class Root(NamedTuple):
 
 
 def root(
-    spend: Spend,
-    start: float,
-    rates: FloatArray = NOTHING,
-    *,
-    eager: bool = False,
-    tolerance: float = TOLERANCE,
+    spend: Spend, start: float, rates: FloatArray = NOTHING, tolerance: float = TOLERANCE
 ) -> Root:
     """Return the point > 0 at which the budget is spent, and fill in the rates there.
 
@@ -77,18 +75,16 @@ def root(
         spend: see :data:`Spend`.
         start: first point, > 0.
         rates: filled in with rates that spend the budget, (m,); or empty.
-        eager: whether rates are filled in at every point, instead of at the last one: this saves a
-            call where filling in takes no time.
         tolerance: relative error of the budget at which the search ends.
     """
     bracket = _Bracket()
     at, last, before = start, False, math.inf
     secant = _Secant()
     for iterations in itertools.count(1):
-        spent, slope = spend(at, rates if last or eager else NOTHING)
+        spent, slope = spend(at, rates if last else NOTHING)
         gap = math.log(spent) if spent > 0.0 else -math.inf
         converged = abs(gap) <= tolerance
-        if (converged and (last or eager)) or bracket.closed or iterations > MOST:
+        if (converged and last) or bracket.closed or iterations > MOST:
             break
         bracket.narrow(at, gap)
         if converged:
@@ -116,31 +112,43 @@ def mix(spend: Spend, low: float, high: float, rates: FloatArray) -> None:
     rates += (1.0 - few) / (many - few) * (more - rates)
 
 
-def start_of(
-    guess: Callable[..., float],
-    spending: Callable[..., Spend],
+def allocate(
+    crawls: Crawls,
     columns: tuple[Any, ...],
     budget: float,
-) -> float:
-    """Return a first point of a search: for many pages, the root for an evenly spaced sample.
+    guess: Callable[..., float],
+    rates: FloatArray,
+) -> Root:
+    """Return the point at which pages spend a budget, and fill in their rates there.
+
+    The search starts at ``guess(*columns, budget)``; for many pages, at the root for an evenly
+    spaced sample.
 
     Args:
-        guess: ``guess(*columns, budget)``, a first point for few pages.
-        spending: ``spending(*columns, budget)``, their :data:`Spend`.
+        crawls: see :data:`Crawls`.
         columns: arrays (m,) of the pages.
         budget: their budget.
+        guess: first point for few pages.
+        rates: filled in, (m,).
     """
-    count = len(columns[0])
+    start, count = 0.0, len(rates)
     if count > SAMPLED_ABOVE:
-        some = [np.ascontiguousarray(column[:: count // SAMPLE]) for column in columns]
+        some = tuple(np.ascontiguousarray(column[:: count // SAMPLE]) for column in columns)
         share = budget * len(some[0]) / count
         with np.errstate(divide="ignore", invalid="ignore"):
             first = guess(*some, share)
         if 0.0 < first < math.inf:
-            found = root(spending(*some, share), first)
-            if found.converged:
-                return found.at
-    return guess(*columns, budget)
+            sampled = root(_share_of(crawls, some, share), first)
+            start = sampled.at if sampled.converged else 0.0
+    return root(_share_of(crawls, columns, budget), start or guess(*columns, budget), rates)
+
+
+def _share_of(crawls: Crawls, columns: tuple[Any, ...], budget: float) -> Spend:
+    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
+        total, slope = crawls(*columns, at, rates)
+        return total / budget, slope / budget
+
+    return spend
 
 
 def _newton(at: float, steep: float, gap: float) -> float:

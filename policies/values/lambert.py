@@ -1,9 +1,12 @@
-"""Crawl intervals at a given price: the branch W_-1 of Lambert's function.
+"""Crawl intervals at a given price: Lambert's function, of binary and harmonic staleness.
 
 A page with change rate 1 and a crawl every ``x`` units of time has the marginal value
 ``1 - (1 + x) e^-x`` (the value of GREEDY, Busa-Fekete et al., section 5.1). At price ``c`` the
 interval is therefore ``x = -1 - W_-1(-(1 - c) / e)``. This form loses all digits where ``c`` is
 small; as a function of ``s = sqrt(2 c)`` it is smooth, ``x = s + s^2/3 + 11 s^3/72 + ...``.
+
+For the harmonic penalty the value is ``x - (1 - e^-x)``, and the interval
+``x = 1 + c + W_0(-e^(-1 - c)) = s + s^2/6 + s^3/36 + ...``.
 """
 
 from __future__ import annotations
@@ -89,3 +92,46 @@ def fast_interval(s: float, table: FloatArray) -> float:
     for k in range(DEGREE - 1, -1, -1):
         ratio = table[piece, k] + t * ratio
     return s * ratio
+
+
+HARMONIC_SERIES = (
+    1.0,
+    1 / 6,
+    1 / 36,
+    1 / 270,
+    1 / 4320,
+    -1 / 17010,
+    -139 / 5443200,
+    -1 / 204120,
+    -2.428276122977769e-07,
+    1.85406221071516e-07,
+    7.542464855411896e-08,
+    1.47216272806884e-08,
+    5.159887341078076e-10,
+    -7.32986413160022e-10,
+    -2.921357345635569e-10,
+    -5.717312238897994e-11,
+    -1.5008349408791911e-12,
+    3.239317851416903e-12,
+)
+"""Coefficients of s, s^2, ... of x: from x' (x - s^2/2) = s."""
+
+
+@inlined()
+def harmonic_interval(cost: float) -> float:
+    """Return ``x`` with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
+
+    Uses the series near 0; elsewhere three of Halley's steps from a start within 15%.
+    """
+    s = math.sqrt(2.0 * cost)
+    if s < 0.5:
+        x = 0.0
+        for k in range(len(HARMONIC_SERIES) - 1, -1, -1):
+            x = s * (HARMONIC_SERIES[k] + x)
+        return x
+    x = 1.0 + cost if cost > 3.0 else s * (1.0 + s / 6.0)
+    for _ in range(3):
+        grown = -math.expm1(-x)  # the derivative
+        off = x - grown - cost
+        x -= 2.0 * off * grown / (2.0 * grown * grown - off * (1.0 - grown))
+    return x

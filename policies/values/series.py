@@ -152,6 +152,19 @@ def _polynomial(x: float, c: tuple[float, ...]) -> float:
     return low + middle * x4 + (high + c[12] * x4) * (x4 * x4)
 
 
+@compiled()
+def third_remainder(b: float) -> float:
+    """Return (exp(-b) - 1 + b - b^2 / 2) / b^2, about -b / 6 for small b."""
+    if b > 1.0:
+        return (math.expm1(-b) + b) / (b * b) - 0.5
+    term = -b / 6.0
+    total = term
+    for k in range(4, 21):
+        term *= -b / k
+        total += term
+    return total
+
+
 @inlined()
 def greedy_form(scale: float, y: float) -> float:
     """Return ``scale * (1 - exp(-y) (1 + y))``, R^1_exp(y), without underflow."""

@@ -51,19 +51,36 @@ def check_share(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-def _pages(**parameters: ArrayLike) -> list[FloatArray]:
-    """Check the parameters and broadcast them to one flat shape, in the order given."""
+def broadcast_pages(**parameters: ArrayLike) -> list[FloatArray]:
+    """Check parameters of pages and broadcast them, in the order given."""
     checked = [
         check_share(name, value) if name == "recall" else check_nonnegative(name, value)
         for name, value in parameters.items()
     ]
     try:
-        return [np.ravel(array) for array in np.broadcast_arrays(*checked)]
+        return list(np.broadcast_arrays(*checked))
     except ValueError:
         shapes = ", ".join(
             f"{name} {array.shape}" for name, array in zip(parameters, checked, strict=True)
         )
         raise ValueError(f"page parameters must broadcast, got shapes {shapes}") from None
+
+
+def _pages(**parameters: ArrayLike) -> list[FloatArray]:
+    """Check the parameters and broadcast them to one flat shape, in the order given."""
+    return [np.ravel(array) for array in broadcast_pages(**parameters)]
+
+
+def _noisy(
+    importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
+) -> list[FloatArray]:
+    """Return the parameters of pages with one source of signals, checked and flat."""
+    return _pages(
+        importance=importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+    )
 
 
 def _table(*columns: ArrayLike) -> FloatArray:
@@ -78,23 +95,6 @@ def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
     with np.errstate(over="ignore"):
         quotient = np.divide(numerator, denominator, out=np.zeros(shape), where=positive)
     return np.minimum(quotient, LARGEST)
-
-
-def _remainders(b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return h / b^2 and (b (h + b^2 / 2) - (b^2 / 2) (1 - exp(-b))) / b^3.
-
-    Here h = exp(-b) - 1 + b - b^2 / 2. For small b, by series: about -b / 6 and b / 12.
-    """
-    x = np.minimum(b, 1.0)
-    term = -x / 6.0
-    series = term.copy()
-    for k in range(4, 21):
-        term = term * (-x / k)
-        series += term
-    large = np.maximum(b, 1.0)
-    cubic = np.where(b < 1.0, series, (np.expm1(-large) + large) / large**2 - 0.5)
-    quartic = 0.25 * b + cubic * (1.0 + 0.5 * b)
-    return cubic, quartic
 
 
 @inlined()
@@ -113,6 +113,15 @@ def _damping(spacing: float) -> float:
         if abs(step) < 1e-10:
             break
     return -w.real
+
+
+@compiled()
+def _third_remainders(evidence: FloatArray) -> FloatArray:
+    """Return the third remainder of each page."""
+    out = np.empty_like(evidence)
+    for k in range(evidence.shape[0]):
+        out[k] = value_terms.third_remainder(evidence[k])
+    return out
 
 
 @compiled()
@@ -194,12 +203,7 @@ def greedy_cis_table(
     reading: Reading = "I2",
 ) -> FloatArray:
     """Return the table of ``greedy_cis_value``; ``reading`` as in ``greedy_cis``."""
-    mu, delta, lam, nu = _pages(
-        importance=importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-    )
+    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
     return _cis(mu, delta, lam, nu, reading)
 
 
@@ -218,12 +222,7 @@ def greedy_cis_plus_table(
     A page is of high quality if its precision and its recall exceed the two thresholds; every
     other page is a GREEDY page, and its signals are ignored.
     """
-    mu, delta, lam, nu = _pages(
-        importance=importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-    )
+    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
     check_share("precision_above", precision_above)
     check_share("recall_above", recall_above)
     gamma = lam * delta + nu
@@ -241,12 +240,7 @@ def greedy_ncis_table(
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
     """Return the table of ``greedy_ncis_value``."""
-    mu, delta, lam, nu = _pages(
-        importance=importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-    )
+    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
     mu = np.where(delta > 0.0, mu, 0.0)
     page = _Signals(delta, lam, nu)
     b, top = page.evidence, _over(mu, delta)
@@ -285,7 +279,8 @@ def _asymptote(
     steps = 38.0 / np.maximum(page.damping + b, 1e-300)
     usable = b < value_terms.SATURATED
     b = np.where(usable, b, 0.0)
-    cubic, quartic = _remainders(b)
+    cubic = _third_remainders(b)
+    quartic = 0.25 * b + cubic * (1.0 + 0.5 * b)  # about b / 12
     pole = page.alpha + page.gamma * b
     share = b * _over(page.gamma, pole)
     slope = _over(mu, pole)
@@ -314,9 +309,7 @@ def cycle_length_table(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
     """Return the table of ``cycle_length_value``."""
-    page = _Signals(
-        *_pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
-    )
+    page = _Signals(*_noisy(0.0, change_rate, recall, false_signal_rate)[1:])
     with np.errstate(divide="ignore", invalid="ignore"):
         switch = np.where(page.beta > 0.0, 38.0 / page.damping * page.beta, 0.0)
     return _table(page.gamma, page.beta, page.spacing, switch)
@@ -326,8 +319,6 @@ def signal_time(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
     """Return beta, the effective time of one signal, in the broadcast shape of the arguments."""
-    pages = _pages(change_rate=change_rate, recall=recall, false_signal_rate=false_signal_rate)
-    shape = np.broadcast_shapes(
-        np.shape(change_rate), np.shape(recall), np.shape(false_signal_rate)
-    )
+    pages = _noisy(0.0, change_rate, recall, false_signal_rate)[1:]
+    shape = np.broadcast_shapes(*map(np.shape, (change_rate, recall, false_signal_rate)))
     return _Signals(*pages).beta.reshape(shape)

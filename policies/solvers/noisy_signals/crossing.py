@@ -1,9 +1,14 @@
 """Compiled: the point at which a page's value reaches a price, or its cycle a given length.
 
-A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time t + n beta.
-The two are separate because the sum would lose t where beta is much longer than the time between
-signals (a recall close to 1), and is undefined where beta is infinite. Crawl value and cycle length
-increase with both. ``values`` and ``lengths`` are tables of :mod:`policies.values.tables`.
+A point of a page of one source is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time
+t + n beta. The two are separate because the sum would lose t where beta is much longer than the
+time between signals (a recall close to 1), and is undefined where beta is infinite. A point of a
+page of several sources is its evidence y in nats, as ``elapsed`` without signals
+(:mod:`policies.values.sources`), and its cycle length is in units of 1 / Delta. Crawl value and
+cycle length increase with both. The length rises in steps if every change is signalled.
+
+``values`` and ``lengths`` are the tables of one source (:mod:`policies.values.tables`), where
+``several`` is None, or of several, where it is True. Its type decides which search is compiled.
 """
 
 from __future__ import annotations
@@ -22,10 +27,19 @@ from policies.values.series import (
     EVIDENCE,
     FIRST,
     GAMMA,
-    LENGTH_GAMMA,
     SATURATED,
     SPACING,
     TOP,
+)
+from policies.values.sources.kernels import (
+    BODY,
+    COUNT,
+    DRIFT,
+    FAR,
+    TOTAL,
+    cycle_length_sources_value,
+    greedy_ncis_sources_value,
+    lattice_share,
 )
 
 FAR_APART = 100.0
@@ -36,6 +50,12 @@ CLOSE = 1e-7
 
 FLAT = 1e-15
 """Relative difference of values that count as equal."""
+
+SAME = 1e-12
+"""Relative difference of rates that count as equal."""
+
+STEEP = 0.02
+"""Share of all signals below which alpha makes pieces of the value smooth its kinks."""
 
 STEPS = 200
 
@@ -49,10 +69,62 @@ class Point(NamedTuple):
 
 
 @inlined()
+def value_at(
+    values: FloatArray,
+    lengths: FloatArray,
+    page: int,
+    several: bool | None,
+    elapsed: float,
+    signals: float,
+) -> float:
+    """Return the crawl value at a point."""
+    if several is None:
+        return greedy_ncis_value(values, page, elapsed, signals)
+    return _value_of_sources(values, lengths, page, elapsed)
+
+
+@compiled()
+def _value_of_sources(values: FloatArray, lengths: FloatArray, page: int, level: float) -> float:
+    """Return the value at a level; if it is nearly a polygon, from the sum of the length."""
+    count = int(lengths[page, COUNT])
+    rates = (lengths[page, DRIFT], lengths[page, TOTAL])
+    if count > 1 and level <= lengths[page, FAR] and rates[0] <= STEEP * rates[1]:
+        bodies = lengths.reshape((1, lengths.size))
+        share = lattice_share(bodies, 0, (int(lengths[page, BODY]), count), rates, level)
+        return float(values[page, TOP] * min(1.0, share))
+    return float(greedy_ncis_sources_value(values, page, 0.0, level))
+
+
+@inlined()
+def length_at(
+    lengths: FloatArray, page: int, several: bool | None, elapsed: float, signals: float
+) -> float:
+    """Return the mean cycle to a point."""
+    if several is None:
+        return cycle_length_value(lengths, page, elapsed, signals)
+    return float(cycle_length_sources_value(lengths, page, elapsed, 0.0))
+
+
+@inlined()
+def evidence_at(
+    values: FloatArray, page: int, several: bool | None, elapsed: float, signals: float
+) -> float:
+    """Return -ln P(fresh) at a point."""
+    if several is not None:
+        return elapsed
+    alpha: float = values[page, ALPHA]
+    y = alpha * elapsed if alpha > 0.0 else 0.0
+    if signals > 0.0:
+        y += values[page, EVIDENCE] * signals
+    return y
+
+
+@inlined()
 def point_of_value(
     values: FloatArray,
     lengths: FloatArray,
     page: int,
+    several: bool | None,
     price: float,
     start: Point,
     pieces: FloatArray,
@@ -63,37 +135,52 @@ def point_of_value(
     is the first guess if its length is positive.
     """
     top = values[page, TOP]
-    alpha = values[page, ALPHA]
     if not price < top:
         return Point(math.inf, math.inf, math.inf)
+    if several is not None:
+        level = _solve(
+            values, lengths, page, several, price, Point(start.elapsed, 0.0, 0.0), 1.0, pieces
+        )
+        return Point(level, 0.0, length_at(lengths, page, several, level, 0.0))
+    alpha = values[page, ALPHA]
     if not start.length < math.inf:
         start = Point(0.0, 0.0, 0.0)
     if values[page, EVIDENCE] == 0.0:
         elapsed = fast_interval(math.sqrt(2.0 * (price / top)), pieces) / alpha
         return Point(elapsed, 0.0, elapsed)
     if alpha == 0.0:
-        signals = _first_signal(values, page, price, start.signals)
+        signals = _first_signal(values, lengths, page, several, price, start.signals, True)
         return Point(0.0, signals, signals / values[page, GAMMA])
     signals = 0.0
     if FAR_APART < values[page, SPACING] < math.inf:
-        signals = _first_signal(values, page, price, start.signals + 1.0) - 1.0
+        signals = (
+            _first_signal(values, lengths, page, several, price, start.signals + 1.0, True) - 1.0
+        )
     if not (start.length > 0.0 and start.signals == signals):
         start = Point(0.0, signals, 0.0)
-    elapsed = _solve(values, lengths, page, price, start, pieces)
-    return Point(elapsed, signals, cycle_length_value(lengths, page, elapsed, signals))
+    elapsed = _solve(values, lengths, page, several, price, start, alpha, pieces)
+    return Point(elapsed, signals, length_at(lengths, page, several, elapsed, signals))
 
 
 @inlined()
-def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> float:
-    """Return the least n >= 1 whose value right after the crawl is at least ``price``."""
+def _first_signal(
+    values: FloatArray,
+    lengths: FloatArray,
+    page: int,
+    several: bool | None,
+    target: float,
+    guess: float,
+    by_value: bool,
+) -> float:
+    """Return the least n >= 1 whose value, or mean cycle, without time is at least ``target``."""
     high = max(guess, 1.0)
     low = high - 1.0
     step = 1.0
-    while greedy_ncis_value(values, page, 0.0, high) < price:
+    while _without_time(values, lengths, page, several, high, by_value) < target:
         low = high
         high += step
         step *= 2.0
-    while low > 0.0 and greedy_ncis_value(values, page, 0.0, low) >= price:
+    while low > 0.0 and _without_time(values, lengths, page, several, low, by_value) >= target:
         high = low
         low = max(low - step, 0.0)
         step *= 2.0
@@ -101,7 +188,7 @@ def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> 
         middle = np.floor(0.5 * (low + high))
         if not low < middle < high:  # beyond 2^53 not all whole numbers are floats
             break
-        if greedy_ncis_value(values, page, 0.0, middle) < price:
+        if _without_time(values, lengths, page, several, middle, by_value) < target:
             low = middle
         else:
             high = middle
@@ -109,34 +196,55 @@ def _first_signal(values: FloatArray, page: int, price: float, guess: float) -> 
 
 
 @inlined()
+def _without_time(
+    values: FloatArray,
+    lengths: FloatArray,
+    page: int,
+    several: bool | None,
+    signals: float,
+    by_value: bool,
+) -> float:
+    if by_value:
+        return value_at(values, lengths, page, several, 0.0, signals)
+    return length_at(lengths, page, several, 0.0, signals)
+
+
+@inlined()
 def _solve(
     values: FloatArray,
     lengths: FloatArray,
     page: int,
+    several: bool | None,
     price: float,
     start: Point,
+    alpha: float,
     pieces: FloatArray,
 ) -> float:
     """Return the time t at which the value is ``price``, given the signals of ``start``.
 
-    Newton's method in a bracket, with V' = mu alpha exp(-y) psi.
+    Newton's method in a bracket, with V' = mu alpha exp(-y) psi; for several sources, whose time is
+    the evidence, alpha is 1 and psi in units of 1 / Delta.
     """
     top: float = values[page, TOP]
-    alpha: float = values[page, ALPHA]
     elapsed: float = start.elapsed
     signals, length = start.signals, start.length
-    scale = values[page, FIRST] * (alpha + values[page, GAMMA])  # mu
+    scale = (
+        top
+        if several is not None
+        else values[page, FIRST] * (values[page, ALPHA] + values[page, GAMMA])
+    )
     low, high = 0.0, SATURATED / alpha
-    if signals > 0.0 or FAR_APART < values[page, SPACING] < math.inf:
-        high = min(high, values[page, EVIDENCE] / alpha)
+    if several is None:
+        apart = FAR_APART < values[page, SPACING] < math.inf
+        if signals > 0.0 or apart:
+            high = min(high, values[page, EVIDENCE] / alpha)
     if not low < elapsed < high:
         elapsed = fast_interval(math.sqrt(2.0 * (price / top)), pieces) / alpha
         if signals > 0.0 or not elapsed < high:
             elapsed = 0.5 * high
         length = 0.0
-    base = values[page, EVIDENCE] * signals if signals > 0.0 else 0.0
     for _ in range(STEPS):
-        value = greedy_ncis_value(values, page, elapsed, signals)
+        value = value_at(values, lengths, page, several, elapsed, signals)
         off = value - price
         if abs(off) <= FLAT * price:
             return elapsed
@@ -145,8 +253,10 @@ def _solve(
         else:
             low = elapsed
         if length == 0.0:
-            length = cycle_length_value(lengths, page, elapsed, signals)
-        slope = scale * alpha * math.exp(-alpha * elapsed - base) * length
+            length = length_at(lengths, page, several, elapsed, signals)
+        slope = (
+            scale * alpha * math.exp(-evidence_at(values, page, several, elapsed, signals)) * length
+        )
         length = 0.0
         moved = newton_step(value, price, slope, top, elapsed, signals)
         if not low < moved < high:
@@ -182,13 +292,17 @@ def newton_step(
 
 
 @inlined()
-def point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
+def point_of_length(
+    values: FloatArray, lengths: FloatArray, page: int, several: bool | None, length: float
+) -> Point:
     """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
 
     With recall 1 cycles are a whole number of signals long, rounded down (1 at least). Without
     false signals no cycle exceeds 1 / gamma: longer ones are at infinity. For a page that never
     changes signals have no effect.
     """
+    if several is not None:
+        return Point(_wait(lengths, page, several, length, 0.0, SATURATED), 0.0, length)
     alpha: float = values[page, ALPHA]
     gamma: float = values[page, GAMMA]
     if values[page, EVIDENCE] == 0.0:
@@ -200,60 +314,47 @@ def point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: 
     spacing: float = values[page, SPACING]
     if spacing == math.inf and not length * gamma < 1.0:
         return Point(math.inf, math.inf, length)
-    signals = 0.0
-    low, high = 0.0, SATURATED / alpha
     if spacing == math.inf:
         return Point(-math.log1p(-length * gamma) / gamma, 0.0, length)
-    if spacing > FAR_APART:
-        signals = _last_signal(lengths, page, length)
+    signals, high = 0.0, SATURATED / alpha
+    if spacing > FAR_APART:  # n signals take a time of n / gamma, and are worth somewhat more
+        guess = np.floor(length * gamma * (1.0 - FLAT)) + 1.0
+        signals = (
+            _first_signal(
+                values, lengths, page, several, np.nextafter(length, math.inf), guess, False
+            )
+            - 1.0
+        )
         high = values[page, EVIDENCE] / alpha
-    while cycle_length_value(lengths, page, high, signals) < length:
-        low, high = high, 2.0 * high
-    return Point(_wait(lengths, page, length, signals, low, high), signals, length)
-
-
-@inlined()
-def _last_signal(lengths: FloatArray, page: int, length: float) -> float:
-    """The largest n >= 0 whose mean cycle, with no time beside, is ``length`` or less.
-
-    On average n signals take a time of n / gamma; they are worth somewhat more than that.
-    """
-    low: float = np.floor(length * lengths[page, LENGTH_GAMMA] * (1.0 - FLAT))
-    step = max(1.0, FLAT * low)
-    high = low + step
-    while cycle_length_value(lengths, page, 0.0, high) <= length:
-        low = high
-        step *= 2.0
-        high = low + step
-    while high - low > 1.0:
-        middle = np.floor(0.5 * (low + high))
-        if not low < middle < high:
-            break
-        if cycle_length_value(lengths, page, 0.0, middle) <= length:
-            low = middle
-        else:
-            high = middle
-    return low
+    return Point(_wait(lengths, page, several, length, signals, high), signals, length)
 
 
 @inlined()
 def _wait(
-    lengths: FloatArray, page: int, length: float, signals: float, low: float, high: float
+    lengths: FloatArray, page: int, several: bool | None, length: float, signals: float, high: float
 ) -> float:
-    """Return the time, given ``signals``, at which the mean cycle is ``length``; regula falsi."""
-    under = cycle_length_value(lengths, page, low, signals) - length
-    over = cycle_length_value(lengths, page, high, signals) - length
+    """Return the time, given ``signals``, at which the mean cycle is ``length``, or the next above.
+
+    Regula falsi, from a guess of the upper end; with bisection for several sources, whose cycles
+    may rise in steps.
+    """
+    low = 0.0
+    while length_at(lengths, page, several, high, signals) < length:
+        low, high = high, 2.0 * high
+    under = length_at(lengths, page, several, low, signals) - length
+    over = length_at(lengths, page, several, high, signals) - length
+    stepped = several is not None
     side = 0
-    for _ in range(STEPS):
+    for step in range(STEPS):
         middle = (low * over - high * under) / (over - under)
-        if not low < middle < high:
-            middle = 0.5 * (low + high)
+        if not low < middle < high or (stepped and step % 2 > 0):
+            middle = between(low, high)
             if not low < middle < high:
-                return low
-        excess = cycle_length_value(lengths, page, middle, signals) - length
-        if abs(excess) <= FLAT * length:
+                break
+        excess = length_at(lengths, page, several, middle, signals) - length
+        if abs(excess) <= FLAT * length and not stepped:
             return middle
-        if excess > 0.0:
+        if excess >= 0.0:
             high, over = middle, excess
             under *= 0.5 if side > 0 else 1.0
             side = 1
@@ -261,4 +362,4 @@ def _wait(
             low, under = middle, excess
             over *= 0.5 if side < 0 else 1.0
             side = -1
-    return 0.5 * (low + high)
+    return high

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +11,9 @@ from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from crawl_envs.types.arguments import check_domain
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.allocation import Allocation, known_sources, normalised, positive
-from policies.solvers.binary.periodic import solve_periodic
+from policies.solvers.binary_periodic import solve_periodic
 from policies.solvers.multiplier import root
-from policies.solvers.noisy_signals.one_source import SinglePages
-from policies.solvers.noisy_signals.pages import Levels, evidence_margin
-from policies.solvers.noisy_signals.several_sources import SeveralPages
-from policies.values.sources.tables import single_sources
+from policies.solvers.noisy_signals.pages import Pages, evidence_margin
 
 BUDGET_TOLERANCE = 1e-11
 """Relative error of the budget at which the search for the multiplier ends."""
@@ -27,56 +23,6 @@ SILENT = 1e-30
 
 SAMPLED_ABOVE = 100_000
 SAMPLE = 10_000
-
-
-class AllPages:
-    """Pages of both kinds, concatenated; ``places`` are their numbers among all pages."""
-
-    def __init__(self, parts: list[tuple[IntArray, SinglePages | SeveralPages]]) -> None:
-        self.parts = [pages for _, pages in parts]
-        self.places = np.concatenate([places for places, _ in parts])
-        self.importance = np.concatenate([pages.importance for pages in self.parts])
-        self.change_rate = np.concatenate([pages.change_rate for pages in self.parts])
-        self.alpha = np.concatenate([pages.alpha for pages in self.parts])
-        self.signal_rate = np.concatenate([pages.signal_rate for pages in self.parts])
-        ends = np.cumsum([0, *(len(pages.alpha) for pages in self.parts)])
-        self._spans = [slice(*pair) for pair in pairwise(ends)]
-
-    def every(self, step: int) -> AllPages:
-        """Return every ``step``-th page of each kind."""
-        return AllPages(
-            [
-                (self.places[span][::step], pages.every(step))
-                for span, pages in zip(self._spans, self.parts, strict=True)
-            ]
-        )
-
-    def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
-        """Fill in the rates at a multiplier, at least ``floor``; return their sum."""
-        return sum(
-            pages.spend(price, floor, state[span], rates[span])
-            for span, pages in zip(self._spans, self.parts, strict=True)
-        )
-
-    def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move pages whose rate differs from that of their point to the point of the rate."""
-        for span, pages in zip(self._spans, self.parts, strict=True):
-            pages.settle(state[span], rates[span])
-
-    def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi."""
-        return sum(
-            pages.freshness(state[span], rates[span])
-            for span, pages in zip(self._spans, self.parts, strict=True)
-        )
-
-    def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl condition of each page."""
-        levels = [
-            pages.levels(state[span], rates[span])
-            for span, pages in zip(self._spans, self.parts, strict=True)
-        ]
-        return Levels(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
 
 
 class _Solution(NamedTuple):
@@ -139,16 +85,16 @@ def ncis(
     floor = _checked_floor(floor, len(weight), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     kept = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
-    pages = _kinds(useful, *kept)
+    pages = Pages(*kept)
     available = bandwidth - floor * (len(weight) - len(useful))
     solution = _spend(pages, floor, available)
     levels = pages.levels(solution.state, solution.rates)
     waiting = 1.0 / floor if floor > 0.0 else math.inf
     thresholds, evidence, probabilities, signals = (
-        _placed(array, pages.places, np.full(len(weight), other))
+        _placed(array, useful, np.full(len(weight), other))
         for array, other in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _placed(solution.rates, pages.places, np.full(len(weight), floor))
+    rates = _placed(solution.rates, useful, np.full(len(weight), floor))
     if given.recall is not None and given.recall.ndim > 1:
         signals = _enough(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf
@@ -164,28 +110,6 @@ def ncis(
         signals=signals,
         evidence=evidence,
     )
-
-
-def _kinds(
-    useful: IntArray,
-    importance: FloatArray,
-    change_rate: FloatArray,
-    recall: FloatArray,
-    false_rate: FloatArray,
-) -> AllPages:
-    """Split pages by whether several sources are informative; ``useful`` are their numbers."""
-    several = np.zeros(len(useful), np.bool_)
-    alone, noise = recall[0], false_rate[0]
-    if len(recall) > 1:
-        several, alone, noise = single_sources(change_rate, recall, false_rate)
-    one, more = np.flatnonzero(~several), np.flatnonzero(several)
-    parts: list[tuple[IntArray, SinglePages | SeveralPages]] = [
-        (useful[one], SinglePages(importance[one], change_rate[one], alone[one], noise[one]))
-    ]
-    if len(more) > 0:
-        known = (array[..., more] for array in (importance, change_rate, recall, false_rate))
-        parts.append((useful[more], SeveralPages(*known)))
-    return AllPages(parts)
 
 
 def _enough(evidence: FloatArray, single: FloatArray) -> FloatArray:
@@ -211,38 +135,40 @@ def _placed(values: FloatArray, useful: IntArray, others: FloatArray) -> FloatAr
     return others
 
 
-def _start(pages: AllPages, floor: float, bandwidth: float) -> float:
+def _start(pages: Pages, floor: float, bandwidth: float) -> float:
     """Return a first guess of the multiplier: that without signals, or of a sample of pages."""
-    count = len(pages.importance)
+    importance, change_rate = pages.known[:2]
+    count = len(importance)
     if count > SAMPLED_ABOVE:
         sample = pages.every(count // SAMPLE)
-        share = bandwidth * len(sample.importance) / count
+        share = bandwidth * len(sample.known[0]) / count
         found = _spend(sample, floor, share)
         if found.multiplier > 0.0:
             return found.multiplier
-    allocation = solve_periodic(normalised(pages.importance), pages.change_rate, bandwidth)
-    return allocation.multiplier * float(pages.importance.sum())
+    allocation = solve_periodic(normalised(importance), change_rate, bandwidth)
+    return allocation.multiplier * float(importance.sum())
 
 
-def _spend(pages: AllPages, floor: float, bandwidth: float) -> _Solution:
+def _spend(pages: Pages, floor: float, bandwidth: float) -> _Solution:
     """Return the multiplier at which the pages spend the bandwidth, their states and rates.
 
     Rates jump at the steps of a page whose every change is signalled, or where pages drop out.
     """
-    count = len(pages.importance)
-    state, rates = np.zeros((count, 3)), np.full(count, floor)
+    importance, change_rate = pages.known[:2]
+    state, rates = np.zeros((len(importance), 3)), np.full(len(importance), floor)
     every = np.maximum(pages.signal_rate, floor)
-    multiplier = float((pages.importance / pages.change_rate).max(initial=0.0))
+    multiplier = float((importance / change_rate).max(initial=0.0))
     iterations = 0
     if not pages.alpha.any() and every.sum() <= bandwidth:  # as good as it gets
         multiplier, rates = 0.0, every
     elif rates.sum() < bandwidth * (1.0 - BUDGET_TOLERANCE):
 
         def spend(at: float, out: FloatArray) -> tuple[float, float]:
-            return pages.spend(1.0 / at, floor, state, out) / bandwidth, math.nan
+            filled = out if out.size > 0 else rates
+            return pages.spend(1.0 / at, floor, state, filled) / bandwidth, math.nan
 
         start = 1.0 / min(_start(pages, floor, bandwidth), 0.9 * multiplier)
-        found = root(spend, start, rates, eager=True, tolerance=BUDGET_TOLERANCE)
+        found = root(spend, start, rates, BUDGET_TOLERANCE)
         multiplier, iterations = 1.0 / found.at, found.iterations
     pages.settle(state, rates)
     return _Solution(multiplier, state, rates, iterations)

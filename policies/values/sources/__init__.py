@@ -33,5 +33,5 @@ different strength cause kinks, which are smoothed if there are too many: over 1
 recalls from Beta(1/4, 1/4), shared by two sources, 90% of the errors were below 4e-9, 99% below
 8e-6 and all below 3e-5; as alpha tends to 0 they reach 2e-4.
 
-Public modules: kernels, lattice, tables.
+Public modules: kernels, reduction, tables.
 """

@@ -13,94 +13,34 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
-from policies.values.series import first_term, greedy_form
+from crawl_envs.types.compiling import inlined
+from policies.values.sources.kernels import DEGREE, far_share, first_length, first_share, piecewise
 
 KINK_SIGNALS = 4
 """Number of signals up to which kinks lead to a cut; those of more signals are smooth enough."""
 
-DEGREE = 12
-"""Degree of the pieces; a piece has DEGREE + 1 coefficients of Chebyshev polynomials."""
-
 NODES = -np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
 """The Chebyshev points of [-1, 1] in ascending order."""
 
+WEIGHTS = (-1.0) ** np.arange(DEGREE + 1) * np.where(abs(NODES) < 1.0, 1.0, 0.5)
+"""Their barycentric weights."""
 
-def _coefficients() -> FloatArray:
-    """Return the matrix from values at NODES to coefficients of Chebyshev polynomials."""
-    order = np.arange(DEGREE + 1)
-    return np.linalg.inv(np.cos(np.outer(np.arccos(NODES), order)))
+TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(NODES, DEGREE))
+"""The matrix from values at NODES to coefficients of Chebyshev polynomials."""
 
-
-def _derivatives() -> FloatArray:
-    """Return the matrices from values at NODES to the first DEGREE derivatives there."""
-    weight = (-1.0) ** np.arange(DEGREE + 1)
-    weight[[0, -1]] *= 0.5
-    gap = NODES[:, None] - NODES[None, :] + np.eye(DEGREE + 1)
-    first = weight[None, :] / weight[:, None] / gap
-    np.fill_diagonal(first, 0.0)
-    np.fill_diagonal(first, -first.sum(axis=1))
-    powers = [first]
-    for _ in range(DEGREE - 1):
-        powers.append(first @ powers[-1])
-    return np.stack(powers)
-
-
-TO_COEFFICIENTS = _coefficients()
-DERIVATIVES = _derivatives()
+DERIVATIVES = np.stack(
+    [
+        chebyshev.chebvander(NODES, DEGREE - k) @ chebyshev.chebder(TO_COEFFICIENTS, k)
+        for k in range(1, DEGREE + 1)
+    ]
+)
+"""The matrices from values at NODES to the first DEGREE derivatives there."""
 
 NEAR = 0.02
 """Jumps below this share of half a piece are expanded about their end to avoid cancellation."""
-
-
-@inlined()
-def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
-    """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x), |x| <= 1."""
-    later = 0.0
-    last = 0.0
-    for j in range(DEGREE, 0, -1):
-        later, last = table[row, start + j] + 2.0 * x * later - last, later
-    total: float = table[row, start] + x * later - last
-    return total
-
-
-@inlined()
-def piecewise(table: FloatArray, row: int, start: int, count: int, y: float) -> float:
-    """Evaluate the piece at level y of ``count``: ``count`` + 1 ends, then coefficients."""
-    low = 0
-    high = count - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if table[row, start + middle] <= y:
-            low = middle
-        else:
-            high = middle - 1
-    left = table[row, start + low]
-    right = table[row, start + low + 1]
-    x = min(1.0, (2.0 * y - left - right) / (right - left))
-    return chebyshev(table, row, start + count + 1 + low * (DEGREE + 1), x)
-
-
-@inlined()
-def first_share(y: float, alpha: float, rate: float) -> float:
-    """Return the share below the lowest jump, where signals at rate ``rate`` end the cycle."""
-    if not y > 0.0:
-        return 0.0
-    return first_term(1.0 / (alpha + rate), y, rate * (y / alpha), alpha / rate)
-
-
-@inlined()
-def first_length(y: float, alpha: float, rate: float) -> float:
-    """Return the cycle length below the lowest jump."""
-    return -math.expm1(-rate * (y / alpha)) / rate if y > 0.0 else 0.0
-
-
-@inlined()
-def far_share(y: float, slope: float, bend: float, offset: float) -> float:
-    """Return the asymptotic form ``slope R^1_exp(y) + bend (1 - exp(-y)) + offset``."""
-    return greedy_form(slope, y) - bend * math.expm1(-y) + offset
 
 
 class Equation(NamedTuple):
@@ -177,16 +117,9 @@ def _subtract_within(row: FloatArray, node: int, back: float, rate: float) -> No
         if abs(x - NODES[j]) < 1e-15:
             row[j] -= rate
             return
-        norm += _weight(j) / (x - NODES[j])
+        norm += WEIGHTS[j] / (x - NODES[j])
     for j in range(DEGREE + 1):
-        row[j] -= rate * _weight(j) / (x - NODES[j]) / norm
-
-
-@compiled()
-def _weight(node: int) -> float:
-    """Return the barycentric weight of a Chebyshev point."""
-    weight = 1.0 if node % 2 == 0 else -1.0
-    return 0.5 * weight if node in (0, DEGREE) else weight
+        row[j] -= rate * WEIGHTS[j] / (x - NODES[j]) / norm
 
 
 @inlined()
@@ -219,12 +152,8 @@ def _collocate(
                 source += equation.rates[s] * first_of(equation, before)
         row[i] += own
         right[i - 1] = source - row[0] * height
-    system = np.ascontiguousarray(matrix[:, 1:])
-    _eliminate(system, right)
-    values = np.empty(DEGREE + 1)
-    values[0] = height
-    values[1:] = right
-    return values
+    _eliminate(np.ascontiguousarray(matrix[:, 1:]), right)
+    return np.append(np.array([height]), right)
 
 
 @inlined()

@@ -1,26 +1,25 @@
 """Tables of page constants for the values of pages with several sources of signals.
 
-Every page is first reduced, in units of Delta: sources without recall are dropped, sources of equal
-b are merged, and sources whose jumps are too weak to differ from a drift are treated as time. Its
-row then has the form for the remaining sources (:mod:`policies.values.sources.kernels`).
+The row of a page has the form (:mod:`policies.values.sources.kernels`) for the sources that remain
+of it (:mod:`policies.values.sources.reduction`).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
-from policies.values.series import TOP
+from policies.values.series import TOP, third_remainder
 from policies.values.sources import kernels as columns
-from policies.values.sources.lattice import lattice
+from policies.values.sources.kernels import LEVEL, LIMIT, SIGNALS, WEIGHT, WIDTH
 from policies.values.sources.pieces import KINK_SIGNALS, Equation, march
-from policies.values.tables import check_nonnegative, check_share, greedy_ncis_table
+from policies.values.sources.reduction import Sources, alone, informative, reduced_pages
+from policies.values.tables import broadcast_pages, greedy_ncis_table
 
 TOLERANCE = 1e-12
 """Relative error of a piece; multiplied by COARSER until MAX_PIECES pieces suffice."""
@@ -51,78 +50,8 @@ DROPPED = 1e-18
 HORIZON = 34.0
 """Level from which on the asymptotic form is exact to 1e-13."""
 
-WEAK = 1e-14
-"""Twice the largest relative error from treating weak sources as time."""
-
-NOISIEST = 1e100
-"""Largest ratio of false signals to changes; keeps squares of b from underflow."""
-
-SAME = 1e-15
-"""Relative difference of b up to which sources are merged."""
-
-
-class Sources(NamedTuple):
-    """A reduced page, with rates in units of Delta and finite ``jumps`` b, distinct and ascending.
-
-    ``seen`` (recalls), ``noise`` and ``jumps`` have shape (remaining sources,). ``drift`` is alpha
-    plus the weak sources, ``perfect`` the rate of signals that are never false, ``lumped`` whether
-    there are weak sources.
-    """
-
-    drift: float
-    seen: FloatArray
-    noise: FloatArray
-    jumps: FloatArray
-    perfect: float
-    lumped: bool
-
-
-@compiled()
-def reduced(recall: FloatArray, noise: FloatArray) -> Sources:
-    """Reduce a page with recalls and false-signal rates of shape (S,), in units of Delta."""
-    num_sources = recall.size
-    drift = max(0.0, 1.0 - recall.sum())
-    perfect = 0.0
-    seen, kept, jumps = np.zeros(num_sources), np.zeros(num_sources), np.zeros(num_sources)
-    evidence = np.log1p(recall / noise)
-    count = 0
-    for s in np.argsort(np.where(recall > 0.0, evidence, 0.0)):
-        if not recall[s] > 0.0 or evidence[s] == 0.0:
-            drift += recall[s]
-        elif evidence[s] == math.inf:
-            perfect += recall[s]
-        elif count > 0 and evidence[s] <= jumps[count - 1] * (1.0 + SAME):
-            seen[count - 1] += recall[s]
-            kept[count - 1] += noise[s]
-        else:
-            seen[count] = recall[s]
-            kept[count] = noise[s]
-            jumps[count] = evidence[s]
-            count += 1
-    weak = 0
-    spread = 0.0
-    while count - weak + (perfect > 0.0) > 1:
-        own = (seen[weak] + kept[weak]) * jumps[weak]
-        spread += own * jumps[weak]
-        rest = (seen + kept)[weak + 1 : count].sum() + perfect
-        if not spread * rest <= WEAK * (drift + own) ** 2:
-            break
-        drift += own
-        weak += 1
-    return Sources(drift, seen[weak:count], kept[weak:count], jumps[weak:count], perfect, weak > 0)
-
-
-@inlined()
-def third_remainder(b: float) -> float:
-    """Return exp(-b) - 1 + b - b^2 / 2."""
-    if b > 1.0:
-        return math.expm1(-b) + b - 0.5 * b * b
-    term = -b * b * b / 6.0
-    total = term
-    for k in range(4, 21):
-        term *= -b / k
-        total += term
-    return total
+VISITS_PER_POINT = 8
+"""Limit of the points visited by a search, per point of its capacity."""
 
 
 @compiled()
@@ -143,7 +72,7 @@ def far_form(page: Sources, length: bool) -> tuple[float, float, float]:
     square = 0.5 * (rates * page.jumps**2).sum()
     cubic = 0.0
     for s in range(page.jumps.size):
-        cubic += rates[s] * third_remainder(page.jumps[s])
+        cubic += rates[s] * page.jumps[s] ** 2 * third_remainder(page.jumps[s])
     offset = ((square + cubic) * square + pole * cubic) / pole**2
     return 1.0 / pole, square / pole**2, 0.0 if length else offset
 
@@ -157,6 +86,58 @@ def kinks(jumps: FloatArray) -> FloatArray:
         levels = np.unique((levels.reshape(-1, 1) + jumps.reshape(1, -1)).ravel())
         result = np.concatenate((result, levels))
     return result
+
+
+@inlined()
+def _point(jumps: FloatArray, shares: FloatArray, numbers: FloatArray) -> tuple[float, float]:
+    """Return the level and the weight of the point ``numbers``."""
+    level = 0.0
+    total = 0.0
+    weight = 1.0
+    for s in range(jumps.size):
+        level += numbers[s] * jumps[s]
+        for i in range(int(numbers[s])):
+            total += 1.0
+            weight *= shares[s] * total / (i + 1.0)
+    return level, weight
+
+
+@inlined()
+def lattice(
+    jumps: FloatArray, shares: FloatArray, growth: float, limits: tuple[float, float, int]
+) -> FloatArray:
+    """Return the points by ascending level, shape (points, WIDTH); (0, WIDTH) if too many.
+
+    ``shares`` are the gamma_s / Gamma of the sources with a finite jump, ``growth`` is ln(1 + r),
+    and ``limits`` the highest level, the largest number of signals, and the largest number of
+    points.
+    """
+    highest, most, capacity = limits
+    points = np.empty((capacity, WIDTH))
+    numbers = np.zeros(jumps.size)
+    count = 0
+    for _ in range(VISITS_PER_POINT * capacity):
+        level, weight = _point(jumps, shares, numbers)
+        inside = level <= highest and numbers.sum() <= most
+        if inside:
+            if count == capacity:
+                return np.empty((0, WIDTH))
+            total = numbers.sum()
+            points[count, LEVEL] = level
+            points[count, SIGNALS] = total
+            points[count, WEIGHT] = weight
+            points[count, LIMIT] = math.exp(-level - (total + 1.0) * growth)
+            count += 1
+            numbers[0] += 1.0
+            continue
+        s = 0
+        while s < jumps.size and numbers[s] == 0.0:
+            s += 1
+        if s + 1 >= jumps.size:
+            return points[np.argsort(points[:count, LEVEL], kind="mergesort")]
+        numbers[s] = 0.0
+        numbers[s + 1] += 1.0
+    return np.empty((0, WIDTH))
 
 
 @compiled()
@@ -196,12 +177,6 @@ def solved(
     return 0, 0.0, np.empty(0)
 
 
-def _over_change_rate(delta: FloatArray, nu: FloatArray) -> FloatArray:
-    """Return the ratio nu / Delta, finite; 0 where Delta is 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(delta > 0.0, np.minimum(nu / delta, NOISIEST), 0.0)
-
-
 def _checked(
     importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -209,20 +184,15 @@ def _checked(
 
     Raises ValueError like :func:`greedy_ncis_sources_table`.
     """
-    mu = check_nonnegative("importance", importance)
-    delta = check_nonnegative("change_rate", change_rate)
-    lam = check_share("recall", recall)
-    nu = check_nonnegative("false_signal_rate", false_signal_rate)
-    for name, array in (("recall", lam), ("false_signal_rate", nu)):
-        if array.ndim != 2:
-            raise ValueError(f"{name} must have shape (S, m), sources first, got {array.shape}")
-    try:
-        mu, delta, lam, nu = np.broadcast_arrays(mu, delta, lam, nu)
-    except ValueError:
-        raise ValueError(
-            f"page parameters must broadcast, got shapes importance {mu.shape}, change_rate "
-            f"{delta.shape}, and, sources first, recall {lam.shape}, false_signal_rate {nu.shape}"
-        ) from None
+    for name, given in (("recall", recall), ("false_signal_rate", false_signal_rate)):
+        if np.ndim(given) != 2:
+            raise ValueError(f"{name} must have shape (S, m), sources first, got {np.shape(given)}")
+    mu, delta, lam, nu = broadcast_pages(
+        importance=importance,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+    )
     over = lam.sum(axis=0) > 1.0 + 1e-12
     if np.any(over):
         worst = lam[:, int(np.argmax(over))].tolist()
@@ -248,20 +218,14 @@ def greedy_ncis_sources_table(
         ValueError: an argument is outside its range, or shapes do not broadcast.
     """
     mu, delta, lam, nu = _checked(importance, change_rate, recall, false_signal_rate)
-    noise = _over_change_rate(delta, nu)
-    pages = [reduced(*_page(lam, noise, k)) for k in range(mu.size)]
+    pages = reduced_pages(delta, lam, nu)
     bodies = [_share_body(page) for page in pages]
     return _filled(pages, bodies, (mu, delta, lam, nu))
 
 
-def _page(lam: FloatArray, noise: FloatArray, page: int) -> tuple[FloatArray, FloatArray]:
-    """Return recalls and noise of one page."""
-    return np.ascontiguousarray(lam[:, page]), np.ascontiguousarray(noise[:, page])
-
-
 def _share_body(page: Sources) -> tuple[int, float, FloatArray]:
     """Return the body of a page, empty if at most one source remains."""
-    if page.jumps.size + (page.perfect > 0.0) <= 1:
+    if informative(page) <= 1:
         return 0, math.inf, np.empty(0)
     return solved(page, False, HORIZON, MAX_POINTS, MAX_PIECES, math.inf)
 
@@ -275,8 +239,7 @@ def _filled(
     mu, delta, lam, nu = known
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + max((body.size for _, _, body in bodies), default=0)))
-    alone = [_alone(page) for page in pages]
-    pace, share, noise, unit = np.array(alone).reshape(-1, 4).T
+    pace, share, noise, unit = np.array([alone(page) for page in pages]).reshape(-1, 4).T
     single = greedy_ncis_table(mu, delta * pace, share, delta * noise)
     table[:, : single.shape[1]] = single
     table[:, TOP] = greedy_ncis_table(mu, delta, 0.0, 0.0)[:, TOP]
@@ -284,58 +247,19 @@ def _filled(
     table[:, columns.UNIT] = unit
     table[:, columns.BODY] = start
     table[:, columns.EVIDENCES : start] = signal_evidence(delta, lam, nu).T
-    for k, (page, (count, far, body)) in enumerate(zip(pages, bodies, strict=True)):
-        if count:
-            total = (page.seen + page.noise).sum() + page.perfect
-            table[k, columns.COUNT : columns.EVIDENCES] = (
-                *(count, start, page.drift, total, far),
-                *far_form(page, False),
-            )
-            table[k, start : start + body.size] = body
+    for k, (page, body) in enumerate(zip(pages, bodies, strict=True)):
+        if body[0]:
+            table[k, columns.COUNT : columns.EVIDENCES] = _constants(page, body, start, False)
+            table[k, start : start + body[2].size] = body[2]
     return table
 
 
-def _alone(page: Sources) -> tuple[float, float, float, float]:
-    """Return change rate, recall, noise (in units of Delta) and UNIT of a page of <= 1 source.
-
-    With weak sources treated as time, the change rate differs slightly from 1.
-    """
-    if page.perfect > 0.0:
-        seen, noise, unit = page.perfect, 0.0, math.inf
-    elif page.jumps.size:
-        noise, unit = float(page.noise[-1]), float(page.jumps[-1])
-        seen = float(page.seen[-1])
-    else:
-        return page.drift, 0.0, 0.0, 0.0
-    pace = page.drift + seen if page.lumped else 1.0
-    return pace, min(1.0, seen / pace), noise, 0.0 if page.lumped else unit
-
-
-def single_sources(
-    change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
-) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Return which pages have several informative sources, and the source of the others.
-
-    Sources without recall are not informative; sources of equal b are merged.
-
-    Args:
-        change_rate: Delta, > 0, (m,).
-        recall: lambda_s, (S, m).
-        false_signal_rate: nu_s, (S, m).
-
-    Returns:
-        Whether there are several; recall and false-signal rate of the single sources; (m,) each.
-    """
-    noise = _over_change_rate(change_rate, false_signal_rate)
-    several = np.zeros(change_rate.size, np.bool_)
-    alone, rate = np.zeros(change_rate.size), np.zeros(change_rate.size)
-    for k in range(change_rate.size):
-        page = reduced(*_page(recall, noise, k))
-        several[k] = page.lumped or page.jumps.size + (page.perfect > 0.0) > 1
-        if not several[k]:
-            _, alone[k], noise_only, _ = _alone(page)
-            rate[k] = noise_only * change_rate[k]
-    return several, alone, rate
+def _constants(
+    page: Sources, body: tuple[int, float, FloatArray], start: int, length: bool
+) -> tuple[float, ...]:
+    """Return the columns COUNT to FAR_OFFSET of a page whose body is at column ``start``."""
+    total = (page.seen + page.noise).sum() + page.perfect
+    return body[0], start, page.drift, total, body[1], *far_form(page, length)
 
 
 def cycle_length_sources_table(
@@ -352,8 +276,7 @@ def cycle_length_sources_table(
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
     _, delta, lam, nu = _checked(0.0, change_rate, recall, false_signal_rate)
-    noise = _over_change_rate(delta, nu)
-    pages = [reduced(*_page(lam, noise, k)) for k in range(delta.size)]
+    pages = reduced_pages(delta, lam, nu)
     bodies = [_length_body(page, highest) for page in pages]
     start = columns.EVIDENCES
     ends = start * delta.size + np.cumsum([0, *(body.size for _, _, body in bodies)])
@@ -361,12 +284,8 @@ def cycle_length_sources_table(
     table.reshape(-1)[start * delta.size : ends[-1]] = np.concatenate(
         [np.empty(0), *(body for _, _, body in bodies)]
     )
-    for k, (page, (count, far, _)) in enumerate(zip(pages, bodies, strict=True)):
-        total = (page.seen + page.noise).sum() + page.perfect
-        table[k, columns.COUNT : start] = (
-            *(count, ends[k], page.drift, total, far),
-            *far_form(page, True),
-        )
+    for k, (page, body) in enumerate(zip(pages, bodies, strict=True)):
+        table[k, columns.COUNT : start] = _constants(page, body, ends[k], True)
     return table
 
 

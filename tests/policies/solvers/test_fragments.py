@@ -88,18 +88,15 @@ def test_periods_by_search():
     curves = mixed(np.random.default_rng(8), 8)
     importance = np.array([1.0, 2.0, 0.0, 0.5, 3.0, 1.0, 1.0, 4.0])
     grid = np.geomspace(1e-3, 1e4, 20_001)
-    value = importance * np.array([curves.utility(t) for t in grid])
-    for threshold in [1e-3, 0.03, 0.5]:
-        result = solvers.periods_at(curves, importance, threshold)
+    value = importance / importance.sum() * np.array([curves.utility(t) for t in grid])
+    for bandwidth in [0.3, 3.0, 30.0]:
+        result = solvers.fragments(curves, importance, bandwidth)
         for page in range(8):
-            reached = np.flatnonzero(value[:, page] >= threshold)
+            reached = np.flatnonzero(value[:, page] >= result.multiplier)
             if reached.size:
-                assert result[page] == pytest.approx(grid[reached[0]], rel=1e-3)
+                assert result.thresholds[page] == pytest.approx(grid[reached[0]], rel=1e-3)
             else:
-                assert result[page] == np.inf
-    at = solvers.fragments(curves, importance, 3.0)
-    known = solvers.periods_at(curves, importance / importance.sum(), at.multiplier)
-    np.testing.assert_allclose(at.thresholds, known, rtol=1e-8)
+                assert result.thresholds[page] == np.inf
 
 
 def test_more_to_lose_is_crawled_more():
@@ -166,8 +163,6 @@ def test_bad_input():
     ]:
         with pytest.raises(ValueError, match=message):
             solvers.fragments(curves, importance, bandwidth)
-    with pytest.raises(ValueError, match="threshold must be finite and > 0, got 0"):
-        solvers.periods_at(curves, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(

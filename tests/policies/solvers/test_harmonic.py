@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from policies import solvers
 from policies.solvers import multiplier
-from policies.solvers.harmonic_penalty.interval import SERIES, harmonic_interval
+from policies.values.lambert import HARMONIC_SERIES, harmonic_interval
 from tests.naive import solvers as naive_solvers
 
 REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
@@ -375,7 +375,7 @@ def test_kernel_against_40_digits():
     complete = rng.random(300) < 0.3
     price = 0.375
     rates = np.empty(300)
-    block = importlib.import_module("policies.solvers.harmonic_penalty.lambdacrawl")._block
+    block = importlib.import_module("policies.solvers.lambdacrawl")._block
     total, slope = block(importance, change_rate, complete, price, rates)
     with mpmath.workdps(60):
         exact, slopes = [], []
@@ -463,11 +463,11 @@ def test_cost_of_nth_signals_by_hand(signals, expected):
 
 
 def test_interval_series_follows_from_the_equation():
-    series = np.polynomial.Polynomial([0.0, *SERIES])
+    series = np.polynomial.Polynomial([0.0, *HARMONIC_SERIES])
     left = series.deriv() * (series - np.polynomial.Polynomial([0.0, 0.0, 0.5]))
-    expected = np.zeros(len(SERIES))
+    expected = np.zeros(len(HARMONIC_SERIES))
     expected[1] = 1.0
-    np.testing.assert_allclose(left.coef[: len(SERIES)], expected, atol=1e-15)
+    np.testing.assert_allclose(left.coef[: len(HARMONIC_SERIES)], expected, atol=1e-15)
 
 
 @settings(max_examples=300, deadline=None)

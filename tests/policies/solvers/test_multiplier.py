@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policies.solvers import multiplier
-from policies.solvers.multiplier import LARGEST, LEAST, root, start_of
+from policies.solvers.multiplier import LARGEST, LEAST, allocate, root
 
 
 @pytest.mark.parametrize("start", [1e-9, 2.0, 1e30])
@@ -52,19 +52,27 @@ def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
 
 
 def test_a_sample_gives_the_start(monkeypatch):
-    sizes = []
+    calls = []
 
-    def spending(pages, budget):
-        sizes.append((len(pages), budget))
-        return lambda at, rates: (at * pages.sum() / budget, at * pages.sum() / budget)
+    def crawls(pages, at, rates):
+        calls.append((len(pages), at))
+        rates[:] = at * pages[: rates.size]
+        return at * pages.sum(), at * pages.sum()
 
     def guess(pages, budget):
         return 1.0
 
-    pages = np.ones(1000)
-    assert start_of(guess, spending, (pages,), 500.0) == 1.0
+    pages, rates = np.ones(1000), np.empty(1000)
+    assert allocate(crawls, (pages,), 500.0, guess, rates).at == pytest.approx(0.5)
+    assert calls[0] == (1000, 1.0)
     monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 500)
     monkeypatch.setattr(multiplier, "SAMPLE", 100)
-    assert start_of(guess, spending, (pages,), 500.0) == pytest.approx(0.5)
-    assert start_of(guess, spending, (0.0 * pages,), 500.0) == 1.0  # a sample that tells nothing
-    assert sizes == [(100, 50.0), (100, 50.0)]
+    calls.clear()
+    found = allocate(crawls, (pages,), 500.0, guess, rates)
+    assert calls[0] == (100, 1.0)
+    assert [at for size, at in calls if size == 1000] == pytest.approx([0.5] * found.iterations)
+    np.testing.assert_allclose(rates, 0.5, rtol=1e-12)
+    pages[::10] = 0.0  # a sample that tells nothing
+    calls.clear()
+    assert allocate(crawls, (pages,), 450.0, guess, rates).at == pytest.approx(0.5)
+    assert next(at for size, at in calls if size == 1000) == 1.0

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
 from crawl_envs.types.compiling import compiled, inlined
-from policies.solvers.multiplier import BLOCK
+from policies.solvers.multiplier import BLOCK, Crawls, allocate
 
 LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
 """Bits of the ends of the supported domain; bits of floats >= 0, as integers, have their order."""
@@ -20,15 +20,16 @@ class PageTotals(NamedTuple):
     """Pages and their totals.
 
     ``importance``, ``change_rate`` and ``complete`` (every change is signalled) have shape (m,) and
-    are contiguous. ``total`` is the sum of importance, > 0. Among pages that change and have
-    importance, ``signalled`` is the sum of the change rates of those with complete observation,
-    ``unobserved`` the number of the others.
+    are contiguous. ``total`` is the sum of importance, > 0, ``blind`` that of the pages without
+    complete observation. Among pages that change and have importance, ``signalled`` is the sum of
+    the change rates of those with complete observation, ``unobserved`` the number of the others.
     """
 
     importance: FloatArray
     change_rate: FloatArray
     complete: BoolArray
     total: float
+    blind: float
     signalled: float
     unobserved: int
 
@@ -46,12 +47,31 @@ def page_totals(
     if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
-    inside, total, signalled, unobserved = _page_totals(weight, change, mask)
+    inside, total, blind, signalled, unobserved = _page_totals(weight, change, mask)
     if not inside:
         page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
     if not total > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return PageTotals(weight, change, mask, total, signalled, int(unobserved))
+    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved))
+
+
+def spend(
+    pages: PageTotals, bandwidth: float, crawls: Crawls, rates: FloatArray
+) -> tuple[float, int, bool]:
+    """Fill in the rates of the harmonic optimum, as a function ``crawls`` of 1/lambda.
+
+    Returns lambda, the number of passes, and whether the bandwidth is spent, or is more than all
+    signals of pages with complete observation need, where there are no others.
+    """
+    if pages.unobserved == 0 and pages.signalled <= bandwidth:
+        np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
+        return 0.0, 0, True
+
+    def guess(importance: FloatArray, _: FloatArray, complete: BoolArray, budget: float) -> float:
+        return float(budget / importance.sum())
+
+    found = allocate(crawls, pages[:3], bandwidth, guess, rates)
+    return 1.0 / found.at, found.iterations, found.converged
 
 
 def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
@@ -82,19 +102,20 @@ def _plain(column: FloatArray) -> bool:
 @compiled()
 def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
-) -> tuple[bool, float, float, float]:
+) -> tuple[bool, float, float, float, float]:
     """Return whether all is inside the domain (and not -0), and the totals."""
     outside = 0
-    total = signalled = unobserved = 0.0
+    total = blind = signalled = unobserved = 0.0
     for begin in range(0, complete.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         weights, rates = importance[part], change_rate[part]
         outside += _outside(weights.view(np.int64)) + _outside(rates.view(np.int64))
-        weight, change, count = _sums(weights, rates, complete[part])
+        weight, unseen, change, count = _sums(weights, rates, complete[part])
         total += weight
+        blind += unseen
         signalled += change
         unobserved += count
-    return outside == 0, total, signalled, unobserved
+    return outside == 0, total, blind, signalled, unobserved
 
 
 @inlined()
@@ -109,13 +130,14 @@ def _outside(bits: IntArray) -> int:
 @compiled(fastmath={"reassoc", "nsz"})
 def _sums(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
-) -> tuple[float, float, float]:
-    """Return summed importance, changes with complete observation, and the number of others."""
-    total = signalled = unobserved = 0.0
+) -> tuple[float, float, float, float]:
+    """Return the totals of some pages."""
+    total = blind = signalled = unobserved = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0
         seen = rate if complete[i] else 0.0
         total += importance[i]
+        blind += 0.0 if complete[i] else importance[i]
         signalled += seen
         unobserved += 1.0 if rate > seen else 0.0
-    return total, signalled, unobserved
+    return total, blind, signalled, unobserved

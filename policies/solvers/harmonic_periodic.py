@@ -11,9 +11,9 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic_penalty.interval import harmonic_interval
-from policies.solvers.harmonic_penalty.page_totals import PageTotals, page_mask, page_totals
-from policies.solvers.multiplier import BLOCK, Spend, root
+from policies.solvers.multiplier import BLOCK
+from policies.solvers.page_totals import PageTotals, page_mask, page_totals, spend
+from policies.values.lambert import harmonic_interval
 
 WHOLE = 1e-11
 """Relative tolerance for mean cycles of a whole number of signals."""
@@ -62,14 +62,9 @@ def harmonic_periodic(
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
     rates = np.empty(len(pages.importance))
-    multiplier, iterations, converged = 0.0, 0, True
-    if pages.unobserved == 0 and pages.signalled <= bandwidth:
-        np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
-    else:
-        # rho <= mu/lambda + Delta/2 or less
-        found = root(_spending(pages, bandwidth), bandwidth / pages.total, rates)
-        multiplier, iterations = 1.0 / found.at, found.iterations
-        converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
+    # rho <= mu/lambda + Delta/2 or less
+    multiplier, iterations, _ = spend(pages, bandwidth, _pass, rates)
+    spent = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
         thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
@@ -79,7 +74,7 @@ def harmonic_periodic(
         multiplier=multiplier,
         objective=_cost(pages.importance, pages.change_rate, rates, pages.complete),
         iterations=iterations,
-        converged=converged,
+        converged=spent or multiplier == 0.0,
         thresholds=thresholds,
         signals=signals,
     )
@@ -105,16 +100,6 @@ def harmonic_periodic_cost(
         importance=importance, change_rate=change_rate, rates=rates
     )
     return _cost(weight, change, crawls, page_mask(complete, len(weight)))
-
-
-def _spending(pages: PageTotals, bandwidth: float) -> Spend:
-    """Return the spent share of the bandwidth, as a function of 1/lambda."""
-
-    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
-        total, slope = _pass(*pages[:3], at, rates)
-        return total / bandwidth, slope / bandwidth
-
-    return spend
 
 
 @compiled()

@@ -11,8 +11,8 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity, real
 from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.allocation import Allocation
-from policies.solvers.harmonic_penalty.page_totals import page_totals
-from policies.solvers.multiplier import BLOCK, Root, Spend, root, start_of
+from policies.solvers.multiplier import BLOCK, Root, allocate
+from policies.solvers.page_totals import page_totals
 
 
 def binary_poisson(
@@ -187,15 +187,12 @@ def _search(
     Rates are ``reach (value (1 + at) - 1)``, cut to [0, ceiling], with ``value`` at most 1.
     """
 
-    def spending(value: FloatArray, reach: FloatArray, budget: float) -> Spend:
-        def spend(at: float, out: FloatArray) -> tuple[float, float]:
-            spent, slope = _pass(value, reach, at, ceiling, out)
-            return spent / budget, slope * at / budget
+    def crawls(
+        value: FloatArray, reach: FloatArray, at: float, out: FloatArray
+    ) -> tuple[float, float]:
+        return _pass(value, reach, at, ceiling, out)
 
-        return spend
-
-    start = start_of(_all_crawled, spending, (value, reach), budget)
-    return root(spending(value, reach, budget), start, rates)
+    return allocate(crawls, (value, reach), budget, _all_crawled, rates)
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
@@ -209,40 +206,33 @@ def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
 def _pass(
     value: FloatArray, reach: FloatArray, at: float, ceiling: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the spent budget and its derivative by ``at``; fill in rates unless empty."""
+    """Return the spent budget and its derivative by ln ``at``; fill in rates unless empty."""
     spent = slope = 0.0
     unused = np.empty(BLOCK)
     for begin in range(0, value.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         some = value[part]
         out = rates[part] if rates.size > 0 else unused[: some.size]
-        _rates(some, reach[part], at, ceiling, out)
-        more, steepness = _sums(some, reach[part], ceiling, out)
+        more, steepness = _block(some, reach[part], at, ceiling, out)
         spent += more
-        slope += steepness
+        slope += steepness * at
     return spent, slope
 
 
-@compiled(fastmath={"nsz"})
-def _rates(
+@inlined(fastmath={"contract", "nsz", "reassoc"})
+def _block(
     value: FloatArray, reach: FloatArray, at: float, ceiling: float, rates: FloatArray
-) -> None:
+) -> tuple[float, float]:
+    """Fill in the rates of some pages; return the sums of them and of their derivatives by at."""
+    spent = slope = 0.0
     for i in range(value.size):
         beyond = value[i] * at - (1.0 - value[i])
         rate = reach[i] * beyond
         rate = rate if rate < ceiling else ceiling
-        rates[i] = rate if beyond > 0.0 else 0.0
-
-
-@compiled(fastmath={"contract", "nsz", "reassoc"})
-def _sums(
-    value: FloatArray, reach: FloatArray, ceiling: float, rates: FloatArray
-) -> tuple[float, float]:
-    spent = slope = 0.0
-    for i in range(value.size):
-        between = rates[i] > 0.0 and rates[i] < ceiling
-        spent += rates[i]
-        slope += reach[i] * value[i] if between else 0.0
+        rate = rate if beyond > 0.0 else 0.0
+        rates[i] = rate
+        spent += rate
+        slope += reach[i] * value[i] if rate > 0.0 and rate < ceiling else 0.0
     return spent, slope
 
 

@@ -11,7 +11,7 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
 from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation, normalised, positive
-from policies.solvers.multiplier import BLOCK, Spend, root, start_of
+from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces
 
 
@@ -48,10 +48,8 @@ def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float
     if useful.any():
         changing = _kept(change_rate, useful)
         scale = np.sqrt(2.0 * changing / _kept(weight, useful))
-        columns = changing, scale
         spent = np.empty(len(scale))
-        start = start_of(_first_guess, _spending, columns, bandwidth)
-        found = root(_spending(*columns, bandwidth), start, spent)
+        found = allocate(_crawls, (changing, scale), bandwidth, _first_guess, spent)
         rates[useful] = spent * (bandwidth / spent.sum())
         multiplier, iterations = found.at**-2.0, found.iterations
         converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
@@ -90,14 +88,11 @@ def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -
     return float((bandwidth + change_rate.sum() / 3.0) / np.sum(change_rate / scale))
 
 
-def _spending(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> Spend:
-    """Return the spent share of the bandwidth, as a function of one over sqrt(Lambda)."""
-
-    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
-        spent, slope = _pass(change_rate, scale, 1.0 / at, pieces(), rates)
-        return spent / bandwidth, slope / bandwidth
-
-    return spend
+def _crawls(
+    change_rate: FloatArray, scale: FloatArray, at: float, rates: FloatArray
+) -> tuple[float, float]:
+    """Return the sum of the rates, and its slope, at one over sqrt(Lambda)."""
+    return _pass(change_rate, scale, 1.0 / at, pieces(), rates)
 
 
 @compiled()

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
 from crawl_envs.types.compiling import compiled
-from policies.solvers.harmonic_penalty.page_totals import page_mask
+from policies.solvers.page_totals import page_mask
 
 BLOCK = 2**15
 """Pages whose logarithms are computed at a time, few enough for them to stay in the cache."""

@@ -1,4 +1,0 @@
-"""Optimal crawl rates for binary staleness.
-
-Public modules: periodic, random_crawls.
-"""
