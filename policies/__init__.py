@@ -21,7 +21,6 @@ __all__ = [
     "Description",
     "LivePages",
     "find",
-    "fragment_names",
     "make",
     "names",
 ]
@@ -40,17 +39,6 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-def fragment_names() -> tuple[str, ...]:
-    """Return the names, known to :func:`make`, of the policies for pages with fragments.
-
-    All act in the forms ``page``, ``scores`` and ``refresh``; the last one needs the argument
-    ``threshold`` (``UniformRefresh``: ``interval``) at which they refresh. The ``oracle`` of
-    ``FragmentDynamic`` and ``HolisticDynamic`` is True: they read the true events, as
-    ``CurrentDivergence`` does with ``dynamic=True``.
-    """
-    return names(family="fragments")
-
-
 def names(
     action: str | None = None,
     *,
@@ -66,8 +54,9 @@ def names(
     Args:
         action: keep only policies that act in this form of action; ``probe`` stands for the form
             ``page`` where pages can be probed.
-        fragments: whether pages have fragments, which adds :func:`fragment_names`. False gives
-            the policies for every environment.
+        fragments: whether pages have fragments, which adds the policies for these. They act in the
+            forms ``page``, ``scores`` and ``refresh``; the last one needs the argument
+            ``threshold`` (``UniformRefresh``: ``interval``) at which they refresh.
         paper: keep only policies with this tag (:class:`policies.base.registry.Tags`).
         family: likewise; ``fragments`` needs no other argument.
         oracle: likewise.

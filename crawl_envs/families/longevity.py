@@ -143,8 +143,8 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
 
     ## Policies
 
-    :func:`policies.fragment_names` lists the policies that use fragments. All others act here too,
-    on pages that are either fresh or stale.
+    ``policies.names(family="fragments")`` lists the policies that use fragments. All others act
+    here too, on pages that are either fresh or stale.
 
     ## Action Space
 

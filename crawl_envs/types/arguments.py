@@ -6,7 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +63,27 @@ def quantity(name: str, value: Any, *, above: float | None = None, least: float 
     number = real(name, value, above=above, least=least)
     check_domain(name, number)
     return number
+
+
+def share(name: str, value: Any, *, above: bool = False, below: bool = False) -> float:
+    """Return a number in [0, 1] as a float; without 0 if ``above``, without 1 if ``below``.
+
+    Raises:
+        ValueError: ``value`` is not a number, or lies outside.
+    """
+    number = real(name, value, above=0.0 if above else None, least=0.0)
+    if number > 1.0 or (below and number == 1.0):
+        bounds = f"{'(' if above else '['}0, 1{')' if below else ']'}"
+        raise ValueError(f"{name} must lie in {bounds}, got {value!r}")
+    return number
+
+
+def one_of(name: str, value: Any, literal: Any) -> Any:
+    """Return an argument that is one of the values of a Literal; raise ValueError if it is not."""
+    allowed = get_args(literal)
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+    return value
 
 
 def flag(name: str, value: Any) -> bool:

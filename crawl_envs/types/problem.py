@@ -28,6 +28,7 @@ signalled by at most one of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -268,6 +269,9 @@ class Problem:
     changes signalled, (m,) bool, None for no page, and ``group``, the host or directory of each
     page, (m,) int64, None if there are none. ``regions`` is the model of the pages' content, if
     there is one and it is revealed.
+
+    Raises:
+        ValueError: a bandwidth is not > 0 (NaN: unknown), or times of its steps do not increase.
     """
 
     num_pages: int
@@ -284,6 +288,8 @@ class Problem:
     regions: Regions | None = None
 
     def __post_init__(self) -> None:
+        known = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
+        bandwidth_function(known, self.bandwidth_steps)
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 

@@ -9,10 +9,9 @@ Public modules: rewards, strategy_bandit.
 
 from __future__ import annotations
 
-from policies.bandits.arm_env import ArmEnv
-from policies.bandits.bandit import Bandit
+from policies.bandits.arms import ArmEnv
+from policies.bandits.bandit import Bandit, bernoulli_regret, growth
 from policies.bandits.exp3 import Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
-from policies.bandits.regret import bernoulli_regret, growth
 
 __all__ = [
     "ArmEnv",

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import real, share
 from crawl_envs.types.compiling import compiled
 from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, softmax
 
@@ -64,9 +64,8 @@ class Exp3Bandit(Bandit):
     kernels = (exp3_probabilities, exp3_update)
 
     def __init__(self, num_arms: int, *, gamma: float | None = 0.1) -> None:
-        if gamma is not None and real("gamma", gamma, above=0.0) > 1.0:
-            raise ValueError(f"gamma must lie in (0, 1], got {gamma!r}")
-        super().__init__(num_arms, math.nan if gamma is None else gamma)
+        settings = math.nan if gamma is None else share("gamma", gamma, above=True)
+        super().__init__(num_arms, settings)
         self.gamma = gamma
 
 

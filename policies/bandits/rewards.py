@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import one_of, share
 from policies.base.binding import RATE_FORMS, CrawlCore
 from policies.offers.rates import LaneRates, RateSource, rate_source
 
@@ -44,7 +44,7 @@ ROUNDING = 1e-9
 
 @dataclass
 class RewardState:
-    """A lane's episode: the current weights and bound."""
+    """A lane's episode: the source of weights, the current weights and bound."""
 
     episode: int
     source: LaneRates | None
@@ -55,14 +55,11 @@ class RewardState:
 class RewardRule:
     """Computes the rewards of steps, lane by lane.
 
-    Bandits distinguish arms by rewards of the order of 1. If importance is concentrated, the sure
-    bound is far above the actual gains, and a bandit learns next to nothing in a thousand steps:
-    on 2,000 offers of ``CrawlOffers-v1`` with a tenth crawled a day, the bound is about .5 and the
-    mean gain .005. A ``gain_bound`` that is exceeded now and then works better; the default for
-    offers is OFFER_GAIN_BOUND, or the sure bound if that is less.
-
-    Elsewhere the default is :func:`sure_bound` for :func:`max_crawls` crawls. It depends on the
-    weights and the budget, never on the arm, and changes only with the weights.
+    The default bound is :func:`sure_bound` for :func:`max_crawls` crawls, which depends on the
+    weights and the budget, never on the arm; for offers at most OFFER_GAIN_BOUND. Bandits
+    distinguish arms by rewards of the order of 1. If importance is concentrated, the sure bound is
+    far above the actual gains, and a bandit learns next to nothing in a thousand steps: on 2,000
+    offers of ``CrawlOffers-v1`` with a tenth crawled a day, it is about .5 and the mean gain .005.
 
     Args:
         core: the environment.
@@ -83,13 +80,11 @@ class RewardRule:
         gain_bound: float | None = None,
         weights: RateSource | None = None,
     ) -> None:
-        if reward not in get_args(Reward):
-            raise ValueError(f"reward must be one of {get_args(Reward)}, got {reward!r}")
+        one_of("reward", reward, Reward)
         if gain_bound is not None:
             if reward != "gain":
                 raise ValueError(f"gain_bound must be None for {reward!r}, got {gain_bound!r}")
-            if real("gain_bound", gain_bound, above=0.0) > 1.0:
-                raise ValueError(f"gain_bound must lie in (0, 1], got {gain_bound!r}")
+            share("gain_bound", gain_bound, above=True)
         self.core, self.reward, self.gain_bound = core, reward, gain_bound
         self.source = None if weights is None else rate_source("weights", weights)
         self.lanes: dict[int, RewardState] = {}

@@ -7,17 +7,15 @@ and form of action.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import flag
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
-from policies.bandits.arm_set import Arm, ArmSet, check_actions
+from policies.bandits.arms import Arm, ArmSet, check_actions
 from policies.bandits.rewards import Reward, RewardRule
 from policies.base.allocated import complete_pages
 from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy, LearningPolicy
@@ -48,24 +46,11 @@ class ArmHistory(NamedTuple):
     probabilities: FloatArray
 
 
-@dataclass
-class StrategyState:
-    """A lane's episode state: its bandit, and the last arm, None once it is rewarded."""
-
-    bandit: Bandit
-    rng: np.random.Generator
-    arm: int | None = None
-    chances: FloatArray = field(default_factory=lambda: np.zeros(0))
-    rows: list[tuple[int, float, FloatArray]] = field(default_factory=list)
-
-
 class StrategyBandit(LearningPolicy):
     """Samples one of several policies at every decision, and learns from the results of its crawls.
 
-    Every lane has a bandit of its own, which is reset in every episode. It learns from
-    ``last_log`` at every ``predict``, or from ``observe``, once per decision. :class:`.ArmSet`
-    describes how the arms follow the episode, and :mod:`policies.bandits.rewards` the limits of
-    bandits here.
+    Every lane has a bandit of its own, which is reset in every episode. :class:`.ArmSet` describes
+    how the arms follow the episode, :mod:`policies.bandits.rewards` the limits of bandits here.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -101,11 +86,10 @@ class StrategyBandit(LearningPolicy):
         self._of_shares = False  # its arms convert their own actions
         self._env: Any = self.core if isinstance(env, Problem) else env
         check_actions(self._env)
-        self._bandit, self.seed = bandit, seed
+        self._make_bandit, self.seed = bandit, seed
         self._rule = RewardRule(self.core, reward, gain_bound, weights)
         self.record = flag("record", record)
         self._arms = None if arms is None else ArmSet(self._env, arms, self._rule)
-        self._rows: Any = None
         bandit(1)  # checks its arguments
 
     @property
@@ -122,58 +106,50 @@ class StrategyBandit(LearningPolicy):
 
     def selection_probabilities(self, lane: int = 0) -> dict[str, float]:
         """Return the probability of each arm at the next decision, by label: q of Algorithm 1."""
-        chances = self._state_of(lane).bandit.probabilities()
+        chances = self._known(lane).bandit.probabilities()
         return dict(zip(self.labels, chances.tolist(), strict=True))
 
     def history(self, lane: int = 0) -> ArmHistory:
         """Return the decisions of a lane's episode so far; ValueError if they are not recorded."""
         if not self.record:
             raise ValueError("record must be True to have a history, got False")
-        rows = self._state_of(lane).rows
+        rows = self._known(lane).rows
         arms, rewards, chances = zip(*rows, strict=True) if rows else ((), (), ())
         table = np.array(chances).reshape(-1, len(self.labels))
         return ArmHistory(np.array(arms, np.int64), np.array(rewards), table)
 
-    def _state_of(self, lane: int) -> StrategyState:
-        return self._known(lane).state
-
     def _start(self, tracker: Tracker) -> None:
-        assert self.core is not None
         if self._arms is None:
             self._arms = ArmSet(self._env, default_arms(self.action_form, tracker), self._rule)
-        # A separate stream: the arms may use the lane's own.
-        own = self.seed is not None
-        rng = np.random.default_rng(self.seed) if own else self.core.rng(self.lane).spawn(1)[0]
-        self.state = StrategyState(self._bandit(len(self._arms)), rng)
+        self._arms.start(self.stream, self.lane)
+        rng = self._rng() if self.seed is None else np.random.default_rng(self.seed)
+        self.bandit, self.rng = self._make_bandit(len(self._arms)), rng
+        self.arm: int | None = None  # the last arm, until it is rewarded
+        self.chances = np.zeros(0)
+        self.rows: list[tuple[int, float, FloatArray]] = []
 
     def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Pass the log to all arms, and reward the arm that acted with the weights of the step."""
-        reward, state = self.arms.observe(log, self.lane), self.state
-        if state.arm is None or reward is None:
+        reward = self.arms.observe(log, tracker, self.lane)
+        if self.arm is None or reward is None:
             return
-        state.bandit.update(state.arm, reward)
+        self.bandit.update(self.arm, reward)
         if self.record:
-            state.rows.append((state.arm, reward, state.chances))
-        state.arm = None
+            self.rows.append((self.arm, reward, self.chances))
+        self.arm = None
 
-    def _follow(self, lane: int) -> Tracker:
-        tracker = super()._follow(lane)
-        self.of_lane(lane).arms.follow(lane)
+    def _follow(self, lane: int, tracker: Tracker | None = None) -> Tracker:
+        tracker = super()._follow(lane, tracker)
+        self.of_lane(lane).arms.follow(tracker, lane)
         return tracker
-
-    def _decide(self, rows: NDArray[Any], lane: int) -> Any:
-        self.of_lane(lane)._rows = rows
-        tracker = super()._follow(lane)
-        return self.of_lane(lane)._decision(tracker)
 
     def _choose(self, tracker: Tracker) -> Any:
         """Return the action of a sampled arm, encoded."""
-        self.arms.follow(self.lane)
-        state = self.state
+        self.arms.follow(tracker, self.lane)
         if self.record:
-            state.chances = state.bandit.probabilities()
-        state.arm = state.bandit.draw(state.rng.random())
-        return self.arms.act(state.arm, self._rows, self.lane)
+            self.chances = self.bandit.probabilities()
+        self.arm = self.bandit.draw(self.rng.random())
+        return self.arms.act(self.arm, self._rows, tracker, self.lane)
 
     def _encode(self, action: Any, num_pages: int) -> Any:
         """Return the action, which the arm has encoded already."""

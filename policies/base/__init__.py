@@ -1,5 +1,4 @@
 """The bases of policies: the protocol, live pages, index policies, schedules, the registry.
 
-Public modules: allocated, bandwidths, binding, compiled_learner, index, live, registry, schedules,
-signal_queue.
+Public modules: allocated, bandwidths, binding, compiled_learner, index, live, registry, schedules.
 """

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import Compiled, CompiledRates, CompiledSequence, RateRule
 from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
 from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActionForm, CrawlPolicy
 from policies.base.registry import registered
-from policies.base.signal_queue import ResponseQueue, response_share
+from policies.base.schedules import ResponseQueue, response_share
 
-Schedule = Literal["low_discrepancy", "tijdeman", "random"]
+Schedule = Literal["low_discrepancy", "random"]
 
 
 class PageRates(NamedTuple):
@@ -38,17 +39,16 @@ class AllocatedPolicy(CrawlPolicy):
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
     slot; with a positive response share, every (1 / share)-th signal of the page gets a crawl
-    (:class:`policies.base.signal_queue.ResponseQueue`). In the form ``rates`` it crawls pages at
+    (:class:`policies.base.schedules.ResponseQueue`). In the form ``rates`` it crawls pages at
     random instants, by Poisson processes, and responds to each signal with the given probability.
 
     Where the bandwidth changes, each bandwidth has its own allocation; a schedule with signal
     responses has a single one, for the mean bandwidth of the episode.
 
     An action in the form ``rates`` has no rate for a page with complete observation, only a share
-    of its signals. A policy that ignores signals then uses the share ``rate / change_rate``: as
-    many crawls, but better timed. Where the ratio is above 1 it responds to every signal, and
-    spends less than its budget. Simulated without an environment, it crawls such a page by a
-    Poisson process like any other.
+    of its signals. A policy that ignores signals then uses the share ``rate / change_rate``, at
+    most 1: as many crawls, but better timed. Simulated without an environment, it crawls such a
+    page by a Poisson process like any other.
 
     Each decision of a schedule takes the next entry (in the form ``scores``, the next ``batch``
     different pages), and skips pages that do not exist; the schedule is cyclic. Pages with signal
@@ -57,13 +57,12 @@ class AllocatedPolicy(CrawlPolicy):
     Args:
         env: a crawl environment or a description; None to be simulated only.
         action_form: without an environment, the form of the actions.
-        schedule: how rates become crawls of slots: ``low_discrepancy`` or ``tijdeman`` (see
-            :func:`policies.base.schedules.low_discrepancy`), or ``random``: independent draws.
+        schedule: how rates become crawls of slots: ``low_discrepancy``
+            (:func:`policies.base.schedules.low_discrepancy`), or ``random``: independent draws.
 
     Raises:
-        ValueError: as for :class:`policies.base.binding.ActingPolicy`; neither ``env`` nor
-            ``action_form``; unknown schedule; when an episode starts, parameters that the policy
-            needs are not revealed; at ``predict``, there is no ``env``.
+        ValueError: as for :class:`policies.base.binding.ActingPolicy`; when an episode starts,
+            parameters that the policy needs are not revealed; at ``predict``, there is no ``env``.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
@@ -83,9 +82,7 @@ class AllocatedPolicy(CrawlPolicy):
                 "action_form the form in which it is simulated without one"
             )
         super().__init__(env, features=() if env is None else None, action_form=action_form)
-        if schedule not in get_args(Schedule):
-            raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {schedule!r}")
-        self.schedule = schedule
+        self.schedule = one_of("schedule", schedule, Schedule)
 
     @abstractmethod
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
@@ -97,18 +94,13 @@ class AllocatedPolicy(CrawlPolicy):
         return PageRates(rates, np.zeros_like(rates))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """Return the rates, or the page of every slot; random ones are drawn from ``rng``.
-
-        Raises ValueError where the problem lacks parameters that the policy needs.
-        """
+        """Return the rates, or the page of every slot; random ones are drawn from ``rng``."""
         self._require(problem)
         if self.action_form != "rates":
             return self._sequence(problem, slots, rng)
         epoch = None if self.core is None else self.core.epoch
-        bandwidth_periods = epoch_bandwidths(problem, epoch)
-        return CompiledRates(
-            tuple(self._rule(problem, *bandwidth_period) for bandwidth_period in bandwidth_periods)
-        )
+        periods = epoch_bandwidths(problem, epoch)
+        return CompiledRates(tuple(self._rule(problem, *period) for period in periods))
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
         allocation = self.allocate(problem, bandwidth)
@@ -116,36 +108,23 @@ class AllocatedPolicy(CrawlPolicy):
         answering = chances > 0.0
         if self.core is not None:
             complete = complete_pages(problem)
-            chances = np.where(complete & ~answering, self._shares(problem, rates), chances)
+            shares = response_shares(self.name, problem, rates)
+            chances = np.where(complete & ~answering, shares, chances)
             answering |= complete
         return RateRule(start, np.where(answering, 0.0, rates), chances)
 
-    def _shares(self, problem: Problem, rates: FloatArray) -> FloatArray:
-        """Return the response shares of complete pages with as many crawls as ``rates``, (m,)."""
-        if problem.change_rate is None:
-            if not complete_pages(problem).any():
-                return np.zeros_like(rates)
-            raise ValueError(
-                f"{self.name} needs change_rate for actions 'rates' where pages have complete "
-                "observation; make the environment with reveal='parameters'"
-            )
-        return response_share(rates, problem.change_rate)
-
     def _sequence(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledSequence:
-        bandwidth_periods = slot_bandwidths(problem, slots)
-        if not self.shifts:
-            bandwidth_periods = [(problem.bandwidth, slots)]
-        span = sum(count / rate for rate, count in bandwidth_periods)
+        periods = slot_bandwidths(problem, slots) if self.shifts else [(problem.bandwidth, slots)]
+        span = sum(count / rate for rate, count in periods)
         allocation = self.allocate(problem, slots / span if slots else problem.bandwidth)
         if allocation.probabilities.any():
             own = np.where(allocation.probabilities > 0.0, 0.0, allocation.rates)
             pages = self._crawls(own if own.any() else allocation.rates, slots, rng)
             return CompiledSequence(pages, allocation.probabilities)
-        if len(bandwidth_periods) == 1:
+        if len(periods) == 1:
             return CompiledSequence(self._crawls(allocation.rates, slots, rng))
         parts = [
-            self._crawls(self.allocate(problem, rate).rates, count, rng)
-            for rate, count in bandwidth_periods
+            self._crawls(self.allocate(problem, rate).rates, count, rng) for rate, count in periods
         ]
         return CompiledSequence(np.concatenate(parts))
 
@@ -153,11 +132,12 @@ class AllocatedPolicy(CrawlPolicy):
         rates = rates if rates.any() else np.ones_like(rates)
         if self.schedule == "random":
             return schedules.random(rates, slots, rng)
-        method: schedules.Method = "deadline" if self.schedule == "low_discrepancy" else "tijdeman"
-        return schedules.low_discrepancy(rates, slots, method=method)
+        return schedules.low_discrepancy(rates, slots)
 
     def _start(self, tracker: Tracker) -> None:
-        form = self._compiled(tracker)
+        assert self.core is not None
+        slots, rng = self.core.num_slots(self.lane), self.core.rng(self.lane)
+        form = self.compile(tracker.problem, slots, rng)
         self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None
         if isinstance(form, CompiledRates):
             self.rules = form.rules
@@ -256,3 +236,23 @@ def complete_pages(problem: Problem) -> BoolArray:
     if problem.complete is None:
         return np.zeros(problem.num_pages, np.bool_)
     return problem.complete
+
+
+def response_shares(name: str, problem: Problem, rates: FloatArray) -> FloatArray:
+    """Return the response shares of complete pages with as many crawls as ``rates``, (m,).
+
+    It is 0 for the other pages.
+
+    Raises:
+        ValueError: change rates are not revealed; ``name`` is that of the policy.
+    """
+    complete, shares = complete_pages(problem), np.zeros_like(rates)
+    if complete.any():
+        if problem.change_rate is None:
+            raise ValueError(
+                f"{name} needs change_rate where pages have complete observation; make the "
+                "environment with reveal='parameters'"
+            )
+        changes = problem.change_rate[complete]
+        shares[complete] = response_share(rates[complete], changes)
+    return shares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,15 @@ ROUNDING = 1e-12
 
 def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
     """Return the bandwidths of an episode of ``slots`` crawls, and the number of crawls at each."""
-    bandwidth_periods: list[tuple[float, int]] = []
-    made, begin, rate = 0, 0.0, problem.bandwidth
-    due = 0.0
+    periods: list[tuple[float, int]] = []
+    made, begin, rate, due = 0, 0.0, problem.bandwidth, 0.0
     for time, next_rate in (*problem.bandwidth_steps, (math.inf, rate)):
         due += (time - begin) * rate
         end = slots if due >= slots else math.floor(due * (1.0 + ROUNDING))
         if end > made:
-            bandwidth_periods.append((rate, end - made))
+            periods.append((rate, end - made))
         made, begin, rate = end, time, next_rate
-    return bandwidth_periods or [(problem.bandwidth, 0)]
+    return periods or [(problem.bandwidth, 0)]
 
 
 def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
@@ -49,8 +49,8 @@ def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float,
 
 def bandwidth_at(problem: Problem, epoch: float, time: float) -> float:
     """Return the mean bandwidth of the epoch that begins at a time."""
-    starts, bandwidths = zip(*epoch_bandwidths(problem, epoch), strict=True)
-    return float(bandwidths[np.searchsorted(starts, time * (1.0 + 1e-9), side="right") - 1])
+    reached = time * (1.0 + 1e-9)
+    return [rate for start, rate in epoch_bandwidths(problem, epoch) if start <= reached][-1]
 
 
 def as_shares(
@@ -72,7 +72,6 @@ def as_shares(
 
 def _mean_bandwidth(steps: tuple[tuple[float, float], ...], start: float, end: float) -> float:
     crawls = 0.0
-    for k, (begin, bandwidth) in enumerate(steps):
-        until = steps[k + 1][0] if k + 1 < len(steps) else math.inf
+    for (begin, bandwidth), (until, _) in pairwise((*steps, (math.inf, 0.0))):
         crawls += max(min(end, until) - max(start, begin), 0.0) * bandwidth
     return crawls / (end - start)

@@ -93,6 +93,8 @@ class ActingPolicy(ABC):
     """Whether the policy can be built from the names of observation columns."""
     reads_log: bool = True
     """Whether ``_update`` reads the log; if not, it is not called."""
+    stream: tuple[int, ...] = (0,)
+    """Which of the random streams spawned from the lane's is the policy's own."""
 
     def __init__(
         self,
@@ -128,12 +130,14 @@ class ActingPolicy(ABC):
             self.action_form = "rates"
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
+        self._space = getattr(env, "observation_space", None)
         self.lane = 0
         self.by_lane: dict[int, Self] = {}
         self.episode: int | None = None
         self.started = self.updated = self._decided = math.nan
         self._first: Tracker | None = None
         self._choice: Any = None
+        self._rows: Any = None
 
     def _check_form(self) -> None:
         """Raise ValueError where the policy cannot act in its form of action."""
@@ -233,16 +237,23 @@ class ActingPolicy(ABC):
                 "make it with reveal='parameters'"
             )
 
+    def _rng(self) -> np.random.Generator:
+        """Return a new generator of the episode's own stream, apart from the lane's."""
+        assert self.core is not None
+        rng = self.core.rng(self.lane)
+        for number in self.stream:
+            rng = rng.spawn(number + 1)[number]
+        return rng
+
     def of_lane(self, lane: int) -> Self:
         """Return the policy with the state of a lane: this object for lane 0, else a copy."""
         if not self.by_lane:
-            self._pristine = copy(self)
+            self._unused = unused = copy(self)
+            unused.episode, unused._unused = None, unused
             self.by_lane[0] = self
         if lane not in self.by_lane:
-            new = copy(self._pristine)
-            new.lane, new._pristine, new.episode, new._first = lane, self._pristine, None, None
-            new.started = new.updated = new._decided = math.nan
-            self.by_lane[lane] = new
+            self.by_lane[lane] = new = copy(self._unused)
+            new.lane = lane
         return self.by_lane[lane]
 
     def _known(self, lane: int) -> Self:
@@ -252,21 +263,26 @@ class ActingPolicy(ABC):
             raise ValueError(f"lane must be one that predict was called for, got {lane!r}")
         return policy
 
-    def _follow(self, lane: int) -> Tracker:
-        """Update the policy of a lane to its present decision, which another policy may make."""
+    def _follow(self, lane: int, tracker: Tracker | None = None) -> Tracker:
+        """Update the policy of a lane to its present decision, which another policy may make.
+
+        Returns the lane's tracker, which is read from the environment if it is not given.
+        """
         assert self.core is not None
-        policy, tracker = self.of_lane(lane), self.core.tracker(lane)
+        policy = self.of_lane(lane)
+        tracker = self.core.tracker(lane) if tracker is None else tracker
         policy._enter(tracker)
         if policy.reads_log and policy.updated != tracker.time:  # reading the log is slow
             policy.update(self.core.last_log(lane), tracker)
         return tracker
 
-    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
-        """Return the decision of a lane."""
+    def _decide(self, rows: Any, lane: int, tracker: Tracker | None = None) -> NDArray[Any]:
+        """Return the action of a lane at its observation, and at its tracker as for `_follow`."""
         if self.core is None:
-            return self._read(rows, lane)
-        tracker = self._follow(lane)
-        return self.of_lane(lane)._decision(tracker)
+            return self._encode(self._read(rows, lane), len(rows))
+        policy = self.of_lane(lane)
+        policy._rows, tracker = rows, self._follow(lane, tracker)
+        return policy._encode(policy._decision(tracker), tracker.elapsed.size)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         """Return the pages to crawl, best first, from one lane's observation, (m, F)."""
@@ -283,7 +299,9 @@ class ActingPolicy(ABC):
 
         Args:
             observation: shape (m, F) of one lane or (N, m, F) of N lanes; a bound policy requires
-                its environment's N, and takes observations of any form.
+                its environment's N, and takes observations of any form. In a single environment
+                an array whose first axis has length 1 is a batch, unless it has the shape of the
+                observations of ``env``.
             state: returned unchanged; a bound policy keeps its own state per lane.
             episode_start: not used; a bound policy reads ``tracker.episode``.
             deterministic: not used; random policies draw from the environment's generator.
@@ -296,22 +314,13 @@ class ActingPolicy(ABC):
         Raises:
             ValueError: the observation's shape fits neither the environment nor the features.
         """
-        lanes, batched = self._lanes(observation)
-        decided = [self._decide(rows, lane) for lane, rows in enumerate(lanes)]
-        num_pages = len(lanes[0]) if self.core is None else self._num_pages
-        actions = np.stack([self._encode(choice, num_pages) for choice in decided])
+        rows_of = self._columns if self.core is None else self._observations
+        lanes, batched = rows_of(observation)
+        actions = np.stack([self._decide(rows, lane) for lane, rows in enumerate(lanes)])
         return (actions if batched else actions[0]), state
 
-    @cached_property
-    def _num_pages(self) -> int:
-        """Number of pages of the environment that the policy is bound to."""
-        assert self.core is not None
-        return int(self.core.tracker(0).elapsed.size)
-
-    def _lanes(self, observation: Any) -> tuple[Sequence[Any], bool]:
-        """Return the observation of each lane, and whether they were given as a batch."""
-        if self.core is not None:
-            return self._bound_lanes(observation, self.core.num_lanes)
+    def _columns(self, observation: Any) -> tuple[Sequence[Any], bool]:
+        """Return the columns of each lane, and whether they were given as a batch."""
         if not self.features:
             raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
         rows = np.asarray(observation)
@@ -326,8 +335,15 @@ class ActingPolicy(ABC):
             )
         return (list(rows), True) if rows.ndim == 3 else ([rows], False)
 
-    def _bound_lanes(self, observation: Any, num_lanes: int) -> tuple[Sequence[Any], bool]:
+    @cached_property
+    def _num_pages(self) -> int:
+        """Number of pages of the environment that the policy is bound to."""
+        assert self.core is not None
+        return int(self.core.tracker(0).elapsed.size)
+
+    def _observations(self, observation: Any) -> tuple[Sequence[Any], bool]:
         """Do the same for observations of any form, of the environment's number of lanes."""
+        core: Any = self.core
         parts = observation if isinstance(observation, Mapping) else {"observation": observation}
         table, pages = np.shape(parts.get("observation", 0.0)), self._num_pages
         if len(table) in (2, 3) and table[-1] == len(self.features) and table[-2] != pages > 1:
@@ -335,18 +351,20 @@ class ActingPolicy(ABC):
                 f"observation must have the {pages} pages of the environment that {self.name} "
                 f"is bound to, got shape {table}"
             )
-        shape = np.shape(next(iter(parts.values())))
-        rows_of_pages = len(shape) == 3 and shape[1] == pages
-        stacked = rows_of_pages or (len(shape) > 1 and shape[0] == 1 < pages)
-        if num_lanes == 1 and not stacked:
-            return [observation], False
-        if shape[:1] != (num_lanes,):
+        name, part = next(iter(parts.items()))
+        shape = np.shape(part)
+        if core.num_lanes == 1 and not hasattr(core, "num_envs"):
+            space = getattr(self._space, "spaces", {name: self._space}).get(name)
+            if shape[:1] != (1,) or shape == getattr(space, "shape", None):
+                return [observation], False
+        if shape[:1] != (core.num_lanes,):
             raise ValueError(
-                f"observation must have the {num_lanes} lanes of the environment that "
+                f"observation must have the {core.num_lanes} lanes of the environment that "
                 f"{self.name} is bound to, got shape {shape}"
             )
         if isinstance(observation, Mapping):
-            return [{k: part[lane] for k, part in parts.items()} for lane in range(num_lanes)], True
+            lanes = range(core.num_lanes)
+            return [{name: part[lane] for name, part in parts.items()} for lane in lanes], True
         return observation, True
 
     def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
@@ -375,10 +393,7 @@ class LearningPolicy(ActingPolicy):
 
 
 class CrawlPolicy(ActingPolicy):
-    """A policy that compiled code can play: the problem determines its whole episode.
-
-    Arguments and errors as for :class:`ActingPolicy`.
-    """
+    """A policy that compiled code can play: the problem determines its whole episode."""
 
     @abstractmethod
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
@@ -386,12 +401,6 @@ class CrawlPolicy(ActingPolicy):
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
-
-    def _compiled(self, tracker: Tracker) -> Compiled:
-        """Return the compiled form of an episode."""
-        assert self.core is not None
-        slots, rng = self.core.num_slots(self.lane), self.core.rng(self.lane)
-        return self.compile(tracker.problem, slots, rng)
 
 
 def core_of(env: Any) -> CrawlCore:

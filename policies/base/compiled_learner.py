@@ -18,8 +18,7 @@ from policies.base.live import is_complete
 class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
-    Of an observation only the shape is read. Compiled rollouts
-    (:func:`crawl_envs.evaluation.simulate`) make the same crawls as steps.
+    Compiled rollouts (:func:`crawl_envs.evaluation.simulate`) make the same crawls as steps.
 
     A lane whose state is set (``set_state``) counts as in a new episode. There, and where its
     first decision is in mid-episode, the policy starts from its initial memory: it reads only the
@@ -28,9 +27,6 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
-
-    Raises:
-        ValueError: as for the base class.
     """
 
     def __init__(self, env: Any) -> None:

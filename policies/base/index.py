@@ -13,6 +13,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledIndex
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
@@ -48,12 +49,10 @@ def page_values(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> FloatArray:
     """Return the value of every page, (m,); -inf where it is not alive."""
-    values = np.empty(elapsed.size)
+    values = np.full(elapsed.size, -math.inf)
     for page in range(elapsed.size):
         if alive[page]:
             values[page] = value(parameters, page, elapsed[page], signals[page])
-        else:
-            values[page] = -math.inf
     return values
 
 
@@ -99,18 +98,23 @@ FEW_PAGES = 500
 
 def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray:
     """Return the total weight of signals of unknown age, (m,), by their numbers, (m,) or (S, m)."""
-    numbers = np.atleast_2d(signals).astype(np.float64)
+    numbers = np.atleast_2d(signals)
     if index.signal_weight is None:
-        return np.asarray(numbers.sum(axis=0))
-    pages = np.arange(numbers.shape[1])
-    ages = np.full(numbers.shape[1], math.inf)
+        return np.asarray(numbers.sum(axis=0), np.float64)
     total = np.zeros(numbers.shape[1])
     for source, count in enumerate(numbers):
-        each = ready(weighted_signals)(
-            index.signal_weight, index.parameters, pages, ages, np.full_like(pages, source)
-        )
-        total += np.multiply(count, each, out=np.zeros_like(total), where=count > 0.0)
+        page = np.flatnonzero(count)
+        at = page, np.full(page.size, math.inf), np.full(page.size, source)
+        total[page] += count[page] * _weights(index, *at)
     return total
+
+
+def _weights(index: CompiledIndex, page: IntArray, age: FloatArray, source: IntArray) -> FloatArray:
+    """Return the weight of each signal, (n,)."""
+    if index.signal_weight is None:
+        return np.ones(page.size)
+    signals = page, age, source
+    return np.asarray(ready(weighted_signals)(index.signal_weight, index.parameters, *signals))
 
 
 class IndexPolicy(CrawlPolicy):
@@ -123,19 +127,15 @@ class IndexPolicy(CrawlPolicy):
     ``refresh`` the pages whose value reaches ``threshold``.
 
     Args:
-        env: a crawl environment; or, unbound, ``features``, ``action_form`` and ``batch`` as
-            for :class:`policies.base.binding.CrawlPolicy`.
-        features: the observation's columns, including those that the policy needs.
-        action_form: with ``features``, the form of the actions.
-        batch: with ``features``, crawls per decision in the form ``scores``.
+        env, features, action_form, batch: as for :class:`policies.base.binding.ActingPolicy`.
         threshold: in the form ``refresh``, the value from which a page is crawled, in units of
             importance times time, importance as given; None for the single best page.
         believed: a function that maps the problem to the one that the policy assumes, for example
             with estimated parameters; None for the problem as revealed.
 
     Raises:
-        ValueError: as for the base class; a threshold in another form; at construction without
-            an environment, or at the first ``predict`` with one, when parameters are missing.
+        ValueError: as for the base class; a threshold in another form; missing parameters, at
+            construction from columns, else at the first decision.
     """
 
     reads_columns = True
@@ -162,12 +162,9 @@ class IndexPolicy(CrawlPolicy):
         self.believed = believed
         self._tables: dict[int, tuple[NDArray[Any], CompiledIndex]] = {}
         if self.core is None:
-            wanted = ("elapsed", *(("signals",) if self.uses_signals else ()), *self.needs)
-            missing = [
-                name
-                for name in wanted
-                if name not in self.features and not _sources(self.features, name)
-            ]
+            signals = ("signals",) if self.uses_signals else ()
+            wanted = ("elapsed", *signals, *self.needs)
+            missing = [name for name in wanted if not _sources(self.features, name)]
             if missing:
                 raise ValueError(
                     f"{self.name} needs the columns {', '.join(missing)}, "
@@ -183,27 +180,19 @@ class IndexPolicy(CrawlPolicy):
         return None
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
-        """Return the compiled value and its table; ``slots`` and ``rng`` are not used.
-
-        Raises ValueError where the problem lacks parameters that the policy needs.
-        """
+        """Return the compiled value and its table; ``slots`` and ``rng`` are not used."""
         if self.believed is not None:
             problem = self.believed(problem)
         self._require(problem)
         value, table = self._index(problem)
-        signal_weight = self._signal_weight(problem)
-        return CompiledIndex(
-            ready(value),
-            table,
-            self.delay_window,
-            None if signal_weight is None else ready(signal_weight),
-        )
+        weight = self._signal_weight(problem)
+        weight = None if weight is None else ready(weight)
+        return CompiledIndex(ready(value), table, self.delay_window, weight)
 
     def _start(self, tracker: Tracker) -> None:
         self.form = self.compile(tracker.problem, 0, np.random.default_rng(0))
-        self.reads_log = self.uses_signals and (
-            self.form.signal_weight is not None or self.delay_window > 0.0
-        )
+        weighted = self.form.signal_weight is not None or self.delay_window > 0.0
+        self.reads_log = self.uses_signals and weighted
 
     def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the weights of a log's signals, by the ages at which they arrived.
@@ -226,12 +215,8 @@ class IndexPolicy(CrawlPolicy):
         age = log.signal_time - self.last_crawl[log.signal_page]
         age = np.where(born[log.signal_page] & (abs(age) <= ROUNDING * tracker.time), 0.0, age)
         late = (age > window) | ((age == 0.0) & (window == 0.0))
-        page, age, source = log.signal_page[late], age[late], log.signal_source[late]
-        each: FloatArray | float = 1.0
-        if self.form.signal_weight is not None:
-            weigh, table = ready(weighted_signals), self.form.parameters
-            each = weigh(self.form.signal_weight, table, page, age, source)
-        np.add.at(self.counted, page, each)
+        page, source = log.signal_page[late], log.signal_source[late]
+        np.add.at(self.counted, page, _weights(self.form, page, age[late], source))
 
     def _choose(self, tracker: Tracker) -> IntArray:
         if not self.uses_signals:
@@ -248,9 +233,7 @@ class IndexPolicy(CrawlPolicy):
             for k, name in enumerate(self.features)
         }
         elapsed = column["elapsed"]
-        alive = np.ones(elapsed.size, dtype=np.bool_)
-        if "alive" in column:
-            alive = column["alive"] > 0.5
+        alive = column.get("alive", np.ones(elapsed.size)) > 0.5
         index = self._tabulated(column, elapsed.size, lane)
         signals = np.zeros(elapsed.size)
         if self.uses_signals:
@@ -260,22 +243,16 @@ class IndexPolicy(CrawlPolicy):
 
     def _tabulated(self, column: dict[str, FloatArray], num_pages: int, lane: int) -> CompiledIndex:
         """Return the table for these columns; the lane's last one if they have not changed."""
-        names = (*self.needs, *(("complete",) if "complete" in column else ()))
-        known = {name: _of_sources(column, name) for name in names}
+        names = (*self.needs, *(name for name in column if name == "complete"))
+        known: dict[str, Any] = {name: _of_sources(column, name) for name in names}
         given = np.concatenate([np.atleast_2d(known[name]) for name in names] or [np.zeros(0)])
         if lane in self._tables:
             before, index = self._tables[lane]
             if np.array_equal(before, given) and index.parameters.shape[0] == num_pages:
                 return index
-        problem = Problem(
-            num_pages=num_pages,
-            bandwidth=math.nan,
-            importance=known.get("importance", np.ones(num_pages)),
-            change_rate=known.get("change_rate"),
-            recall=known.get("recall"),
-            false_signal_rate=known.get("false_signal_rate"),
-            complete=known["complete"] > 0.5 if "complete" in known else None,
-        )
+        if "complete" in known:
+            known["complete"] = known["complete"] > 0.5
+        problem = Problem(num_pages, math.nan, **{"importance": np.ones(num_pages)} | known)
         index = self.compile(problem, 0, np.random.default_rng(0))
         if lane < REMEMBERED:
             self._tables[lane] = given, index
@@ -292,26 +269,18 @@ class SignalPolicy(IndexPolicy):
     """An index policy that counts signals, and can ignore those that come soon after a crawl.
 
     Args:
-        env: a crawl environment, or None with ``features``.
+        env, **binding: as for :class:`IndexPolicy`.
         delay_window: signals that arrive within this time of a crawl of their page (or of time 0,
             when every page counts as crawled) are not counted (Busa-Fekete et al., Appendix C).
             It needs an environment, whose log it reads, and is exact when ``predict`` is called
             once per decision from the episode's start on.
-        **binding: ``features``, ``action_form``, ``batch`` and ``threshold``, as for
-            :class:`IndexPolicy`.
-
-    Raises:
-        ValueError: as for :class:`IndexPolicy`; a delay window that is negative or not finite;
-            at ``predict``, one that is positive without an environment.
     """
 
     uses_signals = True
 
     def __init__(self, env: Any = None, *, delay_window: float = 0.0, **binding: Any) -> None:
         super().__init__(env, **binding)
-        if not (math.isfinite(delay_window) and delay_window >= 0.0):
-            raise ValueError(f"delay_window must be finite and >= 0, got {delay_window!r}")
-        self.delay_window = float(delay_window)
+        self.delay_window = real("delay_window", delay_window, least=0.0)
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         if self.delay_window > 0.0:
@@ -357,8 +326,8 @@ def _of_sources(column: dict[str, FloatArray], name: str) -> FloatArray:
 
 
 def _sources(columns: Iterable[str], name: str) -> int:
-    """Return the number of columns ``name_0``, ``name_1``, ..."""
-    return sum(column.rpartition("_")[0] == name for column in columns)
+    """Return the number of columns ``name``, or ``name_0``, ``name_1``, ..."""
+    return sum(name in (column, column.rpartition("_")[0]) for column in columns)
 
 
 def largest_pages(values: FloatArray, alive: BoolArray, count: int) -> IntArray:

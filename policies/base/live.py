@@ -34,8 +34,6 @@ class Description:
         seed: of random choices; a whole number, or a generator, which is copied.
         sketches: sketches of all pages at time 0, for policies that compare fragments.
 
-    Raises:
-        ValueError: an argument is of another type or out of its range.
     """
 
     num_lanes = 1
@@ -60,9 +58,8 @@ class Description:
         self.horizon = quantity("horizon", usual if horizon is None else horizon, above=0.0)
         self._rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         self.sketches = sketches
-        known = [
-            field.name for field in fields(Problem) if getattr(problem, field.name) is not None
-        ]
+        names = (field.name for field in fields(Problem))
+        known = (name for name in names if getattr(problem, name) is not None)
         self.features = ("elapsed", *known)
         self._tracker: Tracker | None = None
         self._log: CrawlLog | None = None
@@ -127,9 +124,6 @@ class LivePages(Description):
         problem: may be replaced by one with other parameters of the same pages; policies read it
             when they start.
         offers: features of shopping offers on the current day, None if the pages are none.
-
-    Raises:
-        ValueError: as for :class:`Description`.
     """
 
     def __init__(
@@ -237,7 +231,9 @@ class LivePages(Description):
             np.subtract.at(total, pages, answered[made])
         self._changed[pages], self._probed[pages] = log.changed[made], -1
         np.maximum.at(self._last_crawl, pages, log.time[made])
-        seen = exists & log.probe & (log.time > self._last_crawl[log.page])
+        number, latest = np.arange(log.page.size), np.full(self._alive.size, -1)
+        np.maximum.at(latest, pages, number[made])
+        seen = exists & log.probe & (number > latest[log.page])
         self._probed[log.page[seen]] = log.changed[seen]
         if log.divergence is not None and log.age is not None and log.sketch is not None:
             if self._bases is None:

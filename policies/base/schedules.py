@@ -1,4 +1,4 @@
-"""From crawl rates to crawls, one per slot.
+"""Which page gets each slot: from crawl rates, and from signals, to crawls.
 
 A schedule is low-discrepancy when, at every slot, the number of crawls of each page is within one
 of its share of the slots. Each crawl then has a window of slots, and always crawling the open
@@ -10,56 +10,41 @@ the windows are needed: with their ends alone, pages get ahead of their share wi
 
 from __future__ import annotations
 
-import operator
-from typing import Literal, get_args
+from collections import deque
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import whole
+from crawl_envs.types.compiled_policies import RESPONSE_DUE
 from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.heap import empty_heap, set_due
-
-Method = Literal["deadline", "tijdeman"]
 
 ROUNDING = 1e-12
 """Relative error of k / p that is still rounded to the next whole number."""
 
 
-def low_discrepancy(rates: ArrayLike, slots: int, *, method: Method = "deadline") -> IntArray:
+def low_discrepancy(rates: ArrayLike, slots: int) -> IntArray:
     """Return crawls in proportion to ``rates``, spread as evenly as one crawl per slot allows.
 
-    With shares p = rates / sum(rates) of n pages (pages of rate 0 are left out):
-
-    - ``"deadline"``: the k-th crawl of a page is released at slot floor((k-1)/p) and due by
-      ceil(k/p); each slot takes the released crawl that is due first. After every slot t,
-      ``|crawls - p t| < 1``.
-    - ``"tijdeman"``: the chairman rule. Among the pages with p t - crawls >= 1/(2n-2), the one
-      with the earliest deadline. ``|crawls - p t| <= 1 - 1/(2n-2)``, the best possible bound.
-
-    Ties go to the lowest index. A longer schedule begins with the shorter one.
+    With shares p = rates / sum(rates), the k-th crawl of a page is released at slot floor((k-1)/p)
+    and due by ceil(k/p); each slot takes the released crawl that is due first. After every slot t,
+    ``|crawls - p t| < 1``. Ties go to the lowest index. A longer schedule begins with the shorter
+    one.
 
     Args:
         rates: crawl rates >= 0 in any unit, shape (m,), not all zero.
         slots: length of the schedule, >= 0.
-        method: one of the two rules.
 
     Returns:
         The page of each slot, int64, shape (slots,).
 
     Raises:
-        ValueError: rates negative, not finite or all zero; slots not a whole number >= 0; unknown
-            method.
+        ValueError: an argument out of its range.
     """
     pages, shares = _shares(rates)
-    slots = _slots(slots)
-    if method not in get_args(Method):
-        raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")
-    if len(pages) == 1:
-        return np.full(slots, pages[0], dtype=np.int64)
-    margin = 0.0 if method == "deadline" else 1.0 / (2 * len(pages) - 2)
-    chosen = _earliest_deadline(shares, slots, method == "tijdeman", margin)
-    schedule: IntArray = pages[chosen]
+    schedule: IntArray = pages[_earliest_deadline(shares, whole("slots", slots, 0))]
     return schedule
 
 
@@ -70,7 +55,7 @@ def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
     """
     pages, shares = _shares(rates)
     upper = np.cumsum(shares)
-    drawn = np.searchsorted(upper, rng.random(_slots(slots)) * upper[-1], side="right")
+    drawn = np.searchsorted(upper, rng.random(whole("slots", slots, 0)) * upper[-1], side="right")
     schedule: IntArray = pages[np.minimum(drawn, len(pages) - 1)]
     return schedule
 
@@ -80,9 +65,9 @@ def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
     given = np.asarray(rates, dtype=np.float64)
     if given.ndim != 1:
         raise ValueError(f"rates must have shape (m,), got shape {given.shape}")
-    if not (np.isfinite(given) & (given >= 0.0)).all():
-        bad = given[~(np.isfinite(given) & (given >= 0.0))][0]
-        raise ValueError(f"rates must be finite and >= 0, got {bad}")
+    bad = ~(np.isfinite(given) & (given >= 0.0))
+    if bad.any():
+        raise ValueError(f"rates must be finite and >= 0, got {given[bad][0]}")
     largest = given.max(initial=0.0)
     pages = np.flatnonzero(given / largest if largest > 0.0 else given)
     if len(pages) == 0:
@@ -91,35 +76,20 @@ def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
     return pages, relative / relative.sum()
 
 
-def _slots(slots: int) -> int:
-    try:
-        whole = operator.index(slots)
-    except TypeError:
-        raise ValueError(f"slots must be a whole number >= 0, got {slots!r}") from None
-    if whole < 0:
-        raise ValueError(f"slots must be a whole number >= 0, got {slots!r}")
-    return whole
-
-
 @inlined()
-def _window(share: float, crawls: int, exact: bool, margin: float) -> tuple[float, float]:
+def _window(share: float, crawls: int) -> tuple[float, float]:
     """Return the first slot (from 0) of a page's next crawl, and the time by which it is due.
 
     Numbers within rounding of a whole number are rounded, so shares like 1/3 get exact windows.
     Before slot t more than (t + 1) * (1 - ROUNDING) crawls have been released, hence at least
     t + 1, and t have been made: below 1 / ROUNDING slots, there is always a released crawl.
     """
-    if exact:
-        opens = np.ceil((crawls + margin) / share * (1.0 - ROUNDING)) - 1.0
-        due = min((crawls + 1.0 - margin) / share, 1e300)
-        carry = 8193.0 * due
-        return max(opens, 0.0), carry - (carry - due)  # due to 40 bits, so that ties are ties
     opens = np.floor(crawls / share * (1.0 + ROUNDING))
     return opens, np.ceil((crawls + 1.0) / share * (1.0 - ROUNDING))
 
 
 @compiled()
-def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: float) -> IntArray:
+def _earliest_deadline(shares: FloatArray, slots: int) -> IntArray:
     """Return the page of each slot. A page is in the list of its release slot, or in the heap."""
     num_pages = shares.size
     chosen = np.empty(slots, np.int64)
@@ -129,7 +99,7 @@ def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: floa
     next_released = np.full(num_pages, -1, np.int64)
     heap = empty_heap(num_pages)
     for page in range(num_pages - 1, -1, -1):
-        opens, due[page] = _window(shares[page], 0, exact, margin)
+        opens, due[page] = _window(shares[page], 0)
         if opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
@@ -141,9 +111,141 @@ def _earliest_deadline(shares: FloatArray, slots: int, exact: bool, margin: floa
         page = heap.entries[0]
         chosen[slot] = page
         crawls[page] += 1
-        opens, due[page] = _window(shares[page], crawls[page], exact, margin)
+        opens, due[page] = _window(shares[page], crawls[page])
         set_due(heap, page, due[page] if opens <= slot else np.inf)
         if slot < opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
     return chosen
+
+
+def response_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:
+    """Return the shares of pages' changes that make as many crawls as ``rates``, <= 1, (m,).
+
+    Args:
+        rates: crawls per unit of time, >= 0, (m,).
+        change_rate: changes per unit of time, each of them signalled, >= 0, (m,).
+    """
+    return np.divide(rates, change_rate, out=np.ones_like(rates), where=rates < change_rate)
+
+
+class ResponseQueue:
+    """A first-in, first-out queue of the pages to crawl in response to signals.
+
+    Every signal adds its page's share to the page's account, and a page whose account reaches 1
+    joins the queue. When it is taken off, the fraction below 1 stays on its account: the first n
+    signals of a page get floor(share n) responses, or fewer where one late crawl serves for
+    several. :class:`crawl_envs.types.compiled_policies.CompiledSequence` follows the same rule.
+
+    Args:
+        share: the share of each page's signals that get a response, in [0, 1], (m,).
+
+    Attributes:
+        share: may be replaced; accounts and queue stay.
+        account: the balance of each page's account, (m,).
+    """
+
+    def __init__(self, share: FloatArray) -> None:
+        self.share = share
+        self.account: FloatArray = np.zeros(share.shape)
+        self._queue: deque[int] = deque()
+
+    def __len__(self) -> int:
+        """Return the number of pages in the queue."""
+        return len(self._queue)
+
+    def on_signal(self, pages: IntArray) -> None:
+        """Add signals of pages, (n,), in order of time."""
+        account = self.account
+        for page in pages.tolist():
+            due = account[page] >= RESPONSE_DUE
+            account[page] += self.share[page]
+            if not due and account[page] >= RESPONSE_DUE:
+                self._queue.append(page)
+
+    def take(self) -> int:
+        """Remove and return the first page, whether it exists or not; IndexError if empty."""
+        page = self._queue.popleft()
+        while self.account[page] >= RESPONSE_DUE:
+            self.account[page] -= 1.0
+        return page
+
+
+NO_CREDIT = 1e-9
+"""A credit up to this counts as 0."""
+
+
+@compiled()
+def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> int:
+    """Add every page's share of a slot to its credit, and return the page that gets the slot.
+
+    Of the pages whose next crawl is released, the one due first, ties to the lowest index: the
+    earliest-deadline rule of :func:`low_discrepancy`, slot by slot. O(m).
+
+    Args:
+        shares: shares of the slots, >= 0, in sum 1, (m,).
+        credit: share of the slots so far minus crawls made, in sum 0, (m,); changed.
+        alive: pages that may be crawled, at least one, (m,).
+    """
+    chosen, soonest, richest = -1, np.inf, -1
+    for page in range(shares.size):
+        before = credit[page]
+        credit[page] = before + shares[page]
+        if not alive[page]:
+            continue
+        if richest < 0 or credit[page] > credit[richest]:
+            richest = page
+        if shares[page] > 0.0 and credit[page] > NO_CREDIT:
+            due = np.ceil((1.0 - before) / shares[page] * (1.0 - 1e-12))
+            if due < soonest:
+                chosen, soonest = page, due
+    if chosen < 0:
+        chosen = richest
+    credit[chosen] -= 1.0
+    return chosen
+
+
+class EvenSlots:
+    """Assigns slots to pages by their rates, and to pages with signal responses due.
+
+    Signal responses come first, in the order of :class:`ResponseQueue`, with probabilities as
+    shares. The other slots are assigned by :func:`next_in_turn`; where no page has a rate, to the
+    largest account. Credits and accounts are kept when rates change, so that every page gets the
+    crawls of all plans together, within one crawl as long as rates stay. With changing rates, no
+    page is a crawl ahead; in trials with new random rates every few slots, none fell behind by more
+    than 1.6.
+
+    Args:
+        num_pages: m.
+
+    Attributes:
+        credit: share of the slots so far minus crawls made, in sum 0, (m,).
+        responses: the pending signal responses.
+    """
+
+    def __init__(self, num_pages: int) -> None:
+        self.credit: FloatArray = np.zeros(num_pages)
+        self.responses = ResponseQueue(np.zeros(num_pages))
+        self._shares: FloatArray = np.zeros(num_pages)
+
+    def plan(self, rates: FloatArray, answered: FloatArray) -> None:
+        """Set the crawl rates, (m,), and the shares of signals that get a response, (m,)."""
+        total = float(rates.sum())
+        self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
+        self.responses.share = answered
+        self.credit[self._shares == 0.0] = 0.0
+        self.credit -= self._shares * self.credit.sum()
+
+    def take(self, alive: BoolArray) -> int:
+        """Return the page that gets the next slot; 0 where none is alive."""
+        if not alive.any():
+            return 0
+        while self.responses:
+            page = self.responses.take()
+            if alive[page]:
+                return page
+        if self._shares.any():
+            return int(next_in_turn(self._shares, self.credit, alive))
+        page = int(np.where(alive, self.responses.account, -np.inf).argmax())
+        self.responses.account[page] -= 1.0
+        return page

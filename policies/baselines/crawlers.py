@@ -12,13 +12,12 @@ values of ``conf/nutch-default.xml``; ``org.apache.stormcrawler.persistence.Adap
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.arguments import flag, quantity, real, whole
+from crawl_envs.types.arguments import flag, quantity, real, share, whole
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.heap import IndexedHeap, empty_heap, first_due, set_due
 from policies.base.binding import ActingPolicy
@@ -157,9 +156,6 @@ class RevisitPolicy(ActingPolicy):
     Args:
         env: a crawl environment, single or vector, wrapped or not.
         day: a day in the instance's unit of time, > 0.
-
-    Raises:
-        ValueError: ``env`` is no crawl environment; an argument out of its range.
     """
 
     learns = True
@@ -168,13 +164,12 @@ class RevisitPolicy(ActingPolicy):
         super().__init__(env)
         self.day = quantity("day", day, above=0.0)
 
-    @abstractmethod
-    def first_interval(self) -> tuple[float, float]:
-        """Return the default interval, in the crawler's unit, and that unit in the instance's."""
+    first_interval: tuple[float, float]
+    """The default interval, in the crawler's unit, and that unit in the instance's."""
 
-    @abstractmethod
-    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set the next due times of the crawled pages."""
+    kernel: Any
+    """Compiled function that reschedules crawled pages, by the arguments of the rule."""
+    rule: NutchRule | StormRule
 
     def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
@@ -186,7 +181,7 @@ class RevisitPolicy(ActingPolicy):
     def _add_born(self, tracker: Tracker) -> None:
         """Add newly born pages, due one default interval after their birth."""
         new = np.flatnonzero(self.parked & tracker.alive)
-        length, unit = self.first_interval()
+        length, unit = self.first_interval
         start = tracker.time - tracker.elapsed[new]
         self.revisits.interval[new] = length
         self.revisits.modified[new] = start
@@ -196,18 +191,17 @@ class RevisitPolicy(ActingPolicy):
 
     def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         if log.page.size:
-            self.reschedule(log, self.revisits)
+            self.kernel(self.rule, log.page, log.time, log.changed, self.revisits)
             put_pages(self.heap, log.page[~self.parked[log.page]], self.revisits.due)
         if self.parked.any():
             self._add_born(tracker)
 
     def _choose(self, tracker: Tracker) -> IntArray:
-        everything = self.action_form == "refresh"
-        count = tracker.elapsed.size if everything else self._count
-        until = tracker.time if everything else math.inf
-        state = tracker.alive, self.parked
-        chosen = first_pages(self.heap, self.revisits.due, count, until, *state)
-        return chosen if chosen.size or everything else np.zeros(1, np.int64)
+        due, alive = self.revisits.due, tracker.alive
+        if self.action_form == "refresh":
+            return first_pages(self.heap, due, due.size, tracker.time, alive, self.parked)
+        chosen = first_pages(self.heap, due, self._count, math.inf, alive, self.parked)
+        return chosen if chosen.size else np.zeros(1, np.int64)
 
 
 @registered()
@@ -234,9 +228,6 @@ class NutchAdaptive(RevisitPolicy):
         fetch_interval_default: ``db.fetch.interval.default``, seconds, > 0.
         fetch_interval_max: ``db.fetch.interval.max``, seconds, > 0.
         day: a day in the instance's unit of time, > 0.
-
-    Raises:
-        ValueError: ``env`` is no crawl environment; an argument out of its range.
     """
 
     def __init__(
@@ -254,31 +245,21 @@ class NutchAdaptive(RevisitPolicy):
         day: float = 1.0,
     ) -> None:
         super().__init__(env, day=day)
-        for name, rate in (("dec_rate", dec_rate), ("sync_delta_rate", sync_delta_rate)):
-            if real(name, rate, least=0.0) >= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1), got {rate!r}")
         shortest = quantity("min_interval", min_interval, above=0.0)
-        self.fetch_interval_default = real(
-            "fetch_interval_default", fetch_interval_default, above=0.0
-        )
+        default = real("fetch_interval_default", fetch_interval_default, above=0.0)
         self.rule = NutchRule(
             inc_rate=real("inc_rate", inc_rate, least=0.0),
-            dec_rate=float(dec_rate),
+            dec_rate=share("dec_rate", dec_rate, below=True),
             min_interval=shortest,
             max_interval=quantity("max_interval", max_interval, least=shortest),
             sync_delta=flag("sync_delta", sync_delta),
-            sync_delta_rate=float(sync_delta_rate),
+            sync_delta_rate=share("sync_delta_rate", sync_delta_rate, below=True),
             fetch_interval_max=quantity("fetch_interval_max", fetch_interval_max, above=0.0),
             second=self.day / SECONDS_PER_DAY,
         )
+        self.first_interval = default, self.rule.second
 
-    def first_interval(self) -> tuple[float, float]:
-        """Return the default interval, in seconds, and a second in the instance's unit."""
-        return self.fetch_interval_default, self.rule.second
-
-    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set the next due times of the crawled pages."""
-        nutch_reschedule(self.rule, log.page, log.time, log.changed, revisits)
+    kernel = staticmethod(nutch_reschedule)
 
 
 @registered()
@@ -297,9 +278,6 @@ class StormCrawlerAdaptive(RevisitPolicy):
         rate_incr: ``scheduler.adaptive.fetchInterval.rate.incr``, in (0, 1].
         rate_decr: ``scheduler.adaptive.fetchInterval.rate.decr``, in (0, 1].
         day: a day in the instance's unit of time, > 0.
-
-    Raises:
-        ValueError: ``env`` is no crawl environment; an argument out of its range.
     """
 
     def __init__(
@@ -314,23 +292,15 @@ class StormCrawlerAdaptive(RevisitPolicy):
         day: float = 1.0,
     ) -> None:
         super().__init__(env, day=day)
-        for name, rate in (("rate_incr", rate_incr), ("rate_decr", rate_decr)):
-            if real(name, rate, above=0.0) > 1.0:
-                raise ValueError(f"{name} must lie in (0, 1], got {rate!r}")
         shortest = whole("fetch_interval_min", fetch_interval_min, 1)
-        self.fetch_interval_default = whole("fetch_interval_default", fetch_interval_default, 1)
+        default = whole("fetch_interval_default", fetch_interval_default, 1)
         self.rule = StormRule(
             fetch_interval_min=float(shortest),
             fetch_interval_max=float(whole("fetch_interval_max", fetch_interval_max, shortest)),
-            rate_incr=float(rate_incr),
-            rate_decr=float(rate_decr),
+            rate_incr=share("rate_incr", rate_incr, above=True),
+            rate_decr=share("rate_decr", rate_decr, above=True),
             minute=self.day / MINUTES_PER_DAY,
         )
+        self.first_interval = float(default), self.rule.minute
 
-    def first_interval(self) -> tuple[float, float]:
-        """Return the default interval, in minutes, and a minute in the instance's unit."""
-        return float(self.fetch_interval_default), self.rule.minute
-
-    def reschedule(self, log: CrawlLog, revisits: Revisits) -> None:
-        """Set the next due times of the crawled pages."""
-        storm_reschedule(self.rule, log.page, log.time, log.changed, revisits)
+    kernel = staticmethod(storm_reschedule)

@@ -17,8 +17,7 @@ from policies.values import tables as value_tables
 class RoundRobin(IndexPolicy):
     """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
 
-    Arguments and errors as for :class:`policies.base.index.IndexPolicy`; the column ``elapsed``
-    suffices, and ``threshold`` is a time.
+    The column ``elapsed`` suffices; ``threshold`` is a time.
     """
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
@@ -28,10 +27,7 @@ class RoundRobin(IndexPolicy):
 
 @registered()
 class RandomCrawl(UniformCrawl):
-    """Crawls pages at random with equal probabilities, drawn by the environment's generator.
-
-    Arguments and errors as for :class:`policies.base.allocated.UniformCrawl`, without ``schedule``.
-    """
+    """Crawls pages at random with equal probabilities, drawn by the environment's generator."""
 
     acts = PAGE_FORMS
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, Problem
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import share
 from policies import solvers
 from policies.base.allocated import AllocatedPolicy, PageRates
 from policies.base.registry import registered
@@ -25,10 +25,7 @@ from policies.solvers.allocation import Allocation
 
 
 class SolvedPolicy(AllocatedPolicy):
-    """Crawls at the rates and response probabilities of a solver.
-
-    Arguments and errors as for :class:`policies.base.allocated.AllocatedPolicy`.
-    """
+    """Crawls at the rates and response probabilities of a solver."""
 
     needs = ("importance", "change_rate")
 
@@ -55,11 +52,10 @@ class HostCappedPolicy(SolvedPolicy):
     """Crawls at the rates of a solver that can cap the crawls of every host.
 
     Args:
-        env: as for :class:`policies.base.allocated.AllocatedPolicy`.
+        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
         host: the host of each page, whole numbers 0 .. H - 1, (m,); None for no caps.
         host_bandwidth: cap of each host's crawls per unit of time, > 0, (H,) or a number for all;
             inf for no cap. It limits rates, which are expected numbers, not single crawls.
-        **planning: ``action_form`` and ``schedule``, as for the base class.
 
     Raises:
         ValueError: as for the base class; one of ``host`` and ``host_bandwidth`` without the
@@ -104,8 +100,6 @@ class LambdaCrawl(HostCappedPolicy):
     All pages share one multiplier (:func:`policies.solvers.harmonic`). The paper's abbreviation is
     LC; where no page has complete observation it is LAMBDACRAWL-INCOMLOBS (Algorithm 1), where all
     have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
-
-    Arguments and errors as for :class:`HostCappedPolicy`.
     """
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
@@ -120,8 +114,6 @@ class LambdaCrawlApprox(SolvedPolicy):
     That is optimal where importance is in proportion to change rates (Proposition 9). Change rates
     only split the bandwidth between the two kinds of pages, and give the number of signal
     responses (:func:`policies.solvers.harmonic_approx`). Host caps are not supported.
-
-    Arguments and errors as for :class:`SolvedPolicy`.
     """
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
@@ -139,20 +131,13 @@ class BinaryLambdaCrawl(HostCappedPolicy):
     pages get no crawl unless there is a floor: BLC, and with a floor BLC-epsilon.
 
     Args:
-        env: as for :class:`HostCappedPolicy`.
+        env, **planning: as for :class:`HostCappedPolicy`.
         floor: epsilon, the least rate of a page as a share of ``bandwidth / num_pages``, in [0, 1].
-        **planning: ``host``, ``host_bandwidth``, ``action_form`` and ``schedule``, as for
-            :class:`HostCappedPolicy`.
-
-    Raises:
-        ValueError: as for :class:`HostCappedPolicy`; a floor outside [0, 1].
     """
 
     def __init__(self, env: Any = None, *, floor: float = 0.0, **planning: Any) -> None:
         super().__init__(env, **planning)
-        self.floor = real("floor", floor, least=0.0)
-        if self.floor > 1.0:
-            raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
+        self.floor = share("floor", floor)
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
         """Return optimal rates, without signal responses."""

@@ -1,18 +1,123 @@
-"""Learning crawl rates without a model of changes, from the results of probes and crawls alone."""
+"""Learning crawl rates without a model of changes, from the results of probes and crawls alone.
+
+A step of descent is in a box with a bounded sum, by mirror descent or projection.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import digamma
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types.arguments import one_of, quantity, real, share
 from policies.base.binding import LearningPolicy
 from policies.base.live import Description
 from policies.base.registry import registered
-from policies.lambdacrawl.mirror_step import mirror_step, projected_step
+
+MAX_STEPS = 200
+TOLERANCE = 1e-14
+"""Relative error of the total at which the search for the multiplier stops."""
+
+
+def mirror_step(
+    rates: FloatArray,
+    gradient: FloatArray,
+    step_size: float,
+    slowest: float,
+    fastest: float,
+    total: float,
+) -> FloatArray:
+    r"""Return the rates r that minimise eta <g, r> + sum (r/r' - 1 - ln(r/r')).
+
+    Over ``slowest <= r <= fastest`` and ``sum r <= total``: the update of MirrorSync (Kolobov,
+    Bubeck and Zimmert, Online Learning for Active Cache Synchronization, ICML 2020). With the
+    multiplier lambda >= 0 of the total, 1/r = 1/r' + eta g + lambda, clipped to the box; the sum
+    decreases in lambda, and its root is computed by Newton's method within a bracket.
+
+    Args:
+        rates: r', > 0, (n,).
+        gradient: g, (n,).
+        step_size: eta, >= 0.
+        slowest: least rate, > 0, at most ``total / n``.
+        fastest: largest rate, >= slowest.
+        total: largest sum of rates.
+
+    Returns:
+        (n,).
+
+    Raises:
+        ValueError: ``slowest`` everywhere exceeds ``total``.
+    """
+    _check_total(rates.size, slowest, total)
+    inverse = 1.0 / rates + step_size * gradient
+
+    def at(multiplier: float) -> tuple[FloatArray, float]:
+        result = 1.0 / np.clip(inverse + multiplier, 1.0 / fastest, 1.0 / slowest)
+        inside = result[(result > slowest) & (result < fastest)]
+        return result, float(inside @ inside)
+
+    return _spend(at, 1.0 / slowest - float(inverse.min()), total)
+
+
+def projected_step(
+    rates: FloatArray,
+    gradient: FloatArray,
+    step_size: float,
+    slowest: float,
+    fastest: float,
+    total: float,
+) -> FloatArray:
+    """Return the rates nearest to r' - eta g, over the same set: projected gradient descent.
+
+    Arguments, result and errors as for :func:`mirror_step`; r = r' - eta g - lambda, clipped to
+    the box.
+    """
+    _check_total(rates.size, slowest, total)
+    aim = rates - step_size * gradient
+
+    def at(multiplier: float) -> tuple[FloatArray, float]:
+        result = np.clip(aim - multiplier, slowest, fastest)
+        return result, float(np.count_nonzero((result > slowest) & (result < fastest)))
+
+    return _spend(at, float(aim.max()) - slowest, total)
+
+
+def _check_total(num_pages: int, slowest: float, total: float) -> None:
+    if num_pages * slowest > total * (1.0 + 1e-12):
+        raise ValueError(
+            f"slowest must be at most total / num_pages, got {slowest} for each of {num_pages} "
+            f"pages and the total {total}"
+        )
+
+
+def _spend(
+    at: Callable[[float], tuple[FloatArray, float]], largest: float, total: float
+) -> FloatArray:
+    """Return the rates at the least multiplier >= 0 with a sum of at most the total.
+
+    Args:
+        at: function of the multiplier that returns the rates, and minus the slope of their sum.
+        largest: a multiplier at which all rates are at their least.
+        total: largest sum.
+    """
+    low, high, multiplier = 0.0, largest, 0.0
+    result, slope = at(multiplier)
+    for _ in range(MAX_STEPS):
+        gap = float(result.sum()) - total
+        if abs(gap) <= TOLERANCE * total or (gap < 0.0 and multiplier == 0.0):
+            break
+        low, high = (multiplier, high) if gap > 0.0 else (low, multiplier)
+        newton = multiplier + gap / slope if slope > 0.0 else math.inf
+        after = newton if low < newton < high else 0.5 * (low + high)
+        if after in (low, high):
+            break
+        multiplier = after
+        result, slope = at(multiplier)
+    return result
 
 
 class SyncJobs:
@@ -99,7 +204,7 @@ class AsyncMirrorSync(LearningPolicy):
     ``probing`` an arm is also probed at a uniform time between two plays, which shows its cost and
     refreshes nothing. :class:`SyncJobs` turns these jobs into crawls, one per slot, and gaps
     between crawls into unbiased samples of the cost's slope. At the end of every cycle,
-    :func:`policies.lambdacrawl.mirror_step.mirror_step` updates the rates of the arms with new
+    :func:`policies.lambdacrawl.mirror_sync.mirror_step` updates the rates of the arms with new
     samples; their sum stays. Changes need no model, and only importance must be known.
 
     It differs from the public code in two ways. The public code divides the slopes by the number
@@ -122,13 +227,15 @@ class AsyncMirrorSync(LearningPolicy):
             importance times H(n) with n uncrawled changes, which needs complete observation.
 
     Raises:
-        ValueError: an argument out of its range; at the first ``predict``, an environment
-            without probes, or pages without complete observation for the harmonic penalty.
+        ValueError: as for the base class; at the first ``predict``, an environment without probes,
+            or pages without complete observation for the harmonic penalty.
     """
 
     acts: ClassVar[tuple[str, ...]] = ("probe",)
     """The form ``page``, but only where pages can be probed."""
     usual_step: ClassVar[float] = 0.013
+    usual_cycles: ClassVar[float] = 5.0
+    """Number of cycles in the longest gap."""
 
     def __init__(
         self,
@@ -144,17 +251,13 @@ class AsyncMirrorSync(LearningPolicy):
         super().__init__(env)
         step_size = self.usual_step if step_size is None else step_size
         self.step_size = real("step_size", step_size, above=0.0)
-        self.probing = real("probing", probing, above=0.0)
-        if self.probing >= 1.0:
-            raise ValueError(f"probing must be a probability in (0, 1), got {probing!r}")
+        self.probing = share("probing", probing, above=True, below=True)
         self.cycle = None if cycle is None else quantity("cycle", cycle, above=0.0)
         self.slowest = real("slowest", slowest, above=0.0)
         self.fastest = real("fastest", fastest, least=1.0)
         if self.slowest * (1.0 + self.probing) > 1.0:
             raise ValueError(f"slowest must be at most 1 / (1 + probing), got {slowest!r}")
-        if penalty not in get_args(Penalty):
-            raise ValueError(f"penalty must be one of {get_args(Penalty)}, got {penalty!r}")
-        self.penalty = penalty
+        self.penalty = one_of("penalty", penalty, Penalty)
 
     def _check_form(self) -> None:
         if self.action_form != "page":
@@ -163,16 +266,13 @@ class AsyncMirrorSync(LearningPolicy):
             )
 
     def rates(self, lane: int = 0) -> FloatArray:
-        """Return the present rates of crawls in a lane, without probes, (m,).
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
+        """Return the present rates of crawls in a lane, without probes, (m,)."""
         return self._known(lane).jobs.rates.copy()
 
-    def _cycle(self, longest: float) -> float:
-        """Return the length of a cycle where the longest gap is ``longest``."""
-        return longest / 5.0 if self.cycle is None else self.cycle
+    def _cycle(self) -> float:
+        """Return the length of a cycle."""
+        longest = 1.0 / self.bounds[0]
+        return longest / self.usual_cycles if self.cycle is None else self.cycle
 
     def _start(self, tracker: Tracker) -> None:
         assert self.core is not None
@@ -186,7 +286,7 @@ class AsyncMirrorSync(LearningPolicy):
         self.bounds = self.slowest * self.even, highest
         rates = np.full(problem.num_pages, self.even / (1.0 + self.probing))
         self.jobs = SyncJobs(rates, self.probing, tracker.time, self.core.rng(self.lane))
-        self.end_of_cycle = tracker.time + self._cycle(1.0 / self.bounds[0])
+        self.end_of_cycle = tracker.time + self._cycle()
 
     def _check(self, tracker: Tracker) -> None:
         core: Any = self.core
@@ -208,7 +308,7 @@ class AsyncMirrorSync(LearningPolicy):
         if not self.first_log:
             self._read_log(log)
         if tracker.time >= self.end_of_cycle:
-            self.end_of_cycle += self._cycle(1.0 / self.bounds[0])
+            self.end_of_cycle += self._cycle()
             self._renew()
 
     def _choose(self, tracker: Tracker) -> IntArray:
@@ -246,22 +346,12 @@ class AsyncMirrorSync(LearningPolicy):
 class AsyncPSGDSync(AsyncMirrorSync):
     """The same with projected gradient steps: the baseline of the paper's experiments.
 
-    Args:
-        env: as for :class:`AsyncMirrorSync`.
-        step_size: eta, in units of R / m squared; None for .03. For 100 arms, the public code's
-            values amount to this for Poisson changes and .005 for polynomial costs (cycle half of
-            the longest gap).
-        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
-        cycle: length of a cycle; None for the longest gap.
-
-    Raises:
-        ValueError: as for :class:`AsyncMirrorSync`.
+    Arguments as for :class:`AsyncMirrorSync`, but ``step_size`` is in units of R / m squared, None
+    for .03, and ``cycle`` None for the longest gap. For 100 arms, the public code's values amount
+    to this step for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
     """
 
-    usual_step = 0.03
-
-    def _cycle(self, longest: float) -> float:
-        return longest if self.cycle is None else self.cycle
+    usual_step, usual_cycles = 0.03, 1.0
 
     def _descend(self, rates: FloatArray, slopes: FloatArray) -> FloatArray:
         step_size = self.step_size * self.even * self.even
@@ -274,33 +364,8 @@ class MirrorSync(AsyncMirrorSync):
 
     MirrorSync of the same paper. An arm that is not played in a round, because its slot came too
     late, keeps its rate, and the sum of the others' rates stays. With any other cycle length the
-    policy is :class:`AsyncMirrorSync`.
-
-    Args:
-        env: as for :class:`AsyncMirrorSync`.
-        step_size: eta; for 100 arms, the public code's values amount to .05 for Poisson changes
-            and .027 for polynomial costs.
-        probing: this and the following arguments as for :class:`AsyncMirrorSync`.
-        slowest: its inverse is the length of a round.
-        fastest: largest rate.
-        penalty: ``binary`` or ``harmonic``.
-
-    Raises:
-        ValueError: as for :class:`AsyncMirrorSync`.
+    policy is :class:`AsyncMirrorSync`. For 100 arms, the public code's values amount to the step
+    .05 for Poisson changes and .027 for polynomial costs.
     """
 
-    def __init__(
-        self,
-        env: Any,
-        *,
-        step_size: float = 0.05,
-        probing: float = 0.05,
-        slowest: float = 1.0 / 16.0,
-        fastest: float = 15.0,
-        penalty: Penalty = "binary",
-    ) -> None:
-        bounds = {"slowest": slowest, "fastest": fastest}
-        super().__init__(env, step_size=step_size, probing=probing, penalty=penalty, **bounds)
-
-    def _cycle(self, longest: float) -> float:
-        return longest
+    usual_step, usual_cycles = 0.05, 1.0

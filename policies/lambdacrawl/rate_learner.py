@@ -16,9 +16,8 @@ from policies import estimators
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
 from policies.base.binding import RATE_FORMS, LearningPolicy
-from policies.base.signal_queue import response_share
+from policies.base.schedules import EvenSlots, response_share
 from policies.estimators.histories import MOST_CRAWLS, Histories
-from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
 ROUNDING = 1e-12
@@ -122,7 +121,7 @@ class RateLearner(LearningPolicy):
     In the form ``rates`` every decision is the rates of the coming epoch: crawl rates of pages
     without complete observation, crawl probabilities per signal of the others. In the form ``page``
     it turns the rates into crawls without randomness
-    (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
+    (:class:`policies.base.schedules.EvenSlots`), with a new plan every ``epoch``.
 
     It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
     Every episode starts with no data, and lanes learn independently. A lane whose state is set
@@ -236,14 +235,14 @@ class RateLearner(LearningPolicy):
                 passed = math.floor(tracker.time / self.epoch * (1.0 + ROUNDING))
                 self.until = (passed + 1) * self.epoch * (1.0 - ROUNDING)
         if self.slots is not None:
-            self.slots.on_signal(log.signal_page)
+            self.slots.responses.on_signal(log.signal_page)
             self.action = np.array([self.slots.take(tracker.alive)])
 
     def _choose(self, tracker: Tracker) -> NDArray[Any]:
         return self.action
 
-    def _decide(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
-        action = super()._decide(rows, lane)
+    def _decide(self, rows: Any, lane: int, tracker: Tracker | None = None) -> NDArray[Any]:
+        action = super()._decide(rows, lane, tracker)
         if self.core is not None and self.action_form == "rates":
             # each time: other policies may have declared in between
             self.core.declare(self.of_lane(lane).change_rate, lane)

@@ -23,8 +23,12 @@ from policies.estimators.divergence.profiles import (
     at_first_copy,
     bounds_of_page,
 )
-from policies.longevity.refreshing import RefreshPolicy, Urgency, fragment_core
-from policies.longevity.warm_up import first_turns
+from policies.longevity.refreshing import (
+    RefreshPolicy,
+    Urgency,
+    first_turns,
+    fragment_core,
+)
 
 FIRST_SHARE = 0.1
 """With a budget, the first threshold is the loss from this divergence over a mean interval."""
@@ -60,10 +64,7 @@ class DivergenceBounds(RefreshPolicy):
         risk: rho >= 1.
         sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
         stagger: whether to stagger the first refreshes of pages, see
-            :func:`policies.longevity.warm_up.first_turns`.
-
-    Raises:
-        ValueError: ``env`` has no fragments; an argument is out of its range.
+            :func:`policies.longevity.refreshing.first_turns`.
     """
 
     learns = True
@@ -84,13 +85,11 @@ class DivergenceBounds(RefreshPolicy):
         self.histories = whole("histories", histories, 1)
         self.length = whole("length", length, 1)
         self.risk = real("risk", risk, least=1.0)
-        self.sketch_size = sketch_size
-        if sketch_size is not None:
-            whole("sketch_size", sketch_size, 1)
+        self.sketch_size = None if sketch_size is None else whole("sketch_size", sketch_size, 1)
         self.stagger = flag("stagger", stagger)
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane; see :meth:`RefreshPolicy.footprint`."""
+        """Return the bytes of state per page in a lane."""
         state = self._known(lane)
         profiles = state.profiles.footprint()
         arrays = state.reference, state.period, state.cut_short
@@ -98,11 +97,7 @@ class DivergenceBounds(RefreshPolicy):
         return Footprint(profiles.stored + own, profiles.counted)
 
     def periods(self, lane: int = 0) -> FloatArray:
-        """Return the refresh periods of all pages, (m,); inf for pages of no importance.
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
+        """Return the refresh periods of all pages, (m,); inf for pages of no importance."""
         return self._known(lane).period.copy()
 
     def _start(self, tracker: Tracker) -> None:

@@ -16,8 +16,13 @@ from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.divergence.profiles import Footprint
 from policies.estimators.histories import MOST_CRAWLS
-from policies.longevity.refreshing import RefreshPolicy, Urgency
-from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
+from policies.longevity.refreshing import (
+    RefreshPolicy,
+    Urgency,
+    check_warm_up,
+    first_turns,
+    learning_period,
+)
 from policies.values.divergence.curves import HolisticCurves
 
 Estimator: TypeAlias = Literal["improved", "mle"]
@@ -50,7 +55,7 @@ class ChoGarciaMolina(RefreshPolicy):
         warm_up: in units of time, > 0; None: estimates are used from a page's third refresh on.
         estimator: ``improved`` or ``mle``.
         stagger: whether to stagger the first refreshes of pages, see
-            :func:`policies.longevity.warm_up.first_turns`.
+            :func:`policies.longevity.refreshing.first_turns`.
 
     Raises:
         ValueError: ``env`` is not a crawl environment; an argument is out of its range.

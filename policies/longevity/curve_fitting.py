@@ -19,10 +19,12 @@ from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, H
 from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
+    check_warm_up,
+    first_turns,
     fragment_core,
+    learning_period,
     longest_wait,
 )
-from policies.longevity.warm_up import check_warm_up, first_turns, learning_period
 from policies.values.divergence.one_region import region_period, region_utilities
 
 FEWEST = 4
@@ -72,7 +74,7 @@ class CurveFitting(RefreshPolicy):
         warm_up: in units of time, > 0; None for the paper's own rule at all times.
         sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
         stagger: whether to stagger the first refreshes of pages, see
-            :func:`policies.longevity.warm_up.first_turns`.
+            :func:`policies.longevity.refreshing.first_turns`.
 
     Raises:
         ValueError: ``env`` has no fragments; an argument is out of its range.

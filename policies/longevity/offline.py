@@ -15,7 +15,7 @@ FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read the true div
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import flag, quantity
 from crawl_envs.types.copies import TrueDivergence
 from policies.base.registry import registered
-from policies.longevity.refreshing import ROUNDING, RefreshPolicy, Urgency
+from policies.longevity.refreshing import ROUNDING, RefreshPolicy, Urgency, fragment_core
 from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
 
@@ -45,10 +45,6 @@ class UniformRefresh(RefreshPolicy):
         static: mask of static pages, (m,) bool; None for those with a revealed change rate of 0,
             or no page if none is revealed.
         stagger: whether to stagger the refreshes of pages.
-
-    Raises:
-        ValueError: ``env`` is not a crawl environment; the interval is missing, or not > 0;
-            ``static`` is not (m,) bool.
     """
 
     needs_threshold = False
@@ -79,18 +75,16 @@ class UniformRefresh(RefreshPolicy):
 
     def _start(self, tracker: Tracker) -> None:
         num_pages = tracker.elapsed.size
-        wanted = np.ones(num_pages, np.bool_)
+        self.wanted, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
         if self.static is not None:
             if self.static.size != num_pages:
                 raise ValueError(f"static must have shape ({num_pages},), got {self.static.shape}")
-            wanted = ~self.static
+            self.wanted = ~self.static
         elif tracker.problem.change_rate is not None:
-            wanted = tracker.problem.change_rate > 0.0
-        lead = np.zeros(num_pages)
-        if self.stagger and wanted.any():
-            count = int(wanted.sum())
-            lead[wanted] = 1.0 - np.arange(1, count + 1) / count
-        self.wanted, self.lead = wanted, lead
+            self.wanted = tracker.problem.change_rate > 0.0
+        count = np.count_nonzero(self.wanted)
+        if self.stagger and count:
+            self.lead[self.wanted] = 1.0 - np.arange(1, count + 1) / count
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         if self.action_form != "refresh":
@@ -125,13 +119,11 @@ class KnownCurves(RefreshPolicy):
     (:meth:`policies.values.divergence.tabulated.TabulatedCurves.of_contents`).
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
-        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
+        env, threshold: as for :class:`policies.longevity.refreshing.RefreshPolicy`.
         curves: measured curves of all pages; None for those of the revealed parameters.
 
     Raises:
-        ValueError: ``env`` is not a crawl environment; the threshold is missing, or not > 0;
-            ``curves`` are no divergence curves, not one per page, or neither given nor revealed.
+        ValueError: as for the base class; curves that are neither given nor revealed.
     """
 
     of_regions = True
@@ -165,16 +157,13 @@ class KnownCurves(RefreshPolicy):
 
     def _nothing_known(self, revealed: bool) -> ValueError:
         """Return the error for missing curves; ``revealed``: whether parameters are revealed."""
+        reason = "if the environment reveals none; or make it with reveal='parameters'"
         if revealed and self.of_regions:
-            return ValueError(
-                f"curves must be given to {self.name}, as there are no regions to give them: "
-                "recorded pages have none; measure them by "
+            reason = (
+                "as there are no regions to give them: recorded pages have none; measure them by "
                 "policies.values.divergence.tabulated.TabulatedCurves.of_contents"
             )
-        return ValueError(
-            f"curves must be given to {self.name} if the environment reveals none; or make it "
-            "with reveal='parameters'"
-        )
+        return ValueError(f"curves must be given to {self.name} {reason}")
 
     def _start(self, tracker: Tracker) -> None:
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
@@ -194,7 +183,7 @@ class KnownCurves(RefreshPolicy):
 class FragmentStatic(KnownCurves):
     """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
 
-    Arguments and errors as for :class:`KnownCurves`; revealed regions give the curves.
+    Revealed regions give the curves.
     """
 
 
@@ -203,46 +192,23 @@ class HolisticStatic(KnownCurves):
     """HS-S: the optimal policy for holistic staleness, given the change rates (appendix A).
 
     It is the policy of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers".
-
-    Arguments and errors as for :class:`KnownCurves`; revealed change rates give the curves.
+    Revealed change rates give the curves.
     """
 
     of_regions = False
 
 
-class TrueCore(Protocol):
-    """The part of an environment that oracles read."""
-
-    def true_divergence(self, lane: int = 0) -> TrueDivergence:
-        """Return the true divergence of the copies."""
-
-
-def true_core(name: str, core: Any) -> TrueCore:
-    """Return the environment; raise ValueError if it has no true divergence."""
-    if not hasattr(core, "true_divergence"):
-        raise ValueError(
-            f"env must be an environment of pages with fragments for {name}, got "
-            f"{type(core).__name__}"
-        )
-    return core  # type: ignore[no-any-return]  # has what is read of it
-
-
 class TruePolicy(RefreshPolicy):
     """An oracle that reads the true divergence since each page was refreshed.
 
-    Args:
-        env: an environment of pages with fragments, single or vector, wrapped or not.
-        threshold: see :class:`policies.longevity.refreshing.RefreshPolicy`.
-
-    Raises:
-        ValueError: ``env`` has no fragments; the threshold is missing, or not > 0.
+    Arguments as for :class:`policies.longevity.refreshing.RefreshPolicy`; ``env`` has fragments.
     """
 
     oracle = True
 
     def __init__(self, env: Any, *, threshold: float | None = None) -> None:
         super().__init__(env, threshold=threshold)
-        self.truth = true_core(self.name, self.core)
+        self.truth = fragment_core(self.name, self.core, "true_divergence")
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
@@ -257,8 +223,7 @@ class TruePolicy(RefreshPolicy):
 class FragmentDynamic(TruePolicy):
     """FS-D: eq. 4 with the true divergence curve since the last refresh.
 
-    Its utility is negative at times, when fragments have returned. Arguments and errors as for
-    :class:`TruePolicy`.
+    Its utility is negative at times, when fragments have returned.
     """
 
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
@@ -271,7 +236,7 @@ class HolisticDynamic(TruePolicy):
 
     So the utility is the time from the refresh to the first change, and constant from then on. A
     page that changed within T / importance of its refresh is never refreshed again: eq. 4 assumes
-    that the next cycle equals this one. Arguments and errors as for :class:`TruePolicy`.
+    that the next cycle equals this one.
     """
 
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
@@ -286,16 +251,11 @@ class CurrentDivergence(KnownCurves):
     divergence, without time, and not comparable to those of other policies.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
+        env, curves: as for :class:`KnownCurves`.
         threshold: importance times divergence at which a page is refreshed, > 0; required in the
             form ``refresh``, ignored in the others.
-        curves: expected divergence of all pages; None for that of revealed regions.
         dynamic: whether to use the true divergence instead of the expected one: an oracle, for
-            pages with fragments.
-
-    Raises:
-        ValueError: as for :class:`KnownCurves`; with ``dynamic`` if ``env`` has no fragments, or
-            curves are given.
+            pages with fragments, without ``curves``.
     """
 
     def __init__(
@@ -310,7 +270,7 @@ class CurrentDivergence(KnownCurves):
         super().__init__(env, threshold=threshold, curves=curves)
         if self.oracle and curves is not None:
             raise ValueError(f"curves must be None with dynamic=True, got {curves!r}")
-        self.truth = true_core(self.name, self.core) if self.oracle else None
+        self.truth = fragment_core(self.name, self.core, "true_divergence") if self.oracle else None
 
     def _start(self, tracker: Tracker) -> None:
         if self.truth is None:

@@ -3,21 +3,26 @@
 Olston and Pandey (2008), section 2.2: refresh exactly the pages whose utility has reached the
 threshold T; the cost follows from T. With a budget instead, the pages with the largest utility are
 refreshed, as many as the budget allows.
+
+Those that learn start with waits that grow with every copy of a page: at first the period of a page
+is bounded by l n, with n its refreshes so far (section 4.2). Here n counts the copies of the page,
+so that it starts at 1. Pages whose copies were all made at one time would always be refreshed
+together; so the first wait of each may be shortened, as if they had been first seen one after the
+other before the start.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.arguments import real
-from crawl_envs.types.copies import Sketches
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import quantity, real
 from policies.base.binding import LearningPolicy
-from policies.estimators.divergence.profiles import Footprint
+from policies.estimators.divergence.profiles import Footprint, at_first_copy
 
 ROUNDING = 1e-9
 """Relative tolerance of the times and utilities at which a page is due."""
@@ -49,9 +54,6 @@ class RefreshPolicy(LearningPolicy):
         env: a crawl environment, single or vector, wrapped or not.
         threshold: T > 0, importance times divergence times time; required in the form ``refresh``,
             ignored in the others.
-
-    Raises:
-        ValueError: ``env`` is not a crawl environment; the threshold is missing, or not > 0.
     """
 
     needs_threshold = True
@@ -75,11 +77,7 @@ class RefreshPolicy(LearningPolicy):
         """Take in the crawls of a step."""
 
     def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane; 0 for a policy without memory.
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
+        """Return the bytes of state per page in a lane; ValueError before its first decision."""
         self._known(lane)
         return Footprint(0.0, 0.0)
 
@@ -102,36 +100,26 @@ class RefreshPolicy(LearningPolicy):
         return due
 
 
-class FragmentCore(Protocol):
-    """The part of an environment of pages with fragments that policies with sketches read."""
-
-    def first_sketch(self, lane: int = 0) -> Sketches:
-        """Return the sketches of all pages at time 0."""
-
-
-def fragment_core(name: str, core: Any) -> FragmentCore:
-    """Return the environment; raise ValueError if its pages have no fragments."""
-    if not hasattr(core, "first_sketch"):
+def fragment_core(name: str, core: Any, method: str = "first_sketch") -> Any:
+    """Return the environment; raise ValueError if it lacks a method of those with fragments."""
+    if not hasattr(core, method):
         raise ValueError(
             f"env must be an environment of pages with fragments for {name}, got "
             f"{type(core).__name__}"
         )
-    return core  # type: ignore[no-any-return]  # has what is read of it
+    return core
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
     """Return the ``count`` most urgent existing pages, best first; page 0 if there are none."""
-    utility = np.where(alive, urgency.utility, -np.inf)
+    utility, chosen = np.where(alive, urgency.utility, -np.inf), np.zeros(0, np.int64)
     if urgency.overdue is not None:
         late = alive & (urgency.overdue >= 1.0 - ROUNDING)
         if late.any():
             chosen = _top(np.where(late, urgency.overdue, -np.inf), elapsed, count)
             utility[late] = -np.inf
-            if chosen.size < count:
-                rest = _top(utility, elapsed, count - chosen.size)
-                chosen = np.concatenate((chosen, rest))
-            return chosen
-    chosen = _top(utility, elapsed, count)
+    if chosen.size < count:
+        chosen = np.concatenate((chosen, _top(utility, elapsed, count - chosen.size)))
     return chosen if chosen.size else np.zeros(1, np.int64)
 
 
@@ -155,3 +143,37 @@ def longest_wait(*bounds: FloatArray | float) -> Any:
     for bound in bounds:
         least = np.minimum(least, bound)
     return least
+
+
+FIRST_SHARE = 0.5
+"""With a budget, l as a share of the mean interval between refreshes of a page."""
+
+
+def check_warm_up(
+    learning: float | None, warm_up: float | None
+) -> tuple[float | None, float | None]:
+    """Return the learning parameter and the warm-up; raise ValueError unless they are > 0."""
+    length = None if warm_up is None else quantity("warm_up", warm_up, above=0.0)
+    return None if learning is None else quantity("learning", learning, above=0.0), length
+
+
+def learning_period(
+    learning: float | None, crawls: IntArray, problem: Problem, action_form: str
+) -> FloatArray:
+    """Return l n of each page, (m,); an l of None is 1, or set from the budget if there is one."""
+    if learning is None:
+        mean_interval = problem.num_pages / problem.bandwidth
+        learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
+    return learning * crawls.astype(np.float64)
+
+
+def first_turns(tracker: Tracker) -> FloatArray:
+    """Return the share of its wait after which the first refresh of each page is due, (m,).
+
+    Page k of m, from 0, has (k + 1) / m, as in
+    :class:`policies.longevity.offline.UniformRefresh`: equal waits end evenly spread over one wait.
+    It is 1 for pages with a later copy.
+    """
+    num_pages = tracker.elapsed.size
+    turns = np.arange(1, num_pages + 1) / num_pages
+    return np.where(at_first_copy(tracker), turns, 1.0)

@@ -127,16 +127,9 @@ def delayed_ncis_table(
         ValueError: an argument is negative, not finite, or a recall above 1.
     """
     undelayed = value_tables.greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
-    own = np.stack(
-        np.broadcast_arrays(
-            recall * change_rate,
-            false_signal_rate,
-            change_rate * delay.mean,
-            *delay_numbers(delay),
-        ),
-        axis=-1,
-    )
-    return np.ascontiguousarray(np.hstack([undelayed, own]))
+    own = recall * change_rate, false_signal_rate, change_rate * delay.mean, *delay_numbers(delay)
+    table = np.stack(np.broadcast_arrays(*own), axis=-1)
+    return np.ascontiguousarray(np.hstack([undelayed, table]))
 
 
 @registered()
@@ -152,14 +145,13 @@ class GreedyNCISDelayed(GreedyNCIS):
     signals are pending at time 0 or at a page's birth.
 
     Args:
-        env: a crawl environment, or None with ``features``.
+        env, **binding: as for :class:`policies.GreedyNCIS`.
         delay: delay of signals; None for the delay that the problem reveals.
-        **binding: as for :class:`policies.GreedyNCIS`.
 
     Raises:
-        ValueError: ``delay`` is no Delay; as for :class:`policies.GreedyNCIS`; when an episode
-            starts, a delay that is neither given nor revealed; at ``predict`` without an
-            environment, a delay above 0: the ages of signals come from the environment's log.
+        ValueError: as for the base class; when an episode starts, a delay that is neither given
+            nor revealed; at ``predict`` without an environment, a delay above 0: the ages of
+            signals come from the environment's log.
     """
 
     def __init__(self, env: Any = None, *, delay: Delay | None = None, **binding: Any) -> None:
@@ -186,11 +178,9 @@ class GreedyNCISDelayed(GreedyNCIS):
         return delayed_ncis_value, delayed_ncis_table(**known, delay=delay)
 
     def _signal_weight(self, problem: Problem) -> Any:
-        return (
-            super()._signal_weight(problem)
-            if self._delay(problem).mean == 0.0
-            else delayed_ncis_weight
-        )
+        if self._delay(problem).mean == 0.0:
+            return super()._signal_weight(problem)
+        return delayed_ncis_weight
 
     def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
         if self.delay is not None and self.delay.mean > 0.0:

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.types import FloatArray, Problem
+from crawl_envs.types.arguments import one_of, share, whole
 from policies.base.index import IndexPolicy, SignalPolicy
 from policies.base.registry import registered
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 from policies.values.sources import kernels as source_kernels
 from policies.values.sources import tables as source_tables
-from policies.values.tables import READINGS, Reading
+from policies.values.tables import Reading
 
 SIGNAL_MODEL = ("importance", "change_rate", "recall", "false_signal_rate")
 
@@ -36,19 +37,9 @@ def _several(problem: Problem) -> bool:
     return problem.recall is not None and problem.recall.ndim == 2
 
 
-def _known(reading: Reading) -> Reading:
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {READINGS}, got {reading!r}")
-    return reading
-
-
 @registered(paper="NCIS")
 class Greedy(IndexPolicy):
-    """GREEDY: the value of a page without signals (section 5.1).
-
-    Arguments and errors as for :class:`policies.base.index.IndexPolicy`; the columns ``elapsed``,
-    ``importance`` and ``change_rate`` suffice.
-    """
+    """GREEDY: the value of a page without signals (section 5.1)."""
 
     needs = ("importance", "change_rate")
 
@@ -64,11 +55,8 @@ class GreedyHarmonic(SignalPolicy):
 
     The value depends on the number of signals for pages with complete observation, on the time
     since the last crawl for all others. No paper has this policy: it is the crawl value of Olston
-    and Pandey for the objective of LambdaCrawl.
-
-    Arguments and errors as for :class:`policies.base.index.SignalPolicy`; the columns ``elapsed``,
-    ``signals``, ``importance`` and ``change_rate`` are needed, and without a column ``complete`` no
-    page has complete observation.
+    and Pandey for the objective of LambdaCrawl. Without a column ``complete`` no page has complete
+    observation.
     """
 
     needs = ("importance", "change_rate")
@@ -85,21 +73,17 @@ class GreedyCIS(SignalPolicy):
     """GREEDY-CIS: assumes that no signal is false (section 5.1).
 
     Args:
-        env: a crawl environment, or None with ``features``.
+        env, **binding: as for :class:`policies.base.index.SignalPolicy`.
         reading: the interpretation where false signals exist: ``I1`` sets their rate to 0, ``I2``
             (the literal formula) keeps the true rate of signals, ``I3`` is ``I2`` with the
             consistent limit after a signal.
-        **binding: as for :class:`policies.base.index.SignalPolicy`.
-
-    Raises:
-        ValueError: an unknown reading; as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
     def __init__(self, env: Any = None, *, reading: Reading = "I2", **binding: Any) -> None:
         super().__init__(env, **binding)
-        self.reading = _known(reading)
+        self.reading = one_of("reading", reading, Reading)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         table = value_tables.greedy_cis_table(**_model(problem.pooled()), reading=self.reading)
@@ -107,39 +91,26 @@ class GreedyCIS(SignalPolicy):
 
 
 @registered(paper="NCIS")
-class GreedyCISPlus(SignalPolicy):
+class GreedyCISPlus(GreedyCIS):
     """GREEDY-CIS+: GREEDY-CIS for pages of high quality, GREEDY for all others (section 6.7).
 
     Args:
-        env: a crawl environment, or None with ``features``.
-        reading: as for :class:`GreedyCIS`.
-        precision_above: a page of high quality has a precision above this.
+        env, **binding: as for :class:`GreedyCIS`.
+        precision_above: a page of high quality has a precision above this, in [0, 1].
         recall_above: the same for recall.
-        **binding: as for :class:`policies.base.index.SignalPolicy`.
-
-    Raises:
-        ValueError: an unknown reading; a threshold outside [0, 1]; as for
-            :class:`policies.base.index.SignalPolicy`.
     """
-
-    needs = SIGNAL_MODEL
 
     def __init__(
         self,
         env: Any = None,
         *,
-        reading: Reading = "I2",
         precision_above: float = value_tables.HIGH_PRECISION,
         recall_above: float = value_tables.HIGH_RECALL,
         **binding: Any,
     ) -> None:
         super().__init__(env, **binding)
-        self.reading = _known(reading)
-        for name, share in (("precision_above", precision_above), ("recall_above", recall_above)):
-            if not 0.0 <= share <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {share!r}")
-        self.precision_above = float(precision_above)
-        self.recall_above = float(recall_above)
+        self.precision_above = share("precision_above", precision_above)
+        self.recall_above = share("recall_above", recall_above)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         table = value_tables.greedy_cis_plus_table(
@@ -157,16 +128,12 @@ class GreedyNCIS(SignalPolicy):
 
     With several sources, the weight of a signal is the evidence of its source
     (:mod:`policies.values.sources`).
-
-    Arguments and errors as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
     def _signal_weight(self, problem: Problem) -> Any:
-        return (
-            source_kernels.source_evidence if _several(problem) else super()._signal_weight(problem)
-        )
+        return source_kernels.source_evidence if _several(problem) else None
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         if _several(problem):
@@ -185,21 +152,15 @@ class GreedyNCISApprox(SignalPolicy):
     .greedy_ncis_approx` takes the first J terms there as everywhere.
 
     Args:
-        env: a crawl environment, or None with ``features``.
+        env, **binding: as for :class:`policies.base.index.SignalPolicy`.
         terms: J, a whole number >= 1.
-        **binding: as for :class:`policies.base.index.SignalPolicy`.
-
-    Raises:
-        ValueError: ``terms`` out of its range; as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
     def __init__(self, env: Any = None, *, terms: int = 1, **binding: Any) -> None:
         super().__init__(env, **binding)
-        if not (terms >= 1 and terms == int(terms)):
-            raise ValueError(f"terms must be a whole number >= 1, got {terms!r}")
-        self.terms = int(terms)
+        self.terms = whole("terms", terms, 1)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         known = _model(problem.pooled())

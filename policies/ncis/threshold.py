@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
 from crawl_envs.types.evidence import signal_evidence, signal_time
 from policies import solvers
@@ -42,12 +43,11 @@ class ThresholdNCIS(CrawlPolicy):
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
-        floor: least crawl rate of each page, in crawls per unit time.
+        floor: least crawl rate of each page, in crawls per unit time, >= 0.
 
     Raises:
-        ValueError: ``env`` is no crawl environment; a floor that is not finite and >= 0; when an
-            episode starts, as for :func:`policies.solvers.ncis`, or where parameters are not
-            revealed; at ``predict``, always.
+        ValueError: when an episode starts, as for :func:`policies.solvers.ncis`, or where
+            parameters are not revealed; at ``predict``, always.
     """
 
     needs = SIGNAL_MODEL
@@ -55,37 +55,28 @@ class ThresholdNCIS(CrawlPolicy):
 
     def __init__(self, env: Any = None, *, floor: float = 0.0) -> None:
         super().__init__(env, features=None if env is not None else ())
-        if not (np.isfinite(floor) and floor >= 0.0):
-            raise ValueError(f"floor must be finite and >= 0, got {floor!r}")
-        self.floor = float(floor)
+        self.floor = real("floor", floor, least=0.0)
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the rules of ``problem``, one per step of its bandwidth; ``slots`` is not used.
 
-        Raises ValueError where the problem lacks parameters, and as :func:`policies.solvers.ncis`.
+        Raises ValueError as :func:`policies.solvers.ncis`.
         """
         self._require(problem)
         steps = ((0.0, problem.bandwidth), *problem.bandwidth_steps)
         return CompiledThresholds(
-            rules=tuple(self._rule(problem, start, bandwidth) for start, bandwidth in steps),
+            rules=tuple(
+                threshold_rule(problem, start, solvers.ncis(problem, bandwidth, floor=self.floor))
+                for start, bandwidth in steps
+            ),
             seed=int(rng.integers(2**64, dtype=np.uint64)),
         )
-
-    def _rule(self, problem: Problem, start: float, bandwidth: float) -> ThresholdRule:
-        allocation = solvers.ncis(problem, bandwidth, floor=self.floor)
-        return threshold_rule(problem, start, allocation)
 
     def _check_form(self) -> None:
         """Accept every form of action: the policy is simulated, and does not act in steps."""
 
-    def _lanes(self, observation: Any) -> Any:
-        raise self._without_actions()
-
     def _choose(self, tracker: Tracker) -> IntArray:
-        raise self._without_actions()
-
-    def _without_actions(self) -> ValueError:
-        return ValueError(
+        raise ValueError(
             f"{self.name} chooses the times of its crawls and has no actions to predict; simulate "
             "and evaluate play it"
         )
@@ -98,13 +89,6 @@ def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     assert problem.false_signal_rate is not None
     recall, false_rate = np.atleast_2d(problem.recall), np.atleast_2d(problem.false_signal_rate)
     return problem.change_rate, recall, false_rate
-
-
-def _unsignalled(problem: Problem) -> FloatArray:
-    """Return the rates of changes without a signal, alpha, (m,)."""
-    change_rate, recall, _ = _signals(problem)
-    unsignalled: FloatArray = (1.0 - np.minimum(recall.sum(0), 1.0)) * change_rate
-    return unsignalled
 
 
 def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> ThresholdRule:
@@ -123,7 +107,8 @@ def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> Th
     assert allocation.probabilities is not None
     change_rate, recall, false_rate = _signals(problem)
     evidence = signal_evidence(change_rate, recall, false_rate)
-    beta = signal_time(change_rate, recall, false_rate, _unsignalled(problem))
+    alpha = (1.0 - np.minimum(recall.sum(0), 1.0)) * change_rate
+    beta = signal_time(change_rate, recall, false_rate, alpha)
     gamma = np.where(evidence > 0.0, recall * change_rate + false_rate, 0.0)
     every, rates = gamma.sum(0), allocation.rates
     by_signals = np.isinf(allocation.thresholds) & (rates > 0.0)

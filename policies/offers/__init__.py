@@ -1,4 +1,4 @@
 """The policies of the paper on shopping offers.
 
-Public modules: lambdacrawl, rates, weighted.
+Public modules: rates, strategies.
 """

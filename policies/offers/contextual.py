@@ -1,21 +1,202 @@
-"""A contextual bandit that learns from the context of each page which crawls find a change."""
+"""A contextual bandit: it learns from the context of each page which crawls find a change.
+
+The model of that probability is logistic regression by Adagrad. The log odds of a change are
+
+    w . (features of the crawl) + w . (features of the page) + sum of the weights of its kinds
+
+where those of the crawl are MOMENT: 1, ln(.01 + elapsed / gap), whether the last crawl found a
+change, whether it found none, and ln(1 + signals). The features of a page multiply the odds, as
+does its change rate. Kinds are the page itself and, for offers, merchant, brand and so on, hashed
+into a fixed number of weights, with collisions.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import one_of, real, share
+from crawl_envs.types.compiling import compiled, inlined
+from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 from policies.base.allocated import complete_pages
-from policies.base.bandwidths import epoch_bandwidths
+from policies.base.bandwidths import bandwidth_at
 from policies.base.binding import PAGE_FORMS, RATE_FORMS, LearningPolicy
+from policies.base.index import largest_pages
 from policies.base.registry import registered
-from policies.offers.change_model import ChangeModel
 from policies.offers.rates import LaneRates, RateSource, ShrunkClicks, rate_source
+
+MOMENT = ("one", "elapsed", "changed", "unchanged", "signals")
+"""The features of a crawl."""
+SOONEST = 0.01
+"""Added to elapsed times, in gaps, before the logarithm."""
+BUCKETS = 1 << 14
+"""Number of weights of the hashed kinds of offers."""
+_ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: Fibonacci hashing
+
+
+@dataclass
+class ChangeModel:
+    """The weights of a set of pages, and the pages' features.
+
+    Attributes:
+        gap: the unit of elapsed time: the mean time between two crawls of a page, > 0.
+        known: features of each page, (m, S).
+        kinds: indices of the weights of each page's kinds, (m, C) int64.
+        weights: weights of the MOMENT features, of the page features, and of the kinds, (W,).
+        squares: sums of the squared gradients so far, (W,).
+        rate: learning rate, > 0: the size of the first step of a weight.
+        features: those behind ``known`` and ``kinds``.
+    """
+
+    gap: float
+    known: FloatArray
+    kinds: IntArray
+    weights: FloatArray
+    squares: FloatArray
+    rate: float
+    features: OfferFeatures | None
+
+    @classmethod
+    def at_start(cls, tracker: Tracker, rate: float) -> ChangeModel:
+        """Return the model before any crawl: odds of a change are proportional to elapsed time."""
+        problem = tracker.problem
+        gap = problem.num_pages / problem.bandwidth
+        known = known_features(tracker, gap)
+        first = len(MOMENT) + known.shape[1]
+        size = first + (BUCKETS if tracker.offers is not None else 0) + problem.num_pages
+        weights = np.zeros(size)
+        weights[MOMENT.index("elapsed")] = 1.0
+        kinds = page_kinds(tracker, first)
+        return cls(gap, known, kinds, weights, np.ones(size), rate, tracker.offers)
+
+    def renew(self, tracker: Tracker) -> None:
+        """Update the page features on a new day."""
+        if tracker.offers is not self.features:
+            self.known, self.features = known_features(tracker, self.gap), tracker.offers
+            self.kinds = page_kinds(tracker, len(MOMENT) + self.known.shape[1])
+
+    def chances(
+        self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
+    ) -> FloatArray:
+        """Return the probability that a crawl of each page now finds a change, in (0, 1), (m,).
+
+        All are (m,): the time since its last crawl, the result of that crawl (1 changed, 0
+        unchanged, -1 no crawl), and the number of signals since then.
+        """
+        first = len(MOMENT)
+        of_known = self.weights[first : first + self.known.shape[1]]
+        odds = self._moments(elapsed, changed, signals) @ self.weights[:first]
+        odds += self.known @ of_known + self.weights[self.kinds].sum(axis=1)
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
+
+    def learn(
+        self,
+        pages: IntArray,
+        elapsed: FloatArray,
+        signals: IntArray,
+        outcome: NDArray[np.bool_],
+        changed: NDArray[np.int8],
+    ) -> None:
+        """Take in crawls in order, all (n,), and update ``changed``, (m,)."""
+        crawls = pages, self._moments(elapsed, changed[pages], signals), outcome, changed
+        learn_changes(*crawls, self.known, self.kinds, self.weights, self.squares, self.rate)
+
+    def _moments(
+        self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
+    ) -> FloatArray:
+        """Return the MOMENT features of crawls, (n, 5)."""
+        waited = np.log(SOONEST + elapsed / self.gap)
+        one = np.ones(len(elapsed))
+        return np.stack((one, waited, changed == 1, changed == 0, np.log1p(signals)), axis=1)
+
+
+@compiled()
+def learn_changes(
+    pages: IntArray,
+    moments: FloatArray,
+    outcome: NDArray[np.bool_],
+    changed: NDArray[np.int8],
+    known: FloatArray,
+    kinds: IntArray,
+    weights: FloatArray,
+    squares: FloatArray,
+    rate: float,
+) -> None:
+    """Take a step of Adagrad per crawl on its log loss, with what earlier crawls found."""
+    first = moments.shape[1]
+    for k in range(pages.size):
+        page, moment = pages[k], moments[k]
+        moment[2], moment[3] = changed[page] == 1, changed[page] == 0
+        odds = 0.0
+        for j in range(first):
+            odds += weights[j] * moment[j]
+        for j in range(known.shape[1]):
+            odds += weights[first + j] * known[page, j]
+        for j in range(kinds.shape[1]):
+            odds += weights[kinds[page, j]]
+        error = 1.0 / (1.0 + np.exp(-odds)) - outcome[k]
+        for j in range(first):
+            step_down(weights, squares, j, error * moment[j], rate)
+        for j in range(known.shape[1]):
+            step_down(weights, squares, first + j, error * known[page, j], rate)
+        for j in range(kinds.shape[1]):
+            step_down(weights, squares, kinds[page, j], error, rate)
+        changed[page] = outcome[k]
+
+
+@inlined()
+def step_down(
+    weights: FloatArray, squares: FloatArray, place: int, slope: float, rate: float
+) -> None:
+    """Take a step of Adagrad: ``rate`` times the gradient over the root of the sum of squares."""
+    squares[place] += slope * slope
+    weights[place] -= rate * slope / np.sqrt(squares[place])
+
+
+def known_features(tracker: Tracker, gap: float) -> FloatArray:
+    """Return the features of each page beside its crawls, (m, S) float64, of the order of 1.
+
+    The logarithm of its importance relative to the mean and, if revealed, of its change rate and
+    false-signal rate per gap, and its recall; for offers the logarithms of the history features.
+    """
+    problem, features = tracker.problem, tracker.offers
+    columns = [np.log1p(problem.importance / (problem.importance.mean() or 1.0))]
+    for rates in (problem.change_rate, problem.false_signal_rate):
+        if rates is not None:
+            columns.extend(np.log(SOONEST + gap * np.atleast_2d(rates)))
+    if problem.recall is not None:
+        columns.extend(np.atleast_2d(problem.recall))
+    for name in HISTORY_FEATURES if features is not None else ():
+        least = SOONEST if name == "change_frequency" else 1.0
+        columns.append(np.log(least + np.asarray(getattr(features, name), np.float64)))
+    return np.stack(columns, axis=1)
+
+
+def page_kinds(tracker: Tracker, first: int) -> IntArray:
+    """Return the indices of the weights of each page's kinds, (m, C) int64.
+
+    The page's own weight has the index ``first`` plus that of the page; the BUCKETS weights of the
+    kinds of offers follow.
+    """
+    num_pages, features = tracker.problem.num_pages, tracker.offers
+    columns = [first + np.arange(num_pages)]
+    if features is not None:
+        fields = (*features.metadata, np.full(num_pages, features.day_of_week))
+        columns += [first + num_pages + hashed(*field) for field in enumerate(fields)]
+    return np.stack(columns, axis=1)
+
+
+def hashed(field: int, values: NDArray[np.integer]) -> IntArray:
+    """Return the bucket of each value of a field, in [0, BUCKETS)."""
+    keys = (values.astype(np.uint64) << np.uint64(4)) | np.uint64(field)
+    shift = np.uint64(64 - (BUCKETS.bit_length() - 1))
+    return ((keys * np.uint64(_ODD)) >> shift).astype(np.int64)
+
 
 Aim: TypeAlias = Literal["gain", "freshness"]
 ROUNDING = 1e-9
@@ -28,14 +209,12 @@ class ContextualBandit(LearningPolicy):
 
     The proposal of Han et al. (2020), section 6.2, for future work: instead of a choice among
     strategies, a model of the value of a crawl given the context of a page. The gain of a crawl is
-    the page's importance if it finds a change, else 0. A :class:`.ChangeModel` learns the
-    probability of a change from the crawled pages alone; every lane has its own, which is reset in
-    every episode.
+    the page's importance if it finds a change, whose probability a :class:`.ChangeModel` learns
+    from the crawled pages alone, anew in every episode.
 
-    This is myopic. A page that changes again right after its crawl has the largest gain and the
-    least freshness: the largest gains do not give the largest freshness. With the aim ``freshness``
-    pages are ranked by the crawl value that the probability implies (:func:`implied_value`), which
-    is 0 for such pages.
+    This is myopic: a page that changes again right after its crawl has the largest gain and the
+    least freshness. With the aim ``freshness`` pages are ranked by the crawl value that the
+    probability implies (:func:`implied_value`), which is 0 for such pages.
 
     The form ``page`` crawls the best page, ``scores`` the ``batch`` best and ``refresh`` the best
     one; ``rates`` the best ones that the budget of an epoch allows, at the rate of one crawl per
@@ -65,12 +244,8 @@ class ContextualBandit(LearningPolicy):
         weights: RateSource | None = None,
     ) -> None:
         super().__init__(env)
-        if aim not in get_args(Aim):
-            raise ValueError(f"aim must be one of {get_args(Aim)}, got {aim!r}")
-        self.aim = aim
-        self.exploration = real("exploration", exploration, least=0.0)
-        if self.exploration > 1.0:
-            raise ValueError(f"exploration must lie in [0, 1], got {exploration!r}")
+        self.aim = one_of("aim", aim, Aim)
+        self.exploration = share("exploration", exploration)
         self.learning_rate = real("learning_rate", learning_rate, above=0.0)
         self.source = None if weights is None else rate_source("weights", weights)
 
@@ -80,11 +255,10 @@ class ContextualBandit(LearningPolicy):
         return self._known(lane)._chances(self.core.tracker(lane))
 
     def _start(self, tracker: Tracker) -> None:
-        assert self.core is not None
         source = self.source or (None if tracker.offers is None else ShrunkClicks())
         self.lane_rates = None if source is None else LaneRates(source)
         self.model = ChangeModel.at_start(tracker, self.learning_rate)
-        self.rng = self.core.rng(self.lane).spawn(1)[0]
+        self.rng = self._rng()
         self.changed = tracker.changed.copy()
 
     def _weights(self, tracker: Tracker) -> FloatArray:
@@ -123,8 +297,8 @@ class ContextualBandit(LearningPolicy):
         count = min(count, alive.size)
         if count == 0:
             return np.zeros(1, np.int64)
-        explored = min(int(self.rng.binomial(count, self.exploration)), alive.size)
-        best = top_pages(values, count - explored)
+        explored = int(self.rng.binomial(count, self.exploration))
+        best = largest_pages(values, values > -np.inf, count - explored)[: count - explored]
         if explored == 0:
             return best
         others = np.setdiff1d(alive, best, assume_unique=True)
@@ -134,10 +308,7 @@ class ContextualBandit(LearningPolicy):
         """Return the action of an epoch, (m,)."""
         assert self.core is not None
         epoch, problem = self.core.epoch, tracker.problem
-        starts, bandwidths = zip(*epoch_bandwidths(problem, epoch), strict=True)
-        due = tracker.time + ROUNDING * epoch
-        bandwidth = bandwidths[int(np.searchsorted(starts, due, side="right")) - 1]
-        budget = bandwidth * epoch
+        budget = bandwidth_at(problem, epoch, tracker.time) * epoch
         pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))
         rates = np.zeros(problem.num_pages)
         rates[pages] = 1.0 / epoch
@@ -157,13 +328,3 @@ def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
     kept = np.maximum(1.0 - chances, np.finfo(np.float64).tiny)
     exponent = np.maximum(-np.log(kept), np.finfo(np.float64).tiny)
     return np.asarray(elapsed * np.maximum(chances / exponent - kept, 0.0))
-
-
-def top_pages(values: FloatArray, count: int) -> IntArray:
-    """Return the ``count`` pages of the largest values, best first, ties by lowest index."""
-    if count <= 0:
-        return np.zeros(0, np.int64)
-    cutoff = np.partition(values, -count)[-count]
-    reached = np.flatnonzero(values >= cutoff)
-    order = np.argsort(-values[reached], kind="stable")
-    return reached[order[:count]].astype(np.int64)

@@ -43,7 +43,7 @@ class HistoryRates:
 
     The probability of a change within a day is the number of price changes seen per day, at most 1.
     So one or more changes per day become a certain change within a day, and a certain change in
-    every step if days are divided into steps (:func:`policies.offers.lambdacrawl.change_within`).
+    every step if days are divided into steps (:func:`policies.offers.strategies.change_within`).
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:

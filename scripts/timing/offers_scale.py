@@ -36,7 +36,7 @@ from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
-from policies.offers.lambdacrawl import discrete_rates
+from policies.offers.strategies import discrete_rates
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console

@@ -30,25 +30,6 @@ def deadline(rates, slots):
     return chosen
 
 
-def tijdeman(rates, slots):
-    """Return the schedule of the chairman rule, in exact arithmetic."""
-    share = shares(rates)
-    pages = [i for i, p in enumerate(share) if p > 0]
-    if len(pages) == 1:
-        return pages * slots
-    margin = Fraction(1, 2 * len(pages) - 2)
-    crawls = dict.fromkeys(pages, 0)
-    chosen = []
-    for slot in range(1, slots + 1):
-        page = min(
-            (i for i in pages if share[i] * slot - crawls[i] >= margin),
-            key=lambda i: ((1 - margin - (share[i] * slot - crawls[i])) / share[i], i),
-        )
-        crawls[page] += 1
-        chosen.append(page)
-    return chosen
-
-
 def by_deadlines_alone(rates, slots):
     """Return the wrong schedule of a heap on k / p without release times."""
     share = np.asarray(rates) / np.sum(rates)

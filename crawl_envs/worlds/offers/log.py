@@ -17,7 +17,7 @@ from crawl_envs.types import BoolArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 from crawl_envs.worlds.offers.features import features_of
-from crawl_envs.worlds.offers.law import RING, DayEvents, Market, SingleArray
+from crawl_envs.worlds.offers.law import RING, Market, SingleArray
 from crawl_envs.worlds.offers.market import (
     day_of_week,
     draw_day,
@@ -45,7 +45,6 @@ class MarketLog:
             history, so that day d is in row d also for negative d.
         last_change: time of the last price change before each of the days 0 .. D, in days,
             (D + 1, m).
-        events: events of each day from 0 on; empty if they were not kept.
     """
 
     market: Market
@@ -54,7 +53,6 @@ class MarketLog:
     impressions: NDArray[np.uint16]
     changes: NDArray[np.uint8]
     last_change: SingleArray
-    events: tuple[DayEvents, ...]
 
     @property
     def num_pages(self) -> int:
@@ -74,7 +72,7 @@ class MarketLog:
         return Labels(self.changes[day] > 0, self.clicks[day] > 0, self.impressions[day] > 0)
 
 
-def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = False) -> MarketLog:
+def record(market: Market, num_days: int, seed: int = 0) -> MarketLog:
     """Log a market for ``num_days`` days, those of the first episode of ``CrawlOffers-v1``.
 
     ``record(market(m, seed=s), days, s)`` logs the events of that episode after ``reset(seed=s)``.
@@ -83,7 +81,6 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
         market: the market.
         num_days: number of days from day 0 on, >= 1.
         seed: seed of the events, an integer >= 0.
-        keep_events: whether to keep price changes and clicks step by step.
 
     Raises:
         ValueError: an argument outside its range.
@@ -91,7 +88,6 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
     market.check_days(whole("num_days", num_days, 1))
     law, m = market.law, market.num_pages
     state = initial_state(law, roots(whole("seed", seed, 0)).tape, 0)
-    events = []
     rings: list[NDArray[Any]] = [state.clicks, state.views, state.changes]
     counts: list[NDArray[Any]] = []
     for kept in rings:
@@ -100,9 +96,7 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
             counts[-1][day] = kept[day % RING]
     last_change = np.empty((num_days + 1, m), np.float32)
     for day in range(num_days):
-        drawn = draw_day(law, state, day)
-        if keep_events:
-            events.append(drawn)
+        draw_day(law, state, day)
         last_change[day] = state.last_change
         for rows, ring in zip(counts, rings, strict=True):
             rows[day] = ring[day % RING]
@@ -117,5 +111,4 @@ def record(market: Market, num_days: int, seed: int = 0, *, keep_events: bool = 
         impressions=impressions,
         changes=changes,
         last_change=last_change,
-        events=tuple(events),
     )

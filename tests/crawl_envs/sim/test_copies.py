@@ -16,10 +16,9 @@ from crawl_envs.sim.state import DIVERGENCE, SIMILARITY
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types.contents import Regions
 from crawl_envs.types.copies import divergence
-from crawl_envs.worlds.offers.log import record
 from tests.crawl_envs.sim.rollouts.test_rates import random_rates
 from tests.crawl_envs.sim.test_world import assert_same_log, assert_same_tracker
-from tests.crawl_envs.worlds.offers.markets import small_market
+from tests.crawl_envs.worlds.offers.markets import days_of, small_market
 from tests.environments import LONGEVITY, OFFERS, forms_of
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
@@ -91,8 +90,8 @@ def offers(**form):
     market = small_market(SEED, num_offers=12, change_rate=2.0, view_rate=40.0)
     env = gym.make(OFFERS, num_pages=12, bandwidth=30.0, horizon=4.0, **form).unwrapped
     env.reset(seed=SEED, options={"instance": market})
-    log, events = record(market, 6, SEED, keep_events=True), []
-    for day, today in enumerate(log.events):
+    events = []
+    for day, today in enumerate(days_of(market, 6, SEED)):
         events.append((float(day), 0, naive.IMPORTANCE, today.click_mean.tolist()))
         block = today.block[:-1].tolist()
         for (time, code), detail in zip(block, today.detail.tolist(), strict=False):

@@ -6,7 +6,7 @@ import pytest
 
 import policies
 from policies import Exp3, Exp3IX, Exp3PlusPlus
-from policies.bandits.arm_env import ArmEnv
+from policies.bandits.arms import ArmEnv
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
 from tests.policies.small_environments import OFFERS, place, places
@@ -171,8 +171,9 @@ def test_an_arm_drawn_late_acts_as_it_would_have_from_the_start():
         wanted = env.unwrapped.tracker().offers.clicks_30.astype(np.float64)
         for _ in range(3 * STEPS):
             arms.step(0)
-        arms._arms.follow()
-        actions[name] = arms._arms.act(1, arms._rows)
+        now = env.unwrapped.tracker()
+        arms._arms.follow(now)
+        actions[name] = arms._arms.act(1, arms._rows, now)
     np.testing.assert_allclose(
         actions["stale"] / actions["stale"].sum(), wanted / wanted.sum(), rtol=1e-12
     )

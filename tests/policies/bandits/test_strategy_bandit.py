@@ -7,7 +7,7 @@ import policies
 from crawl_envs.checks import check_policy
 from crawl_envs.evaluation import evaluate
 from policies import Exp3, Exp3IX, Exp3PlusPlus
-from policies.bandits.arm_set import ArmSet
+from policies.bandits.arms import ArmSet
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward
 from policies.bandits.strategy_bandit import KAB5
 from policies.base.binding import ActingPolicy
@@ -218,6 +218,22 @@ def test_all_arms_observe_every_step():
     assert np.array_equal(mine.interval, theirs.interval)
 
 
+def test_bandits_among_the_arms_draw_apart():
+    """From their parent, from each other, and of any depth."""
+    env = place("CrawlNCIS-v0", "page")
+
+    def among(env):
+        return Exp3(env, arms={"deep": lambda env: Exp3(env, arms=PAIR)}, gamma=1.0)
+
+    policy = Exp3(env, arms={"one": among, "other": among}, gamma=1.0)
+    policy.predict(env.reset(seed=3)[0])
+    middle = policy.arms.policies
+    bandits = [policy, *middle, *(arm.arms.policies[0] for arm in middle)]
+    draws = [bandit._rng().random() for bandit in bandits]
+    assert len({*draws}) == 5
+    assert draws[0] == env.unwrapped.rng().spawn(1)[0].random()
+
+
 @EVERY_BANDIT
 def test_evaluation_plays_it_as_the_loop_does(bandit):
     env = place("CrawlNCIS-v0", "page", horizon=6.0)
@@ -243,14 +259,12 @@ class Only(ActingPolicy):
         super().__init__(env)
         self.pages, self.count = pages, count
 
-    def _decide(self, rows, lane):
-        steps = round(self.core.tracker(lane).time * 12)
+    def _choose(self, tracker):
+        steps = round(tracker.time * 12)
         chosen = self.pages[(steps * self.count + np.arange(self.count)) % len(self.pages)]
         rates = np.zeros(self.core.problem.num_pages)
         rates[chosen] = 12.0
         return rates
-
-    def _choose(self, tracker): ...
 
 
 def misleading():

@@ -154,6 +154,17 @@ def test_bound_policies_take_any_observation(form):
             unbound.predict(observation)
 
 
+@pytest.mark.parametrize("form", ["table", "flat", "dict"])
+def test_one_page_is_no_batch_and_one_lane_is_one(form):
+    arguments = {"num_pages": 1, "instance": "noisy", "observation": form}
+    env = gym.make("CrawlNCIS-v0", **arguments)
+    policy = policies.GreedyNCIS(env)
+    assert policy.predict(env.reset(seed=0)[0])[0].shape == ()
+    assert policy.predict(DummyVecEnv([lambda: env]).reset())[0].shape == (1,)
+    vector = gym.make_vec("CrawlNCIS-v0", num_envs=1, **arguments)
+    assert policies.GreedyNCIS(vector).predict(vector.reset(seed=0)[0])[0].shape == (1,)
+
+
 def test_scores_are_the_largest_values_in_order():
     core = ReplayCore(random_lane(20, 1), action_form="scores", batch=5)
     policy = policies.Greedy(core)
@@ -276,7 +287,7 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
             "delay_window must be 0 to predict without an environment",
         ),
         (lambda core: policies.GreedyCIS(core, reading="I4"), "reading must be one of .* got 'I4'"),
-        (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be a whole number"),
+        (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be an integer >= 1"),
         (lambda core: policies.GreedyCISPlus(core, recall_above=2), "recall_above must lie in"),
         (lambda core: policies.LowDiscrepancy(None), "env must be an environment"),
         (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),

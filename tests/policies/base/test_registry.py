@@ -31,6 +31,9 @@ def test_every_registered_class_is_an_attribute() -> None:
 
 
 def test_names_leave_out_policies_for_fragments() -> None:
-    assert "CurveFitting" in policies.fragment_names()
+    assert "CurveFitting" in policies.names(family="fragments")
     assert "CurveFitting" not in policies.names()
-    assert {*policies.names(fragments=True)} == {*policies.names(), *policies.fragment_names()}
+    assert {*policies.names(fragments=True)} == {
+        *policies.names(),
+        *policies.names(family="fragments"),
+    }

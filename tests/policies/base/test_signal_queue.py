@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policies.base.signal_queue import ResponseQueue, response_share
+from policies.base.schedules import ResponseQueue, response_share
 from tests.naive.signal_queue import NaiveResponses
 
 NOBODY = -1

@@ -25,14 +25,8 @@ def revisits(length, unit, num_pages=1):
 
 
 def reschedule(policy, page, now, changed, kept):
-    rule = policy.rule
-    kernel = (
-        shipped.nutch_reschedule
-        if isinstance(policy, policies.NutchAdaptive)
-        else shipped.storm_reschedule
-    )
     arguments = (np.atleast_1d(page), np.atleast_1d(now) * 1.0, np.atleast_1d(changed))
-    kernel(rule, *arguments, kept)
+    policy.kernel(policy.rule, *arguments, kept)
 
 
 @pytest.fixture
@@ -43,7 +37,7 @@ def core():
 @EVERY_ONE
 def test_rules_step_by_step(core, name):
     policy, twin = policies.make(name, core), SHIPPED[name]()
-    kept = revisits(*policy.first_interval())
+    kept = revisits(*policy.first_interval)
     assert kept.due[0] == pytest.approx(twin.due, rel=1e-15)
     rng = np.random.default_rng(0)
     now = 0.0
@@ -59,7 +53,7 @@ def test_rules_step_by_step(core, name):
 
 def test_nutch_by_hand(core):
     policy = policies.NutchAdaptive(core)
-    kept = revisits(*policy.first_interval())
+    kept = revisits(*policy.first_interval)
     assert kept.due[0] == 30.0
     reschedule(policy, 0, 30.0, False, kept)  # 30 * 1.4 = 42 > 30 days since the change; - 0.3 * 30
     assert kept.due[0] == pytest.approx(30.0 + 42.0 - 9.0)
@@ -68,14 +62,14 @@ def test_nutch_by_hand(core):
     reschedule(policy, 0, 107.1, True, kept)
     assert kept.due[0] == pytest.approx(107.1 + 0.8 * 63.0)
     plain = policies.NutchAdaptive(core, sync_delta=False, inc_rate=0.2)
-    kept = revisits(*plain.first_interval())
+    kept = revisits(*plain.first_interval)
     reschedule(plain, [0, 0], [30.0, 66.0], [False, True], kept)
     assert kept.due[0] == pytest.approx(66.0 + 30.0 * 1.2 * 0.8)
 
 
 def test_limits_of_intervals(core):
     nutch = policies.NutchAdaptive(core, min_interval=3600.0, day=24.0)  # time in hours
-    kept = revisits(*nutch.first_interval())
+    kept = revisits(*nutch.first_interval)
     assert kept.due[0] == pytest.approx(30.0 * 24.0)
     for now in range(100):
         reschedule(nutch, 0, float(now), True, kept)
@@ -84,7 +78,7 @@ def test_limits_of_intervals(core):
         reschedule(nutch, 0, 100.0 + 3000.0 * now, False, kept)
         assert kept.due[0] <= 100.0 + 3000.0 * now + 90.0 * 24.0 * (1.0 + 1e-12)
     storm = policies.StormCrawlerAdaptive(core)
-    kept = revisits(*storm.first_interval())
+    kept = revisits(*storm.first_interval)
     for now in range(30):
         reschedule(storm, 0, float(now), False, kept)
     assert kept.interval[0] == 20160.0
@@ -92,7 +86,7 @@ def test_limits_of_intervals(core):
         reschedule(storm, 0, float(now), True, kept)
     assert kept.interval[0] == 60.0
     frozen = policies.StormCrawlerAdaptive(core, fetch_interval_default=1, fetch_interval_min=1)
-    kept = revisits(*frozen.first_interval())
+    kept = revisits(*frozen.first_interval)
     for now in range(5):
         reschedule(frozen, 0, float(now), False, kept)
     assert kept.interval[0] == 1.0
@@ -200,7 +194,7 @@ def test_intervals_are_in_proportion_to_mean_lifetimes(core, name, arguments, lo
     products = []
     for change_rate in (0.1, 0.3, 1.0, 3.0):
         pages = 200
-        kept = revisits(*policy.first_interval(), pages)
+        kept = revisits(*policy.first_interval, pages)
         before, count, spent = np.zeros(pages), 0, 0.0
         for crawl in range(600):
             now = kept.due.copy()

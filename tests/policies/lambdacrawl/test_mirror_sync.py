@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 from crawl_envs.types import Tracker
 from policies import solvers
 from policies.lambdacrawl import AsyncMirrorSync, AsyncPSGDSync, MirrorSync
-from policies.lambdacrawl.mirror_step import mirror_step, projected_step
-from policies.lambdacrawl.mirror_sync import SyncJobs
+from policies.lambdacrawl.mirror_sync import SyncJobs, mirror_step, projected_step
 from tests.policies.small_world import SmallWorld, play
 
 
@@ -274,7 +273,7 @@ def test_nothing_but_what_crawls_and_probes_find_is_used():
     ("arguments", "message"),
     [
         ({"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
-        ({"probing": 1.0}, r"probing must be a probability in \(0, 1\), got 1.0"),
+        ({"probing": 1.0}, r"probing must lie in \(0, 1\), got 1.0"),
         ({"probing": -0.1}, "probing must be finite and > 0, got -0.1"),
         ({"slowest": 0.99}, r"slowest must be at most 1 / \(1 \+ probing\)"),
         ({"fastest": 0.5}, "fastest must be finite and >= 1, got 0.5"),

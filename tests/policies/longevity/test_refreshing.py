@@ -153,8 +153,8 @@ def test_pages_without_fragments_are_refused():
 def test_made_by_name():
     env = fragments("page")
     expected = {policy.__name__ for policy in (*THRESHOLDS, UniformRefresh)}
-    assert expected <= {*policies.fragment_names()}
-    assert list(policies.fragment_names()) == sorted(policies.fragment_names())
+    assert expected <= {*policies.names(family="fragments")}
+    assert list(policies.names(family="fragments")) == sorted(policies.names(family="fragments"))
     for name in expected:
         assert policies.make(name, env).name == name
         assert getattr(policies, name).__name__ == name

@@ -12,8 +12,16 @@ import crawl_envs
 import policies
 from crawl_envs.checks import check_policy
 from policies import values
-from policies.offers.change_model import BUCKETS, MOMENT, ChangeModel, hashed, page_kinds
-from policies.offers.contextual import ContextualBandit, implied_value, top_pages
+from policies.base.index import largest_pages
+from policies.offers.contextual import (
+    BUCKETS,
+    MOMENT,
+    ChangeModel,
+    ContextualBandit,
+    hashed,
+    implied_value,
+    page_kinds,
+)
 from policies.offers.rates import OfferRates, ShrunkClicks
 from tests.environments import arguments, batch
 from tests.policies.offers.fake_offer_env import EPOCH, OfferStandIn, play
@@ -138,12 +146,12 @@ def test_kinds_are_hashed_apart():
         assert (column[one] == column[other]) == (merchant[one] == merchant[other])
 
 
-def test_top_pages_are_those_of_a_stable_sort():
+def test_largest_pages_are_those_of_a_stable_sort():
     rng = np.random.default_rng(2)
     for count in (0, 1, 5, 20):
         gains = rng.integers(0, 6, 20).astype(float)
         wanted = np.argsort(-gains, kind="stable")[:count]
-        assert np.array_equal(top_pages(gains, count), wanted)
+        assert np.array_equal(largest_pages(gains, np.ones(20, bool), count)[:count], wanted)
 
 
 # What it chooses
@@ -196,7 +204,8 @@ def test_exploration_draws_from_all_others():
     for _ in range(500):
         action, _ = policy.predict(observation)
         gains = core.importance * policy.chances()
-        share += np.sum(~np.isin(np.flatnonzero(action >= 0.0), top_pages(gains, 4)))
+        best = largest_pages(gains, gains >= 0.0, 4)
+        share += np.sum(~np.isin(np.flatnonzero(action >= 0.0), best))
         observation = core.step(action)
     # A draw among 39 or so others hits what is best anyway now and then.
     assert 0.18 < share / 2000 < 0.27

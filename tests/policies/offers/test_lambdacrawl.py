@@ -11,8 +11,8 @@ import policies
 from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies import solvers
-from policies.offers.lambdacrawl import change_within
 from policies.offers.rates import HistoryRates, OfferRates
+from policies.offers.strategies import change_within
 from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 

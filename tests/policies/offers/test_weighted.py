@@ -13,7 +13,7 @@ import policies
 from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies.offers.rates import HistoryRates, OfferRates
-from policies.offers.weighted import proportional_rates
+from policies.offers.strategies import proportional_rates
 from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 

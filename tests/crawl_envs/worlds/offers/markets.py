@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from crawl_envs.instances.market import MarketShape, market
+from crawl_envs.sim.streams import roots
 from crawl_envs.sim.tape import CODE_STRIDE, PRICE, REQUEST
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, MarketNumbers
+from crawl_envs.worlds.offers.market import draw_day, initial_state
 
 ORDINARY = {
     **{"merchants": 3, "categories": 4, "brands": 5, "countries": 2},
@@ -99,3 +101,9 @@ def changes_by_step(events):
 def clicks_by_step(events):
     """The clicked offers of a day by step."""
     return [[offer for offer, _ in step] for step in by_step(events, REQUEST)]
+
+
+def days_of(drawn, num_days, seed):
+    """Return the events of each day of an episode, step by step."""
+    state = initial_state(drawn.law, roots(seed).tape, 0)
+    return [draw_day(drawn.law, state, day) for day in range(num_days)]

@@ -23,6 +23,7 @@ from tests.crawl_envs.worlds.offers.markets import (
     KINDS,
     changes_by_step,
     clicks_by_step,
+    days_of,
     market_of,
     small_market,
 )
@@ -180,10 +181,10 @@ def test_a_days_events_are_its_own():
 @pytest.mark.parametrize("kind", ["ordinary", "big rates", "obsolescence"])
 def test_a_record_is_the_days_drawn_one_by_one(kind):
     market, days = market_of(kind, 6), 45
-    log = record(market, days, 6, keep_events=True)
+    log, drawn = record(market, days, 6), days_of(market, days, 6)
     twin = naive_market.Market(market.law, naive.roots(6)[1], 0)
-    assert log.num_days == len(log.events) == days
-    for events in log.events:
+    assert log.num_days == days
+    for events in drawn:
         assert_same_day(events, twin.draw_day())
     assert log.clicks.shape == log.impressions.shape == log.changes.shape == (75, log.num_pages)
     for day in range(-30, days):
@@ -192,13 +193,12 @@ def test_a_record_is_the_days_drawn_one_by_one(kind):
         assert log.changes[day].tolist() == [len(offer.changes[day]) for offer in twin.offers]
     for day in range(days + 1):
         assert log.last_change[day].tolist() == [offer.last_change(day) for offer in twin.offers]
-    assert record(market, 2, 6).events == ()
 
 
 def test_labels_are_what_comes_true_within_the_day():
     market = market_of("ordinary", 2)
-    log = record(market, 12, 2, keep_events=True)
-    for day, events in enumerate(log.events):
+    log = record(market, 12, 2)
+    for day, events in enumerate(days_of(market, 12, 2)):
         labels = log.labels(day)
         offers = range(log.num_pages)
         changed = {offer for step in changes_by_step(events) for offer, _ in step}
@@ -233,7 +233,7 @@ def test_what_cannot_be_recorded(days, seed, named):
 def test_what_is_shared_is_read_only():
     env, drawn = bare(OFFERS), market(20, seed=7)
     env.reset(seed=0)
-    logged = record(drawn, 1, 0, keep_events=True).events[0]
+    logged = days_of(drawn, 1, 0)[0]
     world = draw_world(0, MarketShape())
     for arrays in (world, drawn.law, drawn.metadata, env.events(), logged):
         assert not any(array.flags.writeable for array in arrays)

@@ -12,7 +12,7 @@ import pytest
 from crawl_envs.evaluation import make_env
 from crawl_envs.instances.market import market
 from crawl_envs.types import Policy, Tracker
-from crawl_envs.worlds.offers.law import STEPS_PER_DAY
+from crawl_envs.worlds.offers.law import STEPS_PER_DAY, DayEvents
 from crawl_envs.worlds.offers.log import MarketLog, record
 from policies import DiscreteLambdaCrawl, UniformCrawl
 from policies.bandits.strategy_bandit import StrategyBandit
@@ -31,6 +31,7 @@ from scripts.experiments.offers.setup.strategies import (
     LambdaRest,
     Run,
 )
+from tests.crawl_envs.worlds.offers.markets import days_of
 from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history, smoothed
 
@@ -44,10 +45,10 @@ def _no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
 
 
-def log_of(run: Run) -> MarketLog:
-    """Return the full log of a run."""
+def log_of(run: Run) -> tuple[MarketLog, list[DayEvents]]:
+    """Return the full log of a run, and the events of its days."""
     drawn = market(run.num_offers, seed=run.seed, first_day=strategies.FIRST_DAY)
-    return record(drawn, run.num_days, run.seed, keep_events=True)
+    return record(drawn, run.num_days, run.seed), days_of(drawn, run.num_days, run.seed)
 
 
 class Watched:
@@ -107,7 +108,7 @@ def test_every_strategy_keeps_to_the_budget(label: str) -> None:
 
 def test_own_crawls_know_less_than_the_log() -> None:
     run = Run(1, 400, 4, 2)
-    log, trackers = log_of(run), watched(run, "Delta_own", SCANTY).trackers
+    (log, _), trackers = log_of(run), watched(run, "Delta_own", SCANTY).trackers
     for day, tracker in enumerate(trackers[::STEPS_PER_DAY]):
         assert tracker.offers is not None
         own, full = (book.change_frequency.sum() for book in (tracker.offers, log.features(day)))
@@ -146,7 +147,7 @@ SOURCES: dict[str, Callable[[Tracker], OfferRates]] = {
 
 @pytest.mark.parametrize("source", [*SOURCES, strategies.TRUTH])
 def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> None:
-    log, asked = log_of(LARGER), []
+    (_, drawn), asked = log_of(LARGER), []
 
     def make(env: Any) -> Policy:
         rates = strategies.rates_of(LARGER, source, env)
@@ -162,7 +163,7 @@ def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> Non
     days = LARGER.num_days
     assert len(asked) == 2 * days
     for day, (tracker, rates) in enumerate(asked[:days]):
-        events = log.events[day]
+        events = drawn[day]
         wanted = (events.click_mean, events.view_mean, events.change_chance)
         if source != strategies.TRUTH:
             wanted = SOURCES[source](tracker)
@@ -174,9 +175,9 @@ def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> Non
 
 
 def test_true_rates_are_what_a_day_is_drawn_with() -> None:
-    log = log_of(LARGER)
+    log, drawn = log_of(LARGER)
     clicks = shown = variance = 0.0
-    for day, events in enumerate(log.events):
+    for day, events in enumerate(drawn):
         clicks += log.clicks[day].sum() - events.click_mean.sum()
         shown += log.impressions[day].sum() - events.view_mean.sum()
         variance += events.view_mean.sum()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policies.base import schedules
-from policies.lambdacrawl.even_slots import EvenSlots
+from policies.base.schedules import EvenSlots
 
 ALL = np.ones(50, np.bool_)
 
@@ -76,11 +76,11 @@ def test_pages_that_lose_their_rate_leave_nothing_behind():
 def test_signals_come_first_and_in_order():
     slots = EvenSlots(4)
     slots.plan(np.array([1.0, 0.0, 0.0, 1.0]), np.array([0.0, 0.5, 1.0, 0.0]))
-    slots.on_signal(np.array([1, 0, 2, 1, 3]))
+    slots.responses.on_signal(np.array([1, 0, 2, 1, 3]))
     assert [slots.take(ALL[:4]) for _ in range(4)] == [2, 1, 0, 3]
-    slots.on_signal(np.array([1]))
+    slots.responses.on_signal(np.array([1]))
     assert slots.take(ALL[:4]) == 0
-    slots.on_signal(np.array([1]))
+    slots.responses.on_signal(np.array([1]))
     assert slots.take(ALL[:4]) == 1
 
 
@@ -92,7 +92,7 @@ def test_the_share_of_signals_answered_is_the_probability():
     slots._shares = np.zeros(4)
     for _ in range(3000):
         page = int(rng.integers(4))
-        slots.on_signal(np.array([page]))
+        slots.responses.on_signal(np.array([page]))
         counts[page] += 1
         while slots.responses:
             made[slots.take(ALL[:4])] += 1
@@ -102,7 +102,7 @@ def test_the_share_of_signals_answered_is_the_probability():
 def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():
     slots = EvenSlots(2)
     slots.plan(np.zeros(2), np.array([1.0, 0.7]))
-    slots.on_signal(np.array([0, 0, 1, 0, 1, 1, 1]))
+    slots.responses.on_signal(np.array([0, 0, 1, 0, 1, 1, 1]))
     assert [slots.take(ALL[:2]) for _ in range(2)] == [0, 1]
     assert not slots.responses
     assert slots.responses.account.tolist() == pytest.approx([0.0, 0.8])
@@ -111,7 +111,7 @@ def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():
 def test_without_rates_the_fullest_account_is_served_ahead_of_time():
     slots = EvenSlots(3)
     slots.plan(np.zeros(3), np.array([0.3, 0.4, 0.3]))
-    slots.on_signal(np.array([1, 0]))
+    slots.responses.on_signal(np.array([1, 0]))
     assert slots.take(ALL[:3]) == 1
     assert slots.responses.account.tolist() == pytest.approx([0.3, -0.6, 0.0])
 
@@ -119,7 +119,7 @@ def test_without_rates_the_fullest_account_is_served_ahead_of_time():
 def test_pages_that_do_not_exist_are_left_out():
     slots, alive = EvenSlots(3), np.array([False, True, True])
     slots.plan(np.array([5.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0]))
-    slots.on_signal(np.array([0]))
+    slots.responses.on_signal(np.array([0]))
     assert 0 not in [slots.take(alive) for _ in range(20)]
     slots.plan(np.zeros(3), np.array([1.0, 0.0, 0.0]))
     slots.responses.account[0] = 0.9

@@ -1,19 +1,23 @@
-"""Proportional strategies for offers, and the base class of policies with rate sources."""
+"""The strategies of Han et al. 2020, Table 2: crawl rates of offers from daily predictions.
+
+Either in proportion to clicks, impressions or changes, or optimal in discrete time.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, Tracker
-from policies.base.allocated import complete_pages
+from crawl_envs.types.arguments import one_of, within_domain
+from policies import solvers
+from policies.base.allocated import complete_pages, response_shares
 from policies.base.bandwidths import bandwidth_at
 from policies.base.binding import RATE_FORMS, ActingPolicy
 from policies.base.registry import registered
-from policies.base.signal_queue import response_share
 from policies.offers.rates import LaneRates, OfferRates, RateSource, default_source, rate_source
 
 
@@ -72,8 +76,8 @@ class SourcedPolicy(ActingPolicy):
         self.planned: tuple[OfferRates, float] | None = None
         self.action = np.zeros(0)
 
-    def _follow(self, lane: int) -> Tracker:
-        tracker = super()._follow(lane)
+    def _follow(self, lane: int, tracker: Tracker | None = None) -> Tracker:
+        tracker = super()._follow(lane, tracker)
         self.of_lane(lane).lane_rates.at(tracker)
         return tracker
 
@@ -89,15 +93,8 @@ class SourcedPolicy(ActingPolicy):
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:
         highest = bandwidth if tracker.offers is None else 1.0 / self._epoch
         crawl_rates = self.allocate(rates, bandwidth, highest)
-        complete, change_rate = complete_pages(tracker.problem), tracker.problem.change_rate
-        if not complete.any():
-            return crawl_rates
-        if change_rate is None:
-            raise ValueError(
-                f"{self.name} needs change_rate where pages have complete observation; make the "
-                "environment with reveal='parameters'"
-            )
-        return np.where(complete, response_share(crawl_rates, change_rate), crawl_rates)
+        shares = response_shares(self.name, tracker.problem, crawl_rates)
+        return np.where(complete_pages(tracker.problem), shares, crawl_rates)
 
     @property
     def _epoch(self) -> float:
@@ -110,8 +107,6 @@ class WeightedPolicy(SourcedPolicy):
 
     Rates are clipped to one crawl per step, and the excess goes to the other offers. Offers of rate
     0 are never crawled, unless all rates are 0 (:func:`proportional_rates`).
-
-    Arguments and errors as for :class:`SourcedPolicy`.
     """
 
     weight: ClassVar[str]
@@ -141,3 +136,79 @@ class ImpressionWeightedCrawl(WeightedPolicy):
     """Crawls in proportion to impressions: v of Table 2."""
 
     weight = "impression"
+
+
+Weight: TypeAlias = Literal["click", "impression"]
+Granularity: TypeAlias = Literal["step", "day"]
+
+
+@registered(paper="Offers", family="offers")
+class DiscreteLambdaCrawl(SourcedPolicy):
+    """LambdaCrawl of Han et al. 2020, Table 2: maximises freshness under constant rates.
+
+    A price that changes within a day with probability Delta is assumed to change in a step of h
+    days with probability ``1 - (1 - Delta)^h``. The crawl probabilities per step maximise
+    importance-weighted freshness at the ends of steps (:func:`policies.solvers.binary_discrete`).
+    ``granularity="day"`` follows the paper: the problem is solved for steps of a day, with at most
+    one crawl of an offer per day, and the result is scaled to the rate of a step.
+
+    Offers with no changes or no weight have rate 0, even if bandwidth is left over; if all offers
+    are such, all rates are equal.
+
+    Args:
+        env, rates: as for :class:`SourcedPolicy`.
+        weight: the importance of freshness, ``click`` or ``impression``.
+        granularity: ``step`` for the environment's steps, or ``day`` for units of time.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        rates: RateSource | None = None,
+        weight: Weight = "click",
+        granularity: Granularity = "step",
+    ) -> None:
+        super().__init__(env, rates=rates)
+        self.weight: Weight = one_of("weight", weight, Weight)
+        self.granularity = one_of("granularity", granularity, Granularity)
+
+    def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
+        """Return the optimal crawl rates, (m,)."""
+        importance: FloatArray = getattr(rates, self.weight)
+        step = self._epoch if self.granularity == "step" else 1.0
+        return discrete_rates(importance, rates.change, bandwidth, highest, step)
+
+
+def discrete_rates(
+    importance: FloatArray, change: FloatArray, bandwidth: float, highest: float, step: float
+) -> FloatArray:
+    """Return the crawl rates that maximise freshness at the ends of steps.
+
+    They are in [0, highest], (m,), and equal if no page with importance changes.
+
+    Args:
+        importance: of the pages, >= 0, (m,).
+        change: probability of a change within a unit of time, in [0, 1], (m,).
+        bandwidth: crawls per unit of time, > 0.
+        highest: largest rate of a page, > 0.
+        step: length of a step, > 0; a page is crawled at most once per step.
+    """
+    importance = within_domain(np.asarray(importance, np.float64))
+    chance = change_within(np.asarray(change, np.float64), step)
+    if not np.any((importance > 0.0) & (chance > 0.0)):
+        return np.full(len(importance), min(bandwidth / len(importance), highest))
+    ceiling = min(highest * step, 1.0)
+    allocation = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
+    return np.asarray(allocation.rates / step)
+
+
+def change_within(chance: FloatArray, span: float) -> FloatArray:
+    """Return the probability of a change within a span, ``1 - (1 - chance)^span``, (m,).
+
+    ``chance`` is that within a unit of time, in [0, 1].
+    """
+    if span == 1.0:
+        return chance
+    with np.errstate(divide="ignore"):  # the logarithm of 0
+        return np.asarray(-np.expm1(span * np.log1p(-chance)))

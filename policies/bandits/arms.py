@@ -1,0 +1,234 @@
+"""Policies for one environment, one of which acts at a time: an action, or a bandit, selects it."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, CrawlLog, Policy, Tracker
+from crawl_envs.types.offer_features import OfferFeatures
+from policies.bandits.rewards import Reward, RewardRule
+from policies.base.binding import RATE_FORMS, ActingPolicy, core_of
+
+Arm: TypeAlias = Policy | Callable[[Any], Policy]
+"""A policy, or a function of an environment that returns one for it."""
+
+
+class ArmSet:
+    """Labelled policies for one environment, and the reward of a step.
+
+    All policies follow the episode, also those that do not act. In the forms that name pages some
+    advance a schedule when they choose; so all choose at every decision, and only the choice of the
+    acting one is used. In the form ``rates`` only the acting policy chooses, but all start with the
+    episode and read the offer features of every day, so that they remember the same days.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        arms: by label. For an object that is not a policy of the suite, such as a trained model,
+            ``predict`` is called with the rows of one lane, and only when it acts.
+        rule: of the rewards; None for none.
+
+    Raises:
+        ValueError: no arms; an arm that is not a policy, is bound to another environment, or has no
+            actions; a wrapper of ``env`` takes other actions.
+    """
+
+    def __init__(self, env: Any, arms: Mapping[str, Arm], rule: RewardRule | None = None) -> None:
+        if not isinstance(arms, Mapping) or not arms:
+            raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
+        self._core, self._rule = core_of(env), rule
+        check_actions(env)
+        self.labels = tuple(arms)
+        self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
+        self._seen: dict[int, tuple[int, OfferFeatures | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def _bound(self, env: Any, label: str, arm: Any) -> Policy:
+        policy = arm if hasattr(arm, "predict") and not isinstance(arm, type) else None
+        if policy is None and callable(arm):
+            policy = arm(env)
+        if not isinstance(policy, Policy):
+            raise ValueError(f"arm {label!r} must be a policy or a function that makes one")
+        if isinstance(policy, ActingPolicy):
+            if policy.core is not None and policy.core is not self._core:
+                raise ValueError(f"arm {label!r} must be bound to the same environment")
+            if not policy.acts:
+                raise ValueError(f"arm {label!r} must have actions, got {policy.name} without any")
+        return policy
+
+    def start(self, stream: tuple[int, ...], lane: int = 0) -> None:
+        """Give the arms of a lane random streams of their own, spawned from ``stream``."""
+        for number, policy in enumerate(self.policies):
+            if isinstance(policy, ActingPolicy):
+                policy.of_lane(lane).stream = (*stream, number)
+
+    def observe(self, log: CrawlLog, tracker: Tracker, lane: int = 0) -> float | None:
+        """Pass the log of the last step, or reset, of a lane to the arms that learn.
+
+        Returns the reward of the step, in [0, 1]; None without a rule, or before the first step.
+        """
+        for policy in self.policies:
+            if isinstance(policy, ActingPolicy) and policy.core is not None:
+                policy.of_lane(lane).update(log, tracker)
+            elif hasattr(policy, "observe"):
+                policy.observe(log)
+        if self._rule is None or lane not in self._rule.lanes:
+            return None
+        return self._rule.step_reward(log, lane)
+
+    def follow(self, tracker: Tracker, lane: int = 0) -> None:
+        """Begin a decision: update the weights of its reward, and at rates all arms.
+
+        In the other forms :meth:`act` updates the arms.
+        """
+        if self._rule is not None:
+            self._rule.enter(tracker, lane)
+        if self._core.action_form not in RATE_FORMS:
+            return
+        seen = self._seen.get(lane)
+        new = seen is None or seen[0] != tracker.episode or seen[1] is not tracker.offers
+        self._seen[lane] = tracker.episode, tracker.offers
+        for policy in self.policies:
+            if not isinstance(policy, ActingPolicy) or policy.core is None:
+                continue
+            if new or policy.reads_log:
+                policy._follow(lane, tracker)
+
+    def act(self, arm: int, rows: Any, tracker: Tracker, lane: int = 0) -> Any:
+        """Return the action of an arm in a lane at its observation, after :meth:`follow`.
+
+        Raises:
+            ValueError: the arm does not return a pair, or its action has another shape.
+        """
+        ask_all = self._core.action_form not in RATE_FORMS
+        action: Any = None
+        for number, policy in enumerate(self.policies):
+            if isinstance(policy, ActingPolicy):
+                if number == arm or (ask_all and not hasattr(policy, "observe")):
+                    chosen = policy._decide(rows, lane, tracker)
+                    action = chosen if number == arm else action
+            elif number == arm:
+                action = self._predict(arm, rows)
+        shape = () if self._core.action_form == "page" else tracker.elapsed.shape
+        try:
+            got = str(np.shape(action))
+        except ValueError:
+            got = "rows of different lengths"
+        if got != str(shape):
+            raise ValueError(f"arm {self.labels[arm]!r}: action must have shape {shape}, got {got}")
+        return action
+
+    def _predict(self, arm: int, rows: NDArray[Any]) -> Any:
+        """Return the action of an arm that is not a policy of the suite."""
+        prediction: Any = self.policies[arm].predict(rows)
+        if not isinstance(prediction, tuple | list) or len(prediction) != 2:
+            raise ValueError(
+                f"arm {self.labels[arm]!r}: predict must return a pair, an action and a state, "
+                f"got {type(prediction).__name__} {reprlib.repr(prediction)}"
+            )
+        return prediction[0]
+
+
+class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A crawl environment whose actions are policies.
+
+    The action, ``Discrete(K)``, is the index of the policy that acts in the step, in the order of
+    the labels; observations are those of the environment. All policies follow the episode, also
+    those that do not act (:class:`.ArmSet`). ``info["arm"]`` is the index of the one that acted;
+    ``info["action_mask"]``, if the environment has one, allows all policies.
+
+    Args:
+        env: a single crawl environment of any family and form of action, wrapped or not.
+        policies: for each label a policy bound to ``env``, or a function of ``env`` that returns
+            one.
+        reward: None for the environment's own, or ``gain`` or ``literal`` for the reward of a
+            bandit over the same policies (:class:`policies.bandits.rewards.RewardRule`).
+        gain_bound: for the reward ``gain``.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        policies: Mapping[str, Arm],
+        reward: Reward | None = None,
+        *,
+        gain_bound: float | None = None,
+    ) -> None:
+        self._core = core_of(env)
+        if not isinstance(env, gymnasium.Env):
+            raise ValueError(f"env must be a single environment, got {type(env).__name__}")
+        if reward is None and gain_bound is not None:
+            raise ValueError(f"gain_bound must be None without a reward, got {gain_bound!r}")
+        # Lets Gymnasium create a copy; policies that are already bound would not fit it.
+        given = {"policies": policies, "reward": reward, "gain_bound": gain_bound}
+        RecordConstructorArgs.__init__(self, **given, _disable_deepcopy=True)
+        gymnasium.Wrapper.__init__(self, env)
+        rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
+        self._arms = ArmSet(env, policies, rule)
+        self.action_space = Discrete(len(self._arms))
+        self._rows: Any = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the policies, in the order of the actions."""
+        return self._arms.labels
+
+    def action_masks(self) -> BoolArray:
+        """Return the mask of policies that may act, (K,) bool: all true."""
+        return np.ones(len(self._arms), np.bool_)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode of the environment."""
+        self._rows, info = self.env.reset(seed=seed, options=options)
+        self._arms.start(())
+        self._arms.observe(self._core.last_log(), self._core.tracker())
+        return self._rows, self._masked(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Let a policy act.
+
+        Raises:
+            ValueError: ``action`` is not the index of a policy.
+            gymnasium.error.ResetNeeded: before the first reset, or after the end of an episode.
+        """
+        if np.ndim(action) or not self.action_space.contains(np.asarray(action)[()]):
+            raise ValueError(f"action must be an integer in [0, {len(self._arms)}), got {action!r}")
+        if self._rows is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        arm = int(action)
+        tracker = self._core.tracker()
+        self._arms.follow(tracker)
+        chosen = self._arms.act(arm, self._rows, tracker)
+        self._rows, reward, terminated, truncated, info = self.env.step(chosen)
+        own = self._arms.observe(self._core.last_log(), self._core.tracker())
+        reward = float(reward) if own is None else own
+        return self._rows, reward, terminated, truncated, {**self._masked(info), "arm": arm}
+
+    def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Return the info with a mask of policies in place of the mask of pages."""
+        if "action_mask" in info:
+            info = {**info, "action_mask": self.action_masks().astype(np.int8)}
+        return info
+
+
+def check_actions(env: Any) -> None:
+    """Raise ValueError if a wrapper takes other actions than the crawl environment inside."""
+    core: Any = core_of(env)
+    own = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
+    taken = getattr(env, "action_space", None)
+    if taken is not None and taken not in own:
+        raise ValueError(
+            f"env must take the actions of the crawl environment inside, {own[0]}, got a "
+            f"{type(env).__name__} that takes {taken}: put the arms inside that wrapper"
+        )
