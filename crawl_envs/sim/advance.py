@@ -33,7 +33,6 @@ from crawl_envs.sim.state import (
     NUM_OUTCOMES,
     REQUESTS,
     SIMILARITY,
-    Records,
     State,
 )
 from crawl_envs.sim.streams import store, stream_of
@@ -53,6 +52,7 @@ from crawl_envs.sim.tape import (
     rewind,
 )
 from crawl_envs.types import IntArray
+from crawl_envs.types.array_tables import Records
 from crawl_envs.types.compiling import inlined
 
 DONE, UNFINISHED, PAUSED = -1, -2, -3

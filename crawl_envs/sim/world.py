@@ -14,11 +14,8 @@ from crawl_envs.sim.state import (
     FIELDS,
     GROWING,
     SPELL,
-    SmallArray,
     State,
-    lengths_of,
     new_state,
-    table_of,
 )
 from crawl_envs.sim.tape import (
     BLOCK,
@@ -32,6 +29,7 @@ from crawl_envs.sim.tape import (
 )
 from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.array_tables import SmallArray, lengths_of, table_of
 from crawl_envs.types.contents import Contents
 
 MOST_COLUMNS = 2**31 - 1
@@ -294,7 +292,7 @@ class World:
         if not isinstance(arrays, Mapping) or set(arrays) != set(State._fields):
             raise ValueError(f"state must be of get_state of a world, got {type(arrays).__name__}")
         given = State(**{name: np.array(arrays[name], order="C") for name in State._fields})
-        for axis, length in lengths_of(given).items():
+        for axis, length in lengths_of(given, FIELDS).items():
             own = self.lengths[axis]
             if axis not in GROWING and length != own:
                 raise ValueError(
@@ -309,7 +307,7 @@ class World:
         ``table`` is the argument of kernels. ``outcomes`` and ``shown`` are tuples of the rows of
         these arrays, because looking up a row takes longer than copying it.
         """
-        self.state, self.lengths = state, lengths_of(state)
+        self.state, self.lengths = state, lengths_of(state, FIELDS)
         self.table = table_of(state, self.lengths)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
         self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS, HITS, SIMILARITY
+from crawl_envs.sim.state import (
+    CRAWLS,
+    DIVERGENCE,
+    FRESHNESS,
+    HITS,
+    SIMILARITY,
+)
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.arguments import quantity
 

@@ -19,7 +19,13 @@ from numpy.typing import ArrayLike
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.law import CustomEvents, check_events
-from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, REQUESTS
+from crawl_envs.sim.state import (
+    CRAWLS,
+    DECLARED,
+    DENIED,
+    HITS,
+    REQUESTS,
+)
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates

@@ -15,7 +15,6 @@ from crawl_envs.sim.divergence import Penalty
 from crawl_envs.sim.rollouts.index import (
     Responses,
     count_alike,
-    new_search,
     roll_index,
     roll_sequence,
 )
@@ -38,6 +37,7 @@ from crawl_envs.types.compiled_policies import (
 )
 from crawl_envs.types.compiling import ready
 from crawl_envs.types.heap import empty_heap
+from crawl_envs.types.lazy_argmax import LazyArgmax, lazy_table, new_lazy_argmax
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096
@@ -144,27 +144,31 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         crawls, times = _roll_timed(lanes, form, end)
     else:
         crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
-        kernel, arguments = _slotted(form, lanes.num_pages)
+        kernel, arguments, _held = _slotted(form, lanes)
         while not kernel(lanes.world.table, *arguments, crawls):
             lanes.supply()
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)
 
 
 def _slotted(
-    form: CompiledIndex | CompiledSequence | CompiledLearner, num_pages: int
-) -> tuple[Callable[..., bool], tuple[Any, ...]]:
-    """Return the kernel of a policy that chooses a page per slot, and its arguments."""
+    form: CompiledIndex | CompiledSequence | CompiledLearner, lanes: Lanes
+) -> tuple[Callable[..., bool], tuple[Any, ...], LazyArgmax | None]:
+    """Return the kernel of a policy that chooses a page per slot, its arguments, and a search.
+
+    The arguments hold the addresses of the search's arrays.
+    """
+    num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
         known = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        return ready(roll_learner), (*map(ready, form[:4]), *form.memory, *known)
+        return ready(roll_learner), (*map(ready, form[:4]), *form.memory, *known), None
     if isinstance(form, CompiledIndex):
+        lazy = new_lazy_argmax(form.parameters)
         weight = ready(form.signal_weight or count_alike)
-        memory = np.zeros(num_pages), new_search(num_pages)
-        rule = (ready(form.value), form.parameters, weight, form.delay_window)
-        return ready(roll_index), (*rule, *memory)
+        rule = ready(form.value), weight, form.delay_window
+        return ready(roll_index), (lazy_table(lazy), *rule), lazy
     share = np.zeros(0) if form.answered is None else form.answered
     empty = np.zeros(share.size), empty_heap(share.size), np.zeros(2, np.int64)
-    return roll_sequence, (form.pages, Responses(share, *empty))
+    return roll_sequence, (form.pages, Responses(share, *empty)), None
 
 
 def _roll_timed(

@@ -9,13 +9,14 @@ import numpy as np
 
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.law import check_events
-from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, Records, state_at
+from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, state_at
 from crawl_envs.sim.tape import CODE_STRIDE, SPELL_END, SPELL_START, Tape
 from crawl_envs.sim.versions import sketch_at, smallest_at
 from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.array_tables import Records
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.contents import MOST_FRAGMENTS, Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence, divergence

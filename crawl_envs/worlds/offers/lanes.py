@@ -10,7 +10,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 import numpy as np
 
 from crawl_envs.sim.advance import UNFINISHED
-from crawl_envs.sim.state import CRAWLS, FRESHNESS, HITS, REQUESTS, SIMILARITY
+from crawl_envs.sim.state import (
+    CRAWLS,
+    FRESHNESS,
+    HITS,
+    REQUESTS,
+    SIMILARITY,
+)
 from crawl_envs.spaces.actions import (
     ActionForm,
     Actions,
