@@ -1,0 +1,298 @@
+"""A table from the ids of pages to rows, without an object per page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import IntArray
+from crawl_envs.types.compiling import compiled, inlined
+
+LEAST_ROOM = 64
+EMPTY, DELETED = -1, -2
+Bytes = NDArray[np.uint8]
+
+
+@inlined(forceinline=True)
+def mixed(word: Any) -> Any:
+    """Return Steele, Lea and Flood's hash of a 64-bit word (splitmix64)."""
+    word = np.uint64(word)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled()
+def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
+    """Return a 64-bit hash of each string; string k ends before byte ``ends[k + 1]``."""
+    hashes = np.empty(ends.size - 1, np.int64)
+    for k in range(hashes.size):
+        word = np.uint64(0xCBF29CE484222325)
+        for place in range(ends[k], ends[k + 1]):
+            word = (word ^ np.uint64(text[place])) * np.uint64(0x100000001B3)
+        hashes[k] = np.int64(mixed(word))
+    return hashes
+
+
+@inlined(forceinline=True)
+def same(one: Bytes, start: int, end: int, other: Bytes, first: int, last: int) -> bool:
+    """Return whether two strings are equal."""
+    offset = 0
+    while start + offset < end and first + offset < last:
+        if one[start + offset] != other[first + offset]:
+            return False
+        offset += 1
+    return end - start == last - first
+
+
+@compiled()
+def find(
+    slots: IntArray,
+    keys: IntArray,
+    spans: IntArray,
+    text: Bytes,
+    wanted: IntArray,
+    ends: IntArray,
+    letters: Bytes,
+) -> IntArray:
+    """Return the row of each wanted key, -1 if there is none.
+
+    ``slots`` are rows by the hash of their keys, with open addressing. Rows hold a key and the
+    first and last byte of a string; wanted strings end at ``ends``. There are no strings where
+    keys are whole numbers.
+    """
+    rows, mask = np.full(wanted.size, -1), slots.size - 1
+    for k in range(wanted.size):
+        place = np.int64(mixed(wanted[k])) & mask
+        while slots[place] != EMPTY:
+            row = slots[place]
+            if row >= 0 and keys[row] == wanted[k]:
+                begin, end = spans[row]
+                if ends.size == 0 or same(text, begin, end, letters, ends[k], ends[k + 1]):
+                    rows[k] = row
+                    break
+            place = (place + 1) & mask
+    return rows
+
+
+@compiled()
+def insert(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
+    """Add rows, whose keys are not there."""
+    mask = slots.size - 1
+    for row in rows:
+        place = np.int64(mixed(keys[row])) & mask
+        while slots[place] >= 0:
+            place = (place + 1) & mask
+        slots[place] = row
+
+
+@compiled()
+def discard(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
+    """Remove rows."""
+    mask = slots.size - 1
+    for row in rows:
+        place = np.int64(mixed(keys[row])) & mask
+        while slots[place] != row:
+            place = (place + 1) & mask
+        slots[place] = DELETED
+
+
+class PageIds:
+    """Rows of pages by their ids, which are all integers or all strings.
+
+    Rows of removed ids are used again, the last one first.
+
+    Attributes:
+        capacity: rows there is room for.
+    """
+
+    def __init__(self) -> None:
+        self.capacity = LEAST_ROOM
+        self._keys, self._spans = (
+            np.zeros(LEAST_ROOM, np.int64),
+            np.zeros((LEAST_ROOM, 2), np.int64),
+        )
+        self._slots = np.full(4 * LEAST_ROOM, EMPTY)
+        self._free, self._num_free = np.zeros(LEAST_ROOM, np.int64), 0
+        self._used = self._size = self._deleted = 0
+        self._text, self._written, self._kind = np.zeros(0, np.uint8), 0, ""
+
+    def __len__(self) -> int:
+        """Return the number of ids."""
+        return self._size
+
+    def __contains__(self, page_id: object) -> bool:
+        """Return whether an id is there."""
+        return bool(self.rows(np.array([page_id]), missing="skip")[0] >= 0)
+
+    def add(self, ids: ArrayLike) -> IntArray:
+        """Add n ids, and return their rows, (n,).
+
+        Raises:
+            ValueError: an id is there already or twice in the call, is an empty string, is neither
+                an integer nor a string, or is not of the kind of the others. Nothing is added
+                then.
+        """
+        given = self._read(ids)
+        keys, ends, letters = _encoded(given)
+        there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
+        if there.size:
+            raise ValueError(f"ids must be new, got {given[there[0]].item()!r} again")
+        if np.unique(keys).size < keys.size:  # or different ids of the same hash
+            _, first, counts = np.unique(given, return_index=True, return_counts=True)
+            if np.any(counts > 1):
+                raise ValueError(
+                    f"ids must differ, got {given[first[counts > 1].min()].item()!r} twice"
+                )
+        self._kind = self._kind or given.dtype.kind
+        self._make_room(given.size, letters.size)
+        again = min(given.size, self._num_free)
+        self._num_free -= again
+        freed = self._free[self._num_free : self._num_free + again][::-1]
+        rows = np.concatenate([freed, self._used + np.arange(given.size - again)])
+        self._used += given.size - again
+        self._size += given.size
+        self._keys[rows] = keys
+        if ends.size:
+            self._spans[rows, 0] = self._written + ends[:-1]
+            self._spans[rows, 1] = self._written + ends[1:]
+            self._text[self._written : self._written + letters.size] = letters
+            self._written += letters.size
+        insert(self._slots, self._keys, rows)
+        return rows
+
+    def rows(self, ids: ArrayLike, missing: Literal["raise", "skip"] = "raise") -> IntArray:
+        """Return the rows of n ids, (n,); with ``skip``, -1 where an id is unknown.
+
+        Raises:
+            ValueError: an id is unknown, unless skipped, or of another kind.
+        """
+        given = self._read(ids)
+        rows = self._find(*_encoded(given))
+        unknown = np.flatnonzero(rows < 0)
+        if missing == "raise" and unknown.size:
+            first = given[unknown[0]].item()
+            raise ValueError(f"ids must be known, got {first!r} and {unknown.size - 1} others")
+        return rows
+
+    def remove(self, ids: ArrayLike) -> IntArray:
+        """Remove n ids, and return their rows, (n,).
+
+        Raises:
+            ValueError: an id is unknown or given twice. Nothing is removed then.
+        """
+        rows = self.rows(ids)
+        if np.unique(rows).size != rows.size:
+            raise ValueError("ids must differ, got one of them twice")
+        discard(self._slots, self._keys, rows)
+        self._free[self._num_free : self._num_free + rows.size] = rows
+        self._num_free += rows.size
+        self._deleted += rows.size
+        self._size -= rows.size
+        return rows
+
+    def ids(self, rows: IntArray) -> NDArray[Any]:
+        """Return the ids of rows, (n,), as integers or as NumPy strings."""
+        if self._kind != "U":
+            return self._keys[rows]
+        spans = [self._text[first:last].tobytes().decode() for first, last in self._spans[rows]]
+        return np.array(spans, dtype=np.str_) if spans else np.zeros(0, "<U1")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the table as plain arrays, for :meth:`from_arrays`."""
+        used = slice(self._used)
+        return {
+            "keys": self._keys[used],
+            "spans": self._spans[used],
+            "text": self._text[: self._written],
+            "free": self._free[: self._num_free],
+            "strings": np.array([self._kind == "U"]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PageIds:
+        """Return a table with the arrays of another one."""
+        table, used = cls(), arrays["keys"].size
+        table._make_room(used, arrays["text"].size)
+        table._keys[:used], table._spans[:used] = arrays["keys"], arrays["spans"]
+        table._written, table._num_free = arrays["text"].size, arrays["free"].size
+        table._text[: table._written] = arrays["text"]
+        table._free[: table._num_free] = arrays["free"]
+        table._used, table._size = used, used - table._num_free
+        table._kind = "" if used == 0 else "U" if arrays["strings"][0] else "i"
+        insert(table._slots, table._keys, np.setdiff1d(np.arange(used), arrays["free"]))
+        return table
+
+    def _read(self, ids: ArrayLike) -> NDArray[Any]:
+        """Return ids as an array of int64 or of strings."""
+        given = np.atleast_1d(np.asarray(ids))
+        if given.dtype.kind == "O" and all(isinstance(each, str) for each in given.tolist()):
+            given = given.astype(np.str_)
+        if given.size == 0:
+            return np.zeros(0, np.str_ if self._kind == "U" else np.int64)
+        kind = "i" if given.dtype.kind == "u" else given.dtype.kind
+        if given.ndim != 1 or kind not in ("i", "U") or kind != (self._kind or kind):
+            of = {"": "integers or strings", "i": "integers", "U": "strings"}[self._kind]
+            raise ValueError(f"ids must be an array of {of}, got {given.dtype} of {given.shape}")
+        if kind == "U":
+            given = given.astype(np.str_)
+            if np.any(given == ""):
+                raise ValueError("ids must not be empty, got ''")
+            return given
+        if given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"ids must be below 2**63, got {given.max()}")
+        return given.astype(np.int64)
+
+    def _find(self, keys: IntArray, ends: IntArray, letters: Bytes) -> IntArray:
+        return find(self._slots, self._keys, self._spans, self._text, keys, ends, letters)
+
+    def _make_room(self, ids: int, letters: int) -> None:
+        """Give room for more ids and their letters."""
+        need = self._used + max(ids - self._num_free, 0)
+        while self.capacity < need:
+            self.capacity *= 2
+        room = self.capacity
+        if self._keys.size < room:
+            keys, spans, free = self._keys, self._spans, self._free
+            self._keys, self._spans = np.zeros(room, np.int64), np.zeros((room, 2), np.int64)
+            self._free = np.zeros(room, np.int64)
+            self._keys[: keys.size], self._spans[: keys.size] = keys, spans
+            self._free[: free.size] = free
+        if self._slots.size < 2 * room or self._deleted > room // 2:
+            present = self._present()
+            self._slots, self._deleted = np.full(4 * room, EMPTY), 0
+            insert(self._slots, self._keys, present)
+        if self._written + letters > self._text.size:
+            self._gather_text(letters)
+
+    def _present(self) -> IntArray:
+        """Return the rows of all ids."""
+        absent = np.zeros(self._used, np.bool_)
+        absent[self._free[: self._num_free]] = True
+        return np.flatnonzero(~absent)
+
+    def _gather_text(self, letters: int) -> None:
+        """Give room for more letters, and leave out those of removed ids."""
+        rows = self._present()
+        spans = self._spans[rows]
+        lengths = spans[:, 1] - spans[:, 0]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(ends[-1]) + np.repeat(spans[:, 0] - ends[:-1], lengths)
+        text = np.zeros(max(2 * (ends[-1] + letters), 1024), np.uint8)
+        text[: ends[-1]] = self._text[places]
+        self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
+        self._text, self._written = text, int(ends[-1])
+
+
+def _encoded(ids: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
+    """Return the keys of ids, and of strings where each begins and ends, and their bytes."""
+    if ids.dtype.kind != "U":
+        return ids, np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    coded = [each.encode() for each in ids.tolist()]
+    lengths = np.fromiter(map(len, coded), np.int64, len(coded))
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    letters = np.frombuffer(b"".join(coded), np.uint8)
+    return hashes_of(letters, ends), ends, letters

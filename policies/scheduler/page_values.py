@@ -1,0 +1,75 @@
+"""The crawl values of a scheduler's pages, by an index policy or by allocated rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import policies
+from crawl_envs.types import FloatArray, Problem
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
+from policies.base.allocated import AllocatedPolicy
+from policies.base.index import IndexPolicy
+
+COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate", "complete")
+
+
+@compiled(SIGNAL_WEIGHT.signature)
+def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> float:
+    """Count every signal as 1."""
+    return 1.0
+
+
+@compiled(VALUE.signature)
+def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """Return the elapsed time in intervals between crawls: from 1 on a crawl is due."""
+    return float(elapsed * parameters[page, 0])
+
+
+class PageValues:
+    """The compiled value of a policy, and its table of the pages' parameters.
+
+    Args:
+        policy: the name of an index policy or of a policy that allocates rates, a class of these,
+            or an instance of one that is not bound to an environment.
+
+    Attributes:
+        needs: the columns of the pages that the policy reads.
+        apart: whether a page's parameters do not depend on those of other pages.
+    """
+
+    def __init__(self, policy: str | type[Any] | IndexPolicy | AllocatedPolicy) -> None:
+        cls = policies.find(policy) if isinstance(policy, str) else policy
+        if isinstance(cls, type) and issubclass(cls, IndexPolicy):
+            self.policy: Any = cls(features=("elapsed", "signals", *cls.needs))
+        elif isinstance(cls, type) and issubclass(cls, AllocatedPolicy):
+            self.policy = cls(action_form="page")
+        else:
+            self.policy = policy
+        if not isinstance(self.policy, IndexPolicy | AllocatedPolicy):
+            raise ValueError(
+                "policy must be an index policy or one that allocates rates, such as 'GreedyNCIS' "
+                f"or 'LambdaCrawl', got {policy!r}"
+            )
+        self.needs: tuple[str, ...] = tuple(self.policy.needs)
+        self.apart = isinstance(self.policy, IndexPolicy)
+        self.value, self.signal_weight, self.delay_window = ready(overdue), ready(count_alike), 0.0
+
+    def table(self, columns: Mapping[str, FloatArray], bandwidth: float) -> FloatArray:
+        """Return the parameters of pages, (n, P), from their columns, (n,) each.
+
+        Raises ValueError where the policy refuses them.
+        """
+        known: dict[str, Any] = {name: columns[name] for name in COLUMNS if name in columns}
+        if "complete" in known:
+            known["complete"] = known["complete"] > 0.5
+        problem = Problem(num_pages=columns["importance"].size, bandwidth=bandwidth, **known)
+        if not self.apart:
+            return np.ascontiguousarray(self.policy.rates(problem, bandwidth)[:, None])
+        form = self.policy.compile(problem, 0, np.random.default_rng(0))
+        self.value, self.delay_window = form.value, form.delay_window
+        if form.signal_weight is not None:
+            self.signal_weight = form.signal_weight
+        return np.ascontiguousarray(form.parameters)
