@@ -1,10 +1,8 @@
-"""A live scheduler of fetches, for any number of pages.
-
-Public modules: none.
-"""
+"""A live scheduler of fetches, for any number of pages."""
 
 from __future__ import annotations
 
+from policies.scheduler.durable import DurableScheduler
 from policies.scheduler.scheduler import CrawlScheduler, Fetch
 
-__all__ = ["CrawlScheduler", "Fetch"]
+__all__ = ["CrawlScheduler", "DurableScheduler", "Fetch"]

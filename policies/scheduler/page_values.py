@@ -36,12 +36,14 @@ class PageValues:
             or an instance of one that is not bound to an environment.
 
     Attributes:
+        name: the policy's name, None if it was not given by name.
         needs: the columns of the pages that the policy reads.
         apart: whether a page's parameters do not depend on those of other pages.
     """
 
     def __init__(self, policy: str | type[Any] | IndexPolicy | AllocatedPolicy) -> None:
         cls = policies.find(policy) if isinstance(policy, str) else policy
+        self.name = policy if isinstance(policy, str) else None
         if isinstance(cls, type) and issubclass(cls, IndexPolicy):
             self.policy: Any = cls(features=("elapsed", "signals", *cls.needs))
         elif isinstance(cls, type) and issubclass(cls, AllocatedPolicy):

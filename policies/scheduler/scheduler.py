@@ -18,6 +18,7 @@ from policies.scheduler.choices import (
     FAILED,
     READY,
     SENT,
+    Choices,
     admit,
     choices_table,
     copy_choices,
@@ -28,6 +29,7 @@ from policies.scheduler.choices import (
     new_choices,
     take,
 )
+from policies.scheduler.files import Record
 from policies.scheduler.ids import PageIds
 from policies.scheduler.page_values import COLUMNS, PageValues
 
@@ -353,6 +355,73 @@ class CrawlScheduler:
 
     # State
 
+    def state(self) -> Record:
+        """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""
+        rows = self.choices.status.size
+        values = {
+            "policy": self.values.name,
+            "bandwidth": self.bandwidth,
+            "time": self.time,
+            "allowance": self.allowance,
+            "burst": self.burst,
+            "num_sources": self.num_sources,
+            "hosts": list(self.hosts),
+            "host_limits": [self.host_limits[0], int(self.host_limits[1])],
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            f"choices.{name}": array for name, array in self.choices._asdict().items()
+        }
+        arrays |= {f"columns.{name}": column for name, column in self.columns.items()}
+        arrays |= {f"ids.{name}": array for name, array in self.ids.arrays().items()}
+        pages = self.lazy.pages[:rows]
+        arrays |= {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
+        later = zip(*self.later, strict=True) if self.later else ((), (), ())
+        for name, parts in zip(("row", "time", "weight"), later, strict=True):
+            arrays[f"later.{name}"] = np.concatenate([np.zeros(0), *parts])
+        return Record(values, arrays)
+
+    @classmethod
+    def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
+        """Return a scheduler with the state of another one.
+
+        ``policy`` is needed where that one's policy has no name.
+        """
+        values, arrays = state
+        chosen = values["policy"] if policy is None else policy
+        scheduler = cls(
+            chosen,
+            values["bandwidth"],
+            start=values["time"],
+            burst=values["burst"],
+            num_sources=values["num_sources"],
+        )
+        scheduler.allowance = values["allowance"]
+        scheduler.hosts = {name: code for code, name in enumerate(values["hosts"])}
+        scheduler.host_limits = values["host_limits"][0], values["host_limits"][1]
+        scheduler.ids = PageIds.from_arrays(_named("ids.", arrays))
+        choices = _named("choices.", arrays)
+        scheduler.choices = Choices(*(choices[name].copy() for name in Choices._fields))
+        scheduler.columns = {k: a.copy() for k, a in _named("columns.", arrays).items()}
+        log = [arrays[f"later.{name}"] for name in ("row", "time", "weight")]
+        scheduler.later = [(log[0].astype(np.int64), log[1], log[2])]
+        scheduler._restore(arrays["last_crawl"], arrays["counted"])
+        return scheduler
+
+    def _restore(self, last_crawl: FloatArray, counted: FloatArray) -> None:
+        """Compute the table of the pages, and start a search with their ages and signals."""
+        room = self.choices.status.size
+        rows = np.flatnonzero(self.choices.status != ABSENT)
+        parameters = np.zeros((room, 1))
+        if rows.size:
+            columns = {name: column[..., rows] for name, column in self.columns.items()}
+            known = self.values.table(columns, self.bandwidth)
+            parameters = np.zeros((room, known.shape[1]))
+            parameters[rows], self.allocated = known, True
+        self.lazy = new_lazy_argmax(parameters, self.time)
+        self.lazy.pages["last_crawl"], self.lazy.pages["counted"] = last_crawl, counted
+        self._tables = choices_table(self.choices), lazy_table(self.lazy)
+        self._admit(np.flatnonzero(self.choices.status == READY))
+
     def _renew_choices(self, room: int, host_room: int, sent_room: int) -> None:
         """Give room for pages, hosts and sent pages, and keep their states."""
         choices = new_choices({"m": room, "H": host_room, "sent": sent_room})
@@ -492,3 +561,8 @@ def _without(
     """Return a log of signals without those of some pages."""
     kept = ~np.isin(log[0], rows)
     return log[0][kept], log[1][kept], log[2][kept]
+
+
+def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -1,0 +1,179 @@
+"""Files of a scheduler's state: snapshots, and a journal of the calls since.
+
+A file begins with a line that names its format. Each record after it has a length, a checksum and
+a payload: a line of JSON and the bytes of arrays. Nothing in it is code, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"crawl_envs scheduler, format 1\n"
+HEAD = struct.Struct("<QI")
+"""Length and CRC-32 of a payload."""
+
+
+class Record(NamedTuple):
+    """Named values: numbers, strings, None or lists of these in ``values``, and arrays."""
+
+    values: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def pieces_of(record: Record) -> Iterator[bytes]:
+    """Yield the parts of a record's payload."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
+    about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
+    yield json.dumps([record.values, about]).encode() + b"\n"
+    for array in arrays.values():
+        yield array.tobytes()
+
+
+def head_of(record: Record) -> bytes:
+    """Return the length and the checksum of a record's payload."""
+    length = checksum = 0
+    for piece in pieces_of(record):
+        length, checksum = length + len(piece), zlib.crc32(piece, checksum)
+    return HEAD.pack(length, checksum)
+
+
+def decoded(payload: bytes) -> Record:
+    """Return the record of a payload whose checksum is right."""
+    line, _, rest = payload.partition(b"\n")
+    values, about = json.loads(line)
+    arrays, start = {}, 0
+    for name, descr, shape in about:
+        dtype = np.lib.format.descr_to_dtype(_tuples(descr))
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[name] = np.frombuffer(rest, dtype, count, start).reshape(shape)
+        start += count * dtype.itemsize
+    return Record(values, arrays)
+
+
+def _tuples(descr: Any) -> Any:
+    """Return the description of an element type as NumPy wants it, after JSON."""
+    return descr if isinstance(descr, str) else [tuple(field) for field in descr]
+
+
+def records_of(path: Path) -> Iterator[tuple[Record, int]]:
+    """Yield the records of a file, and where each ends; the last may be cut off.
+
+    Raises:
+        ValueError: the file is of another format, or a record is damaged.
+    """
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}")
+        end, total = len(MAGIC), os.fstat(file.fileno()).st_size
+        while total - end >= HEAD.size:
+            length, checksum = HEAD.unpack(file.read(HEAD.size))
+            if total - end - HEAD.size < length:
+                return
+            payload = file.read(length)
+            end += HEAD.size + length
+            if zlib.crc32(payload) != checksum:
+                raise ValueError(f"{path} must not be damaged, the record up to byte {end} is")
+            yield decoded(payload), end
+
+
+def write_snapshot(path: Path, record: Record) -> None:
+    """Write a record to a file, which is replaced at once or not at all."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(MAGIC)
+            file.write(head_of(record))
+            file.writelines(pieces_of(record))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def read_snapshot(path: Path) -> Record:
+    """Return the record of a file.
+
+    Raises:
+        ValueError: the file is of another format, damaged or cut off.
+    """
+    for record, end in records_of(path):
+        if end == path.stat().st_size:
+            return record
+    raise ValueError(f"{path} must be a whole snapshot, it is cut off")
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of a folder's files are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Journal:
+    """A file to which records are appended.
+
+    A record is handed to the operating system before :meth:`append` returns, so that it outlives
+    the process; with ``durable``, it is on the disk then, and outlives the machine.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, durable: bool = False) -> None:
+        self.path, self.durable = path, durable
+        self.size = len(MAGIC)
+        if not path.exists() or path.stat().st_size < len(MAGIC):
+            path.write_bytes(MAGIC)
+        for _, end in records_of(path):
+            self.size = end
+        self._handle = os.open(path, os.O_RDWR)
+        os.ftruncate(self._handle, self.size)
+
+    def append(self, record: Record) -> None:
+        """Append a record; nothing of it is left in the file where that fails."""
+        data, written = b"".join([head_of(record), *pieces_of(record)]), 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._handle, data[written:], self.size + written)
+            if self.durable:
+                os.fsync(self._handle)
+        except OSError as error:
+            os.ftruncate(self._handle, self.size)
+            raise OSError(error.errno, f"{self.path} could not be written: {error}") from error
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._handle)
+
+
+def plain(values: Mapping[str, Any]) -> Record:
+    """Return a record of arguments: NumPy arrays and lists as arrays, others as values.
+
+    Raises ValueError for an array of objects other than strings.
+    """
+    record = Record({}, {})
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and array.ndim > 0:
+            if not all(isinstance(each, str) for each in array.flat):
+                raise ValueError(f"{name} must be of numbers or of strings, got {value!r}")
+            array = array.astype(np.str_)
+        if value is None or array.ndim == 0:
+            record.values[name] = value if value is None else array.item()
+        else:
+            record.arrays[name] = array
+    return record

@@ -1,0 +1,232 @@
+"""Schedulers that outlive their process: the same answers after any crash."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.scheduler.files import MAGIC, Record, records_of
+
+HOSTS = [f"host{k}" for k in range(3)]
+
+
+def new_scheduler(policy="GreedyNCIS"):
+    return CrawlScheduler(policy, bandwidth=20.0, timeout=0.8)
+
+
+def calls(seed, count):
+    """Yield calls of a scheduler: name and arguments, the same for a seed."""
+    rng, largest, now = np.random.default_rng(seed), 0, 0.0
+    yield "limit_hosts", {"gap": 0.05}
+    for turn in range(count):
+        now += rng.exponential(0.05)
+        known = rng.integers(max(largest, 1), size=4)
+        if turn % 9 == 0:
+            ids = np.arange(largest, largest + 12)
+            largest += 12
+            host = rng.choice(HOSTS, 12) if rng.random() < 0.7 else None
+            rates = {"change_rate": rng.random(12), "recall": 0.5, "false_signal_rate": 0.2}
+            copies = np.where(rng.random(12) < 0.5, now - 1.0, np.nan)
+            yield "add", {"ids": ids, "host": host, "last_crawl": copies - 1.0, **rates}
+        elif turn % 23 == 0:
+            yield "remove", {"ids": [int(known[0])]}  # refused if it is removed already
+        elif turn % 3 == 0:
+            yield "signal", {"ids": known, "times": now}
+        elif turn % 5 == 0:
+            yield "report", {"ids": known[:1], "times": now, "status": "failed"}
+        elif turn % 4 == 0:
+            yield "report", {"ids": known, "times": now - rng.random(4) / 9.0}
+        else:
+            yield "next_batch", {"time": now + 1.0, "count": int(rng.choice([1, 2, 12]))}
+            now += 1.0
+
+
+def answer(scheduler, call, arguments):
+    """Return what a call returns, or says."""
+    try:
+        result = getattr(scheduler, call)(**arguments)
+    except ValueError as error:
+        return str(error)
+    return result.tolist() if isinstance(result, np.ndarray) else result
+
+
+@pytest.mark.parametrize("policy", ["GreedyNCIS", "LambdaCrawl"])
+def test_it_goes_on_after_every_start(tmp_path, policy):
+    rng, plain = np.random.default_rng(3), new_scheduler(policy)
+    durable = DurableScheduler(tmp_path, new_scheduler(policy))
+    for call, arguments in calls(1, 200):
+        assert answer(durable, call, arguments) == answer(plain, call, arguments)
+        if rng.random() < 0.1:
+            durable.save()
+        if rng.random() < 0.1:
+            durable.close()
+            durable = DurableScheduler(tmp_path)
+    assert len(durable) == len(plain) > 100
+    assert len(list(tmp_path.glob("journal-*"))) == len(list(tmp_path.glob("snapshot-*"))) == 1
+    durable.close()
+
+
+PLAY = """
+import sys
+from tests.policies.scheduler.test_durable import answer, calls, new_scheduler
+from policies.scheduler import DurableScheduler
+durable = DurableScheduler(sys.argv[1], new_scheduler())
+for number, (call, arguments) in enumerate(calls(2, 10**6)):
+    answer(durable, call, arguments)
+    print(number, flush=True)
+    if number % 50 == 49:
+        durable.save()
+"""
+
+
+def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path):
+    rng = np.random.default_rng(0)
+    for run in range(4):
+        folder = tmp_path / str(run)
+        command = [sys.executable, "-c", PLAY, str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            lines = [child.stdout.readline() for _ in range(int(rng.integers(1, 300)))]
+            time.sleep(rng.random() / 100.0)
+            os.kill(child.pid, signal.SIGKILL)
+            lines += child.stdout.readlines()
+        check_what_is_left(folder, acknowledged=len([line for line in lines if "\n" in line]))
+
+
+def check_what_is_left(folder, acknowledged):
+    """Check that a folder holds all acknowledged calls, and perhaps the one under way."""
+    with DurableScheduler(folder) as durable:
+        plain, script = new_scheduler(), calls(2, acknowledged + 200)
+        for _ in range(acknowledged):
+            answer(plain, *next(script))
+        before = state_of(plain)
+        under_way = next(script)
+        answer(plain, *under_way)
+        held = state_of(durable.scheduler)
+        after = state_of(plain)
+        assert same(held, before) or same(held, after)
+        if not same(held, after):
+            answer(durable, *under_way)
+        for call, arguments in script:
+            assert answer(durable, call, arguments) == answer(plain, call, arguments)
+
+
+def state_of(scheduler):
+    """Return a copy of the state of a scheduler."""
+    values, arrays = scheduler.state()
+    return Record(values, {name: array.copy() for name, array in arrays.items()})
+
+
+def same(one, other):
+    """Return whether two states are equal, but for outdated entries of rings."""
+    if one.values != other.values:
+        return False
+    names = (
+        "choices.status",
+        "choices.sent",
+        "last_crawl",
+        "counted",
+        "ids.keys",
+        "columns.recall",
+    )
+    return all(np.array_equal(one.arrays[name], other.arrays[name]) for name in names)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Return a closed folder with a snapshot and a journal of some calls."""
+    with DurableScheduler(tmp_path, new_scheduler()) as durable:
+        for call, arguments in calls(1, 12):
+            answer(durable, call, arguments)
+    return tmp_path
+
+
+def file_of(folder, kind):
+    return next(folder.glob(f"{kind}-*"))
+
+
+def test_a_journal_that_is_cut_off_leads_to_its_whole_records(kept):
+    journal = file_of(kept, "journal")
+    whole, ends = journal.read_bytes(), [end for _, end in records_of(journal)]
+    for size in range(len(MAGIC), len(whole), 17):
+        journal.write_bytes(whole[:size])
+        with DurableScheduler(kept) as durable:
+            assert durable.journal.size == max(
+                [end for end in ends if end <= size], default=len(MAGIC)
+            )
+            assert journal.stat().st_size == durable.journal.size
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "journal"])
+def test_damaged_files_are_refused(kept, kind):
+    path = file_of(kept, kind)
+    whole = path.read_bytes()
+    for place in (len(MAGIC) + 20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=f"{path.name} must"):
+            DurableScheduler(kept)
+    path.write_bytes(b"something else\n" * 9)
+    with pytest.raises(ValueError, match="must begin with 'crawl_envs scheduler, format 1'"):
+        DurableScheduler(kept)
+    path.write_bytes(whole)
+    DurableScheduler(kept).close()
+
+
+def test_a_cut_off_snapshot_is_refused(kept):
+    path = file_of(kept, "snapshot")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="must be a whole snapshot, it is cut off"):
+        DurableScheduler(kept)
+
+
+def test_a_full_disk_leaves_what_was_acknowledged(kept, monkeypatch):
+    real, journal = os.pwrite, file_of(kept, "journal")
+
+    def full(handle, data, place):
+        if len(data) > 5:
+            return real(handle, data[:5], place)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with DurableScheduler(kept) as durable:
+        size, held = journal.stat().st_size, state_of(durable.scheduler)
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match=r"journal-.* could not be written"):
+            durable.add([10_000], change_rate=1.0, recall=0.5, false_signal_rate=0.1)
+        monkeypatch.undo()
+        assert journal.stat().st_size == size
+        assert same(state_of(durable.scheduler), held)
+        durable.next(1000.0)
+    DurableScheduler(kept).close()
+
+
+def test_one_process_at_a_time(kept):
+    with DurableScheduler(kept), pytest.raises(ValueError, match="in use by another process"):
+        DurableScheduler(kept)
+    with pytest.raises(ValueError, match="has a scheduler already"):
+        DurableScheduler(kept, new_scheduler())
+    with pytest.raises(ValueError, match="has no scheduler yet"):
+        DurableScheduler(kept / "other")
+
+
+def test_what_a_journal_cannot_hold_is_refused(kept):
+    with DurableScheduler(kept) as durable, pytest.raises(ValueError, match="ids must be of num"):
+        durable.remove([object()])
+
+
+def test_a_snapshot_outlives_a_crash_while_it_is_replaced(kept, monkeypatch):
+    with DurableScheduler(kept) as durable:
+        held = state_of(durable.scheduler)
+        monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("crash")))
+        with pytest.raises(OSError, match="crash"):
+            durable.save()
+        monkeypatch.undo()
+    with DurableScheduler(kept) as durable:
+        assert same(state_of(durable.scheduler), held)
