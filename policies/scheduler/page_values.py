@@ -24,8 +24,8 @@ def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> f
 
 @compiled(VALUE.signature)
 def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the elapsed time in intervals between crawls: from 1 on a crawl is due."""
-    return float(elapsed * parameters[page, 0])
+    """Return the crawls that a page has had too few, at its rate: from 1 on one is due."""
+    return float(elapsed * parameters[page, 0] + parameters[page, 1])
 
 
 class PageValues:
@@ -69,7 +69,8 @@ class PageValues:
             known["complete"] = known["complete"] > 0.5
         problem = Problem(num_pages=columns["importance"].size, bandwidth=bandwidth, **known)
         if not self.apart:
-            return np.ascontiguousarray(self.policy.rates(problem, bandwidth)[:, None])
+            rates = self.policy.rates(problem, bandwidth)
+            return np.stack([rates, np.zeros_like(rates)], axis=1)
         form = self.policy.compile(problem, 0, np.random.default_rng(0))
         self.value, self.delay_window = form.value, form.delay_window
         if form.signal_weight is not None:

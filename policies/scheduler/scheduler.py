@@ -286,6 +286,8 @@ class CrawlScheduler:
             fail(self._tables[0], rows)
             return unknown
         after = self._signals_after(rows, moments)
+        if not self.values.apart:
+            self._carry(rows, moments)
         arguments = (rows, moments, after, self.time)
         return unknown + int(ready(give_back)(*self._tables, self.values.value, *arguments))
 
@@ -375,6 +377,8 @@ class CrawlScheduler:
         arrays |= {f"ids.{name}": array for name, array in self.ids.arrays().items()}
         pages = self.lazy.pages[:rows]
         arrays |= {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
+        if not self.values.apart:
+            arrays["carried"] = self.lazy.parameters[:, -1]
         later = zip(*self.later, strict=True) if self.later else ((), (), ())
         for name, parts in zip(("row", "time", "weight"), later, strict=True):
             arrays[f"later.{name}"] = np.concatenate([np.zeros(0), *parts])
@@ -404,10 +408,10 @@ class CrawlScheduler:
         scheduler.columns = {k: a.copy() for k, a in _named("columns.", arrays).items()}
         log = [arrays[f"later.{name}"] for name in ("row", "time", "weight")]
         scheduler.later = [(log[0].astype(np.int64), log[1], log[2])]
-        scheduler._restore(arrays["last_crawl"], arrays["counted"])
+        scheduler._restore(arrays)
         return scheduler
 
-    def _restore(self, last_crawl: FloatArray, counted: FloatArray) -> None:
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Compute the table of the pages, and start a search with their ages and signals."""
         room = self.choices.status.size
         rows = np.flatnonzero(self.choices.status != ABSENT)
@@ -417,8 +421,11 @@ class CrawlScheduler:
             known = self.values.table(columns, self.bandwidth)
             parameters = np.zeros((room, known.shape[1]))
             parameters[rows], self.allocated = known, True
+            if "carried" in arrays:
+                parameters[:, 1] = arrays["carried"]
         self.lazy = new_lazy_argmax(parameters, self.time)
-        self.lazy.pages["last_crawl"], self.lazy.pages["counted"] = last_crawl, counted
+        for name in ("last_crawl", "counted"):
+            self.lazy.pages[name] = arrays[name]
         self._tables = choices_table(self.choices), lazy_table(self.lazy)
         self._admit(np.flatnonzero(self.choices.status == READY))
 
@@ -472,9 +479,20 @@ class CrawlScheduler:
             return
         rows = np.flatnonzero(self.choices.status != ABSENT)
         columns = {name: column[..., rows] for name, column in self.columns.items()}
-        self.lazy.parameters[rows] = self.values.table(columns, self.bandwidth)
+        if self.lazy.parameters.shape[1] != 2:
+            self._renew_search(self.choices.status.size, 2)
+        self.lazy.parameters[rows, 0] = self.values.table(columns, self.bandwidth)[:, 0]
         self.allocated = True
         self._admit(_ready(self.choices.status, rows))
+
+    def _carry(self, rows: IntArray, times: FloatArray) -> None:
+        """Carry what pages had too few or too many crawls, at most one, to their next interval."""
+        self._allocate()
+        elapsed = times - self.lazy.pages["last_crawl"][rows]
+        rate, carried = self.lazy.parameters[rows].T
+        newer = (elapsed > 0.0) & np.isfinite(elapsed)
+        late = np.where(newer, elapsed, 0.0) * rate + carried - newer
+        self.lazy.parameters[rows, 1] = np.clip(late, -1.0, 1.0)
 
     def _signals_after(self, rows: IntArray, times: FloatArray) -> FloatArray:
         """Return the weights of signals after the fetches of pages, and forget those before."""

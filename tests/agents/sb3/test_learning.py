@@ -40,7 +40,7 @@ RUNS = {
     "maskableppo": PPO,
     "recurrentppo": PPO,
     "sac": {
-        "steps": 30_000,
+        "steps": 60_000,
         "lanes": 16,
         "learning_rate": 0.001,
         "network": "mlp",

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policies
-from crawl_envs.types import Problem
+from crawl_envs.types import Delay, Problem
+from policies.base.allocated import AllocatedPolicy
 from policies.base.binding import core_of
+from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
 from tests.naive.scheduler import NaiveScheduler, Page
 
@@ -143,3 +145,162 @@ def test_it_crawls_as_the_policy_does_in_an_environment(policy):
         observation, _, terminated, truncated, _ = env.step(page)
         ended, slots = terminated or truncated, slots + 1
     assert slots > 100
+
+
+def scheduled(names):
+    """Return the policies that a scheduler takes."""
+    kinds = IndexPolicy | AllocatedPolicy
+    found = [name for name in names if issubclass(policies.find(name), kinds)]
+    of_delay = policies.find("GreedyNCISDelayed")
+    features = ("elapsed", "signals", *of_delay.needs)
+    delayed = of_delay(features=features, delay=Delay("constant", 0.1))
+    return [delayed if name == "GreedyNCISDelayed" else name for name in found]
+
+
+@pytest.mark.parametrize("policy", scheduled(policies.names()))
+def test_every_index_policy_and_every_allocation_can_be_scheduled(policy):
+    rng = np.random.default_rng(5)
+    scheduler = CrawlScheduler(policy, bandwidth=50.0, burst=50)
+    scheduler.add([f"https://{k}.example/" for k in range(30)], last_crawl=0.0, **drawn(rng, 30))
+    fetched = []
+    for day in range(1, 11):
+        known = rng.choice(30, 8)
+        scheduler.signal([f"https://{k}.example/" for k in known], day - 0.5)
+        chosen = scheduler.next_batch(day, 30)
+        scheduler.report(chosen, day)
+        fetched.extend(chosen.tolist())
+    assert len(fetched) == 300
+    assert len(set(fetched)) > 3
+
+
+def test_allocations_crawl_at_their_rates():
+    rng = np.random.default_rng(0)
+    columns = drawn(rng, 40)
+    scheduler = CrawlScheduler("LambdaCrawl", bandwidth=30.0)
+    scheduler.add(np.arange(40), last_crawl=0.0, **columns)
+    problem = Problem(40, 30.0, **{name: columns[name] for name in ("importance", "change_rate")})
+    rates = policies.find("LambdaCrawl")(action_form="page").rates(problem, 30.0)
+    crawls = np.zeros(40)
+    for slot in range(1, 6001):
+        page, _ = scheduler.next(slot / 30.0)
+        scheduler.report([page], slot / 30.0)
+        crawls[page] += 1
+    assert abs(crawls - 200.0 * rates).max() <= 2.0
+
+
+@pytest.mark.parametrize("policy", ["GreedyNCIS", "GreedyCIS"])
+def test_signals_of_several_sources_count_as_in_an_environment(policy):
+    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=20, horizon=4.0, instance="sources")
+    observation, _ = env.reset(seed=3)
+    core, player = core_of(env), policies.make(policy, env)
+    problem = core.tracker().problem
+    columns = {name: getattr(problem, name) for name in COLUMNS}
+    scheduler = CrawlScheduler(policy, problem.bandwidth, num_sources=problem.num_sources)
+    scheduler.add(np.arange(20), last_crawl=0.0, **columns)
+    ended = False
+    while not ended:
+        log, time = core.last_log(), core.tracker().time
+        scheduler.signal(log.signal_page, log.signal_time, log.signal_source)
+        page, _ = scheduler.next(time)
+        assert page == player.predict(observation)[0]
+        scheduler.report([page], time)
+        observation, _, terminated, truncated, _ = env.step(page)
+        ended = terminated or truncated
+
+
+def filled(**more):
+    """Return a scheduler of 20 pages with copies of time 0."""
+    scheduler = CrawlScheduler("Greedy", bandwidth=10.0, **more)
+    rng = np.random.default_rng(1)
+    columns = {"importance": rng.random(20), "change_rate": rng.random(20)}
+    scheduler.add(np.arange(20), last_crawl=0.0, **columns)
+    return scheduler
+
+
+def test_a_fetch_comes_at_the_time_that_was_said():
+    scheduler, times = filled(), []
+    time = 0.0
+    while time < 1.0:
+        page, again = scheduler.next(time)
+        if page is None:
+            assert again > time
+            time = again
+        else:
+            times.append(time)
+    assert np.allclose(times, np.arange(1, len(times) + 1) / 10.0)
+    assert scheduler.next(time).id is not None
+    scheduler.set_bandwidth(1.0, time)
+    assert scheduler.next(time).ask_again == pytest.approx(time + 1.0)
+
+
+def test_pages_that_are_not_reported_come_back_after_the_timeout():
+    scheduler = filled(timeout=5.0, burst=100)
+    first = scheduler.next_batch(10.0, 20)
+    assert sorted(first) == list(range(20))
+    assert scheduler.next(11.0) == (None, 15.0)
+    assert len(scheduler.next_batch(15.0, 20)) == 20
+
+
+def test_unknown_and_old_events_are_counted_and_change_nothing():
+    scheduler = filled()
+    assert scheduler.signal([3, 99, 98], [-1.0, 1.0, 1.0]) == 3
+    assert scheduler.report([99], 1.0) == 1
+    assert scheduler.report([3], 0.0) == 1
+    assert scheduler.report([3, 99], 1.0, "gone") == 1
+    assert len(scheduler) == 19
+    assert scheduler.report([3], 2.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.next(-1.0), "time must be at least 0.0"),
+        (lambda s: s.next("now"), "time must be"),
+        (lambda s: s.next_batch(1.0, 0), "count must be"),
+        (lambda s: s.add([20], change_rate=-1.0), r"change_rate must lie in \[0, inf\], got -1.0"),
+        (lambda s: s.add([20], importance=[1.0, 2.0], change_rate=1.0), "importance must be a num"),
+        (lambda s: s.add([20]), "change_rate must be given"),
+        (
+            lambda s: s.add([20], change_rate=1.0, recall=0.5),
+            "columns must be importance, change_r",
+        ),
+        (lambda s: s.add([20], change_rate=1.0, age=2.0), "columns must be among"),
+        (lambda s: s.add([0], change_rate=1.0), "ids must be new, got 0 again"),
+        (lambda s: s.add(["a"], change_rate=1.0), "ids must be an array of integers"),
+        (lambda s: s.add([20], change_rate=1.0, last_crawl=1.0), "last_crawl must be"),
+        (lambda s: s.add([20], change_rate=1.0, host=["a", "b"]), "host must be"),
+        (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
+        (lambda s: s.update([1], recall=0.1), "recall must be given when pages are added"),
+        (lambda s: s.remove([99]), "ids must be known"),
+        (lambda s: s.signal([1], math.nan), "times must be"),
+        (lambda s: s.signal([1], 1.0, source=1), "source must be"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
+        (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
+        (lambda s: s.set_bandwidth(0.0, 1.0), "bandwidth must be"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(call, said):
+    scheduler, other = filled(), filled()
+    with pytest.raises(ValueError, match=said):
+        call(scheduler)
+    assert len(scheduler) == 20
+    for slot in range(1, 40):
+        assert scheduler.next(slot / 10.0) == other.next(slot / 10.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"policy": "ThresholdNCIS"}, "policy must be an index policy"),
+        ({"policy": 3}, "policy must be an index policy"),
+        ({"bandwidth": 0.0}, "bandwidth must be"),
+        ({"new_share": 0.0}, "new_share must be"),
+        ({"new_share": 1.5}, r"new_share must lie in \(0, 1\]"),
+        ({"timeout": 0.0}, "timeout must be"),
+        ({"burst": 0}, "burst must be"),
+        ({"num_sources": 0}, "num_sources must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        CrawlScheduler(**{"policy": "Greedy", "bandwidth": 1.0, **arguments})
