@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 
 def test_code_runs_from_top_to_bottom():
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
