@@ -71,6 +71,12 @@ def weighted_signals(
     return counts
 
 
+@compiled(SIGNAL_WEIGHT.signature)
+def ignore_signal(parameters: FloatArray, page: int, age: float, source: int) -> float:
+    """Return 0: the value does not depend on signals."""
+    return 0.0
+
+
 class ValuePointer(types.WrapperAddressProtocol):
     """A compiled value with its address, for the choice among few pages.
 
@@ -185,7 +191,7 @@ class IndexPolicy(CrawlPolicy):
             problem = self.believed(problem)
         self._require(problem)
         value, table = self._index(problem)
-        weight = self._signal_weight(problem)
+        weight = self._signal_weight(problem) if self.uses_signals else ignore_signal
         weight = None if weight is None else ready(weight)
         return CompiledIndex(ready(value), table, self.delay_window, weight)
 

@@ -429,6 +429,15 @@ def give_back(
 
 
 @compiled()
+def reopen(table: IntArray) -> None:
+    """Let hosts with parked pages open, where their limits have changed."""
+    choices = choices_at(table)
+    for host in range(choices.gap.shape[0]):
+        if choices.parked[host] >= 0:
+            set_due(hosts_of(choices), host, choices.opens[host])
+
+
+@compiled()
 def fail(table: IntArray, pages: IntArray) -> None:
     """Take note of fetches that failed; the pages are ready again after the timeout."""
     choices = choices_at(table)

@@ -27,6 +27,7 @@ from policies.scheduler.choices import (
     fail,
     give_back,
     new_choices,
+    reopen,
     take,
 )
 from policies.scheduler.files import Record
@@ -38,6 +39,7 @@ ROUNDING = 1e-9
 """Share of a fetch by which the allowance may be short: sums of times are rounded."""
 
 LEAST_ROOM = 64
+NO_LIMIT = int(np.iinfo(np.int32).max)
 
 
 class Fetch(NamedTuple):
@@ -111,7 +113,7 @@ class CrawlScheduler:
             raise ValueError(f"new_share must lie in (0, 1], got {new_share!r}")
         self.ids, self.columns = PageIds(), dict[str, FloatArray]()
         self.hosts: dict[Any, int] = {}
-        self.host_limits = (0.0, np.iinfo(np.int32).max)
+        self.host_limits = (0.0, NO_LIMIT)
         self.later: list[tuple[IntArray, FloatArray, FloatArray]] = []
         self.allocated = False
         room = self.ids.capacity
@@ -147,6 +149,8 @@ class CrawlScheduler:
                 is added then.
         """
         given = _as_ids(ids)
+        if given.size == 0:
+            return
         known = self._read({"importance": importance, **columns}, given.size)
         missing = [name for name in self.values.needs if name not in known]
         if missing:
@@ -195,7 +199,10 @@ class CrawlScheduler:
     def limit_hosts(
         self, hosts: ArrayLike | None = None, *, gap: float = 0.0, most: int | None = None
     ) -> None:
-        """Limit the fetches of hosts.
+        """Limit the fetches of hosts, in place of earlier limits.
+
+        When a host opens, all its pages are compared again that came before their turn, so a host
+        with many more good pages than fetches costs time in proportion to them.
 
         Args:
             hosts: labels of hosts; None for all, and for hosts to come.
@@ -206,13 +213,14 @@ class CrawlScheduler:
             ValueError: a limit is out of its range.
         """
         gap = quantity("gap", gap)
-        limit = self.host_limits[1] if most is None else whole("most", most, 1)
+        limit = NO_LIMIT if most is None else min(whole("most", most, 1), NO_LIMIT)
         if hosts is None:
             self.host_limits = gap, limit
             codes: Any = slice(None)
         else:
             codes = self._host_codes(np.atleast_1d(np.asarray(hosts)), np.size(hosts))
         self.choices.gap[codes], self.choices.most[codes] = gap, limit
+        reopen(self._tables[0])
 
     def set_bandwidth(self, bandwidth: float, time: float) -> None:
         """Change the bandwidth from a time on, not before the last call."""
@@ -280,7 +288,7 @@ class CrawlScheduler:
         self._advance(moments.max(initial=self.time))
         unknown = int((~known).sum())
         if status == "gone":
-            self.remove(given[known])
+            self.remove(np.unique(given[known]))
             return unknown
         if status == "failed":
             fail(self._tables[0], rows)
@@ -368,7 +376,7 @@ class CrawlScheduler:
             "burst": self.burst,
             "num_sources": self.num_sources,
             "hosts": list(self.hosts),
-            "host_limits": [self.host_limits[0], int(self.host_limits[1])],
+            "host_limits": list(self.host_limits),
         }
         arrays: dict[str, NDArray[Any]] = {
             f"choices.{name}": array for name, array in self.choices._asdict().items()

@@ -251,6 +251,21 @@ def test_unknown_and_old_events_are_counted_and_change_nothing():
     assert scheduler.report([3], 2.0) == 1
 
 
+def test_limits_of_hosts_can_be_lifted():
+    scheduler = CrawlScheduler("RoundRobin", bandwidth=10.0, burst=100, timeout=99.0)
+    scheduler.add([1, 2, 3, 4], host=["a", "a", "a", "b"], last_crawl=0.0)
+    scheduler.limit_hosts(most=1)
+    assert scheduler.next_batch(10.0, 4).tolist() == [1, 4]
+    assert scheduler.next(11.0).id is None
+    scheduler.limit_hosts("a", most=2)
+    assert scheduler.next_batch(12.0, 4).tolist() == [2]
+    scheduler.limit_hosts("a")
+    assert scheduler.next_batch(13.0, 4).tolist() == [3]
+    assert scheduler.report([1, 1], 13.0, "gone") == 0
+    scheduler.add([])
+    assert len(scheduler) == 3
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
