@@ -8,16 +8,44 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.catalog import ALGORITHMS, names
+from agents.catalog import ALGORITHMS, agent_file, names
 
 if TYPE_CHECKING:
-    from agents.sb3.loading import AnyAgent
+    from agents.networks.page_scorer import ScoringAgent
+    from agents.sb3.loading import Agent
+    from crawl_envs.types import Policy
 
 __all__ = ["ALGORITHMS", "load", "names"]
 
 
-def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> AnyAgent:
-    """Return a trained agent; see :func:`agents.sb3.loading.load`."""
-    from agents.sb3.loading import load as load_agent
+def load(
+    folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None
+) -> Agent | ScoringAgent | Policy:
+    """Return a trained agent.
 
-    return load_agent(folder_or_name, env, cycle=cycle)
+    The files in the folder determine its kind: ``model.zip`` is an
+    :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index or a corrected belief, which
+    needs ``env``, ``scorer.npz`` a :class:`agents.networks.page_scorer.ScoringAgent`.
+
+    Args:
+        folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
+        env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
+            With the network ``pages`` the number of pages may differ, and the network scales time
+            by the environment's T = m / R. A learned index or a corrected belief also takes a
+            description of the pages (:class:`policies.LivePages`), and needs no Gymnasium then.
+        cycle: T, without ``env``; None for that of the training.
+
+    Raises:
+        ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
+            ``env`` or ``cycle``.
+    """
+    file = agent_file(folder_or_name)
+    if file.name == "index.json":
+        from agents.evolution import load_index
+
+        if cycle is not None:
+            raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
+        return load_index(file.parent, env)
+    from agents.sb3.loading import load as load_network
+
+    return load_network(file, env, cycle=cycle)

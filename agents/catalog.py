@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,3 +19,16 @@ def names() -> tuple[str, ...]:
     """Return the names of the trained agents that come with the package, in alphabetical order."""
     files: Iterable[Path] = (path for file in AGENT_FILES for path in SHIPPED.glob(f"*/{file}"))
     return tuple(sorted({path.parent.name for path in files}))
+
+
+def agent_file(folder_or_name: str | Path) -> Path:
+    """Return the file of an agent by its folder or name; ValueError if there is none."""
+    if not isinstance(folder_or_name, str | os.PathLike):
+        raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
+    name = str(folder_or_name)
+    folder = SHIPPED / name if name in names() else Path(folder_or_name)
+    for file in AGENT_FILES:
+        if (folder / file).exists():
+            return folder / file
+    known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
+    raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")

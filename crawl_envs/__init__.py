@@ -1,6 +1,6 @@
 """Gymnasium environments for web re-crawling under a budget.
 
-Importing the package registers its environments with Gymnasium::
+Importing the package registers its environments with Gymnasium, where that is installed::
 
     import crawl_envs, gymnasium
     env = gymnasium.make("CrawlNCIS-v0", instance="noisy")
@@ -8,7 +8,7 @@ Importing the package registers its environments with Gymnasium::
 
 from __future__ import annotations
 
-import gymnasium
+from importlib.util import find_spec
 
 from crawl_envs.presets import PRESETS
 from crawl_envs.types import Instance
@@ -27,6 +27,8 @@ FAMILIES = {
 
 def register_envs() -> None:
     """Register the environments with Gymnasium; calling it again changes nothing."""
+    import gymnasium
+
     for name, (family, arguments) in ({name: (name, {}) for name in FAMILIES} | PRESETS).items():
         if name not in gymnasium.registry:
             gymnasium.register(
@@ -37,4 +39,5 @@ def register_envs() -> None:
             )
 
 
-register_envs()
+if find_spec("gymnasium") is not None:
+    register_envs()

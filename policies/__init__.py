@@ -28,10 +28,14 @@ __all__ = [
 FOLDERS = ("base", "baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
 """Folders whose modules are imported with this package, since they may hold policies."""
 
+GYMNASIUM = ("policies.bandits.arm_env",)
+"""Their modules without policies that need Gymnasium, and are imported when they are used."""
+
 for _folder in FOLDERS:
     _path = str(Path(__file__).parent / _folder)
     for _module in pkgutil.walk_packages([_path], f"{__name__}.{_folder}."):
-        importlib.import_module(_module.name)
+        if _module.name not in GYMNASIUM:
+            importlib.import_module(_module.name)
 globals().update(POLICIES)
 
 if TYPE_CHECKING:

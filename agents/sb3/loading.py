@@ -7,25 +7,24 @@ unpickled, so loading an agent of unknown origin runs no code of its author.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from agents.catalog import AGENT_FILES, SHIPPED, names
+from agents.catalog import AGENT_FILES
 from agents.networks.extraction import extract_scorer, page_network
 from agents.networks.page_scorer import PageScorer, ScoringAgent, check_columns, cycle_of
 from agents.networks.scaled_columns import check_cycle
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits
 from agents.sb3.model_file import load_model
-from crawl_envs.types import BoolArray, Policy
+from crawl_envs.types import BoolArray
 
-MODEL, INDEX, SCORER = AGENT_FILES
+MODEL, _, SCORER = AGENT_FILES
 
 
 class Agent:
@@ -175,10 +174,6 @@ class Agent:
         )
 
 
-AnyAgent: TypeAlias = Agent | ScoringAgent | Policy
-"""Result of :func:`load`; see :class:`crawl_envs.types.Policy` for ``predict``."""
-
-
 def start_file(folder: str | Path) -> Path:
     """Return the file of the initial model of a run in a folder.
 
@@ -223,39 +218,11 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
         ) from None
 
 
-def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> AnyAgent:
-    """Return a trained agent.
-
-    The files in the folder determine its kind: ``model.zip`` is an :class:`Agent`, ``index.json`` a
-    learned index or a corrected belief, which needs ``env``, ``scorer.npz`` a
-    :class:`agents.networks.page_scorer.ScoringAgent`.
-
-    Args:
-        folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
-        env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
-            With the network ``pages`` the number of pages may differ, and the network scales time
-            by the environment's T = m / R.
-        cycle: T, without ``env``; None for that of the training.
-
-    Raises:
-        ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
-            ``env`` or ``cycle``.
-    """
-    if not isinstance(folder_or_name, str | os.PathLike):
-        raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
-    name = str(folder_or_name)
-    folder = SHIPPED / name if name in names() else Path(folder_or_name)
-    files = [file for file in AGENT_FILES if (folder / file).exists()]
-    if not files:
-        known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
-        raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")
-    if files[0] == INDEX:
-        if cycle is not None:
-            raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
-        return _load_index(folder, env)
-    if files[0] == SCORER:
-        return ScoringAgent(PageScorer.load(folder / SCORER), env, cycle=cycle)
-    model, arguments = load_model(folder / MODEL)
+def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent | ScoringAgent:
+    """Return the agent of a file, ``model.zip`` or ``scorer.npz``; see :func:`agents.load`."""
+    if file.name == SCORER:
+        return ScoringAgent(PageScorer.load(file), env, cycle=cycle)
+    model, arguments = load_model(file)
     return Agent(model, arguments, _traits(model).features, env, cycle=cycle)
 
 
@@ -263,10 +230,3 @@ def _traits(model: Any) -> ModelTraits:
     """Return the traits of the environment that a model was built for."""
     traits: ModelTraits = model.crawl_traits
     return traits
-
-
-def _load_index(folder: Path, env: Any) -> Policy:
-    from agents.evolution import load_index
-
-    agent: Policy = load_index(folder, env)
-    return agent

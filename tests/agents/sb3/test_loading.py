@@ -424,7 +424,6 @@ def test_shipped_agents_are_loaded_by_name(tmp_path, monkeypatch):
     saved(agent, shipped / "both")
     (shipped / "empty").mkdir()
     monkeypatch.setattr("agents.catalog.SHIPPED", shipped)
-    monkeypatch.setattr("agents.sb3.loading.SHIPPED", shipped)
     assert agents.names() == ("both", "light", "small")
     assert agents.load("small").name == "ppo"
     assert isinstance(agents.load("light"), ScoringAgent)

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import policies
-from policies.bandits.arms import ArmEnv
+from policies.bandits import ArmEnv
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward, sure_bound
 from policies.bandits.strategy_bandit import default_arms
 from tests.policies.small_environments import EVERY_PLACE, OFFERS, place, places

@@ -6,7 +6,7 @@ import pytest
 
 import policies
 from policies import Exp3, Exp3IX, Exp3PlusPlus
-from policies.bandits.arms import ArmEnv
+from policies.bandits import ArmEnv
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
 from tests.policies.small_environments import OFFERS, place, places
