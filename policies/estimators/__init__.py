@@ -14,6 +14,8 @@ Functions, arrays in, arrays out:
 :func:`empirical_bayes`                the same for short histories: shrinkage towards the group
 :func:`naive_signal_quality`           the biased count of intervals (Busa-Fekete et al.,
                                        Appendix E)
+:func:`audit_signals`                  precision, recall and delay of every source, over all
+                                       pages, with intervals of 95% and a verdict
 =====================================  ============================================================
 
 :class:`CrawlHistories` stores the last crawls of every page, for all of them.
@@ -31,6 +33,7 @@ from policies.estimators.counts import (
 from policies.estimators.gamma_prior import EmpiricalBayes, GammaPrior, empirical_bayes
 from policies.estimators.histories import CrawlHistories
 from policies.estimators.moments import match_moments, moment_error_bound
+from policies.estimators.signal_audit import SignalAudit, audit_signals
 from policies.estimators.signal_quality import (
     NaiveQuality,
     SignalFit,
@@ -45,8 +48,10 @@ __all__ = [
     "GammaPrior",
     "NaiveQuality",
     "RateFit",
+    "SignalAudit",
     "SignalFit",
     "SignalQuality",
+    "audit_signals",
     "complete_observation_rates",
     "empirical_bayes",
     "fit_change_rates",

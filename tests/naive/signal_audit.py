@@ -1,0 +1,76 @@
+"""Crawls and delayed signals of pages, one event at a time, and the likelihood of an audit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.stats import gamma
+
+
+def crawl_log(rng, change_rate, recall, false_rate, delay, times, sent=None):
+    """Return the arguments of ``audit_signals`` for pages that change at ``change_rate``, (m,).
+
+    Each source s signals every change with probability ``recall[s]`` by itself, after an
+    exponential delay of mean ``delay[s]``, and without a change at ``false_rate[s, i]``. With
+    ``sent`` = "one", a change is signalled by one source at most. Page i is crawled at
+    ``times[i]``. Signals of changes long before the first crawl are included.
+    """
+    page, start, elapsed, changed, signals = [], [], [], [], []
+    for i, crawls in enumerate(times):
+        begin, end = crawls[0] - 12.0 * max(delay, default=0.0), crawls[-1]
+        changes = np.sort(rng.uniform(begin, end, rng.poisson(change_rate[i] * (end - begin))))
+        draw = rng.random(changes.size)
+        passed = 0.0
+        for s, share in enumerate(recall):
+            if sent == "one":
+                heard = (draw >= passed) & (draw < passed + share)
+                passed += share
+            else:
+                heard = rng.random(changes.size) < share
+            true = changes[heard] + delay[s] * rng.standard_exponential(heard.sum())
+            false = rng.uniform(begin, end, rng.poisson(false_rate[s][i] * (end - begin)))
+            signals += [(i, t, s) for t in (*true, *false) if t <= end]
+        page += [i] * (len(crawls) - 1)
+        start += list(crawls[:-1])
+        elapsed += list(np.diff(crawls))
+        changed += list(np.diff(np.searchsorted(changes, crawls, side="right")) > 0)
+    of, time, source = (
+        (np.array(column) for column in zip(*signals, strict=True))
+        if signals
+        else (np.zeros(0, int), np.zeros(0), np.zeros(0, int))
+    )
+    return (
+        np.array(page),
+        np.array(start),
+        np.array(elapsed),
+        np.array(changed),
+        of.astype(int),
+        time,
+        source.astype(int),
+        len(recall),
+    )
+
+
+def fresh_probability(alpha, signal_rate, precision, delay, elapsed, ages):
+    """P(no change) of one interval, given the ages of its signals."""
+    waiting = delay * (1.0 - math.exp(-elapsed / delay)) if delay > 0.0 else 0.0
+    result = math.exp(-alpha * elapsed - precision * signal_rate * waiting)
+    for age in ages:
+        arrived = 1.0 - math.exp(-age / delay) if delay > 0.0 else 1.0
+        result *= 1.0 - precision * arrived
+    return result
+
+
+def page_likelihood(shape, mean, signal_rate, precision, delay, elapsed, changed, ages):
+    """The likelihood of a page's crawls, its rate of changes without a signal integrated out."""
+
+    def integrand(alpha):
+        value = gamma.pdf(alpha, shape, scale=mean / shape)
+        for tau, flag, given in zip(elapsed, changed, ages, strict=True):
+            fresh = fresh_probability(alpha, signal_rate, precision, delay, tau, given)
+            value *= 1.0 - fresh if flag else fresh
+        return value
+
+    return quad(integrand, 0.0, mean, limit=200)[0] + quad(integrand, mean, np.inf, limit=200)[0]
