@@ -1,0 +1,246 @@
+"""Tables of pages: what is known of each, from one's own records or from estimates of a log."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.instances.logs.columns import Columns, Wanted
+from crawl_envs.instances.logs.formats import read_columns
+from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.arguments import LARGEST, SMALLEST
+
+OF_SIGNALS = ("recall", "false_signal_rate", "precision")
+PAGE_COLUMNS = re.compile(
+    rf"url|importance|host|group|change_rate|complete|last_crawl|({'|'.join(OF_SIGNALS)})(:.+)?"
+)
+NETLOC = r"^[A-Za-z][A-Za-z0-9+.-]*://(?P<netloc>[^/?#]*)"
+"""Network location of a URL (RFC 3986, section 3.2)."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PageTable:
+    """What is known of m pages and S sources of signals; None where nothing is.
+
+    Attributes:
+        urls: name of each page, all different, (m,) str objects.
+        importance: weight >= 0, (m,) float64.
+        host: name of the host, (m,) str objects; empty if the URL has none.
+        group: label of pages that are alike, (m,) str objects.
+        change_rate: changes per day, 0 or in the supported domain, (m,) float64.
+        recall: probability that a change emits a signal of each source, (S, m) float64.
+        false_signal_rate: signals per day without a change, of each source, (S, m) float64.
+        complete: whether every change is seen, (m,) bool.
+        last_crawl: time of the copy, NaN without one, (m,) float64: days since 1970 where
+            ``dated``, else as they were given.
+        dated: whether ``last_crawl`` is a date and time.
+        sources: names of the sources; ("signals",) for the columns without a name.
+    """
+
+    urls: NDArray[np.object_]
+    importance: FloatArray
+    host: NDArray[np.object_]
+    group: NDArray[np.object_] | None = None
+    change_rate: FloatArray | None = None
+    recall: FloatArray | None = None
+    false_signal_rate: FloatArray | None = None
+    complete: BoolArray | None = None
+    last_crawl: FloatArray | None = None
+    dated: bool = False
+    sources: tuple[str, ...] = ()
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages, m."""
+        return int(self.urls.size)
+
+
+def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) -> PageTable:
+    """Read a table of pages, in CSV, JSON lines or Parquet; other columns are ignored.
+
+    ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` the network
+    location of the URL. ``recall``, ``false_signal_rate`` and ``precision`` are those of a single
+    source, ``recall:NAME`` and so on of several. ``precision`` is the share of signals that a
+    change emitted; it is read where there is no false signal rate, which is then recall *
+    change_rate * (1 - precision) / precision.
+
+    Args:
+        path: the file.
+        columns: names in the file of columns that have other names.
+
+    Raises:
+        ValueError: a file that is missing, empty or of another format, a missing column, or, with
+            its line, a URL that stands there twice, an absent or a bad value.
+    """
+    rows = read_columns(Path(path), Wanted(PAGE_COLUMNS, ("url",), columns or {}))
+    codes = rows.codes("url")
+    seen = np.zeros(rows.num_rows, np.bool_)
+    seen[np.unique(codes.number, return_index=True)[1]] = True
+    rows.check("url", ~seen, "another URL: this one stands above")
+    importance = _quantities(rows, "importance")
+    change_rate = _quantities(rows, "change_rate")
+    complete = None
+    if "complete" in rows:
+        flags = rows.flags("complete")
+        rows.check("complete", np.isnan(flags), "0, 1, true or false")
+        complete = flags == 1.0
+    sources, recall, false_signal_rate = _signals(rows, change_rate)
+    last_crawl, dated = _copies(rows)
+    return PageTable(
+        urls=rows.words("url"),
+        importance=np.ones(rows.num_rows) if importance is None else importance,
+        host=rows.words("host") if "host" in rows else hosts_of(codes.texts),
+        group=rows.words("group") if "group" in rows else None,
+        change_rate=change_rate,
+        recall=recall,
+        false_signal_rate=false_signal_rate,
+        complete=complete,
+        last_crawl=last_crawl,
+        dated=dated,
+        sources=sources,
+    )
+
+
+def write_page_table(
+    path: str | Path, table: PageTable, others: Mapping[str, ArrayLike] | None = None
+) -> None:
+    """Write a table of pages atomically, in Parquet or CSV by the extension of ``path``.
+
+    Args:
+        path: the file.
+        table: the pages.
+        others: further columns, (m,) each, such as standard errors.
+
+    Raises:
+        ValueError: another extension.
+        OSError: the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    path = Path(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"path must end in .csv or .parquet, got {str(path)!r}")
+    columns: dict[str, Any] = {"url": table.urls}
+    for name in ("importance", "host", "group", "change_rate", "complete"):
+        columns[name] = getattr(table, name)
+    for name in ("recall", "false_signal_rate"):
+        values = getattr(table, name)
+        if values is not None:
+            columns |= {f"{name}:{of}": row for of, row in zip(table.sources, values, strict=True)}
+    if table.last_crawl is not None:
+        columns["last_crawl"] = _dates(table.last_crawl) if table.dated else table.last_crawl
+    columns = {name: values for name, values in columns.items() if values is not None}
+    columns |= {name: np.asarray(values) for name, values in (others or {}).items()}
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
+    try:
+        write(pa.table(columns), str(unfinished))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _dates(days: FloatArray) -> Any:
+    """Return days since 1970 as Arrow timestamps, null where NaN."""
+    import pyarrow as pa
+
+    microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY).astype(np.int64)
+    return pa.array(microseconds, pa.timestamp("us", "UTC"), mask=np.isnan(days))
+
+
+def _quantities(rows: Columns, word: str) -> FloatArray | None:
+    """Return a column of weights or rates, None if there is none."""
+    if word not in rows:
+        return None
+    values = rows.numbers(word)
+    right = (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
+    rows.check(word, ~right, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
+    return values
+
+
+def _shares(rows: Columns, word: str) -> FloatArray:
+    """Return a column of numbers in [0, 1]."""
+    values = rows.numbers(word)
+    rows.check(word, ~((values >= 0.0) & (values <= 1.0)), "a number from 0 to 1")
+    return values
+
+
+def _signals(
+    rows: Columns, change_rate: FloatArray | None
+) -> tuple[tuple[str, ...], FloatArray | None, FloatArray | None]:
+    """Return names, recall and false signal rates of the sources."""
+    words = [word for word in rows if word.partition(":")[0] in OF_SIGNALS]
+    endings = list(dict.fromkeys("".join(word.partition(":")[1:]) for word in words))
+    sources = tuple(ending[1:] or "signals" for ending in endings)
+    recall, false = [], []
+    for ending in endings:
+        if f"recall{ending}" in rows:
+            recall.append(_shares(rows, f"recall{ending}"))
+            rows.check(
+                f"recall{ending}",
+                np.sum(recall, axis=0) > 1.0 + 1e-12,
+                "recall of all sources that sums to at most 1",
+            )
+        rates = _quantities(rows, f"false_signal_rate{ending}")
+        if rates is None and f"precision{ending}" in rows:
+            rates = _false_rates(rows, ending, change_rate)
+        if rates is not None:
+            false.append(rates)
+    for name, of_sources in (("recall", recall), ("false_signal_rate", false)):
+        if len(of_sources) not in (0, len(endings)):
+            lacking = [e for e in endings if f"{name}{e}" not in rows]
+            raise ValueError(
+                f"{rows.path}: column {name + lacking[0]!r} is missing, other sources have one"
+            )
+    return sources, np.array(recall) if recall else None, np.array(false) if false else None
+
+
+def _false_rates(rows: Columns, ending: str, change_rate: FloatArray | None) -> FloatArray:
+    """Return recall * change_rate * (1 - precision) / precision."""
+    word, of = f"precision{ending}", f"recall{ending}"
+    if change_rate is None or of not in rows:
+        raise ValueError(
+            f"{rows.path}: column {word!r} needs the columns 'change_rate' and {of!r}, or "
+            f"'false_signal_rate{ending}' in its place"
+        )
+    precision, recall = _shares(rows, word), _shares(rows, of)
+    silent = recall * change_rate == 0.0
+    rows.check(word, (precision == 0.0) & ~silent, "a number above 0, as changes emit signals")
+    odds = (1.0 - precision) / np.where(silent, 1.0, precision)
+    rates: FloatArray = np.where(silent, 0.0, recall * change_rate * odds)
+    return rates
+
+
+def _copies(rows: Columns) -> tuple[FloatArray | None, bool]:
+    """Return the times of copies, in days, and whether they are dates; None without a column."""
+    if "last_crawl" not in rows:
+        return None, False
+    times = rows.times("last_crawl", optional=True)
+    dated = bool(times.dated.any())
+    return times.value / (MICROSECONDS_PER_DAY if dated else 1.0), dated
+
+
+def hosts_of(urls: Any) -> NDArray[np.object_]:
+    """Return the network location of each URL, in lower case; empty if it has none.
+
+    ``urls`` are an array of strings, of NumPy or Arrow.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = urls if isinstance(urls, pa.Array) else pa.array(urls, pa.large_string())
+    found = pc.struct_field(pc.extract_regex(texts, NETLOC), "netloc")
+    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(
+        zero_copy_only=False
+    )
+    return hosts

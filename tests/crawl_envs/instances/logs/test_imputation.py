@@ -1,0 +1,153 @@
+"""Changes drawn given a log agree with it, and have the distribution of the model."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, ks_2samp
+
+from crawl_envs.instances.logs import imputation
+from crawl_envs.instances.logs.crawl_log import CrawlLog
+from crawl_envs.instances.logs.imputation import Changes, impute
+from crawl_envs.instances.logs.replay import freshness_served
+from tests.naive.replayed_logs import change_times, crawl_times, drawn_changes, make_log
+
+
+def simulated(
+    seed: int, *, crawls: int, recall: float, false_rate: float
+) -> tuple[CrawlLog, Changes]:
+    """Return a log of the model and the true changes; 100 pages, 100 days."""
+    rng, days, pages = np.random.default_rng(seed), 100.0, 100
+    rows: list[tuple[int, float, bool]] = []
+    signals: list[tuple[int, float, int]] = []
+    true: list[tuple[float, int]] = []
+    for page in range(pages):
+        changes = np.sort(rng.random(rng.poisson(rng.gamma(1.5, 0.1) * days)) * days)
+        heard = changes[rng.random(changes.size) < recall]
+        false = rng.random(rng.poisson(false_rate * days)) * days
+        times = np.append(0.0, np.sort(rng.random(crawls) * days))
+        found = np.append(False, np.diff(np.searchsorted(changes, times)) > 0)
+        rows += [(page, float(t), bool(c)) for t, c in zip(times, found, strict=True)]
+        signals += [(page, float(t), 0) for t in np.concatenate([heard, false])]
+        true += [(float(t), page) for t in changes]
+    true.sort()
+    log = make_log(rows, signals, num_pages=pages, num_sources=int(recall + false_rate > 0.0))
+    return log, Changes(np.array([p for _, p in true]), np.array([t for t, _ in true]))
+
+
+def count(times: list[float], low: float, high: float) -> int:
+    return sum(low < time <= high for time in times)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), sources=st.integers(0, 2))
+def test_changes_agree_with_the_log(seed: int, sources: int) -> None:
+    rng = np.random.default_rng(seed)
+    crawls = [
+        (page, float(time), bool(rng.random() < 0.5))
+        for page in range(5)
+        for time in np.unique(rng.integers(0, 30, rng.integers(1, 6)))
+    ]
+    gone = {max((c[0], c[1]) for c in crawls if c[0] == 0)}
+    signals = [
+        (int(rng.integers(5)), float(rng.random() * 35), int(rng.integers(sources)))
+        for _ in range(20 * (sources > 0))
+    ]
+    log = make_log(crawls, signals, num_pages=5, num_sources=sources, gone=gone)
+    drawn = next(impute(log, rng, end=40.0, first=3, passes=2))
+    assert np.all(np.diff(drawn.time) >= 0.0)
+    heard = {(page, time) for page, time, _ in signals}
+    for page in range(5):
+        times, moments = change_times(drawn, page), crawl_times(log, page)
+        assert count(times, -1.0, moments[0]) == 0
+        found = [c for p, c in zip(log.page, log.changed, strict=True) if p == page]
+        ends = list(zip(moments, moments[1:], found[1:], strict=False))
+        if page == 0:
+            assert count(times, moments[-1], 99.0) == 0
+            ends = ends[:-1]
+        for low, high, changed in ends:
+            assert (count(times, low, high) > 0) == changed, (page, low, high)
+    changed_at = set(zip(drawn.page.tolist(), drawn.time.tolist(), strict=True))
+    assert sources == 0 or len(changed_at & heard) <= len(heard)
+
+
+@pytest.mark.parametrize("found", [True, False, None])
+@pytest.mark.parametrize("chances", [[], [0.4], [0.3, 0.05, 0.9]])
+def test_a_gap_is_drawn_as_by_rejection(chances: list[float], found: bool | None) -> None:
+    """Numbers of true signals and of other changes, and the times of these."""
+    draws, rate, length = 4000, 0.7, 1.5
+    n = len(chances)
+    gaps = imputation._Gaps(
+        page=np.zeros(draws, np.int64),
+        start=np.zeros(draws),
+        length=np.full(draws, length),
+        known=np.full(draws, found is not None),
+        changed=np.full(draws, bool(found)),
+        signal_gap=np.repeat(np.arange(draws), n),
+        signal_at=np.tile(np.arange(n) * 0.1, draws),
+        signal_source=np.zeros(draws * n, np.int64),
+    )
+    rng = np.random.default_rng(1)
+    true, gap, at = imputation._draw(gaps, np.full(draws, rate), np.tile(chances, draws), rng)
+    other = [drawn_changes(rng, rate, length, chances, found) for _ in range(draws)]
+    ours = true.reshape(draws, n) @ (2 ** np.arange(n)) * 8 + np.bincount(gap, minlength=draws)
+    theirs = np.array(
+        [sum(2**k for k in range(n) if one[k]) * 8 + len(times) for one, times in other]
+    )
+    kinds, place = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+    table = np.stack([np.bincount(part, minlength=kinds.size) for part in np.split(place, 2)])
+    common = table.sum(axis=0) >= 20
+    if found is False:
+        assert kinds.tolist() == [0]
+        return
+    assert chi2_contingency(table[:, common]).pvalue > 1e-4
+    times = [time for _, all_of_them in other for time in all_of_them]
+    assert ks_2samp(at, times).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("crawls", "recall", "false_rate"), [(8, 0.0, 0.0), (12, 0.6, 0.04)])
+def test_true_changes_look_like_one_more_draw(
+    crawls: int, recall: float, false_rate: float
+) -> None:
+    """Number of changes and freshness of simulated logs: standardised by draws, near N(0, 1)."""
+    scores = []
+    for seed in range(16):
+        log, true = simulated(seed, crawls=crawls, recall=recall, false_rate=false_rate)
+        draws = list(islice(impute(log, np.random.default_rng(seed), end=100.0), 12))
+        for measure in (
+            lambda changes: float(changes.page.size),
+            lambda changes, log=log: freshness_served(log, changes, np.ones(100), 50.0, 100.0),
+        ):
+            values = [measure(changes) for changes in draws]
+            spread = np.std(values, ddof=1) * np.sqrt(1.0 + 1.0 / len(values))
+            scores.append((measure(true) - np.mean(values)) / spread)
+    number, fresh = np.reshape(scores, (16, 2)).T
+    for score in (number, fresh):
+        assert abs(score.mean()) < 0.8, score
+        assert 0.5 < score.std() < 1.7, score
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    log, _ = simulated(0, crawls=5, recall=0.5, false_rate=0.02)
+    first, second = (
+        next(impute(log, np.random.default_rng(7), end=120.0, first=2, passes=1)) for _ in range(2)
+    )
+    assert first.time.tobytes() == second.time.tobytes()
+    assert first.time.max() > 100.0
+
+
+def test_bad_input_is_named() -> None:
+    log = make_log([(0, 1.0, False), (0, 5.0, True)], num_pages=1)
+    rng = np.random.default_rng(0)
+    for given_, message in (
+        ({"end": 4.0}, "end must be at least 5.0"),
+        ({"end": 5.0, "passes": 0}, "passes must be"),
+        ({"end": 5.0, "first": -1}, "first must be"),
+        ({"end": 5.0, "group": [0, 1]}, "group must"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            next(impute(log, rng, **given_))  # type: ignore[arg-type]
