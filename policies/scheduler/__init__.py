@@ -1,8 +1,12 @@
-"""A live scheduler of fetches, for any number of pages."""
+"""A live scheduler of fetches, for any number of pages.
+
+Public module: ids.
+"""
 
 from __future__ import annotations
 
 from policies.scheduler.durable import DurableScheduler
 from policies.scheduler.scheduler import CrawlScheduler, Fetch
+from policies.scheduler.shards import ShardedScheduler
 
-__all__ = ["CrawlScheduler", "DurableScheduler", "Fetch"]
+__all__ = ["CrawlScheduler", "DurableScheduler", "Fetch", "ShardedScheduler"]

@@ -33,6 +33,10 @@ class DurableScheduler:
         policy: as for :meth:`CrawlScheduler.from_state`.
         durable: whether a call waits until it is on the disk, and so outlives the machine too.
 
+    Attributes:
+        calls: calls in the journal, since the last snapshot.
+        answer: the result of the last call that was made again at the start, or its error.
+
     Raises:
         ValueError: the folder holds a scheduler and another one is given, or neither; its files
             are damaged or of another format; another process uses it.
@@ -48,6 +52,8 @@ class DurableScheduler:
         durable: bool = False,
     ) -> None:
         self.folder, self.durable = Path(folder), durable
+        self.calls = 0
+        self.answer: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -80,11 +86,11 @@ class DurableScheduler:
         self.scheduler = CrawlScheduler.from_state(read_snapshot(snapshot), policy)
         self.journal = Journal(self._path("journal", self.number), self.durable)
         for record, _ in records_of(self.journal.path):
-            call = record.values.pop("call")
+            call, self.calls = record.values.pop("call"), self.calls + 1
             try:
-                getattr(self.scheduler, call)(**record.values, **record.arrays)
-            except (ValueError, TypeError):
-                continue  # it was refused then, too
+                self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
+            except (ValueError, TypeError) as error:
+                self.answer = error  # it was refused then, too
 
     def _path(self, kind: str, number: int) -> Path:
         return self.folder / f"{kind}-{number:012d}"
@@ -98,7 +104,7 @@ class DurableScheduler:
         except OSError:
             snapshot.unlink()  # calls go on in the journal before it
             raise
-        self.number = number
+        self.number, self.calls = number, 0
         for kind in ("snapshot", "journal"):
             for path in self.folder.glob(f"{kind}-*"):
                 if path.name < self._path(kind, number).name:
@@ -136,6 +142,7 @@ class DurableScheduler:
         """Write a call to the journal, and make it."""
         record = plain(arguments)
         self.journal.append(Record({"call": call, **record.values}, record.arrays))
+        self.calls += 1
         return getattr(self.scheduler, call)(**arguments)
 
     def add(self, ids: Ids, **columns: Any) -> None:

@@ -100,6 +100,24 @@ def discard(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
         slots[place] = DELETED
 
 
+@compiled()
+def shards_of_keys(keys: IntArray, shards: int) -> IntArray:
+    """Return the shard of each key, by its hash."""
+    places = np.empty(keys.size, np.int64)
+    for k in range(keys.size):
+        places[k] = np.int64(mixed(keys[k]) % np.uint64(shards))
+    return places
+
+
+def shards_of(labels: NDArray[Any], shards: int) -> IntArray:
+    """Return the shard of each label, (n,): the same for a label on any machine, at any time.
+
+    ``labels`` are integers or strings, (n,); all others count by their text.
+    """
+    texts = labels if labels.dtype.kind in "iu" else labels.astype(np.str_)
+    return shards_of_keys(_encoded(texts)[0].astype(np.int64), shards)
+
+
 class PageIds:
     """Rows of pages by their ids, which are all integers or all strings.
 
@@ -262,13 +280,13 @@ class PageIds:
             self._keys[: keys.size], self._spans[: keys.size] = keys, spans
             self._free[: free.size] = free
         if self._slots.size < 2 * room or self._deleted > room // 2:
-            present = self._present()
+            present = self.present()
             self._slots, self._deleted = np.full(4 * room, EMPTY), 0
             insert(self._slots, self._keys, present)
         if self._written + letters > self._text.size:
             self._gather_text(letters)
 
-    def _present(self) -> IntArray:
+    def present(self) -> IntArray:
         """Return the rows of all ids."""
         absent = np.zeros(self._used, np.bool_)
         absent[self._free[: self._num_free]] = True
@@ -276,7 +294,7 @@ class PageIds:
 
     def _gather_text(self, letters: int) -> None:
         """Give room for more letters, and leave out those of removed ids."""
-        rows = self._present()
+        rows = self.present()
         spans = self._spans[rows]
         lengths = spans[:, 1] - spans[:, 0]
         ends = np.concatenate([[0], np.cumsum(lengths)])

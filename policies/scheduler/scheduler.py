@@ -148,18 +148,10 @@ class CrawlScheduler:
                 out of its range or of another length, a copy is later than the last call. Nothing
                 is added then.
         """
-        given = _as_ids(ids)
+        given = as_ids(ids)
         if given.size == 0:
             return
-        known = self._read({"importance": importance, **columns}, given.size)
-        missing = [name for name in self.values.needs if name not in known]
-        if missing:
-            raise ValueError(f"{', '.join(missing)} must be given: the policy needs it")
-        if self.columns and set(known) != set(self.columns):
-            raise ValueError(
-                f"columns must be {', '.join(self.columns)} as in earlier calls, "
-                f"got {', '.join(known)}"
-            )
+        known = self._read_new({"importance": importance, **columns}, given.size)
         copies = self._read_copies(last_crawl, given.size)
         codes = self._host_codes(host, given.size)
         parameters = self.values.table(known, self.bandwidth) if self.values.apart else None
@@ -176,11 +168,8 @@ class CrawlScheduler:
 
     def update(self, ids: Ids, **columns: ArrayLike) -> None:
         """Change columns of pages; ValueError as for :meth:`add`, or for unknown ids."""
-        rows = self.ids.rows(_as_ids(ids))
-        known = self._read(columns, rows.size)
-        unknown = [name for name in known if name not in self.columns]
-        if unknown:
-            raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        rows = self.ids.rows(as_ids(ids))
+        known = self._read_changes(columns, rows.size)
         changed = {name: column[..., rows] for name, column in self.columns.items()} | known
         parameters = self.values.table(changed, self.bandwidth) if self.values.apart else None
         for name, column in known.items():
@@ -191,7 +180,7 @@ class CrawlScheduler:
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; ValueError for unknown ids, and nothing is removed then."""
-        rows = self.ids.remove(_as_ids(ids))
+        rows = self.ids.remove(as_ids(ids))
         dismiss(*self._tables, rows)
         self.later = [_without(rows, log) for log in self.later]
         self.allocated &= self.values.apart
@@ -245,16 +234,9 @@ class CrawlScheduler:
         Raises:
             ValueError: a time is not finite, or a source out of its range.
         """
-        given = _as_ids(ids)
-        rows = self.ids.rows(given, missing="skip")
-        known = rows >= 0
-        moments = _per_page("times", times, given.size)[known]
-        sources = np.broadcast_to(np.asarray(source), (given.size,))[known]
-        if sources.dtype.kind not in "iu" or np.any((sources < 0) | (sources >= self.num_sources)):
-            raise ValueError(f"source must be whole numbers from 0 to {self.num_sources - 1}")
-        rows, weights = rows[known], np.zeros(int(known.sum()))
-        values = self.values
-        noted = (rows, moments, sources.astype(np.int64), weights, values.delay_window)
+        known, rows, moments, sources = self._read_signals(as_ids(ids), times, source)
+        values, weights = self.values, np.zeros(rows.size)
+        noted = (rows, moments, sources, weights, values.delay_window)
         ignored = ready(count_signals)(
             self._tables[1], values.value, values.signal_weight, *noted, self.time
         )
@@ -278,14 +260,8 @@ class CrawlScheduler:
         Raises:
             ValueError: an unknown status; a time is not finite.
         """
-        if status not in ("ok", "failed", "gone"):
-            raise ValueError(f"status must be 'ok', 'failed' or 'gone', got {status!r}")
-        given = _as_ids(ids)
-        moments = _per_page("times", times, given.size)
-        rows = self.ids.rows(given, missing="skip")
-        known = rows >= 0
-        rows, moments = rows[known], moments[known]
-        self._advance(moments.max(initial=self.time))
+        given = as_ids(ids)
+        known, rows, moments = self._read_report(given, times, status)
         unknown = int((~known).sum())
         if status == "gone":
             self.remove(np.unique(given[known]))
@@ -321,10 +297,16 @@ class CrawlScheduler:
         count = whole("count", count, 1)
         self._advance(self._not_before("time", time))
         self.allowance = min(self.allowance, max(self.burst, count))
-        self._allocate()
         allowed = min(count, math.floor(self.allowance + ROUNDING), len(self.ids))
-        rows, taken = np.zeros(max(allowed, 0), np.int64), 0
-        while taken < allowed:
+        pages = self._take(max(allowed, 0))
+        self.allowance -= pages.size
+        return pages
+
+    def _take(self, count: int) -> NDArray[Any]:
+        """Return the ids of up to ``count`` pages to fetch now."""
+        self._allocate()
+        rows, taken = np.zeros(count, np.int64), 0
+        while taken < count:
             arguments = (self.values.value, self.time, rows[taken:])
             taken += ready(take)(*self._tables, *arguments)
             lines = self.choices.lines[0]
@@ -332,7 +314,6 @@ class CrawlScheduler:
                 break
             sizes = self.choices.status.size, self.choices.gap.size
             self._renew_choices(*sizes, 2 * self.choices.sent_time.size)
-        self.allowance -= taken
         return self.ids.ids(rows[:taken])
 
     def __len__(self) -> int:
@@ -348,8 +329,8 @@ class CrawlScheduler:
 
     def _advance(self, time: float) -> None:
         """Save the bandwidth until a time."""
-        self.allowance += self.bandwidth * (time - self.time)
-        self.time = time
+        self.allowance += self.bandwidth * (float(time) - self.time)
+        self.time = float(time)
 
     def _ask_again(self) -> float:
         """Return the earliest time of a fetch if nothing else happens."""
@@ -516,6 +497,51 @@ class CrawlScheduler:
         self.later = [(page[~ours], time[~ours], weight[~ours])]
         return after
 
+    def _read_signals(
+        self, ids: NDArray[Any], times: ArrayLike, source: ArrayLike
+    ) -> tuple[NDArray[np.bool_], IntArray, FloatArray, IntArray]:
+        """Return which of n signals are of known pages, and of these rows, times and sources."""
+        rows = self.ids.rows(ids, missing="skip")
+        known = rows >= 0
+        moments = _per_page("times", times, ids.size)[known]
+        sources = np.broadcast_to(np.asarray(source), (ids.size,))[known]
+        if sources.dtype.kind not in "iu" or np.any((sources < 0) | (sources >= self.num_sources)):
+            raise ValueError(f"source must be whole numbers from 0 to {self.num_sources - 1}")
+        return known, rows[known], moments, sources.astype(np.int64)
+
+    def _read_report(
+        self, ids: NDArray[Any], times: ArrayLike, status: str
+    ) -> tuple[NDArray[np.bool_], IntArray, FloatArray]:
+        """Return which of n fetches are of known pages, and of these rows and times; pass time."""
+        if status not in ("ok", "failed", "gone"):
+            raise ValueError(f"status must be 'ok', 'failed' or 'gone', got {status!r}")
+        moments = _per_page("times", times, ids.size)
+        rows = self.ids.rows(ids, missing="skip")
+        known = rows >= 0
+        self._advance(moments[known].max(initial=self.time))
+        return known, rows[known], moments[known]
+
+    def _read_new(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
+        """Return the columns of n new pages, which have those of others and what values need."""
+        known = self._read(columns, count)
+        missing = [name for name in self.values.needs if name not in known]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} must be given: the policy needs it")
+        if self.columns and set(known) != set(self.columns):
+            raise ValueError(
+                f"columns must be {', '.join(self.columns)} as in earlier calls, "
+                f"got {', '.join(known)}"
+            )
+        return known
+
+    def _read_changes(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
+        """Return new columns of n pages, which have these already."""
+        known = self._read(columns, count)
+        unknown = [name for name in known if name not in self.columns]
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        return known
+
     def _read(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
         known = {}
         for name, column in columns.items():
@@ -538,10 +564,12 @@ class CrawlScheduler:
     def _read_copies(self, last_crawl: ArrayLike | None, count: int) -> FloatArray:
         """Return the times of the copies, (n,); inf for none."""
         copies = np.asarray(math.nan if last_crawl is None else last_crawl, np.float64)
-        if copies.shape not in ((), (count,)) or np.any(copies > self.time):
+        late = copies[copies > self.time]
+        if copies.shape not in ((), (count,)) or late.size:
+            got = late.flat[0] if late.size else f"shape {copies.shape}"
             raise ValueError(
-                f"last_crawl must be a number or {count} numbers, none above {self.time}, "
-                f"the time of the last call, got {copies}"
+                f"last_crawl must be a number or {count} numbers, none above {self.time}, the time "
+                f"of the last call, got {got}"
             )
         return np.where(np.isnan(np.broadcast_to(copies, (count,))), math.inf, copies)
 
@@ -562,7 +590,7 @@ class CrawlScheduler:
         return np.broadcast_to(codes[places.reshape(labels.shape)], (count,))
 
 
-def _as_ids(ids: Ids) -> NDArray[Any]:
+def as_ids(ids: Ids) -> NDArray[Any]:
     """Return ids as an array of one axis."""
     return np.atleast_1d(np.asarray(ids))
 

@@ -85,4 +85,4 @@ def test_policies_of_one_source_take_all_for_one() -> None:
         several = policy.compile(instance.problem(), 0, np.random.default_rng(0))
         one = policy.compile(instance.pooled().problem(), 0, np.random.default_rng(0))
         np.testing.assert_array_equal(several.parameters, one.parameters)
-        assert several.signal_weight is None
+        assert several.signal_weight is one.signal_weight

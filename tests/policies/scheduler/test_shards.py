@@ -1,0 +1,310 @@
+"""Shards of a scheduler: the same answers wherever they run, and nearly those of one scheduler."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import signal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policies.scheduler import CrawlScheduler, ShardedScheduler
+from policies.scheduler.balance import Balance
+from policies.scheduler.ids import shards_of
+from policies.scheduler.workers import Died
+from tests.policies.scheduler.test_durable import answer, calls
+
+RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+OTHERS = ["processes", pytest.param("ray", marks=[RAY, pytest.mark.filterwarnings("ignore")])]
+
+RATES = {"change_rate": 1.0, "recall": 0.5, "false_signal_rate": 0.2}
+
+
+def new(policy="GreedyNCIS", **more):
+    return ShardedScheduler(policy, 20.0, timeout=0.8, **more)
+
+
+def filled(scheduler, count=60):
+    """Add pages with copies of time 0, and return the scheduler."""
+    rng = np.random.default_rng(2)
+    rates = {"importance": rng.random(count), "change_rate": rng.random(count)}
+    scheduler.add(np.arange(count), last_crawl=0.0, recall=0.5, false_signal_rate=0.2, **rates)
+    return scheduler
+
+
+def batches(scheduler, first, last, count=10):
+    """Return the batches of some turns, after signals; all pages are reported."""
+    chosen = []
+    for turn in range(first, last):
+        now = 0.5 * turn
+        rng = np.random.default_rng(turn)
+        scheduler.signal(rng.integers(60, size=5), now - 0.25 * rng.random(5))
+        batch = scheduler.next_batch(now, count)
+        scheduler.report(batch, now)
+        chosen.append(batch.tolist())
+    return chosen
+
+
+@pytest.mark.parametrize("policy", ["GreedyNCIS", "LambdaCrawl"])
+def test_one_shard_answers_as_one_scheduler(policy):
+    whole, shard = CrawlScheduler(policy, 20.0, timeout=0.8), new(policy, shards=1)
+    for call, arguments in calls(1, 300):
+        assert answer(shard, call, arguments) == answer(whole, call, arguments)
+    for turn in range(1, 60):
+        now = whole.time + 0.01 * turn
+        assert shard.next(now) == whole.next(now)
+    assert len(shard) == len(whole)
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+def test_backends_give_the_same_answers(backend):
+    with new(shards=3) as local, new(shards=3, backend=backend) as other:
+        for call, arguments in calls(4, 120):
+            assert answer(other, call, arguments) == answer(local, call, arguments)
+        assert np.array_equal(other.shares, local.shares)
+        assert other.next(local.time + 9.0) == local.next(local.time + 9.0)
+
+
+def accuracy(scheduler, hosts, importance, change_rate, horizon=120.0, batch=20):
+    """Return the expected freshness of the second half, of pages without signals."""
+    pages = importance.size
+    scheduler.add(
+        np.arange(pages),
+        host=hosts,
+        importance=importance,
+        change_rate=change_rate,
+        last_crawl=0.0,
+    )
+    last, fresh = np.zeros(pages), 0.0
+    for turn in range(1, int(horizon * scheduler.bandwidth / batch) + 1):
+        now = turn * batch / scheduler.bandwidth
+        chosen = scheduler.next_batch(now, batch)
+        scheduler.report(chosen, now)
+        rate = change_rate[chosen]
+        if now > 0.5 * horizon:
+            fresh -= (importance[chosen] * np.expm1(-rate * (now - last[chosen])) / rate).sum()
+        last[chosen] = now
+    return fresh / (0.5 * horizon * importance.sum())
+
+
+def test_unequal_shards_reach_what_one_scheduler_does():
+    rng, names = np.random.default_rng(0), np.array([f"host{k}" for k in range(50)])
+    hosts = np.array([names[shards_of(names, 4) == k][0] for k in range(4)])[np.arange(400) % 4]
+    importance = rng.random(400) * np.where(np.arange(400) % 4 == 1, 10.0, 1.0)
+    pages = hosts, importance, rng.uniform(0.05, 1.0, 400)
+    whole = accuracy(CrawlScheduler("Greedy", 40.0, burst=20), *pages)
+    settings = {"shards": 4, "burst": 20}
+    equal = accuracy(ShardedScheduler("Greedy", 40.0, balance=np.inf, **settings), *pages)
+    scheduler = ShardedScheduler("Greedy", 40.0, **settings)
+    balanced = accuracy(scheduler, *pages)
+    assert equal < 0.8 * whole
+    assert balanced == pytest.approx(whole, rel=5e-3)
+    assert scheduler.shares.sum() == pytest.approx(1.0)
+    assert scheduler.shares.argmax() == 1
+
+
+def test_exchanges_end_where_values_are_equal():
+    scale, power = np.array([1.0, 8.0, 0.3, 2.0]), np.array([0.5, 1.0, 2.0, 1.5])
+    balance = Balance(np.ones(4))
+    for _ in range(40):
+        for shard, value in enumerate(scale * balance.shares**-power):
+            balance.note(shard, value, 3)
+        balance.exchange(np.zeros(0, np.int64))
+    values = scale * balance.shares**-power
+    assert balance.shares.sum() == pytest.approx(1.0)
+    assert values == pytest.approx(values.mean(), rel=1e-2)
+
+
+def test_shards_without_pages_leave_their_share_to_others():
+    balance = Balance(np.ones(4))
+    for _ in range(30):
+        for shard in (0, 1):
+            balance.note(shard, 1.0, 1)
+        balance.exchange(np.array([2, 3]))
+    assert balance.shares[:2] == pytest.approx(0.5, abs=1e-3)
+    assert 0.0 < balance.shares[2:].max() < 1e-3
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_batches_are_split_by_shares(seed):
+    rng = np.random.default_rng(seed)
+    balance, totals, total = Balance(rng.random(5) + 1e-3), np.zeros(5), 0
+    for _ in range(50):
+        count = int(rng.integers(1, 12))
+        counts = balance.split(count, np.arange(5))
+        assert counts.sum() == count
+        assert counts.min() >= 0
+        totals, total = totals + counts, total + count
+    assert np.abs(totals - total * balance.shares).max() < 3.0
+
+
+def test_the_total_stays_within_the_bandwidth():
+    scheduler, fetched = filled(new(shards=3)), 0
+    for turn in range(1, 200):
+        now = turn * 0.037
+        chosen = scheduler.next_batch(now, 7)
+        scheduler.report(chosen, now)
+        fetched += chosen.size
+        assert fetched <= 20.0 * now + 1e-6
+    assert fetched >= 20.0 * now - 1.0
+
+
+def test_hosts_are_in_one_shard_and_their_limits_hold():
+    hosts = np.array([f"host{k % 5}" for k in range(50)])
+    with ShardedScheduler("RoundRobin", 100.0, shards=3, burst=100, timeout=99.0) as scheduler:
+        scheduler.limit_hosts(most=2)
+        scheduler.limit_hosts(["host1"], most=1)
+        scheduler.add(np.arange(50), host=hosts, last_crawl=0.0)
+        chosen = scheduler.next_batch(1.0, 50)
+        assert sorted(hosts[chosen]) == sorted(2 * [f"host{k}" for k in (0, 2, 3, 4)] + ["host1"])
+
+
+def test_the_shard_of_a_label_never_changes():
+    labels = np.array(["a", "b.example", "c.example", "\u00e9"])
+    assert shards_of(labels, 1000).tolist() == SHARDS_OF_TEXTS
+    assert shards_of(np.array([0, 1, 2, -5]), 1000).tolist() == SHARDS_OF_NUMBERS
+    counts = np.bincount(shards_of(np.arange(10_000), 7))
+    assert counts.min() > 1200
+
+
+def splitmix(word):
+    """Return the hash of a 64-bit word, in whole numbers of Python."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def of_text(text):
+    """Return the hash of a text, in whole numbers of Python."""
+    word = 0xCBF29CE484222325
+    for letter in text.encode():
+        word = (word ^ letter) * 0x100000001B3 % 2**64
+    return splitmix(splitmix(word))
+
+
+SHARDS_OF_TEXTS = [of_text(text) % 1000 for text in ("a", "b.example", "c.example", "\u00e9")]
+SHARDS_OF_NUMBERS = [splitmix(number % 2**64) % 1000 for number in (0, 1, 2, -5)]
+
+
+@pytest.mark.parametrize("backend", ["local", "processes"])
+def test_a_folder_goes_on(tmp_path, backend):
+    plain = filled(new(shards=3, balance=np.inf))
+    with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
+        assert batches(filled(kept), 1, 9, 9) == batches(plain, 1, 9, 9)
+    with pytest.raises(ValueError, match=r"shards must be 3 as in .*, got 2"):
+        new(shards=2, folder=tmp_path)
+    with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
+        assert len(kept) == 60
+        assert kept.bandwidth == pytest.approx(20.0)
+        with pytest.raises(ValueError, match="columns must be importance"):
+            kept.add([99], change_rate=1.0, recall=0.5, false_signal_rate=0.1, complete=1.0)
+        assert batches(kept, 9, 20, 9) == batches(plain, 9, 20, 9)
+        with pytest.raises(ValueError, match="in use by another process"):
+            new(shards=3, folder=tmp_path)
+
+
+def kill(worker):
+    """End the process of a worker at once."""
+    if hasattr(worker, "actor"):
+        importlib.import_module("ray").kill(worker.actor)
+    else:
+        os.kill(worker.process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+def test_a_killed_shard_goes_on_from_its_folder(tmp_path, backend):
+    plain = filled(new(shards=2))
+    with new(shards=2, backend=backend, folder=tmp_path) as kept:
+        filled(kept)
+        for turn in range(1, 12):
+            if turn in (3, 8):
+                kill(kept._workers[turn % 2])
+            assert batches(kept, turn, turn + 1) == batches(plain, turn, turn + 1)
+
+
+@pytest.mark.parametrize("call", ["signal", "next_batch", "report", "remove"])
+def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, call):
+    plain = filled(new(shards=2))
+    with new(shards=2, backend="processes", folder=tmp_path) as kept:
+        filled(kept)
+        assert batches(kept, 1, 4) == batches(plain, 1, 4)
+        worker = kept._workers[0]
+        real = worker.receive
+
+        def lose():
+            real()
+            kill(worker)
+            raise Died
+
+        worker.receive = lose
+        arguments = {
+            "signal": {"ids": np.arange(60), "times": 2.0},
+            "next_batch": {"time": 2.0, "count": 10},
+            "report": {"ids": np.arange(60), "times": 2.0},
+            "remove": {"ids": np.arange(20)},
+        }[call]
+        assert answer(kept, call, arguments) == answer(plain, call, arguments)
+        assert kept._workers[0] is not worker
+        assert answer(kept, call, arguments) == answer(plain, call, arguments)
+        known = np.setdiff1d(np.arange(60), arguments["ids"]) if call == "remove" else np.arange(60)
+        kept.report(known, 2.5)
+        plain.report(known, 2.5)
+        assert batches(kept, 6, 12) == batches(plain, 6, 12)
+
+
+def test_a_killed_shard_without_a_folder_says_what_is_lost():
+    with new(shards=2, backend="processes") as scheduler:
+        filled(scheduler)
+        kill(scheduler._workers[1])
+        lost = int((shards_of(np.arange(60), 2) == 1).sum())
+        with pytest.raises(RuntimeError, match=f"shard 1 has died, .* its {lost} pages are lost"):
+            batches(scheduler, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.next(-1.0), "time must be at least 0.0"),
+        (lambda s: s.next_batch(1.0, 0), "count must be"),
+        (lambda s: s.add([70, 71, 72], change_rate=1.0), "recall, false_signal_rate must be given"),
+        (lambda s: s.add([70, 71, 0], **RATES), "ids must be new, got 0 again"),
+        (lambda s: s.add([70], change_rate=-1.0), "change_rate must lie in"),
+        (lambda s: s.add([70], **RATES, host=["a", "b"]), "host must be"),
+        (lambda s: s.add([70], **RATES, last_crawl=1.0), "last_crawl must be"),
+        (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
+        (lambda s: s.update([1, 2, 3], complete=1.0), "complete must be given when pages are"),
+        (lambda s: s.remove([1, 99]), "ids must be known"),
+        (lambda s: s.signal([1, 2], [1.0, np.nan]), "times must be"),
+        (lambda s: s.signal([1], 1.0, source=1), "source must be"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
+        (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
+        (lambda s: s.limit_hosts(["a", "b"], most=0), "most must be"),
+        (lambda s: s.set_bandwidth(0.0, 1.0), "bandwidth must be"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(call, said):
+    scheduler, other = filled(new(shards=3)), filled(new(shards=3))
+    with pytest.raises(ValueError, match=said):
+        call(scheduler)
+    assert len(scheduler) == 60
+    assert batches(scheduler, 1, 12) == batches(other, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"shards": 0}, "shards must be"),
+        ({"backend": "threads"}, "backend must be one of local, processes, ray"),
+        ({"balance": 0.0}, "balance must be"),
+        ({"policy": 3}, "policy must be an index policy"),
+        ({"burst": 0}, "burst must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        ShardedScheduler(**{"policy": "Greedy", "bandwidth": 1.0, **arguments})
