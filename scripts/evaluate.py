@@ -23,11 +23,11 @@ from crawl_envs.evaluation import Row, summarize
 from scripts.reporting import tables
 from scripts.reporting.cli import plain_interrupt
 from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
+from scripts.reporting.options import at_least, default_folder, named_values, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.training.baselines import SIMPLE
 from scripts.training.evaluation import Evaluation, candidate_of, evaluation_of
-from scripts.training.options import at_least, default_folder, named_values, one_line_errors
 from scripts.training.pictures import draw_ranking
 from scripts.training.ranking import COLUMNS, ONE_HISTORY, TRACE, note_of, rank_policies, table_of
 

@@ -28,6 +28,14 @@ from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row
 from scripts.reporting import tables
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
+from scripts.reporting.options import (
+    at_least,
+    default_folder,
+    given_only,
+    named_values,
+    one_line_errors,
+    read_instance,
+)
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.training.baselines import (
     REWARD,
@@ -39,14 +47,6 @@ from scripts.training.baselines import (
     without_duplicates,
 )
 from scripts.training.jobs import Builder, Job
-from scripts.training.options import (
-    at_least,
-    default_folder,
-    given_only,
-    named_values,
-    one_line_errors,
-    read_instance,
-)
 from scripts.training.pictures import draw_curve, draw_ranking
 from scripts.training.ranking import (
     COLUMNS,

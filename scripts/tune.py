@@ -22,14 +22,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from scripts.reporting import tables
-from scripts.reporting.rows import check_folder, replacing, write_csv
-from scripts.training.options import (
+from scripts.reporting.options import (
     at_least,
     default_folder,
     named_values,
     one_line_errors,
     read_instance,
 )
+from scripts.reporting.rows import check_folder, replacing, write_csv
 from scripts.training.ranges import TUNED, entry_of
 from scripts.training.trials_picture import draw_trials
 from scripts.training.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of

@@ -22,9 +22,9 @@ from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
 from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, is_policy, policy_factories
+from scripts.reporting.options import PREFIX
 from scripts.reporting.settings import Setting
 from scripts.training.baselines import all_names
-from scripts.training.options import PREFIX
 
 FIRST_SEED = 1_000_000
 """First seed of evaluations, distinct from common training seeds."""

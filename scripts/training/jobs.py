@@ -19,7 +19,7 @@ from agents.sb3.loading import MODEL, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.training import CURVE, train
 from crawl_envs.types import Policy
-from scripts.training.options import at_least
+from scripts.reporting.options import at_least
 
 Builder = Callable[[Any], Policy]
 

@@ -13,8 +13,8 @@ from agents.cloning.train import CloneArguments
 from agents.evolution.arguments import EvolutionArguments
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.hyperparameters import FALLBACK, WORDS, defaults
+from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Cloning, Evolution, Job, Learning
-from scripts.training.options import PREFIX
 
 CLONE, ES = "clone", "es"
 KINDS = (*ALGORITHMS, CLONE, ES)

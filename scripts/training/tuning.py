@@ -24,8 +24,8 @@ from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.training import train
 from crawl_envs.types import Policy
+from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Learning
-from scripts.training.options import PREFIX
 from scripts.training.ranges import (
     TUNED,
     generations_of,

@@ -15,10 +15,10 @@ from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
+from scripts.reporting.options import named_values
 from scripts.train import app, measured
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows, best_first, without_duplicates
-from scripts.training.options import named_values
 from scripts.training.ranking import rank_policies
 from scripts.training.recipes import Request, job_of
 from tests.scripts import commands

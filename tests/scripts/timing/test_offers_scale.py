@@ -149,6 +149,7 @@ def test_errors_of_a_process_are_raised_here() -> None:
 
 def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
     """An interrupt of both processes: the child ignores it and is killed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     note, start = tmp_path / "pid", time.monotonic()
 
     def interrupt() -> None:

@@ -148,3 +148,32 @@ def distances(rows: Sequence[Row], path: Path) -> None:
         fontsize=11,
     )
     save(figure, path)
+
+
+def backtests(rows: Sequence[Row], path: Path, *, title: str, policies: Sequence[str]) -> None:
+    """Draw saved crawls by thinned logs, with intervals, against those by the full records.
+
+    There is a panel for each policy; intervals that miss the record are drawn in another colour,
+    and very long ones are cut off.
+    """
+    values = {(row.policy, row.setting, row.seed, row.metric): row.value for row in rows}
+    figure = Figure(figsize=(4.2 * len(policies), 4.6), layout="constrained")
+    panels = figure.subplots(1, len(policies), squeeze=False, sharex=True, sharey=True)[0]
+    for axes, policy in zip(panels, policies, strict=True):
+        logs = [key[1:3] for key in values if key[0] == policy and key[3] == "log"]
+        names = ("record", "log", "half width", "contained")
+        points = np.array([[values[policy, *log, name] for name in names] for log in logs])
+        for held, colour, marker in ((1.0, COLOURS[0], "o"), (0.0, COLOURS[1], "s")):
+            record, mean, half, _ = points[points[:, 3] == held].T
+            label = "contains the record's value" if held else "misses it"
+            style = {"fmt": marker, "color": colour, "markersize": 4, "elinewidth": 1}
+            axes.errorbar(record, mean, half, label=f"{label} ({record.size})", alpha=0.7, **style)
+        axes.axline((0.0, 0.0), slope=1.0, color="0.6", linewidth=1, zorder=0)
+        axes.set_title(policy, fontsize=10)
+        axes.set_ylim(-1.7, 1.3)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
+        bare(axes)
+    figure.supxlabel("share of crawls saved at equal freshness, by the full record", fontsize=10)
+    figure.supylabel("by the log, with 95% intervals", fontsize=10)
+    figure.suptitle(title, fontsize=11)
+    save(figure, path)

@@ -1,4 +1,4 @@
-"""Options and errors of the commands about agents."""
+"""Options, default folders and errors of commands."""
 
 from __future__ import annotations
 

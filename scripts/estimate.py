@@ -1,0 +1,164 @@
+"""Estimate change rates and signal quality from a crawl log, and audit the sources of signals.
+
+Rates of a page are estimated with those of its host (empirical Bayes), so that a page with few
+crawls has one too. The audit tells of each source how many of its signals follow changes
+(precision), how many changes it signals (recall) and how late, and whether to trust it.
+
+Writes pages.csv, which scripts.schedule reads: url, importance, host, change_rate, recall and
+false_signal_rate of each source, last_crawl, standard errors and the number of crawls; and with
+signals audit.csv and audit.png.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from crawl_envs.instances.logs import CrawlLog, PageTable, hosts_of, write_page_table
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import within_domain
+from policies.estimators import SignalAudit, audit_signals
+from scripts.logs import options
+from scripts.logs.fitting import Fitted, fit_log
+from scripts.logs.pictures import draw_audit
+from scripts.reporting import tables
+from scripts.reporting.options import default_folder, one_line_errors
+from scripts.reporting.rows import check_folder, write_csv
+
+SECONDS_PER_DAY = 86400.0
+AUDITED = ("precision", "recall", "delay")
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/estimate-LOG")]
+
+
+@app.command(help=__doc__)
+def main(
+    log: options.Log,
+    column: options.Column = None,
+    format: options.Format = None,
+    events: options.Events = None,
+    pages: options.Pages = None,
+    out: Out = None,
+) -> None:
+    """Estimate, audit and write; report bad input in one line."""
+    folder = out or default_folder("estimate", log.name)
+    with one_line_errors(folder, "stopped; nothing was written"):
+        recorded = options.read_log(log, column, format, events)
+        importance, group = options.weights_and_groups(recorded, pages)
+        fitted = fit_log(recorded, group)
+        check_folder(folder)
+        path = folder / "pages.csv"
+        write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
+        tell(recorded, fitted, path)
+        if recorded.sources:
+            audit(recorded, folder)
+
+
+def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable:
+    """Return the estimates as a table of pages."""
+    quality, signals = fitted.quality, bool(log.sources)
+    last = np.full(log.num_pages, np.nan)
+    np.fmax.at(last, log.page, log.time)
+    if log.origin:
+        origin = datetime.fromisoformat(log.origin).timestamp() / SECONDS_PER_DAY
+        last += origin
+    return PageTable(
+        urls=log.urls,
+        importance=importance,
+        host=hosts_of(log.urls),
+        change_rate=within_domain(quality.change_rate),
+        recall=np.nan_to_num(quality.recall) if signals else None,
+        false_signal_rate=within_domain(quality.false_signal_rate) if signals else None,
+        last_crawl=last,
+        dated=bool(log.origin),
+        sources=log.sources,
+    )
+
+
+def errors_of(log: CrawlLog, fitted: Fitted) -> dict[str, FloatArray]:
+    """Return the further columns: standard errors, and crawls that tell of changes."""
+    quality = fitted.quality
+    columns = {"change_rate_stderr": quality.change_rate_stderr}
+    for number, source in enumerate(log.sources):
+        columns[f"recall_stderr:{source}"] = quality.recall_stderr[number]
+        columns[f"false_signal_rate_stderr:{source}"] = quality.false_signal_rate_stderr[number]
+    return columns | {"crawls": fitted.crawls.astype(np.float64)}
+
+
+def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
+    """Print what was read and estimated."""
+    rate = fitted.quality.change_rate
+    low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
+    console = tables.console()
+    console.print(
+        f"{log.page.size} crawls of {log.num_pages} pages on {fitted.groups.mean.shape[0]} hosts "
+        f"in {log.time[-1] - log.time[0]:.4g} days; left out: {log.dropped.failed} failed, "
+        f"{log.dropped.duplicates} repeated, {log.dropped.signals} signals of unknown pages",
+        soft_wrap=True,
+    )
+    console.print(
+        f"changes per day: mean {rate.mean():.4g}; a tenth of the pages below {low:.4g}, half "
+        f"below {middle:.4g}, a tenth above {high:.4g} -> {path}",
+        soft_wrap=True,
+    )
+
+
+def audit(log: CrawlLog, folder: Path) -> None:
+    """Audit the sources of signals; write and print the audit, and draw it."""
+    known = log.intervals()
+    found = audit_signals(
+        *(known.page, known.start, known.elapsed, known.changed),
+        *(log.signal_page, log.signal_time, log.signal_source),
+        num_sources=len(log.sources),
+        timed=log.timed,
+    )
+    names = ("source", "signals", "verdict", *(f"{x}{end}" for x in AUDITED for end in ENDS))
+    records = [
+        (source, int(found.num_signals[k]), found.verdict[k], *_numbers(found, k))
+        for k, source in enumerate(log.sources)
+    ]
+    write_csv(folder / "audit.csv", names, records)
+    draw_audit(folder / "audit.png", log.sources, found)
+    tables.console().print(table_of_audit(log.sources, found))
+
+
+ENDS = ("", ", low", ", high")
+"""An estimate and the ends of its interval."""
+
+
+def ends_of(found: SignalAudit, name: str, source: int) -> list[float]:
+    """Return an estimate of a source, and the ends of its interval."""
+    low, high = getattr(found, f"{name}_interval")[source]
+    return [float(getattr(found, name)[source]), float(low), float(high)]
+
+
+def _numbers(found: SignalAudit, source: int) -> list[float]:
+    """Return the estimates of a source with the ends of their intervals."""
+    return [value for name in AUDITED for value in ends_of(found, name, source)]
+
+
+def table_of_audit(sources: tuple[str, ...], found: SignalAudit) -> Table:
+    """Return the audit as a table."""
+    table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
+    for name in ("source", "signals", "precision", "recall", "delay in days", "verdict"):
+        table.add_column(name, justify="left" if name in ("source", "verdict") else "right")
+    for k, source in enumerate(sources):
+        cells = [_cell(*ends_of(found, name, k)) for name in AUDITED]
+        table.add_row(source, str(found.num_signals[k]), *cells, str(found.verdict[k]))
+    return table
+
+
+def _cell(value: float, low: float, high: float) -> str:
+    """Return an estimate and its interval."""
+    return "unknown" if value != value else f"{value:.3g} ({low:.3g} to {high:.3g})"
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,121 @@
+"""Backtests of logs that are thinned from full records, against the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.instances import traces
+from crawl_envs.instances.logs.imputation import Changes
+from scripts.experiments.real.setup import sites as histories
+from scripts.logs.backtesting import Backtest, backtest, estimate, fewer_crawls
+from scripts.logs.thinned_logs import SCHEDULES, thinned_log
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range
+
+TITLE = "Backtests of thinned logs of recorded sites"
+CLAIM = (
+    "A log tells what share of its crawls a policy would have saved at the same freshness: the "
+    "95% interval of a backtest contains the share by the full record in at least 90% of the logs."
+)
+METRIC = "contained"
+REPETITIONS, QUICK_REPETITIONS = 2, 1
+POLICIES = ("Greedy", "GreedyNCIS")
+DAYS = (5, 20, 60)
+SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
+MOST_PAGES = 200
+SITES = (
+    "garden-handbook",
+    "browser-compat",
+    "eol-release-data",
+    "nyc-covid",
+    "programming-books",
+    "python-peps",
+    "rust-blog",
+    "scoop-main",
+    "tldr-pages",
+)
+TOGETHER = "all logs"
+LEAST_COVERAGE = 0.9
+
+
+def name_of(site: str, days: int, schedule: str) -> str:
+    """Return the name of a setting."""
+    return f"{site}, {schedule}, {days} days"
+
+
+@lru_cache(maxsize=1)
+def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Changes]:
+    """Return the backtest of a thinned log, and the true changes."""
+    trace = histories.thinned(traces.load(histories.sites()[site]), MOST_PAGES)
+    group = np.unique(trace.directory, return_inverse=True)[1].astype(np.int64)
+    log, true = thinned_log(trace, float(days), schedule, np.random.default_rng([seed, days]))
+    return backtest(log, group=group, seed=seed), true
+
+
+def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
+    """Return saved crawls and freshness by the log and by the record, and what is contained."""
+    test, true = tested(site, days, schedule, seed)
+    own = [test.own_freshness(changes) for changes in (*test.changes, true)]
+    played = [
+        [test.freshness(policy, share, changes) for share in SHARES]
+        for changes in (*test.changes, true)
+    ]
+    saved = [fewer_crawls(mine, SHARES, of) for mine, of in zip(own, played, strict=True)]
+    same = [of[SHARES.index(1.0)] for of in played]
+    measured = {"widening": test.widening}
+    for name, values in {"": saved, " of freshness": same, " of own freshness": own}.items():
+        *drawn, record = values
+        mean, half_width = estimate(drawn, test.widening)
+        measured[f"contained{name}"] = float(abs(record - mean) <= half_width)
+        measured |= {f"log{name}": mean, f"half width{name}": half_width, f"record{name}": record}
+    return measured
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return measurements of every available site, spacing and schedule."""
+    sites = traces.shipped() if quick else tuple(histories.sites())
+    return [
+        Measurement(
+            name_of(site, days, schedule),
+            {policy: partial(covered, policy=policy) for policy in POLICIES},
+            {"site": site, "days": days, "schedule": schedule},
+            "CrawlTrace-v0",
+            most=1 if quick else REPETITIONS,
+        )
+        for site in sites
+        for days in DAYS[: 1 if quick else None]
+        for schedule in SCHEDULES
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Return the coverage over all logs: every log is a seed."""
+    logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
+    number = {log: place for place, log in enumerate(logs)}
+    return [
+        row._replace(setting=TOGETHER, seed=number[row.setting, row.seed])
+        for row in rows
+        if row.metric.startswith(METRIC)
+    ]
+
+
+CLAIMS = ()
+EXPECTED = tuple(
+    Range(policy, LEAST_COVERAGE, np.inf, (TOGETHER,), "nine sites, three spacings, two schedules")
+    for policy in POLICIES
+)
+
+
+def _saved(rows: Sequence[Row], path: Path) -> None:
+    """Draw the saved crawls by the logs against those by the records."""
+    from scripts.experiments.real.setup.charts import backtests
+
+    backtests(rows, path, title=TITLE, policies=POLICIES)
+
+
+PICTURES = {"saved": _saved}

@@ -1,0 +1,4 @@
+"""One's own crawl log: estimates, backtests and schedules.
+
+Public modules: backtesting, fitting, live, options, pictures, planning, thinned_logs.
+"""

@@ -1,0 +1,310 @@
+"""What a policy would have served, had it made the crawls of a log.
+
+Changes between two crawls are not known. They are drawn several times so that they agree with the
+log (:mod:`crawl_envs.instances.logs.imputation`); each draw is played by every policy at every
+budget, and by the log's own crawls. What varies between draws is what the log does not tell.
+
+Policies know what crawls before the played days tell, so that they have no hindsight. All copies
+are fresh when the played days begin.
+
+Two things are outside the model of the draws. Pages that change together (in one deployment, say)
+are drawn apart; intervals are therefore widened by :func:`dispersion`. And changes in bursts look
+like fewer changes if crawls are rare, so that freshness is too high, that of the log's own crawls
+and that of the policies alike; the share of crawls that a policy saves is hardly affected. What
+both do on recorded sites is measured by ``python -m scripts.reproduce thinned``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import Row, play
+from crawl_envs.instances.logs.crawl_log import CrawlLog
+from crawl_envs.instances.logs.imputation import Changes, impute
+from crawl_envs.instances.logs.replay import crawls_within, freshness_served, window
+from crawl_envs.instances.traces.instance import Recorded
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.types.arguments import within_domain
+from crawl_envs.worlds.lanes import Lanes
+from scripts.logs.fitting import fit_log
+from scripts.reporting.rows import replacing
+from scripts.reporting.settings import Measurement
+
+SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Budgets, as shares of the log's crawls."""
+DRAWS = 20
+NORMAL_95 = 1.959963984540054
+OWN = "your crawls"
+LOG_ARRAYS = ("page", "time", "changed", "gone", "signal_page", "signal_time", "signal_source")
+KNOWN = ("importance", "change_rate", "recall", "false_signal_rate")
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """A log, what policies know, and changes that agree with the log.
+
+    Attributes:
+        log: crawls and signals.
+        known: the pages' ``importance`` and estimated parameters, as of an Instance.
+        start: the first played day.
+        end: the last one.
+        changes: draws of the changes.
+    """
+
+    log: CrawlLog
+    known: Mapping[str, FloatArray]
+    start: float
+    end: float
+    changes: tuple[Changes, ...]
+
+    @property
+    def widening(self) -> float:
+        """Factor of the intervals, at least 1: pages may change together."""
+        return max(1.0, math.sqrt(dispersion(self.log)))
+
+    @property
+    def crawls_per_day(self) -> float:
+        """Crawls of the log that could refresh a copy, per played day."""
+        return crawls_within(self.log, self.start, self.end).size / (self.end - self.start)
+
+    def own_freshness(self, changes: Changes) -> float:
+        """Return the freshness under the log's own crawls."""
+        return freshness_served(self.log, changes, self.known["importance"], self.start, self.end)
+
+    def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
+        """Return the freshness under a policy with a share of the log's crawls."""
+        tape = window(self.log, changes, self.start, self.end)
+        generator = Recorded(
+            draw=self._draw,
+            num_pages=self.log.num_pages,
+            bandwidth=share * self.crawls_per_day,
+            num_sources=tape.num_sources,
+            tape=tape,
+        )
+        form = action_form("page", generator.num_pages, 1)
+        given: dict[str, Any] = {"horizon": tape.duration, "tape": tape}
+        env = CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
+        env.reset(seed=seed)
+        return play(env, crawl_policies.make(policy, env), seed).freshness
+
+    def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
+        """Return the pages as policies know them."""
+        given: dict[str, Any] = {**self.known, **more}
+        return Instance(**given)
+
+
+def backtest(
+    log: CrawlLog,
+    *,
+    start: float | None = None,
+    importance: FloatArray | None = None,
+    group: IntArray | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Backtest:
+    """Estimate what policies know, and draw changes.
+
+    Args:
+        log: crawls and signals.
+        start: the first played day; by default halfway between the first crawl and the last.
+        importance: weight of each page, (m,); all alike by default.
+        group: group of each page, from 0, (m,); one group by default.
+        draws: number of draws of changes, at least 2.
+        seed: seed of the draws.
+
+    Raises:
+        ValueError: ``start`` is not within the log, no page was crawled twice before it, or no
+            crawl after it could refresh a copy.
+    """
+    first, end = float(log.time[0]), float(log.time[-1])
+    begin = (first + end) / 2.0 if start is None else start
+    if not first < begin < end:
+        raise ValueError(f"start must lie in the log, between {first:g} and {end:g}, got {begin:g}")
+    if crawls_within(log, begin, end).size == 0:
+        raise ValueError(f"log must have a page that was crawled again after day {begin:g}")
+    quality = fit_log(log, group, until=begin).quality
+    known = {
+        "importance": np.ones(log.num_pages) if importance is None else importance,
+        "change_rate": within_domain(quality.change_rate),
+        "recall": np.zeros(log.num_pages),
+        "false_signal_rate": np.zeros(log.num_pages),
+    }
+    if log.sources:
+        signals = np.nan_to_num(quality.recall), within_domain(quality.false_signal_rate)
+        of_one = (values[0] if len(values) == 1 else values for values in signals)
+        known["recall"], known["false_signal_rate"] = of_one
+    drawn = impute(log, np.random.default_rng(seed), end=end, group=group)
+    return Backtest(log, known, begin, end, tuple(islice(drawn, draws)))
+
+
+def save(path: Path, test: Backtest) -> None:
+    """Write a backtest for worker processes, without the names of its pages."""
+    arrays = {f"log.{name}": getattr(test.log, name) for name in LOG_ARRAYS}
+    arrays |= {f"known.{name}": test.known[name] for name in KNOWN}
+    for number, changes in enumerate(test.changes):
+        arrays |= {f"page.{number}": changes.page, f"time.{number}": changes.time}
+    numbers = np.array([test.start, test.end, len(test.changes), len(test.log.sources)])
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, numbers=numbers, **arrays)
+
+
+@lru_cache(maxsize=2)
+def load(path: str) -> Backtest:
+    """Read a backtest that was written by :func:`save`."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    start, end, draws, sources = arrays.pop("numbers")
+    known = {name: arrays[f"known.{name}"] for name in KNOWN}
+    log = CrawlLog(
+        urls=np.full(known["importance"].size, "", np.object_),
+        sources=tuple(map(str, range(int(sources)))),
+        timed=np.ones(int(sources), np.bool_),
+        **{name: arrays[f"log.{name}"] for name in LOG_ARRAYS},
+    )
+    changes = (Changes(arrays[f"page.{k}"], arrays[f"time.{k}"]) for k in range(int(draws)))
+    return Backtest(log, known, start, end, tuple(changes))
+
+
+def served(seed: int, *, path: str) -> Mapping[str, float]:
+    """Return the freshness under the log's own crawls in one draw."""
+    test = load(path)
+    return {"freshness": test.own_freshness(test.changes[seed])}
+
+
+def crawled(seed: int, *, path: str, policy: str, share: float) -> Mapping[str, float]:
+    """Return the freshness under a policy in one draw."""
+    test = load(path)
+    return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
+
+
+def measurements(path: Path, names: Sequence[str], shares: Sequence[float]) -> list[Measurement]:
+    """Return the plays of a saved backtest: of the log, and of every policy at every budget."""
+    own = Measurement(OWN, {OWN: served}, {"path": str(path)})
+    return [own] + [
+        Measurement(
+            setting_of(share),
+            {name: partial(crawled, policy=name) for name in names},
+            {"path": str(path), "share": share},
+        )
+        for share in shares
+    ]
+
+
+def setting_of(share: float) -> str:
+    """Return the name of a budget."""
+    return f"{share:g} of the crawls"
+
+
+class Estimate(NamedTuple):
+    """Mean over draws, and half-width of the 95% interval of what happened."""
+
+    mean: float
+    half_width: float
+
+
+def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
+    """Return the mean of draws, and the interval of the true value, which is like one more draw."""
+    count = len(values)
+    spread = float(np.std(values, ddof=1)) if count > 1 else math.nan
+    half_width = NORMAL_95 * spread * math.sqrt(1.0 + 1.0 / count)
+    return Estimate(float(np.mean(values)), widening * half_width)
+
+
+def dispersion(log: CrawlLog) -> float:
+    """Return the variance of the changes found in a time over that of pages that change apart.
+
+    Times are as long as the median time between crawls of a page. A page is expected to be found
+    changed at each crawl with its mean frequency (Pearson's dispersion; McCullagh and Nelder 1989,
+    section 4.5).
+    """
+    known = log.intervals()
+    crawls = np.bincount(known.page, minlength=log.num_pages)
+    found = np.bincount(known.page, known.changed, log.num_pages)
+    frequency = (found / np.maximum(crawls, 1))[known.page]
+    length = float(np.median(known.elapsed[known.elapsed > 0.0]))
+    time = ((known.start + known.elapsed - log.time[0]) / length).astype(np.int64)
+    time = np.unique(time, return_inverse=True)[1]
+    excess = np.bincount(time, known.changed - frequency)
+    variance = float((frequency * (1.0 - frequency)).sum())
+    return float((excess**2).sum()) / variance if variance > 0.0 else 1.0
+
+
+def fewer_crawls(own: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
+    """Return the share of crawls that a policy saves at the log's own freshness.
+
+    Between two budgets freshness is taken to be linear in the logarithm of the budget, and where
+    it falls with the budget, its largest value so far. The result is at most that of the smallest
+    budget, 1 - shares[0], and at least that of the largest.
+    """
+    rising = np.maximum.accumulate(np.asarray(freshness, np.float64))
+    if own <= rising[0]:
+        return 1.0 - shares[0]
+    if own >= rising[-1]:
+        return 1.0 - shares[-1]
+    above = int(np.searchsorted(rising, own, side="right"))
+    low, high = math.log(shares[above - 1]), math.log(shares[above])
+    part = (own - rising[above - 1]) / (rising[above] - rising[above - 1])
+    return 1.0 - math.exp(low + part * (high - low))
+
+
+MEASURED = (
+    *("freshness", "freshness, half-width"),
+    *("minus the log's", "minus the log's, half-width"),
+    *("share of crawls saved", "share of crawls saved, half-width"),
+)
+
+
+class Outcome(NamedTuple):
+    """What a policy reached with a share of the log's crawls.
+
+    Attributes:
+        policy: its name, or OWN for the log's crawls.
+        share: its crawls over those of the log.
+        freshness: share of the time in which copies were current.
+        ahead: the freshness minus that of the log's crawls, in the same draws.
+        saved: share of the crawls that the policy saves at the log's freshness; the same at every
+            share.
+    """
+
+    policy: str
+    share: float
+    freshness: Estimate
+    ahead: Estimate
+    saved: Estimate
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the columns MEASURED."""
+        return (*self.freshness, *self.ahead, *self.saved)
+
+
+def outcomes(
+    rows: Sequence[Row], names: Sequence[str], shares: Sequence[float], widening: float
+) -> list[Outcome]:
+    """Return the outcome of the log's own crawls, and of every policy at every budget."""
+    values: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        values.setdefault((row.setting, row.policy), {})[row.seed] = row.value
+    own = values[OWN, OWN]
+    none = Estimate(0.0, 0.0)
+    found = [Outcome(OWN, 1.0, estimate(list(own.values()), widening), none, none)]
+    for name in names:
+        played = [values[setting_of(share), name] for share in shares]
+        saved = estimate(
+            [fewer_crawls(own[k], shares, [of[k] for of in played]) for k in own], widening
+        )
+        for share, of in zip(shares, played, strict=True):
+            ahead = estimate([of[k] - own[k] for k in own], widening)
+            found.append(Outcome(name, share, estimate(list(of.values()), widening), ahead, saved))
+    return found

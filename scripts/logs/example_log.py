@@ -1,0 +1,68 @@
+"""Write an example of a crawl log: the included site, as a crawler would have seen it.
+
+Every page is crawled now and then, and each crawl tells only whether the page changed since the
+last one. Writes log.csv (url, time, changed, status) and signals.csv (url, time, source: the page
+was named in the announcement of an update).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from crawl_envs.instances import traces
+from scripts.logs.thinned_logs import SCHEDULES, thinned_log
+from scripts.reporting.cli import plain_errors
+from scripts.reporting.rows import check_folder, write_csv
+
+SITE = "garden-handbook"
+FIRST_DAY = np.datetime64("2026-01-01T00:00:00")
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Trace = Annotated[str, typer.Option(help="Folder of a trace, or name of a shipped one.")]
+Days = Annotated[float, typer.Option(min=0.01, help="Mean days between crawls of a page.")]
+Schedule = Annotated[str, typer.Option(help=f"Times of crawls: {' or '.join(SCHEDULES)}.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the times.")]
+Out = Annotated[Path, typer.Option(help="Folder.")]
+
+
+@app.command(help=__doc__)
+def main(
+    trace: Trace = SITE,
+    days: Days = 5.0,
+    schedule: Schedule = "regular",
+    seed: Seed = 0,
+    out: Out = Path(),
+) -> None:
+    """Write the example; report bad input in one line."""
+    with plain_errors():
+        if schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+        record = traces.load(traces.find(trace))
+        log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
+        check_folder(out)
+    urls = [f"https://{record.name}.example/{d}/{k}" for k, d in enumerate(record.directory)]
+    crawls = zip(log.page, log.time, log.changed, log.gone, strict=True)
+    rows: Iterable[tuple[object, ...]] = (
+        (urls[page], _date(time), int(changed), 404 if gone else 200)
+        for page, time, changed, gone in crawls
+    )
+    write_csv(out / "log.csv", ("url", "time", "changed", "status"), rows)
+    signals = zip(log.signal_page, log.signal_time, strict=True)
+    rows = ((urls[page], _date(time), "mentions") for page, time in signals)
+    write_csv(out / "signals.csv", ("url", "time", "source"), rows)
+    print(f"{log.page.size} crawls, {log.signal_page.size} signals -> {out}/log.csv, signals.csv")
+
+
+def _date(day: float) -> str:
+    """Return a day of the record as a date and time."""
+    return f"{FIRST_DAY + np.timedelta64(round(day * 86400.0), 's')}Z"
+
+
+if __name__ == "__main__":
+    app()

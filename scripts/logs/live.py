@@ -1,0 +1,143 @@
+"""A scheduler on standard input and output, which any crawler can drive: JSON lines.
+
+================================================================  ==========================
+a line of input                                                   the line of output
+================================================================  ==========================
+``{"add": [{"url": "u", "importance": 2, "change_rate": 0.1}]}``  ``{"pages": 1}``
+``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
+``{"remove": ["u"]}``                                             ``{"pages": 0}``
+``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "status": "ok"}``                ``{"ignored": 0}``
+``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
+``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+================================================================  ==========================
+
+The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
+that needs a new page or a report. Times are days, or dates and times in ISO 8601, which are days
+since 1970; without a time it is now. ``status`` is ``ok``, ``failed`` or ``gone``. A bad line is
+answered by ``{"error": "..."}`` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from policies.scheduler import CrawlScheduler, DurableScheduler
+
+SECONDS_PER_DAY = 86400.0
+
+Scheduler = CrawlScheduler | DurableScheduler
+Message = Mapping[str, Any]
+
+
+def day_of(time: Any) -> float:
+    """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
+
+    Raises:
+        ValueError: the time is neither.
+    """
+    if time is None:
+        return datetime.now(UTC).timestamp() / SECONDS_PER_DAY
+    if isinstance(time, str):
+        try:
+            moment = datetime.fromisoformat(time)
+        except ValueError:
+            raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}") from None
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return zoned.timestamp() / SECONDS_PER_DAY
+    if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
+        raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}")
+    return float(time)
+
+
+def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the line of output for each line of input that is not blank."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            answer = _answer(scheduler, json.loads(line))
+        except json.JSONDecodeError as error:
+            answer = {"error": f"expected a JSON object, but {error}"}
+        except (ValueError, TypeError, KeyError) as error:
+            answer = {"error": str(error)}
+        yield json.dumps(answer)
+
+
+def _answer(scheduler: Scheduler, message: Any) -> Message:
+    """Return the answer to a message."""
+    named = [name for name in CALLS if isinstance(message, dict) and name in message]
+    if len(named) != 1:
+        raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r}")
+    return CALLS[named[0]](scheduler, message)
+
+
+def _add(scheduler: Scheduler, message: Message) -> Message:
+    urls, columns = _pages(message["add"])
+    scheduler.add(urls, **columns)
+    return {"pages": len(scheduler)}
+
+
+def _update(scheduler: Scheduler, message: Message) -> Message:
+    urls, columns = _pages(message["update"])
+    scheduler.update(urls, **columns)
+    return {"pages": len(scheduler)}
+
+
+def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Return ids and columns of a list of objects that have the same names."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"pages must be a list of objects with a url, got {rows!r}")
+    names = set(rows[0]) if rows else {"url"}
+    for row in rows:
+        if set(row) != names or "url" not in row:
+            raise ValueError(f"pages must all have url and the same names, got {sorted(row)}")
+    columns = {name: [row[name] for row in rows] for name in sorted(names - {"url"})}
+    return [row["url"] for row in rows], columns
+
+
+def _remove(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.remove(message["remove"])
+    return {"pages": len(scheduler)}
+
+
+def _signal(scheduler: Scheduler, message: Message) -> Message:
+    time, source = day_of(message.get("time")), message.get("source", 0)
+    return {"ignored": int(scheduler.signal(message["signal"], time, source))}
+
+
+def _report(scheduler: Scheduler, message: Message) -> Message:
+    time, status = day_of(message.get("time")), message.get("status", "ok")
+    return {"ignored": int(scheduler.report(message["report"], time, status))}
+
+
+def _next(scheduler: Scheduler, message: Message) -> Message:
+    time, count = day_of(message.get("time")), message["next"]
+    fetch = [_plain(page) for page in scheduler.next_batch(time, count)]
+    ask_again = time if fetch else scheduler.next(time).ask_again
+    return {"fetch": fetch, "ask_again": None if math.isinf(ask_again) else ask_again}
+
+
+def _plain(page: Any) -> Any:
+    """Return an id as a string or an integer of Python."""
+    return page.item() if hasattr(page, "item") else page
+
+
+def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.set_bandwidth(message["bandwidth"], day_of(message.get("time")))
+    return {"bandwidth": message["bandwidth"]}
+
+
+CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
+    "add": _add,
+    "update": _update,
+    "remove": _remove,
+    "signal": _signal,
+    "report": _report,
+    "next": _next,
+    "bandwidth": _bandwidth,
+}

@@ -1,0 +1,75 @@
+"""Options of the commands that read a crawl log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from crawl_envs.instances.logs import CrawlLog, hosts_of, read_crawl_log, read_page_table
+from crawl_envs.types import FloatArray, IntArray
+from scripts.reporting.options import named_values
+
+Log = Annotated[
+    Path,
+    typer.Argument(
+        help="Crawl log: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or CDXJ, or gzipped."
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Name of a column in the file, such as url=page or time=fetched_at; can be repeated."
+    ),
+]
+Format = Annotated[str | None, typer.Option(help="Format.", show_default="by the name of the file")]
+Events = Annotated[
+    Path | None, typer.Option(help="Signals with times: a file with url, time and maybe source.")
+]
+Pages = Annotated[
+    Path | None,
+    typer.Option(help="Page table with url, and importance, host or group of the pages."),
+]
+
+
+def read_log(
+    path: Path, column: list[str] | None, format: str | None, events: Path | None
+) -> CrawlLog:
+    """Read the log that the options name."""
+    return read_crawl_log(path, columns=columns(column), format=format, events=events)
+
+
+def columns(pairs: list[str] | None) -> dict[str, str]:
+    """Return the names of columns in the file."""
+    return {name: str(value) for name, value in named_values(pairs or [], "column").items()}
+
+
+def weights_and_groups(log: CrawlLog, pages: Path | None) -> tuple[FloatArray, IntArray]:
+    """Return importance and group of the log's pages, (m,) each.
+
+    They are those of the page table, if there is one; pages that are not in it are left at
+    importance 0. The group is the host where none is given.
+
+    Raises:
+        ValueError: the page table is not complete, or has none of the log's pages.
+    """
+    if pages is None:
+        return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
+    table = read_page_table(pages)
+    row = {url: number for number, url in enumerate(table.urls)}
+    place = np.array([row.get(url, -1) for url in log.urls])
+    if (place < 0).all():
+        raise ValueError(f"{pages}: expected pages of the log, such as {log.urls[0]!r}, got none")
+    labels = table.host if table.group is None else table.group
+    known = place >= 0
+    importance = np.where(known, table.importance[place], 0.0)
+    group = np.where(known, labels[place], hosts_of(log.urls))
+    return importance, _numbers(group)
+
+
+def _numbers(labels: NDArray[np.object_]) -> IntArray:
+    """Return numbers of labels from 0."""
+    return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)

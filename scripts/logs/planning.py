@@ -1,0 +1,151 @@
+"""Schedules of fetches from a table of pages, and what freshness a budget can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crawl_envs.instances.logs import PageTable
+from crawl_envs.types import FloatArray, Instance, IntArray
+from policies import solvers
+from policies.scheduler import CrawlScheduler
+
+OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
+MOST_TIMES = 200_000
+"""Times at which fetches are chosen; with more fetches, several are chosen at once."""
+
+
+class Plan(NamedTuple):
+    """Fetches in order.
+
+    Attributes:
+        page: row of the page, (n,) int64.
+        time: days, (n,) float64.
+        elapsed: days since the page's copy, NaN without one, (n,) float64.
+    """
+
+    page: IntArray
+    time: FloatArray
+    elapsed: FloatArray
+
+
+def columns_of(table: PageTable) -> dict[str, Any]:
+    """Return the columns of a table that a scheduler takes."""
+    known: dict[str, Any] = {"importance": table.importance, "host": table.host}
+    if table.change_rate is not None:
+        known["change_rate"] = table.change_rate
+    for name in ("recall", "false_signal_rate"):
+        values = getattr(table, name)
+        if values is not None:
+            known[name] = values[0] if len(values) == 1 else values
+        elif table.change_rate is not None:
+            known[name] = np.zeros(table.num_pages)
+    if table.complete is not None:
+        known["complete"] = table.complete
+    return known
+
+
+def copies_of(table: PageTable) -> FloatArray:
+    """Return the time of the copy of each page in days, NaN without one, (m,)."""
+    if table.last_crawl is None:
+        return np.full(table.num_pages, np.nan)
+    return table.last_crawl
+
+
+def new_scheduler(
+    table: PageTable | None,
+    policy: str,
+    bandwidth: float,
+    start: float,
+    ids: IntArray | None = None,
+) -> CrawlScheduler:
+    """Return a scheduler of the table's pages, or one without pages.
+
+    Args:
+        table: the pages.
+        policy: name of a policy.
+        bandwidth: fetches per day.
+        start: the first day.
+        ids: ids of the pages in place of their URLs, (m,).
+
+    Raises:
+        ValueError: the policy needs a column that the table lacks, or a copy is after the start.
+    """
+    sources = max(len(table.sources), 1) if table is not None else 1
+    scheduler = CrawlScheduler(policy, bandwidth, start=start, num_sources=sources)
+    if table is not None:
+        given = table.urls if ids is None else ids
+        scheduler.add(given, last_crawl=copies_of(table), **columns_of(table))
+    return scheduler
+
+
+def plan(
+    scheduler: CrawlScheduler,
+    copies: FloatArray,
+    until: float,
+    progress: Callable[[float], None] = lambda time: None,
+) -> Plan:
+    """Return the fetches of a scheduler whose ids are rows, if each one succeeds at once.
+
+    Args:
+        scheduler: the scheduler, at its start.
+        copies: time of the copy of each page, NaN without one, (m,).
+        until: the last day.
+        progress: called with the time now and then.
+    """
+    time = scheduler.time
+    at_once = max(1, round((until - time) * scheduler.bandwidth / MOST_TIMES))
+    copies = copies.copy()
+    pages, times, elapsed = [], [], []
+    while time <= until:
+        page = np.asarray(scheduler.next_batch(time, at_once), np.int64)
+        if page.size == 0:
+            time = scheduler.next(time).ask_again
+            continue
+        scheduler.report(page, time)
+        pages.append(page)
+        times.append(np.full(page.size, time))
+        elapsed.append(time - copies[page])
+        copies[page] = time
+        if len(pages) % 256 == 0:
+            progress(time)
+        time += (at_once - 1) / scheduler.bandwidth
+    empty = np.zeros(0)
+    return Plan(
+        np.concatenate([np.zeros(0, np.int64), *pages]),
+        np.concatenate([empty, *times]),
+        np.concatenate([empty, *elapsed]),
+    )
+
+
+def reasons(found: Plan, table: PageTable) -> list[str]:
+    """Return why each page is fetched then, in words."""
+    words = []
+    rate = table.change_rate
+    for page, elapsed in zip(found.page.tolist(), found.elapsed.tolist(), strict=True):
+        if elapsed != elapsed:
+            words.append("no copy yet")
+            continue
+        text = f"copy {elapsed:.3g} days old"
+        if rate is not None:
+            text += f"; {elapsed * rate[page]:.3g} changes expected since"
+        words.append(text)
+    return words
+
+
+def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
+    """Return the largest long-run freshness with each bandwidth, by the known rates.
+
+    It is that of NCIS, Theorem 1, which uses the signals as they come; a share of the importance.
+
+    Raises:
+        ValueError: the table lacks change rates.
+    """
+    if table.change_rate is None:
+        raise ValueError("change_rate must be known for an expected freshness")
+    given = columns_of(table)
+    known = {name: given[name] for name in OF_INSTANCE}
+    instances = (Instance(bandwidth=bandwidth, **known) for bandwidth in bandwidths)
+    return np.array([solvers.ncis(instance).objective for instance in instances])

@@ -1,0 +1,189 @@
+"""Schedule the next fetches of the pages of a table, or answer a crawler live.
+
+The table has a url, and what is known of each page: importance, change_rate, recall and
+false_signal_rate of signals, last_crawl. scripts.estimate writes such a table from a crawl log.
+
+Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
+With --live nothing is written: lines of JSON are read from standard input and answered on standard
+output (see scripts/logs/live.py); with --folder the scheduler outlives the process.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from crawl_envs.instances.logs import PageTable, read_page_table
+from policies.scheduler import DurableScheduler
+from scripts.logs import live, options, planning
+from scripts.logs.pictures import draw_budgets
+from scripts.reporting import tables
+from scripts.reporting.options import default_folder, one_line_errors
+from scripts.reporting.rows import check_folder, write_csv
+
+SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Budgets of the picture, over the given one."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Table = Annotated[
+    Path | None, typer.Argument(help="Page table: CSV, JSON lines or Parquet.", show_default="none")
+]
+Bandwidth = Annotated[float, typer.Option(help="Fetches per day.")]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        help="An index policy, or one that allocates rates.",
+        show_default="GreedyNCIS with signals, else Greedy",
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        help="First day: a number, or a date and time.",
+        show_default="now; the last last_crawl if these are numbers",
+    ),
+]
+Until = Annotated[
+    str, typer.Option(help="End: a number of days, a date and time, or tomorrow (its end).")
+]
+Live = Annotated[bool, typer.Option("--live", help="Answer lines of standard input.")]
+Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
+Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
+
+
+@app.command(help=__doc__)
+def main(
+    bandwidth: Bandwidth,
+    pages: Table = None,
+    column: options.Column = None,
+    policy: Policy = None,
+    start: Start = None,
+    until: Until = "tomorrow",
+    live: Live = False,
+    folder: Folder = None,
+    out: Out = None,
+) -> None:
+    """Write a schedule, or answer a crawler; report bad input in one line."""
+    place = out or default_folder("schedule", pages.name if pages else "live")
+    with one_line_errors(place, "stopped"):
+        table = None if pages is None else read_page_table(pages, options.columns(column))
+        name = policy or default_policy(table)
+        if live:
+            answer(table, name, bandwidth, start, folder)
+        elif table is None:
+            raise ValueError("PAGES must be given: a table of pages")
+        else:
+            write(table, name, bandwidth, start, until, place)
+
+
+def default_policy(table: PageTable | None) -> str:
+    """Return the name of the default policy for what is known."""
+    known = table is not None and table.recall is not None
+    return "GreedyNCIS" if known else "Greedy"
+
+
+def first_day(table: PageTable | None, start: str | None) -> float:
+    """Return the first day: as given, or now, or the last copy where days are bare numbers."""
+    if start is not None:
+        return live.day_of(_number_or_text(start))
+    if table is not None and table.last_crawl is not None and not table.dated:
+        return float(np.nanmax(table.last_crawl))
+    return live.day_of(None)
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def last_day(until: str, start: float) -> float:
+    """Return the end of a schedule: so many days after its start, a date, or tomorrow's end."""
+    if until == "tomorrow":
+        return float(np.floor(start) + 2.0)
+    given = _number_or_text(until)
+    end = start + given if isinstance(given, float) else live.day_of(given)
+    if not start < end:
+        raise ValueError(f"until must be after the start, day {start:g}, got {until!r}")
+    return end
+
+
+def answer(
+    table: PageTable | None, policy: str, bandwidth: float, start: str | None, folder: Path | None
+) -> None:
+    """Answer lines of standard input."""
+    first = first_day(table, start)
+    kept = folder is not None and any(folder.glob("snapshot-*"))
+    scheduler = None if kept else planning.new_scheduler(table, policy, bandwidth, first)
+    with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
+        for line in live.answers(asked, sys.stdin):
+            print(line, flush=True)
+
+
+def write(
+    table: PageTable, policy: str, bandwidth: float, start: str | None, until: str, folder: Path
+) -> None:
+    """Write the schedule and the picture, and print the first fetches."""
+    first = first_day(table, start)
+    dated = table.dated or table.last_crawl is None
+    newest = -np.inf if table.last_crawl is None else float(np.nanmax(table.last_crawl))
+    if newest > first:
+        raise ValueError(
+            f"start must be at least {_text(newest, dated)}, the last crawl of the table, "
+            f"got {_text(first, dated)}"
+        )
+    end = last_day(until, first)
+    rows = np.arange(table.num_pages)
+    scheduler = planning.new_scheduler(table, policy, bandwidth, first, ids=rows)
+    check_folder(folder)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("choosing", total=end - first)
+        found = planning.plan(
+            scheduler,
+            planning.copies_of(table),
+            end,
+            lambda time: progress.update(bar, completed=time - first),
+        )
+    times = [_text(time, dated) for time in found.time]
+    reasons = planning.reasons(found, table)
+    urls = table.urls[found.page]
+    write_csv(
+        folder / "schedule.csv", ("time", "url", "why"), zip(times, urls, reasons, strict=True)
+    )
+    console = tables.console()
+    for line in zip(times[:5], urls[:5], reasons[:5], strict=True):
+        console.print("  ".join(line), soft_wrap=True)
+    if table.change_rate is not None:
+        bandwidths = bandwidth * np.array(SHARES)
+        expected = planning.expected_freshness(table, bandwidths)
+        draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)
+        console.print(
+            f"long-run freshness by these rates: {expected[SHARES.index(1.0)]:.3f} at best"
+        )
+    console.print(
+        f"{len(times)} fetches of {np.unique(found.page).size} pages with {policy}, "
+        f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
+        soft_wrap=True,
+    )
+
+
+def _text(day: float, dated: bool) -> str:
+    """Return a time as a date and time, or as a number of days."""
+    if not dated:
+        return f"{day:.6f}"
+    return (EPOCH + timedelta(days=float(day))).isoformat(timespec="seconds")
+
+
+if __name__ == "__main__":
+    app()

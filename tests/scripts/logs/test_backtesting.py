@@ -1,0 +1,130 @@
+"""Backtests of logs: freshness of policies, saved crawls, and their intervals."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawl_envs.evaluation import Row
+from scripts.logs import backtesting
+from scripts.logs.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
+from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.naive.replayed_logs import make_log
+
+SHARES = (0.25, 0.5, 1.0, 2.0)
+
+
+@pytest.fixture(scope="module")
+def tested() -> Backtest:
+    log, _ = simulated(0, crawls=15, recall=0.5, false_rate=0.02)
+    return backtest(log, draws=4, seed=1)
+
+
+def test_saved_crawls_lie_where_the_curve_meets_the_own_freshness() -> None:
+    curve = (0.5, 0.6, 0.7, 0.9)
+    assert fewer_crawls(0.7, SHARES, curve) == pytest.approx(0.0)
+    assert fewer_crawls(0.6, SHARES, curve) == pytest.approx(0.5)
+    assert fewer_crawls(0.65, SHARES, curve) == pytest.approx(1.0 - math.sqrt(0.5))
+    assert fewer_crawls(0.4, SHARES, curve) == 0.75
+    assert fewer_crawls(0.95, SHARES, curve) == -1.0
+    assert fewer_crawls(0.65, SHARES, (0.5, 0.7, 0.6, 0.9)) == pytest.approx(
+        1.0 - math.exp(math.log(0.25) + 0.75 * math.log(2.0))
+    )
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4), st.floats(0.0, 1.0))
+def test_saved_crawls_fall_with_the_own_freshness(curve: list[float], own: float) -> None:
+    saved = fewer_crawls(own, SHARES, curve)
+    assert -1.0 <= saved <= 0.75
+    assert fewer_crawls(min(own + 0.1, 1.0), SHARES, curve) <= saved + 1e-12
+
+
+def test_an_interval_is_that_of_one_more_draw() -> None:
+    mean, half = estimate([1.0, 2.0, 3.0, 6.0], widening=2.0)
+    assert mean == 3.0
+    assert half == pytest.approx(2.0 * 1.959964 * np.std([1, 2, 3, 6], ddof=1) * math.sqrt(1.25))
+    assert math.isnan(estimate([1.0]).half_width)
+
+
+def test_pages_that_change_together_have_a_large_dispersion() -> None:
+    rng = np.random.default_rng(0)
+    apart = [(p, float(t), bool(rng.random() < 0.3)) for p in range(50) for t in range(60)]
+    deployed = rng.random(60) < 0.3
+    together = [(p, float(t), bool(deployed[t])) for p in range(50) for t in range(60)]
+    assert dispersion(make_log(apart, num_pages=50)) == pytest.approx(1.0, abs=0.4)
+    assert dispersion(make_log(together, num_pages=50)) == pytest.approx(50.0, rel=0.4)
+    never = [(p, float(t), False) for p in range(3) for t in range(5)]
+    assert dispersion(make_log(never, num_pages=3)) == 1.0
+
+
+def test_a_backtest_is_near_the_truth() -> None:
+    """Freshness of the log and of policies, on simulated changes that hold the model."""
+    hits = []
+    for seed in range(3):
+        log, true = simulated(seed, crawls=15, recall=0.5, false_rate=0.02)
+        test = backtest(log, draws=8, seed=seed)
+        own = estimate([test.own_freshness(changes) for changes in test.changes], 1.5)
+        hits.append(abs(test.own_freshness(true) - own.mean) <= own.half_width)
+        for policy in ("RoundRobin", "GreedyNCIS"):
+            fresh = [test.freshness(policy, 1.0, changes) for changes in test.changes]
+            played = estimate(fresh, 1.5)
+            hits.append(abs(test.freshness(policy, 1.0, true) - played.mean) <= played.half_width)
+    assert sum(hits) >= 8, hits
+
+
+def test_policies_have_no_hindsight() -> None:
+    """What policies know does not depend on crawls after the start."""
+    log, _ = simulated(4, crawls=12, recall=0.0, false_rate=0.0)
+    half = backtest(log, start=50.0, draws=2).known["change_rate"]
+    turned = log.changed ^ (log.time > 50.0)
+    other = make_log(
+        list(zip(log.page.tolist(), log.time.tolist(), turned.tolist(), strict=True)),
+        num_pages=100,
+    )
+    np.testing.assert_array_equal(backtest(other, start=50.0, draws=2).known["change_rate"], half)
+
+
+def test_workers_read_the_same_backtest(tested: Backtest, tmp_path: Path) -> None:
+    path = tmp_path / "backtest.npz"
+    backtesting.save(path, tested)
+    own = backtesting.served(2, path=str(path))["freshness"]
+    assert own == tested.own_freshness(tested.changes[2])
+    again = backtesting.crawled(1, path=str(path), policy="Greedy", share=0.5)["freshness"]
+    assert again == tested.freshness("Greedy", 0.5, tested.changes[1], 1)
+
+
+def test_more_crawls_are_fresher_and_signals_help(tested: Backtest) -> None:
+    changes = tested.changes[0]
+    greedy = [tested.freshness("Greedy", share, changes) for share in SHARES]
+    assert greedy == sorted(greedy)
+    assert tested.freshness("GreedyNCIS", 1.0, changes) > greedy[2]
+
+
+def test_outcomes_compare_within_a_draw() -> None:
+    rows = [Row("", OWN, OWN, seed, "freshness", value) for seed, value in enumerate((0.5, 0.7))]
+    for share, values in {0.5: (0.5, 0.6), 1.0: (0.6, 0.8)}.items():
+        name = backtesting.setting_of(share)
+        rows += [Row("", name, "Greedy", k, "freshness", value) for k, value in enumerate(values)]
+    own, half, whole = backtesting.outcomes(rows, ["Greedy"], (0.5, 1.0), 1.0)
+    assert own.policy == OWN
+    assert own.freshness.mean == pytest.approx(0.6)
+    assert (half.share, whole.share) == (0.5, 1.0)
+    assert whole.ahead.mean == pytest.approx(0.1)
+    assert whole.ahead.half_width == pytest.approx(0.0, abs=1e-12)
+    assert whole.saved == half.saved
+    saved = [0.5, 1.0 - math.sqrt(0.5)]
+    assert half.saved.mean == pytest.approx(np.mean(saved))
+
+
+def test_bad_input_is_named() -> None:
+    log, _ = simulated(0, crawls=4, recall=0.0, false_rate=0.0)
+    with pytest.raises(ValueError, match="start must lie in the log"):
+        backtest(log, start=1e6)
+    once = make_log([(0, 0.0, False), (0, 1.0, True), (1, 9.0, False)], num_pages=2)
+    with pytest.raises(ValueError, match="crawled again after day"):
+        backtest(once)

@@ -1,0 +1,50 @@
+"""Estimates from a log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policies.estimators import empirical_bayes
+from scripts.logs.fitting import fit_log
+from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.naive.replayed_logs import make_log
+
+
+def test_without_signals_it_is_empirical_bayes() -> None:
+    log, _ = simulated(1, crawls=10, recall=0.0, false_rate=0.0)
+    group = np.arange(100) % 3
+    fitted = fit_log(log, group)
+    known = log.intervals()
+    expected = empirical_bayes(
+        known.elapsed, None, known.changed, page=known.page, groups=group
+    ).fit.unsignalled_rate
+    np.testing.assert_array_equal(fitted.quality.change_rate, expected)
+    assert fitted.crawls.tolist() == [10] * 100
+
+
+def test_change_rates_and_signals_are_recovered() -> None:
+    logs = [simulated(seed, crawls=25, recall=0.6, false_rate=0.05) for seed in range(4)]
+    for log, true in logs:
+        fitted = fit_log(log)
+        true_rate = np.bincount(true.page, minlength=100) / 100.0
+        assert fitted.quality.recall.shape == (1, 100)
+        assert np.corrcoef(fitted.quality.change_rate, true_rate)[0, 1] > 0.8
+        assert abs(fitted.quality.change_rate.mean() / true_rate.mean() - 1.0) < 0.15
+        assert abs(fitted.quality.false_signal_rate.mean() / 0.05 - 1.0) < 0.3
+
+
+def test_crawls_after_a_day_are_left_out() -> None:
+    crawls = [(0, 0.0, False), (0, 2.0, True), (0, 4.0, False), (0, 6.0, True)]
+    log = make_log(crawls, num_pages=1)
+    early = make_log(crawls[:3], num_pages=1)
+    until = fit_log(log, until=4.0)
+    assert until.crawls.tolist() == [2]
+    np.testing.assert_array_equal(until.quality.change_rate, fit_log(early).quality.change_rate)
+    assert fit_log(log).quality.change_rate[0] > until.quality.change_rate[0]
+
+
+def test_a_log_without_a_second_crawl_is_refused() -> None:
+    log = make_log([(0, 0.0, False), (1, 3.0, False)], num_pages=2)
+    with pytest.raises(ValueError, match="log must have a page that was crawled twice"):
+        fit_log(log)

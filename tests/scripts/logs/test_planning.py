@@ -1,0 +1,80 @@
+"""Schedules from tables of pages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crawl_envs.instances.logs import PageTable, hosts_of
+from policies.values import greedy_ncis
+from scripts.logs import planning
+
+
+def table(m: int = 20, **more: object) -> PageTable:
+    rng = np.random.default_rng(0)
+    urls = np.array([f"https://h{page % 3}.example/{page}" for page in range(m)], np.object_)
+    known = {
+        "importance": rng.uniform(0.5, 2.0, m),
+        "change_rate": rng.uniform(0.1, 2.0, m),
+        "recall": rng.uniform(0.2, 0.8, (1, m)),
+        "false_signal_rate": rng.uniform(0.1, 0.5, (1, m)),
+        "last_crawl": np.zeros(m),
+        "sources": ("signals",),
+    }
+    return PageTable(urls=urls, host=hosts_of(urls), **{**known, **more})  # type: ignore[arg-type]
+
+
+def test_a_schedule_takes_the_largest_value_in_turn() -> None:
+    """A plain loop over all crawl values, as no signals come."""
+    pages = table()
+    scheduler = planning.new_scheduler(pages, "GreedyNCIS", 10.0, 0.0, ids=np.arange(20))
+    found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
+    given = planning.columns_of(pages)
+    known = {name: given[name] for name in planning.OF_INSTANCE}
+    copies, expected = np.zeros(20), []
+    for time in found.time:
+        page = int(np.argmax(greedy_ncis(time - copies, **known)))
+        expected.append(page)
+        copies[page] = time
+    assert found.page.tolist() == expected
+    assert abs(found.page.size - 200) <= 1
+    np.testing.assert_allclose(found.time, np.arange(1, found.page.size + 1) / 10.0, atol=1e-6)
+
+
+def test_ages_are_those_since_the_copy_or_the_fetch_before() -> None:
+    copies = np.full(20, -3.0)
+    copies[4] = np.nan
+    pages = table(last_crawl=copies)
+    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(20))
+    found = planning.plan(scheduler, copies, 8.0)
+    last = dict(enumerate(copies))
+    for page, time, elapsed in zip(*(values.tolist() for values in found), strict=True):
+        np.testing.assert_equal(elapsed, time - last[page])
+        last[page] = time
+    words = planning.reasons(found, pages)
+    first = found.page.tolist().index(4)
+    assert words[first] == "no copy yet"
+    assert words[0].startswith("copy 3.1 days old; ") or words[0] == "no copy yet"
+
+
+def test_many_fetches_are_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "MOST_TIMES", 20)
+    pages = table()
+    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(20))
+    found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
+    assert abs(found.page.size - 200) <= 10
+    assert np.unique(found.time).size <= 25
+
+
+def test_expected_freshness_grows_with_the_budget() -> None:
+    expected = planning.expected_freshness(table(), [1.0, 10.0, 100.0])
+    assert np.all(np.diff(expected) > 0.0)
+    assert 0.0 < expected[0] < expected[-1] < 1.0
+
+
+def test_an_unknown_change_rate_is_refused() -> None:
+    bare = table(change_rate=None, recall=None, false_signal_rate=None, sources=())
+    with pytest.raises(ValueError, match="change_rate must be known"):
+        planning.expected_freshness(bare, [1.0])
+    with pytest.raises(ValueError, match="must be given: the policy needs it"):
+        planning.new_scheduler(bare, "Greedy", 1.0, 0.0)

@@ -1,0 +1,172 @@
+"""From a crawl log to estimates, a backtest and a schedule, by the three commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from crawl_envs.instances.logs import read_page_table
+from crawl_envs.types import FloatArray
+from scripts import backtest, estimate, schedule
+from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.scripts import commands
+from tests.scripts.commands import done, refused
+
+START = np.datetime64("2026-03-01T00:00:00")
+
+
+def stamp(day: float) -> str:
+    """Return a day of the log as a date and time."""
+    return f"{START + np.timedelta64(round(day * 86400), 's')}Z"
+
+
+def url(page: int) -> str:
+    return f"https://h{page % 4}.example/{page}"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a log and its signals."""
+    folder = tmp_path_factory.mktemp("own")
+    log, _ = simulated(2, crawls=12, recall=0.6, false_rate=0.02)
+    crawls = zip(log.page, log.time, log.changed, strict=True)
+    rows = [f"{url(p)},{stamp(t)},{int(c)}" for p, t, c in crawls]
+    (folder / "log.csv").write_text("\n".join(["page,at,changed", *rows]) + "\n")
+    signals = zip(log.signal_page, log.signal_time, strict=True)
+    heard = [f"{url(p)},{stamp(t)},feed" for p, t in signals]
+    (folder / "signals.csv").write_text("\n".join(["url,time,source", *heard]) + "\n")
+    return folder
+
+
+def given(files: Path) -> list[object]:
+    return [
+        files / "log.csv",
+        *("--column", "url=page", "--column", "time=at"),
+        *("--events", files / "signals.csv"),
+    ]
+
+
+def spelled(arguments: list[object]) -> list[str]:
+    return [str(argument) for argument in arguments]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def column(rows: list[dict[str, str]], name: str) -> FloatArray:
+    return np.array([float(row[name]) for row in rows])
+
+
+@pytest.fixture(scope="module")
+def estimated(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("estimated")
+    result = done(commands.run(estimate.app, *given(files), out=folder))
+    assert "100 pages on 4 hosts" in result.stdout
+    assert "feed" in result.stdout
+    return folder
+
+
+def test_estimates_are_a_table_of_pages(estimated: Path) -> None:
+    names = {"pages.csv", "audit.csv", "audit.png"}
+    assert {path.name for path in estimated.iterdir()} == names
+    rows = rows_of(estimated / "pages.csv")
+    table = read_page_table(estimated / "pages.csv")
+    assert table.sources == ("feed",)
+    assert table.recall is not None
+    assert table.last_crawl is not None
+    assert table.dated
+    np.testing.assert_allclose(table.recall[0], column(rows, "recall:feed"))
+    assert 0.3 < table.recall.mean() < 0.9
+    assert column(rows, "crawls").tolist() == [12.0] * 100
+    assert np.all(column(rows, "change_rate_stderr") > 0.0)
+    first = START.astype("datetime64[us]").astype(np.int64) / 86400e6
+    assert np.all((table.last_crawl > first) & (table.last_crawl <= first + 100.0))
+
+
+def test_the_audit_trusts_signals_that_follow_changes(estimated: Path) -> None:
+    [row] = rows_of(estimated / "audit.csv")
+    assert row["source"] == "feed"
+    assert row["verdict"] in ("trust", "discount")
+    assert float(row["precision, low"]) < float(row["precision"]) <= float(row["precision, high"])
+    assert float(row["precision"]) > 0.6
+
+
+def test_a_schedule_is_written(estimated: Path, tmp_path: Path) -> None:
+    arguments = ("--bandwidth", 50, "--start", "2026-07-01", "--until", 2)
+    result = done(commands.run(schedule.app, estimated / "pages.csv", *arguments, out=tmp_path))
+    assert "with GreedyNCIS" in result.stdout
+    rows = rows_of(tmp_path / "schedule.csv")
+    assert abs(len(rows) - 100) <= 1
+    assert rows[0]["time"].startswith("2026-07-01T00:28:48")
+    assert all("days old" in row["why"] for row in rows)
+    times = [row["time"] for row in rows]
+    assert times == sorted(times)
+    assert (tmp_path / "schedule.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
+    few = ("--draws", 3, "--workers", 1, "--policies", "RoundRobin,GreedyNCIS")
+    result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
+    names = {"backtest.csv", "backtest.png", "provenance.json", "rows.parquet"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    rows = rows_of(tmp_path / "backtest.csv")
+    assert [row["policy"] for row in rows if row["share of crawls"] == "1.0"] == [
+        "your crawls",
+        "RoundRobin",
+        "GreedyNCIS",
+    ]
+    for policy in ("RoundRobin", "GreedyNCIS"):
+        fresh = column([row for row in rows if row["policy"] == policy], "freshness")
+        assert np.all(np.diff(fresh) > 0.0)
+    assert "crawls saved" in result.stdout
+    assert "bursts" in result.stdout
+
+
+def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None:
+    lines = ['{"next": 2, "time": "2026-07-02"}', '{"next": 1, "time": 3}']
+    first_day: list[object] = ["--start", "2026-07-01"]
+    arguments: list[object] = [estimated / "pages.csv", "--bandwidth", 50, "--live", *first_day]
+    folder: list[object] = ["--folder", tmp_path / "state"]
+    first = CliRunner().invoke(schedule.app, spelled(arguments + folder), input="\n".join(lines))
+    answers = [json.loads(line) for line in done(first).stdout.splitlines()]
+    assert len(answers[0]["fetch"]) == 2
+    assert "time must be at least" in answers[1]["error"]
+    arguments = ["--bandwidth", 50, "--live"]
+    again = CliRunner().invoke(
+        schedule.app, spelled(arguments + folder), input=lines[0].replace("07-02", "07-02T12")
+    )
+    [answer] = [json.loads(line) for line in done(again).stdout.splitlines()]
+    assert len(answer["fetch"]) == 2
+    assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments", "message"),
+    [
+        (estimate.app, ["nowhere.csv"], "nowhere.csv"),
+        (backtest.app, ["LOG", "--draws", 1], "draws must be"),
+        (backtest.app, ["LOG", "--policies", "Best"], "Best"),
+        (backtest.app, ["LOG", "--start", 1000], "start must lie in the log"),
+        (estimate.app, ["LOG", "--column", "url"], "column must be name=value"),
+        (schedule.app, ["--bandwidth", 1], "PAGES must be given"),
+        (schedule.app, ["PAGES", "--bandwidth", 0], "bandwidth must be"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--start", "2026-03-02"], "start must be"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "-1"], "until must be after"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "soon"], "time must be days"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    app: object, arguments: list[object], message: str, files: Path, estimated: Path, tmp_path: Path
+) -> None:
+    named = {"LOG": given(files), "PAGES": [estimated / "pages.csv"]}
+    words = [word for item in arguments for word in named.get(str(item), [item])]
+    out = tmp_path / "out"
+    refused(commands.run(app, *words, out=out), message)
+    assert not out.exists() or not any(out.iterdir())
