@@ -43,7 +43,7 @@ Policy = Annotated[
     str | None,
     typer.Option(
         help="An index policy, or one that allocates rates.",
-        show_default="GreedyNCIS with signals, else Greedy",
+        show_default="GreedyNCIS with signals or --learn, else Greedy",
     ),
 ]
 Start = Annotated[
@@ -57,6 +57,9 @@ Until = Annotated[
     str, typer.Option(help="End: a number of days, a date and time, or tomorrow (its end).")
 ]
 Live = Annotated[bool, typer.Option("--live", help="Answer lines of standard input.")]
+Learn = Annotated[
+    bool, typer.Option("--learn", help="Learn rates from the reports of a live scheduler.")
+]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -70,6 +73,7 @@ def main(
     start: Start = None,
     until: Until = "tomorrow",
     live: Live = False,
+    learn: Learn = False,
     folder: Folder = None,
     out: Out = None,
 ) -> None:
@@ -77,19 +81,19 @@ def main(
     place = out or default_folder("schedule", pages.name if pages else "live")
     with one_line_errors(place, "stopped"):
         table = None if pages is None else read_page_table(pages, options.columns(column))
-        name = policy or default_policy(table)
+        name = policy or default_policy(table, learn)
         if live:
-            answer(table, name, bandwidth, start, folder)
+            answer(table, name, bandwidth, start, folder, learn=learn)
         elif table is None:
             raise ValueError("PAGES must be given: a table of pages")
         else:
             write(table, name, bandwidth, start, until, place)
 
 
-def default_policy(table: PageTable | None) -> str:
-    """Return the name of the default policy for what is known."""
+def default_policy(table: PageTable | None, learn: bool) -> str:
+    """Return the name of the default policy for what is known, or learned."""
     known = table is not None and table.recall is not None
-    return "GreedyNCIS" if known else "Greedy"
+    return "GreedyNCIS" if known or learn else "Greedy"
 
 
 def first_day(table: PageTable | None, start: str | None) -> float:
@@ -120,12 +124,20 @@ def last_day(until: str, start: float) -> float:
 
 
 def answer(
-    table: PageTable | None, policy: str, bandwidth: float, start: str | None, folder: Path | None
+    table: PageTable | None,
+    policy: str,
+    bandwidth: float,
+    start: str | None,
+    folder: Path | None,
+    *,
+    learn: bool,
 ) -> None:
     """Answer lines of standard input."""
     first = first_day(table, start)
     kept = folder is not None and any(folder.glob("snapshot-*"))
-    scheduler = None if kept else planning.new_scheduler(table, policy, bandwidth, first)
+    scheduler = (
+        None if kept else planning.new_scheduler(table, policy, bandwidth, first, learn=learn)
+    )
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         for line in live.answers(asked, sys.stdin):
             print(line, flush=True)

@@ -18,7 +18,8 @@ from policies.scheduler.files import (
     records_of,
     write_snapshot,
 )
-from policies.scheduler.scheduler import CrawlScheduler, Fetch, Ids
+from policies.scheduler.reading import Ids
+from policies.scheduler.scheduler import CrawlScheduler, Fetch
 
 
 class DurableScheduler:
@@ -169,9 +170,16 @@ class DurableScheduler:
         """Take note of signals; see :meth:`CrawlScheduler.signal`."""
         return int(self._call("signal", ids=ids, times=times, source=source))
 
-    def report(self, ids: Ids, times: ArrayLike, status: str = "ok") -> int:
+    def report(
+        self,
+        ids: Ids,
+        times: ArrayLike,
+        status: str = "ok",
+        changed: ArrayLike | None = None,
+    ) -> int:
         """Take note of fetches; see :meth:`CrawlScheduler.report`."""
-        return int(self._call("report", ids=ids, times=times, status=status))
+        found = {} if changed is None else {"changed": changed}
+        return int(self._call("report", ids=ids, times=times, status=status, **found))
 
     def next(self, time: float) -> Fetch:
         """Return the next page to fetch; see :meth:`CrawlScheduler.next`."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.arguments import QUANTITIES, check_domain, floats, quantity, real, whole
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import flag, quantity, real, whole
 from crawl_envs.types.compiling import ready
 from crawl_envs.types.lazy_argmax import lazy_table, new_lazy_argmax
+from policies.estimators.histories import truths
 from policies.scheduler.choices import (
     ABSENT,
     FAILED,
@@ -32,13 +33,21 @@ from policies.scheduler.choices import (
 )
 from policies.scheduler.files import Record
 from policies.scheduler.ids import PageIds
-from policies.scheduler.page_values import COLUMNS, PageValues
+from policies.scheduler.learning import LEARNED, PageLearner
+from policies.scheduler.page_values import PageValues
+from policies.scheduler.reading import (
+    Ids,
+    as_ids,
+    columns_of,
+    copies_of,
+    numbers_per_page,
+)
 
-Ids: TypeAlias = ArrayLike
 ROUNDING = 1e-9
 """Share of a fetch by which the allowance may be short: sums of times are rounded."""
 
 LEAST_ROOM = 64
+AT_ONCE = 100_000
 NO_LIMIT = int(np.iinfo(np.int32).max)
 
 
@@ -85,6 +94,9 @@ class CrawlScheduler:
             use n.
         num_sources: sources of signals; ``recall`` and ``false_signal_rate`` then have shape
             (num_sources, n).
+        learn: whether change rates and signal quality are learned from what fetches find
+            (``changed`` of :meth:`report`), for index policies and one source of signals. Columns
+            that are given are where a page starts from.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -100,6 +112,7 @@ class CrawlScheduler:
         new_share: float = 0.5,
         burst: int = 1,
         num_sources: int = 1,
+        learn: bool = False,
     ) -> None:
         self.values = PageValues(policy)
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
@@ -116,6 +129,9 @@ class CrawlScheduler:
         self.host_limits = (0.0, NO_LIMIT)
         self.later: list[tuple[IntArray, FloatArray, FloatArray]] = []
         self.allocated = False
+        if flag("learn", learn) and not (self.values.apart and self.num_sources == 1):
+            raise ValueError("learn must be False but for index policies and one source")
+        self.learns, self.learner = learn, cast(PageLearner | None, None)
         room = self.ids.capacity
         self.choices = new_choices({"m": room, "H": LEAST_ROOM, "sent": LEAST_ROOM})
         self.lazy = new_lazy_argmax(np.zeros((room, 1)), self.time)
@@ -151,8 +167,9 @@ class CrawlScheduler:
         given = as_ids(ids)
         if given.size == 0:
             return
-        known = self._read_new({"importance": importance, **columns}, given.size)
-        copies = self._read_copies(last_crawl, given.size)
+        assumed = self._assumed(given.size)
+        known = self._read_new({**assumed, "importance": importance, **columns}, given.size)
+        copies = copies_of(last_crawl, given.size, self.time)
         codes = self._host_codes(host, given.size)
         parameters = self.values.table(known, self.bandwidth) if self.values.apart else None
         rows = self.ids.add(given)
@@ -161,6 +178,8 @@ class CrawlScheduler:
             room = (*column.shape[:-1], self.choices.status.size)
             self.columns.setdefault(name, np.zeros(room))[..., rows] = column
         self._write(rows, parameters)
+        if self.learner is not None:
+            self.learner.begin(rows, known if set(columns) & set(LEARNED) else None)
         self.choices.host[rows] = codes
         self.lazy.pages["last_crawl"][rows], self.lazy.pages["counted"][rows] = copies, 0.0
         order = np.argsort(-known["importance"], kind="stable")
@@ -175,6 +194,8 @@ class CrawlScheduler:
         for name, column in known.items():
             self.columns[name][..., rows] = column
         self._write(rows, parameters)
+        if self.learner is not None and set(columns) & set(LEARNED):
+            self.learner.begin(rows, changed)
         if parameters is not None:
             self._admit(_ready(self.choices.status, rows))
 
@@ -245,7 +266,13 @@ class CrawlScheduler:
             self.later.append((rows[sent], moments[sent], weights[sent]))
         return int(ignored) + int((~known).sum())
 
-    def report(self, ids: Ids, times: ArrayLike, status: str = "ok") -> int:
+    def report(
+        self,
+        ids: Ids,
+        times: ArrayLike,
+        status: str = "ok",
+        changed: ArrayLike | None = None,
+    ) -> int:
         """Take note of fetches; return the number of those that were ignored.
 
         Fetches of unknown pages, and those before the page's copy, are ignored; a repeated report
@@ -256,11 +283,14 @@ class CrawlScheduler:
             times: the times of the copies, (n,) or a number for all.
             status: ``ok`` for fetched or not modified, ``failed`` for pages that shall be handed
                 out again after the timeout, ``gone`` for pages to remove.
+            changed: whether the content differed from the copy before, (n,) bool, which is learned
+                from with ``learn=True``; None if it is not known.
 
         Raises:
-            ValueError: an unknown status; a time is not finite.
+            ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values.
         """
         given = as_ids(ids)
+        found = None if changed is None else truths("changed", changed, given.shape)
         known, rows, moments = self._read_report(given, times, status)
         unknown = int((~known).sum())
         if status == "gone":
@@ -270,10 +300,48 @@ class CrawlScheduler:
             fail(self._tables[0], rows)
             return unknown
         after = self._signals_after(rows, moments)
+        if self.learner is not None and found is not None:
+            self._learn(rows, moments, after, found[known])
         if not self.values.apart:
             self._carry(rows, moments)
         arguments = (rows, moments, after, self.time)
         return unknown + int(ready(give_back)(*self._tables, self.values.value, *arguments))
+
+    def _assumed(self, count: int) -> dict[str, float]:
+        """Return what is assumed of the parameters of n new pages, if they are learned."""
+        if not self.learns:
+            return {}
+        if self.learner is None:
+            self.learner = PageLearner(count / self.bandwidth, self.choices.status.size)
+        return self.learner.first()
+
+    def _learn(
+        self, rows: IntArray, times: FloatArray, after: FloatArray, changed: BoolArray
+    ) -> None:
+        """Learn from the first fetch of each page that has a copy, and write its parameters."""
+        assert self.learner is not None
+        pages = self.lazy.pages
+        elapsed = times - pages["last_crawl"][rows]
+        once = np.zeros(rows.size, np.bool_)
+        once[np.unique(rows, return_index=True)[1]] = True
+        used = np.flatnonzero(once & (elapsed > 0.0) & np.isfinite(elapsed))
+        signals = (pages["counted"][rows] - after)[used].clip(min=0.0)
+        all_of_them = self.learner.learn(rows[used], elapsed[used], signals, changed[used])
+        self._write_learned(rows[used])
+        if all_of_them:
+            present = np.flatnonzero(self.choices.status != ABSENT)
+            self.learner.share(present)
+            for begin in range(0, present.size, AT_ONCE):
+                self._write_learned(present[begin : begin + AT_ONCE])
+            self._admit(_ready(self.choices.status, present))
+
+    def _write_learned(self, rows: IntArray) -> None:
+        """Write the learned parameters of pages; those that are ready must be admitted after it."""
+        assert self.learner is not None
+        for name, column in self.learner.columns(rows).items():
+            self.columns[name][rows] = column
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        self._write(rows, self.values.table(columns, self.bandwidth))
 
     # Choices
 
@@ -356,6 +424,7 @@ class CrawlScheduler:
             "allowance": self.allowance,
             "burst": self.burst,
             "num_sources": self.num_sources,
+            "learn": self.learns,
             "hosts": list(self.hosts),
             "host_limits": list(self.host_limits),
         }
@@ -366,6 +435,8 @@ class CrawlScheduler:
         arrays |= {f"ids.{name}": array for name, array in self.ids.arrays().items()}
         pages = self.lazy.pages[:rows]
         arrays |= {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
+        if self.learner is not None:
+            arrays |= {f"learner.{k}": array for k, array in self.learner.arrays().items()}
         if not self.values.apart:
             arrays["carried"] = self.lazy.parameters[:, -1]
         later = zip(*self.later, strict=True) if self.later else ((), (), ())
@@ -387,7 +458,10 @@ class CrawlScheduler:
             start=values["time"],
             burst=values["burst"],
             num_sources=values["num_sources"],
+            learn=values["learn"],
         )
+        learner = _named("learner.", arrays)
+        scheduler.learner = PageLearner.from_arrays(learner) if learner else None
         scheduler.allowance = values["allowance"]
         scheduler.hosts = {name: code for code, name in enumerate(values["hosts"])}
         scheduler.host_limits = values["host_limits"][0], values["host_limits"][1]
@@ -448,6 +522,8 @@ class CrawlScheduler:
             self._renew_choices(room, hosts, choices.sent_time.size)
         if before != (room, width or before[1]):
             self._renew_search(room, width or before[1])
+        if self.learner is not None:
+            self.learner.make_room(room)
         for name, column in self.columns.items():
             if column.shape[-1] < room:
                 self.columns[name] = np.zeros((*column.shape[:-1], room))
@@ -503,7 +579,7 @@ class CrawlScheduler:
         """Return which of n signals are of known pages, and of these rows, times and sources."""
         rows = self.ids.rows(ids, missing="skip")
         known = rows >= 0
-        moments = _per_page("times", times, ids.size)[known]
+        moments = numbers_per_page("times", times, ids.size)[known]
         sources = np.broadcast_to(np.asarray(source), (ids.size,))[known]
         if sources.dtype.kind not in "iu" or np.any((sources < 0) | (sources >= self.num_sources)):
             raise ValueError(f"source must be whole numbers from 0 to {self.num_sources - 1}")
@@ -515,7 +591,7 @@ class CrawlScheduler:
         """Return which of n fetches are of known pages, and of these rows and times; pass time."""
         if status not in ("ok", "failed", "gone"):
             raise ValueError(f"status must be 'ok', 'failed' or 'gone', got {status!r}")
-        moments = _per_page("times", times, ids.size)
+        moments = numbers_per_page("times", times, ids.size)
         rows = self.ids.rows(ids, missing="skip")
         known = rows >= 0
         self._advance(moments[known].max(initial=self.time))
@@ -523,7 +599,7 @@ class CrawlScheduler:
 
     def _read_new(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
         """Return the columns of n new pages, which have those of others and what values need."""
-        known = self._read(columns, count)
+        known = columns_of(columns, count, self.num_sources)
         missing = [name for name in self.values.needs if name not in known]
         if missing:
             raise ValueError(f"{', '.join(missing)} must be given: the policy needs it")
@@ -536,42 +612,11 @@ class CrawlScheduler:
 
     def _read_changes(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
         """Return new columns of n pages, which have these already."""
-        known = self._read(columns, count)
+        known = columns_of(columns, count, self.num_sources)
         unknown = [name for name in known if name not in self.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
         return known
-
-    def _read(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
-        known = {}
-        for name, column in columns.items():
-            if name not in COLUMNS:
-                raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-            several = self.num_sources > 1 and name in ("recall", "false_signal_rate")
-            shape = (self.num_sources, count) if several else (count,)
-            array = floats(name, column, flags=name == "complete")
-            if array.shape not in ((), shape):
-                raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
-            most = 1.0 if name in ("recall", "complete") else math.inf
-            sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
-            if not sound.all():
-                raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
-            if name in QUANTITIES:
-                check_domain(name, array)
-            known[name] = np.array(np.broadcast_to(array, shape))
-        return known
-
-    def _read_copies(self, last_crawl: ArrayLike | None, count: int) -> FloatArray:
-        """Return the times of the copies, (n,); inf for none."""
-        copies = np.asarray(math.nan if last_crawl is None else last_crawl, np.float64)
-        late = copies[copies > self.time]
-        if copies.shape not in ((), (count,)) or late.size:
-            got = late.flat[0] if late.size else f"shape {copies.shape}"
-            raise ValueError(
-                f"last_crawl must be a number or {count} numbers, none above {self.time}, the time "
-                f"of the last call, got {got}"
-            )
-        return np.where(np.isnan(np.broadcast_to(copies, (count,))), math.inf, copies)
 
     def _host_codes(self, host: ArrayLike | None, count: int) -> IntArray:
         """Return the numbers of hosts, (n,); -1 for none."""
@@ -588,19 +633,6 @@ class CrawlScheduler:
         self.choices.gap[known : len(self.hosts)] = self.host_limits[0]
         self.choices.most[known : len(self.hosts)] = self.host_limits[1]
         return np.broadcast_to(codes[places.reshape(labels.shape)], (count,))
-
-
-def as_ids(ids: Ids) -> NDArray[Any]:
-    """Return ids as an array of one axis."""
-    return np.atleast_1d(np.asarray(ids))
-
-
-def _per_page(name: str, value: ArrayLike, count: int) -> FloatArray:
-    """Return finite numbers of shape (n,); ValueError otherwise."""
-    array = floats(name, value)
-    if array.shape not in ((), (count,)) or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
-    return np.array(np.broadcast_to(array, (count,)))
 
 
 def _ready(status: NDArray[Any], rows: IntArray) -> IntArray:

@@ -16,7 +16,8 @@ from crawl_envs.types.arguments import quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.files import Record, decoded
 from policies.scheduler.ids import shards_of
-from policies.scheduler.scheduler import CrawlScheduler, Ids, as_ids
+from policies.scheduler.reading import Ids, as_ids, copies_of
+from policies.scheduler.scheduler import CrawlScheduler
 from policies.scheduler.workers import BACKENDS, Died, Worker, check, encoded
 
 UNLIMITED = 2**40
@@ -165,7 +166,7 @@ class ShardedScheduler(CrawlScheduler):
             raise ValueError(f"host must be a label or {given.size} labels, got {labels.shape}")
         if host is not None:
             pages["host"] = np.broadcast_to(labels, given.shape)
-        copies = self._read_copies(last_crawl, given.size)
+        copies = copies_of(last_crawl, given.size, self.time)
         if last_crawl is not None:
             pages["last_crawl"] = np.where(np.isinf(copies), math.nan, copies)
         where = shards_of(pages.get("host", given), len(self._workers))
@@ -221,8 +222,14 @@ class ShardedScheduler(CrawlScheduler):
         answers = self._route("signal", self._where[rows], events)
         return int((~known).sum()) + _ignored(answers)
 
-    def report(self, ids: Ids, times: ArrayLike, status: str = "ok") -> int:
-        """Take note of fetches; see :meth:`CrawlScheduler.report`."""
+    def report(
+        self,
+        ids: Ids,
+        times: ArrayLike,
+        status: str = "ok",
+        changed: ArrayLike | None = None,
+    ) -> int:
+        """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
         given = as_ids(ids)
         known, rows, moments = self._read_report(given, times, status)
         events = {"ids": given[known], "times": moments}

@@ -7,7 +7,8 @@ a line of input                                                   the line of ou
 ``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
 ``{"remove": ["u"]}``                                             ``{"pages": 0}``
 ``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0}``
-``{"report": ["u"], "time": 1.6, "status": "ok"}``                ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "changed": [true]}``             ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
 ================================================================  ==========================
@@ -112,7 +113,8 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
     time, status = day_of(message.get("time")), message.get("status", "ok")
-    return {"ignored": int(scheduler.report(message["report"], time, status))}
+    changed = message.get("changed")
+    return {"ignored": int(scheduler.report(message["report"], time, status, changed))}
 
 
 def _next(scheduler: Scheduler, message: Message) -> Message:

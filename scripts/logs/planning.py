@@ -60,6 +60,7 @@ def new_scheduler(
     bandwidth: float,
     start: float,
     ids: IntArray | None = None,
+    learn: bool = False,
 ) -> CrawlScheduler:
     """Return a scheduler of the table's pages, or one without pages.
 
@@ -69,12 +70,13 @@ def new_scheduler(
         bandwidth: fetches per day.
         start: the first day.
         ids: ids of the pages in place of their URLs, (m,).
+        learn: whether rates are learned from what fetches find.
 
     Raises:
         ValueError: the policy needs a column that the table lacks, or a copy is after the start.
     """
     sources = max(len(table.sources), 1) if table is not None else 1
-    scheduler = CrawlScheduler(policy, bandwidth, start=start, num_sources=sources)
+    scheduler = CrawlScheduler(policy, bandwidth, start=start, num_sources=sources, learn=learn)
     if table is not None:
         given = table.urls if ids is None else ids
         scheduler.add(given, last_crawl=copies_of(table), **columns_of(table))

@@ -91,6 +91,17 @@ def test_a_bad_line_is_answered_and_changes_nothing(line: str, message: str) -> 
     assert second["fetch"] == ["b"]
 
 
+def test_what_fetches_find_is_learned() -> None:
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
+    pages = [{"url": "a", "last_crawl": 0.0}, {"url": "b", "last_crawl": 0.0}]
+    asked(scheduler, {"add": pages})
+    asked(scheduler, {"report": ["a", "b"], "time": 1.0, "changed": [True, False]})
+    changing, still = scheduler.columns["change_rate"][:2]
+    assert changing > still
+    [answer] = asked(scheduler, {"report": ["a"], "time": 2.0, "changed": [1.5]})
+    assert "changed" in answer["error"]
+
+
 def test_times_are_days_or_dates() -> None:
     assert day_of(1.5) == 1.5
     assert day_of("1970-01-02T12:00:00Z") == 1.5

@@ -1,0 +1,152 @@
+"""Change rates and signal quality of a scheduler's pages, learned from what fetches find.
+
+For every page there are Gamma beliefs about the rate of unsignalled changes, the evidence of a
+signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24 bytes. Pages share
+the distributions from which a page without data starts; these are learned as well, whenever the
+number of fetches has doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import within_domain
+from crawl_envs.types.compiling import compiled, ready
+from policies.estimators.gamma_beliefs import SMALLEST, learn_page, pool_beliefs
+from policies.ncis.learning_greedy import one_source
+
+LEARNED = ("change_rate", "recall", "false_signal_rate")
+GIVEN = 4.0
+"""Changes that a given rate counts for."""
+MOST_POOLED = 100_000
+"""Pages from which shared distributions are learned."""
+LEAST_SHARE = 1e-6
+"""Least share of the changes that a given recall leaves without a signal."""
+
+
+class PageLearner:
+    """Beliefs about pages in rows.
+
+    Args:
+        interval: mean time between two fetches of a page at first, > 0, for the scale of the first
+            distributions.
+        room: number of rows.
+
+    Attributes:
+        counts: numbers of changes and signals of the pages' data, (rows, 3) float32.
+        exposures: exposures of the pages' data, (rows, 3) float32.
+        shared: shapes and rates of the shared distributions, (2, 3).
+        fetches: fetches learned from, and the number at which the distributions are learned, (2,).
+    """
+
+    def __init__(self, interval: float, room: int) -> None:
+        self.counts = np.zeros((room, 3), np.float32)
+        self.exposures = np.zeros((room, 3), np.float32)
+        self.shared = np.array([[1.0, 1.0, 1.0], [interval, 1.0, 2.0 * interval]])
+        self.least = np.array([SMALLEST / interval, SMALLEST, SMALLEST / interval])
+        self.fetches: IntArray = np.array([0, 1])
+
+    def make_room(self, room: int) -> None:
+        """Give room for rows."""
+        more = ((0, max(room - len(self.counts), 0)), (0, 0))
+        self.counts, self.exposures = np.pad(self.counts, more), np.pad(self.exposures, more)
+
+    def first(self) -> dict[str, float]:
+        """Return the estimates of a page without data."""
+        return {name: float(x[0]) for name, x in self._columns(np.zeros((1, 3)), 0.0).items()}
+
+    def begin(self, rows: IntArray, columns: Mapping[str, FloatArray] | None) -> None:
+        """Forget what was learned of pages, and take given columns, (n,) each, for data."""
+        self.counts[rows] = self.exposures[rows] = 0.0
+        if columns is None:
+            return
+        change, recall, false = (columns[name] for name in LEARNED)
+        true, shape, rate = recall * change, *self.shared
+        signals = true + false
+        with np.errstate(divide="ignore", invalid="ignore"):
+            evidence = np.where(false > 0.0, np.log(signals / false), np.log(1.0 / LEAST_SHARE))
+        alpha = np.maximum(change - true, LEAST_SHARE * change)
+        given = np.stack([alpha, np.where(signals > 0.0, evidence, 0.0), signals], axis=1)
+        given = np.maximum(given, self.least)
+        counts = np.maximum(GIVEN, given * rate)
+        self.counts[rows] = counts
+        self.exposures[rows] = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+
+    def learn(
+        self, rows: IntArray, elapsed: FloatArray, signals: FloatArray, changed: BoolArray
+    ) -> bool:
+        """Learn from fetches of distinct pages; return whether the estimates of all have changed.
+
+        Args:
+            rows: the pages, (n,).
+            elapsed: time since the copy before, > 0, (n,).
+            signals: signals since then, (n,).
+            changed: whether the page had changed, (n,).
+        """
+        shape, rate = self.shared
+        data = self.counts, self.exposures, shape, rate
+        ready(learn_rows)(*data, rows, elapsed, signals, changed)
+        self.fetches[0] += rows.size
+        return bool(self.fetches[0] >= self.fetches[1])
+
+    def share(self, rows: IntArray) -> None:
+        """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
+        fetched = rows[self.exposures[rows, 2] > 0.0]
+        known = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
+        shape, rate = self.shared[:, None]
+        counts, exposures = (part[known].astype(float) for part in (self.counts, self.exposures))
+        every, one = np.ones((known.size, 3), np.bool_), np.zeros(known.size, np.int64)
+        pool_beliefs(counts, exposures, every, one, shape, rate, self.least)
+        self.fetches[1] = max(2 * self.fetches[0], rows.size // 4)
+
+    def columns(self, rows: IntArray) -> dict[str, FloatArray]:
+        """Return the estimates of pages, (n,) each."""
+        return self._columns(self.counts[rows].astype(np.float64), self.exposures[rows])
+
+    def _columns(self, counts: FloatArray, exposures: Any) -> dict[str, FloatArray]:
+        """Return exp(E ln theta) of beliefs, as the parameters of pages."""
+        shape, rate = self.shared
+        alpha, evidence, signals = (np.exp(digamma(shape + counts)) / (rate + exposures)).T
+        found = one_source(alpha, evidence[None], signals[None])
+        rates = within_domain(found.change_rate), within_domain(found.false_signal_rate)
+        return dict(zip(LEARNED, (rates[0], np.minimum(found.recall, 1.0), rates[1]), strict=True))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays, by name."""
+        names = ("counts", "exposures", "shared", "least", "fetches")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PageLearner:
+        """Return a learner with the state of another one."""
+        learner = cls(1.0, 0)
+        for name, array in arrays.items():
+            setattr(learner, name, array.copy())
+        return learner
+
+
+@compiled()
+def learn_rows(
+    counts: NDArray[np.float32],
+    exposures: NDArray[np.float32],
+    shape: FloatArray,
+    rate: FloatArray,
+    rows: IntArray,
+    elapsed: FloatArray,
+    signals: FloatArray,
+    changed: BoolArray,
+) -> None:
+    """Update the beliefs about pages after a fetch of each."""
+    own_counts, own_exposures = np.empty(3), np.empty(3)
+    for position in range(rows.size):
+        row = rows[position]
+        own_counts[:], own_exposures[:] = counts[row], exposures[row]
+        outcome = elapsed[position], signals[position : position + 1], changed[position]
+        learn_page(own_counts, own_exposures, shape, rate, *outcome, 1.0)
+        counts[row], exposures[row] = own_counts, own_exposures

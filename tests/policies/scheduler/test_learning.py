@@ -1,0 +1,206 @@
+"""A scheduler that learns change rates and signal quality from what fetches find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policies.estimators.gamma_beliefs import Beliefs
+from policies.ncis.learning_greedy import one_source
+from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.scheduler.learning import LEARNED, PageLearner
+from policies.values import effective_elapsed, greedy_ncis
+
+
+class Site:
+    """Pages that change and send signals; fetches tell whether they changed."""
+
+    def __init__(self, m: int, seed: int, bandwidth: float, days: float) -> None:
+        rng = np.random.default_rng(seed)
+        self.bandwidth, self.days, self.m = bandwidth, days, m
+        self.change_rate = rng.gamma(1.0, 2.0, m) + 0.01
+        self.recall, self.false = rng.uniform(0.2, 0.9, m), rng.uniform(0.0, 0.5, m)
+        self.changes = [np.sort(rng.random(rng.poisson(r * days)) * days) for r in self.change_rate]
+        signals = []
+        for page, changes in enumerate(self.changes):
+            heard = changes[rng.random(changes.size) < self.recall[page]]
+            false = rng.random(rng.poisson(self.false[page] * days)) * days
+            signals += [(float(time), page) for time in np.concatenate([heard, false])]
+        self.signals = sorted(signals)
+
+    def play(self, scheduler: Any, steps: int | None = None) -> tuple[float, list[int]]:
+        """Fetch every 1 / bandwidth; return the share of time fresh in the last half, and pages."""
+        copies, position, fresh, half = np.zeros(self.m), 0, 0.0, self.days / 2.0
+        pages = []
+        for step in range(1, (steps or int(self.days * self.bandwidth)) + 1):
+            time = step / self.bandwidth
+            while position < len(self.signals) and self.signals[position][0] <= time:
+                scheduler.signal([self.signals[position][1]], self.signals[position][0])
+                position += 1
+            page = scheduler.next(time).id
+            assert page is not None
+            changed = self.changed(page, copies[page], time)
+            fresh += self.fresh_time(page, copies[page], time, half)
+            scheduler.report([page], time, changed=[changed])
+            copies[page] = time
+            pages.append(int(page))
+        fresh += sum(self.fresh_time(k, copies[k], self.days, half) for k in range(self.m))
+        return fresh / (self.m * half), pages
+
+    def changed(self, page: int, low: float, high: float) -> bool:
+        return bool(np.ptp(np.searchsorted(self.changes[page], [low, high], side="right")))
+
+    def fresh_time(self, page: int, low: float, high: float, start: float) -> float:
+        """Return the fresh time from a copy to the next one, after a start."""
+        place = np.searchsorted(self.changes[page], low, side="right")
+        first = self.changes[page][place] if place < self.changes[page].size else np.inf
+        return max(min(first, high) - max(low, start), 0.0)
+
+
+def scheduler_of(site: Site, *, learn: bool = True, **columns: Any) -> CrawlScheduler:
+    scheduler = CrawlScheduler("GreedyNCIS", site.bandwidth, learn=learn)
+    scheduler.add(np.arange(site.m), last_crawl=0.0, **columns)
+    return scheduler
+
+
+def truth(site: Site) -> dict[str, Any]:
+    return dict(zip(LEARNED, (site.change_rate, site.recall, site.false), strict=True))
+
+
+def test_beliefs_are_those_of_plain_updates() -> None:
+    rng, learner = np.random.default_rng(0), PageLearner(2.0, 3)
+    plain = Beliefs(np.zeros(3, np.int64), 1, 2.0)
+    for _ in range(40):
+        rows = np.sort(rng.choice(3, 2, replace=False))
+        elapsed, signals = rng.random(2) + 0.1, rng.poisson(1.0, 2).astype(float)
+        changed = rng.random(2) < 0.5
+        learner.learn(rows, elapsed, signals, changed)
+        for k, row in enumerate(rows):
+            plain.learn(int(row), elapsed[k], signals[k : k + 1], bool(changed[k]))
+    np.testing.assert_allclose(learner.counts, plain.counts, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(learner.exposures, plain.exposures, rtol=1e-4, atol=1e-5)
+    alpha, evidence, signal_rate = plain.typical(slice(None)).T
+    expected = one_source(alpha, evidence[None], signal_rate[None])
+    for name, column in learner.columns(np.arange(3)).items():
+        np.testing.assert_allclose(column, getattr(expected, name), rtol=1e-4)
+
+
+def test_shared_distributions_are_those_of_the_pages() -> None:
+    """Pages of one rate, seen long: a page without data is estimated as they are."""
+    rng, m = np.random.default_rng(1), 400
+    learner = PageLearner(1.0, m + 1)
+    rows, none = np.arange(m), np.zeros(m)
+    for _ in range(60):
+        learner.learn(rows, np.ones(m), none, rng.random(m) < -np.expm1(-0.3))
+    learner.share(np.arange(m + 1))
+    assert learner.columns(np.array([m]))["change_rate"][0] == pytest.approx(0.3, rel=0.1)
+    assert learner.fetches.tolist() == [60 * m, 120 * m]
+
+
+def test_the_largest_value_by_the_learned_columns_is_fetched() -> None:
+    site = Site(12, 3, bandwidth=6.0, days=40.0)
+    scheduler = scheduler_of(site, importance=np.linspace(0.5, 2.0, 12))
+    copies, counted, position = np.zeros(12), np.zeros(12), 0
+    for step in range(1, 200):
+        time = step / site.bandwidth
+        while site.signals[position][0] <= time:
+            counted[site.signals[position][1]] += 1.0
+            scheduler.signal([site.signals[position][1]], site.signals[position][0])
+            position += 1
+        known = {name: scheduler.columns[name][:12] for name in ("importance", *LEARNED)}
+        signals = {name: known[name] for name in LEARNED}
+        ages = effective_elapsed(time - copies, counted, **signals)
+        values = greedy_ncis(ages, **known)
+        page = int(scheduler.next(time).id)
+        assert values[page] >= values.max() * (1.0 - 1e-9), step
+        scheduler.report([page], time, changed=[site.changed(page, copies[page], time)])
+        copies[page], counted[page] = time, 0.0
+
+
+def test_learning_is_nearly_as_fresh_as_knowing() -> None:
+    shares = {"known": [], "learned": [], "equal": []}  # type: dict[str, list[float]]
+    for seed in range(3):
+        site = Site(60, seed, bandwidth=60.0, days=30.0)
+        mean = {name: float(np.mean(column)) for name, column in truth(site).items()}
+        shares["known"].append(site.play(scheduler_of(site, learn=False, **truth(site)))[0])
+        shares["learned"].append(site.play(scheduler_of(site))[0])
+        shares["equal"].append(site.play(scheduler_of(site, learn=False, **mean))[0])
+    known, learned, equal = (np.mean(values) for values in shares.values())
+    assert known - learned < 0.35 * (known - equal), shares
+
+
+def test_given_columns_are_where_pages_start() -> None:
+    site = Site(30, 5, bandwidth=10.0, days=5.0)
+    scheduler = scheduler_of(site, **truth(site))
+    assert scheduler.learner is not None
+    for name, column in scheduler.learner.columns(np.arange(30)).items():
+        np.testing.assert_allclose(column, truth(site)[name], rtol=0.02, atol=1e-3)
+    scheduler.update([4], change_rate=[7.0])
+    after = scheduler.learner.columns(np.array([4]))
+    assert after["change_rate"][0] == pytest.approx(7.0, rel=0.02)
+
+
+def test_what_is_not_told_is_not_learned() -> None:
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
+    scheduler.add(["a", "b", "new"], last_crawl=[0.0, 0.0, np.nan])
+    before = {name: column.copy() for name, column in scheduler.columns.items()}
+    scheduler.report(["a"], 1.0)
+    scheduler.report(["new"], 1.0, changed=[True])  # its first copy
+    scheduler.report(["b"], 1.0, "failed", changed=[True])
+    for name, column in scheduler.columns.items():
+        np.testing.assert_array_equal(column, before[name])
+    scheduler.report(["a", "a"], [2.0, 3.0], changed=[True, False])
+    assert scheduler.columns["change_rate"][0] > before["change_rate"][0]
+
+
+def test_a_learning_scheduler_is_restored(tmp_path: Path) -> None:
+    site = Site(20, 7, bandwidth=20.0, days=10.0)
+    _, expected = site.play(scheduler_of(site), steps=150)
+    with DurableScheduler(tmp_path, scheduler_of(site)) as first:
+        site.play(first, steps=80)
+    with DurableScheduler(tmp_path) as second:
+        second.save()
+    with DurableScheduler(tmp_path) as third:
+        learner = third.scheduler.learner
+        assert learner is not None
+        rest = Site(20, 7, bandwidth=20.0, days=10.0)
+        copies = np.zeros(20)
+        for step, page in enumerate(expected[:80], 1):
+            copies[page] = step / 20.0
+        pages = []
+        signals = [signal for signal in rest.signals if signal[0] > 4.0]
+        for step in range(81, 151):
+            time = step / 20.0
+            while signals and signals[0][0] <= time:
+                at, page = signals.pop(0)
+                third.signal([page], at)
+            page = int(third.next(time).id)
+            third.report([page], time, changed=[rest.changed(page, copies[page], time)])
+            copies[page] = time
+            pages.append(page)
+    assert pages == expected[80:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"policy": "LambdaCrawl", "learn": True}, "learn must be False"),
+        ({"policy": "GreedyNCIS", "learn": True, "num_sources": 2}, "learn must be False"),
+        ({"policy": "GreedyNCIS", "learn": 3}, "learn must be"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CrawlScheduler(bandwidth=1.0, **arguments)
+
+
+def test_a_bad_result_is_named_and_changes_nothing() -> None:
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
+    scheduler.add(["a"], last_crawl=0.0)
+    for changed in ([True, False], [0.5], "yes"):
+        with pytest.raises(ValueError, match="changed"):
+            scheduler.report(["a"], 1.0, changed=changed)
+    assert scheduler.time == 0.0
