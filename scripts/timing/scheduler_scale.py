@@ -9,6 +9,7 @@ A dense search evaluates every page for each crawl; one such choice is timed. Wr
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types.compiling import ready
 from policies.base.index import best_page
-from policies.scheduler import CrawlScheduler
+from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
 from scripts.reporting.tables import console
@@ -37,6 +38,10 @@ MOST_SIMULATED = 1_000_000
 NAMES = ("Greedy", "GreedyNCIS")
 BATCH, WARM_UP, TIMED = 1_000, 3_000_000, 300_000
 COLORS = {"Greedy": "#0072B2", "GreedyNCIS": "#D55E00"}
+COLUMNS_SHOWN = (
+    *("policy", "pages", "scheduled", "simulated", "dense", "ratio", "values", "bytes"),
+    *("on disk", "written", "restored"),
+)
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
@@ -44,7 +49,8 @@ class Scale(NamedTuple):
     """Figures of a policy at a number of pages.
 
     Crawls per second of the scheduler, simulated, and by a dense search; values per crawl of the
-    scheduler; and its bytes per page, without ids.
+    scheduler; its bytes per page, without ids; bytes per page of a snapshot, and seconds to write
+    and to restore it.
     """
 
     policy: str
@@ -54,10 +60,24 @@ class Scale(NamedTuple):
     dense: float
     values: float
     bytes_per_page: float
+    snapshot_bytes_per_page: float
+    snapshot_seconds: float
+    restore_seconds: float
 
 
-def scheduled(policy: str, instance: Instance) -> tuple[float, float, float]:
-    """Return the crawls per second, the values per crawl, and the bytes per page."""
+class Live(NamedTuple):
+    """Figures of a live scheduler, as in :class:`Scale`."""
+
+    scheduled: float
+    values: float
+    bytes_per_page: float
+    snapshot_bytes_per_page: float
+    snapshot_seconds: float
+    restore_seconds: float
+
+
+def scheduled(policy: str, instance: Instance) -> Live:
+    """Return the figures of a live scheduler of an instance."""
     rng, num_pages = np.random.default_rng(1), instance.num_pages
     scheduler = CrawlScheduler(policy, instance.bandwidth, burst=BATCH)
     columns: dict[str, Any] = {name: getattr(instance, name) for name in COLUMNS}
@@ -82,14 +102,27 @@ def scheduled(policy: str, instance: Instance) -> tuple[float, float, float]:
     values = scheduler.lazy.search[0]["evaluated"] - evaluated
     held = (*scheduler.lazy, *scheduler.choices, *scheduler.columns.values())
     size = sum(array.nbytes for array in held) / scheduler.ids.capacity
-    return timed * batch / spent, float(values) / (timed * batch), size
+    crawls = timed * batch
+    return Live(crawls / spent, float(values) / crawls, size, *kept(scheduler))
+
+
+def kept(scheduler: CrawlScheduler) -> tuple[float, float, float]:
+    """Return the bytes per page of a snapshot, and the seconds to write and to restore it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, start = Path(name), time.perf_counter()
+        DurableScheduler(folder, scheduler).close()
+        written = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in folder.glob("snapshot-*"))
+        start = time.perf_counter()
+        DurableScheduler(folder).close()
+        return size / len(scheduler), written, time.perf_counter() - start
 
 
 def measured(policy: str, num_pages: int) -> Scale:
     """Return the figures of a policy."""
     bandwidth = num_pages / 10.0
     instance = draw_noisy(np.random.default_rng(0), num_pages, bandwidth=bandwidth)
-    crawls, values, size = scheduled(policy, instance)
+    live = scheduled(policy, instance)
     player: Any = policies.find(policy)
     player = player(features=("elapsed", "signals", *player.needs))
     simulated = np.nan
@@ -106,7 +139,8 @@ def measured(policy: str, num_pages: int) -> Scale:
         start = time.perf_counter()
         ready(best_page)(form.value, form.parameters, *state)
         dense.append(time.perf_counter() - start)
-    return Scale(policy, num_pages, crawls, simulated, 1.0 / min(dense), values, size)
+    speeds = live.scheduled, simulated, 1.0 / min(dense)
+    return Scale(policy, num_pages, *speeds, *live[1:])
 
 
 def draw(path: Path, rows: list[Scale]) -> None:
@@ -155,12 +189,12 @@ def main(out: Out = None, quick: Quick = False) -> None:
     """Measure, write, draw and print."""
     start, rows = time.perf_counter(), []
     folder = out or (QUICK_OUT if quick else OUT)
-    sizes = QUICK_SIZES if quick else SIZES
+    numbers = QUICK_SIZES if quick else SIZES
     with plain_interrupt("stopped; nothing was written"), plain_errors():
         check_folder(folder)
         with Progress(console=Console(stderr=True)) as bar:
-            task = bar.add_task("measuring", total=len(NAMES) * len(sizes))
-            for row in work(sizes):
+            task = bar.add_task("measuring", total=len(NAMES) * len(numbers))
+            for row in work(numbers):
                 rows.append(row)
                 bar.advance(task)
     write_csv(folder / "scheduler.csv", Scale._fields, rows)
@@ -168,12 +202,17 @@ def main(out: Out = None, quick: Quick = False) -> None:
     taken = time.perf_counter() - start
     write_provenance(folder / "provenance.json", "scripts.timing.scheduler_scale", taken)
     table = Table(title="Crawls per second of one core")
-    for name in ("policy", "pages", "scheduled", "simulated", "dense", "ratio", "values", "bytes"):
+    for name in COLUMNS_SHOWN:
         table.add_column(name, justify="left" if name == "policy" else "right")
     for row in rows:
         speeds = [f"{speed:,.0f}" for speed in row[2:5]]
         ratio = f"{row.scheduled / row.dense:,.0f}"
-        last = f"{row.values:.1f}", f"{row.bytes_per_page:.0f}"
+        last = (
+            f"{row.values:.1f}",
+            f"{row.bytes_per_page:.0f}",
+            f"{row.snapshot_bytes_per_page:.0f}",
+        )
+        last += (f"{row.snapshot_seconds:.2f} s", f"{row.restore_seconds:.2f} s")
         table.add_row(row.policy, f"{row.pages:,}", *speeds, ratio, *last)
     console().print(table)
     typer.echo(f"-> {folder}")
