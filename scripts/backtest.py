@@ -77,23 +77,34 @@ def main(
         recorded = options.read_log(log, column, format, events)
         names = _names(policies or (WITH_SIGNALS if recorded.sources else POLICIES))
         importance, group = options.weights_and_groups(recorded, pages)
-        check_folder(folder)
         test = backtesting.backtest(
             recorded, start=start, importance=importance, group=group, draws=draws, seed=seed
         )
-        saved = folder / "backtest.npz"
-        backtesting.save(saved, test)
-        played = backtesting.measurements(saved, names, SHARES)
-        store = Store(folder / "rows.parquet", f"backtest of {log.name}", played)
-        with plain_interrupt(f"stopped; {folder} has the rows so far"):
-            run(played, draws, store, processes, Console(stderr=True))
-        saved.unlink()
+        test.check(names)
+        check_folder(folder)
+        store = played_in(folder, test, names, draws, processes)
         outcomes = backtesting.outcomes(store.rows, names, SHARES, test.widening)
         report(test, outcomes, log.name, folder)
         write_provenance(
             folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
         )
         tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
+
+
+def played_in(
+    folder: Path, test: Backtest, names: Sequence[str], draws: int, processes: int
+) -> Store:
+    """Play the policies in worker processes, and return the rows."""
+    saved = folder / "backtest.npz"
+    played = backtesting.measurements(saved, names, SHARES)
+    store = Store(folder / "rows.parquet", "backtest", played)
+    try:
+        backtesting.save(saved, test)
+        with plain_interrupt(f"stopped; {folder} has the rows so far"):
+            run(played, draws, store, processes, Console(stderr=True))
+    finally:
+        saved.unlink(missing_ok=True)
+    return store
 
 
 def _names(policies: str) -> list[str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
@@ -45,7 +46,6 @@ from scripts.reporting.settings import Measurement
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets, as shares of the log's crawls."""
 DRAWS = 20
-NORMAL_95 = 1.959963984540054
 OWN = "your crawls"
 LOG_ARRAYS = ("page", "time", "changed", "gone", "signal_page", "signal_time", "signal_source")
 KNOWN = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -85,6 +85,21 @@ class Backtest:
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
         """Return the freshness under a policy with a share of the log's crawls."""
+        env = self._env(share, changes)
+        env.reset(seed=seed)
+        return play(env, crawl_policies.make(policy, env), seed).freshness
+
+    def check(self, policies: Sequence[str]) -> None:
+        """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""
+        env = self._env(1.0, self.changes[0])
+        env.reset(seed=0)
+        for policy in policies:
+            crawl_policies.make(policy, env)
+            if ":" not in policy and policy not in crawl_policies.names("page"):
+                raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
+
+    def _env(self, share: float, changes: Changes) -> CrawlEnv:
+        """Return an environment that plays the log with a share of its crawls."""
         tape = window(self.log, changes, self.start, self.end)
         generator = Recorded(
             draw=self._draw,
@@ -95,9 +110,7 @@ class Backtest:
         )
         form = action_form("page", generator.num_pages, 1)
         given: dict[str, Any] = {"horizon": tape.duration, "tape": tape}
-        env = CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
-        env.reset(seed=seed)
-        return play(env, crawl_policies.make(policy, env), seed).freshness
+        return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
 
     def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
         """Return the pages as policies know them."""
@@ -218,7 +231,7 @@ def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
     """Return the mean of draws, and the interval of the true value, which is like one more draw."""
     count = len(values)
     spread = float(np.std(values, ddof=1)) if count > 1 else math.nan
-    half_width = NORMAL_95 * spread * math.sqrt(1.0 + 1.0 / count)
+    half_width = float(stdtrit(count - 1.0, 0.975)) * spread * math.sqrt(1.0 + 1.0 / count)
     return Estimate(float(np.mean(values)), widening * half_width)
 
 

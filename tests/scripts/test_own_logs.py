@@ -153,6 +153,8 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
         (estimate.app, ["nowhere.csv"], "nowhere.csv"),
         (backtest.app, ["LOG", "--draws", 1], "draws must be"),
         (backtest.app, ["LOG", "--policies", "Best"], "Best"),
+        (backtest.app, ["LOG", "--policies", "CurveFitting"], "pages with fragments"),
+        (backtest.app, ["LOG", "--policies", "ThresholdNCIS"], "must keep to a budget"),
         (backtest.app, ["LOG", "--start", 1000], "start must lie in the log"),
         (estimate.app, ["LOG", "--column", "url"], "column must be name=value"),
         (schedule.app, ["--bandwidth", 1], "PAGES must be given"),
