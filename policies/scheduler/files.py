@@ -1,7 +1,8 @@
 """Files of a scheduler's state: snapshots, and a journal of the calls since.
 
 A file begins with a line that names its format. Each record after it has a length, a checksum and
-a payload: a line of JSON and the bytes of arrays. Nothing in it is code, and nothing is unpickled.
+a payload: a line of JSON and the bytes of arrays, of strings in UTF-8. Nothing in it is code, and
+nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"crawl_envs scheduler, format 1\n"
+ASCII = 128
 HEAD = struct.Struct("<QI")
 """Length and CRC-32 of a payload."""
 
@@ -31,7 +33,7 @@ class Record(NamedTuple):
 
 def pieces_of(record: Record) -> Iterator[bytes]:
     """Yield the parts of a record's payload."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
+    arrays = {name: np.ascontiguousarray(in_utf8(a)) for name, a in record.arrays.items()}
     about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
     yield json.dumps([record.values, about]).encode() + b"\n"
     for array in arrays.values():
@@ -54,9 +56,29 @@ def decoded(payload: bytes) -> Record:
     for name, descr, shape in about:
         dtype = np.lib.format.descr_to_dtype(_tuples(descr))
         count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = np.frombuffer(rest, dtype, count, start).reshape(shape)
+        arrays[name] = of_utf8(np.frombuffer(rest, dtype, count, start).reshape(shape))
         start += count * dtype.itemsize
     return Record(values, arrays)
+
+
+def in_utf8(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of strings as one of bytes, and others as they are."""
+    if array.dtype.kind != "U" or array.size == 0:
+        return array
+    codes = np.ascontiguousarray(array)[..., None].view(np.uint32)
+    if codes.max(initial=0) < ASCII:
+        return codes.astype(np.uint8).view(f"S{codes.shape[-1]}")[..., 0]
+    return np.char.encode(array, "utf-8")
+
+
+def of_utf8(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of bytes as one of strings, and others as they are."""
+    if array.dtype.kind != "S" or array.size == 0:
+        return array
+    codes = np.ascontiguousarray(array)[..., None].view(np.uint8)
+    if codes.max(initial=0) < ASCII:
+        return codes.astype(np.uint32).view(f"U{codes.shape[-1]}")[..., 0]
+    return np.char.decode(array, "utf-8")
 
 
 def _tuples(descr: Any) -> Any:
@@ -163,7 +185,7 @@ class Journal:
 def plain(values: Mapping[str, Any]) -> Record:
     """Return a record of arguments: NumPy arrays and lists as arrays, others as values.
 
-    Raises ValueError for an array of objects other than strings.
+    Raises ValueError for an array of bytes, or of objects other than strings.
     """
     record = Record({}, {})
     for name, value in values.items():
@@ -172,6 +194,8 @@ def plain(values: Mapping[str, Any]) -> Record:
             if not all(isinstance(each, str) for each in array.flat):
                 raise ValueError(f"{name} must be of numbers or of strings, got {value!r}")
             array = array.astype(np.str_)
+        if array.dtype.kind == "S":
+            raise ValueError(f"{name} must be of numbers or of strings, got bytes: {value!r}")
         if value is None or array.ndim == 0:
             record.values[name] = value if value is None else array.item()
         else:

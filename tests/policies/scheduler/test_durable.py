@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 
 from policies.scheduler import CrawlScheduler, DurableScheduler
-from policies.scheduler.files import MAGIC, Record, records_of
+from policies.scheduler.files import (
+    MAGIC,
+    Record,
+    read_snapshot,
+    records_of,
+    write_snapshot,
+)
 
 HOSTS = [f"host{k}" for k in range(3)]
 
@@ -230,3 +236,22 @@ def test_a_snapshot_outlives_a_crash_while_it_is_replaced(kept, monkeypatch):
         monkeypatch.undo()
     with DurableScheduler(kept) as durable:
         assert same(state_of(durable.scheduler), held)
+
+
+@pytest.mark.parametrize(
+    "texts", [["a", "", "long one"], ["grün", "日本", "plain", ""], [["x"], ["ü"]]]
+)
+def test_strings_are_kept_in_utf8(texts, tmp_path):
+    array = np.array(texts)
+    write_snapshot(tmp_path / "file", Record({}, {"texts": array, "numbers": np.arange(3)}))
+    back = read_snapshot(tmp_path / "file").arrays
+    assert back["texts"].dtype.kind == "U"
+    assert back["texts"].tolist() == texts
+    assert back["numbers"].tolist() == [0, 1, 2]
+    size = sum(len(text.encode()) for text in array.flat)
+    assert (tmp_path / "file").stat().st_size < 300 + 4 * size
+
+
+def test_bytes_are_refused(kept):
+    with DurableScheduler(kept) as scheduler, pytest.raises(ValueError, match="bytes"):
+        scheduler.add(np.array([b"x"]), change_rate=1.0)
