@@ -22,7 +22,6 @@ from rich.table import Table
 import policies as crawl_policies
 from scripts.logs import backtesting, options
 from scripts.logs.backtesting import OWN, SHARES, Backtest, Outcome
-from scripts.logs.pictures import draw_backtest
 from scripts.reporting import tables
 from scripts.reporting.cli import plain_interrupt
 from scripts.reporting.options import at_least, default_folder, one_line_errors
@@ -119,6 +118,8 @@ def _names(policies: str) -> list[str]:
 
 def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
     """Print the table, and write it and the picture."""
+    from scripts.logs.pictures import draw_backtest
+
     columns = ("policy", "share of crawls", "crawls per day", *backtesting.MEASURED)
     records = [
         (item.policy, item.share, item.share * test.crawls_per_day, *item.numbers())

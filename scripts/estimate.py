@@ -25,7 +25,6 @@ from crawl_envs.types.arguments import within_domain
 from policies.estimators import SignalAudit, audit_signals
 from scripts.logs import options
 from scripts.logs.fitting import Fitted, fit_log
-from scripts.logs.pictures import draw_audit
 from scripts.reporting import tables
 from scripts.reporting.options import default_folder, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv
@@ -112,6 +111,8 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
 
 def audit(log: CrawlLog, folder: Path) -> None:
     """Audit the sources of signals; write and print the audit, and draw it."""
+    from scripts.logs.pictures import draw_audit
+
     known = log.intervals()
     found = audit_signals(
         *(known.page, known.start, known.elapsed, known.changed),

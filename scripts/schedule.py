@@ -24,7 +24,6 @@ from rich.progress import Progress
 from crawl_envs.instances.logs import PageTable, read_page_table
 from policies.scheduler import DurableScheduler
 from scripts.logs import live, options, planning
-from scripts.logs.pictures import draw_budgets
 from scripts.reporting import tables
 from scripts.reporting.options import default_folder, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv
@@ -147,6 +146,8 @@ def write(
     table: PageTable, policy: str, bandwidth: float, start: str | None, until: str, folder: Path
 ) -> None:
     """Write the schedule and the picture, and print the first fetches."""
+    from scripts.logs.pictures import draw_budgets
+
     first = first_day(table, start)
     dated = table.dated or table.last_crawl is None
     newest = -np.inf if table.last_crawl is None else float(np.nanmax(table.last_crawl))
