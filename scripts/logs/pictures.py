@@ -62,7 +62,7 @@ def draw_budgets(
     axes = figure.add_subplot()
     axes.plot(bandwidths, expected, color=COLOURS[0], marker="o", markersize=5)
     axes.axvline(bandwidth, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
-    axes.annotate("this schedule", (bandwidth, expected.min()), fontsize=9)
+    axes.annotate(" this schedule", (bandwidth, expected.min()), fontsize=9, annotation_clip=False)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(list(bandwidths)))
     axes.xaxis.set_major_formatter(FixedFormatter([f"{value:,.4g}" for value in bandwidths]))
