@@ -137,14 +137,17 @@ def _sums(values: FloatArray, group: IntArray) -> FloatArray:
 def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
     """Return means (G, d) as if each change were counted once, halfway through its interval.
 
-    Half a change is added, so that they are positive; without any signal, evidence is 1.
+    Half a change is added, so that they are positive; without any signal, evidence is 1. Groups
+    without crawls have the mean of all pages.
     """
     of_crawl = np.repeat(group, np.diff(crawls.offsets))
     count = int(group.max()) + 1
     events = np.bincount(of_crawl, crawls.changed, minlength=count) / crawls.design.shape[1]
     exposure = crawls.design * np.where(crawls.changed, 0.5, 1.0)[:, None]
     total = np.stack([np.bincount(of_crawl, x, minlength=count) for x in exposure.T], axis=1)
-    guess = np.ones(total.shape)
+    pooled = np.ones(total.shape[1])
+    np.divide(events.sum() + EXTRA_EVENTS, total.sum(axis=0), out=pooled, where=total.any(axis=0))
+    guess = np.tile(pooled, (count, 1))
     np.divide(events[:, None] + EXTRA_EVENTS, total, out=guess, where=total > 0.0)
     return guess
 

@@ -39,6 +39,7 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.worlds.lanes import Lanes
+from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log
 from scripts.reporting.rows import replacing
 from scripts.reporting.settings import Measurement
@@ -138,15 +139,19 @@ def backtest(
         seed: seed of the draws.
 
     Raises:
-        ValueError: ``start`` is not within the log, no page was crawled twice before it, or no
-            crawl after it could refresh a copy.
+        ValueError: ``start`` is not within the log, no page was crawled twice before it, or too
+            few crawls after it could refresh a copy.
     """
     first, end = float(log.time[0]), float(log.time[-1])
     begin = (first + end) / 2.0 if start is None else start
     if not first < begin < end:
         raise ValueError(f"start must lie in the log, between {first:g} and {end:g}, got {begin:g}")
-    if crawls_within(log, begin, end).size == 0:
-        raise ValueError(f"log must have a page that was crawled again after day {begin:g}")
+    count, fewest = crawls_within(log, begin, end).size, math.ceil(1.0 / min(SHARES))
+    if count < fewest:
+        raise ValueError(
+            f"log must have at least {fewest} crawls after day {begin:g} of pages that it had "
+            f"crawled before, got {count}"
+        )
     quality = fit_log(log, group, until=begin).quality
     known = {
         "importance": np.ones(log.num_pages) if importance is None else importance,
@@ -239,17 +244,18 @@ def dispersion(log: CrawlLog) -> float:
     """Return the variance of the changes found in a time over that of pages that change apart.
 
     Times are as long as the median time between crawls of a page. A page is expected to be found
-    changed at each crawl with its mean frequency (Pearson's dispersion; McCullagh and Nelder 1989,
-    section 4.5).
+    changed with the probability of its change rate (Pearson's dispersion; McCullagh and Nelder
+    1989, section 4.5).
     """
     known = log.intervals()
-    crawls = np.bincount(known.page, minlength=log.num_pages)
-    found = np.bincount(known.page, known.changed, log.num_pages)
-    frequency = (found / np.maximum(crawls, 1))[known.page]
-    length = float(np.median(known.elapsed[known.elapsed > 0.0]))
-    time = ((known.start + known.elapsed - log.time[0]) / length).astype(np.int64)
+    kept = known.elapsed > 0.0
+    page, elapsed, changed = known.page[kept], known.elapsed[kept], known.changed[kept]
+    offsets = np.append(0, np.cumsum(np.bincount(page, minlength=log.num_pages)))
+    rate = match_moments(elapsed, changed, offsets).change_rate
+    frequency = -np.expm1(-rate[page] * elapsed)
+    time = ((known.start[kept] + elapsed - log.time[0]) / np.median(elapsed)).astype(np.int64)
     time = np.unique(time, return_inverse=True)[1]
-    excess = np.bincount(time, known.changed - frequency)
+    excess = np.bincount(time, changed - frequency)
     variance = float((frequency * (1.0 - frequency)).sum())
     return float((excess**2).sum()) / variance if variance > 0.0 else 1.0
 

@@ -16,6 +16,10 @@ unknown share of the changes. :func:`impute` draws changes, rates and distributi
 sampling by data augmentation, Tanner and Wong 1987): given the changes, rates have Gamma and shares
 Dirichlet distributions, and means and shapes are drawn by Metropolis steps. Several draws differ as
 much as the log leaves open, if the model holds: changes of a page in bursts are outside it.
+
+Draws are nearly independent where most crawls find no change. Where most find one, all high rates
+look alike, and the chain moves slowly: in a simulated log with changes in 99% of its intervals,
+freshness varied half as much between draws as in a chain of 12,000 passes.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
-FIRST_PASSES, PASSES = 200, 20
+FIRST_PASSES, PASSES = 300, 50
 """Passes before the first draw, and up to each."""
 STEPS = 10
 """Metropolis steps of each distribution in a pass."""
@@ -201,7 +205,7 @@ def _gaps(log: CrawlLog, end: float) -> _Gaps:
     until = np.where(last, end, np.append(time[1:], end))
     until[gone] = time[gone]
     before = log.crawls_before_signals(order)
-    kept = before >= 0
+    kept = (before >= 0) & (log.signal_time <= end)
     kept[kept] &= ~gone[before[kept]]
     signals = np.flatnonzero(kept)
     signals = signals[np.lexsort((log.signal_time[signals], before[signals]))]

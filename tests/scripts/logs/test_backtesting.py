@@ -58,6 +58,13 @@ def test_pages_that_change_together_have_a_large_dispersion() -> None:
     together = [(p, float(t), bool(deployed[t])) for p in range(50) for t in range(60)]
     assert dispersion(make_log(apart, num_pages=50)) == pytest.approx(1.0, abs=0.4)
     assert dispersion(make_log(together, num_pages=50)) == pytest.approx(50.0, rel=0.4)
+    rare = {float(t) for t in [*range(0, 60, 2), *range(60, 260, 10)]}
+    late = []
+    for page in range(200):
+        changes = np.sort(rng.random(rng.poisson(26.0)) * 260.0)
+        found = np.diff(np.searchsorted(changes, sorted(rare)), prepend=0) > 0
+        late += [(page, t, bool(c)) for t, c in zip(sorted(rare), found, strict=True)]
+    assert dispersion(make_log(late, num_pages=200)) == pytest.approx(1.0, abs=0.6)
     never = [(p, float(t), False) for p in range(3) for t in range(5)]
     assert dispersion(make_log(never, num_pages=3)) == 1.0
 
@@ -125,6 +132,6 @@ def test_bad_input_is_named() -> None:
     log, _ = simulated(0, crawls=4, recall=0.0, false_rate=0.0)
     with pytest.raises(ValueError, match="start must lie in the log"):
         backtest(log, start=1e6)
-    once = make_log([(0, 0.0, False), (0, 1.0, True), (1, 9.0, False)], num_pages=2)
-    with pytest.raises(ValueError, match="crawled again after day"):
-        backtest(once)
+    few = [(0, float(t), t % 2 == 1) for t in range(12)]
+    with pytest.raises(ValueError, match="log must have at least 8 crawls after day"):
+        backtest(make_log(few, num_pages=1))

@@ -44,6 +44,15 @@ def test_crawls_after_a_day_are_left_out() -> None:
     assert fit_log(log).quality.change_rate[0] > until.quality.change_rate[0]
 
 
+def test_a_group_without_crawls_is_like_the_others() -> None:
+    crawls = [(page, float(t), t % 40 == 30) for page in range(10) for t in range(0, 200, 10)]
+    crawls += [(10, 150.0, False), (10, 190.0, True)]
+    log = make_log(crawls, num_pages=11)
+    group = np.array([0] * 10 + [1])
+    rate = fit_log(log, group, until=100.0).quality.change_rate
+    assert rate[10] == pytest.approx(rate[:10].mean(), rel=0.5)
+
+
 def test_a_log_without_a_second_crawl_is_refused() -> None:
     log = make_log([(0, 0.0, False), (1, 3.0, False)], num_pages=2)
     with pytest.raises(ValueError, match="log must have a page that was crawled twice"):

@@ -140,6 +140,18 @@ def test_the_same_seed_draws_the_same() -> None:
     assert first.time.max() > 100.0
 
 
+def test_signals_after_the_end_are_left_out() -> None:
+    crawls = [(page, float(t), False) for page in range(5) for t in range(0, 50, 10)]
+    signals = [(page, float(t), 0) for page in range(5) for t in range(45, 500, 5)]
+    log = make_log(crawls, signals, num_pages=5, num_sources=1)
+    early = make_log(crawls, [s for s in signals if s[1] <= 60.0], num_pages=5, num_sources=1)
+    first, second = (
+        next(impute(each, np.random.default_rng(0), end=60.0, first=5)) for each in (log, early)
+    )
+    assert first.time.tobytes() == second.time.tobytes()
+    assert first.time.max(initial=0.0) <= 60.0
+
+
 def test_bad_input_is_named() -> None:
     log = make_log([(0, 1.0, False), (0, 5.0, True)], num_pages=1)
     rng = np.random.default_rng(0)
