@@ -10,7 +10,6 @@ Writes rows.parquet (freshness of every draw), backtest.csv, backtest.png and pr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,7 @@ from scripts.reporting.cli import plain_interrupt
 from scripts.reporting.options import at_least, default_folder, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, run
+from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 POLICIES = "RoundRobin,Greedy,BeliefNCIS"
 WITH_SIGNALS = "RoundRobin,Greedy,GreedyNCIS,BeliefNCIS"
@@ -49,7 +49,6 @@ Start = Annotated[
 ]
 Draws = Annotated[int, typer.Option(help="Draws of the unknown changes.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
-Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/backtest-LOG")]
 
 
@@ -64,15 +63,15 @@ def main(
     start: Start = None,
     draws: Draws = backtesting.DRAWS,
     seed: Seed = 0,
-    workers: Workers = None,
+    workers: WorkerCount = None,
+    backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
 ) -> None:
     """Run the backtest; report bad input in one line."""
     folder = out or default_folder("backtest", log.name)
-    processes = workers if workers is not None else os.cpu_count() or 1
     with one_line_errors(folder, f"stopped; {folder} has the rows so far"):
         at_least(2, draws=draws)
-        at_least(1, workers=processes)
+        chosen = chosen_workers(backend, workers)
         recorded = options.read_log(log, column, format, events)
         names = _names(policies or (WITH_SIGNALS if recorded.sources else POLICIES))
         importance, group = options.weights_and_groups(recorded, pages)
@@ -81,7 +80,7 @@ def main(
         )
         test.check(names)
         check_folder(folder)
-        store = played_in(folder, test, names, draws, processes)
+        store = played_in(folder, test, names, draws, chosen)
         outcomes = backtesting.outcomes(store.rows, names, SHARES, test.widening)
         report(test, outcomes, log.name, folder)
         write_provenance(
@@ -91,16 +90,16 @@ def main(
 
 
 def played_in(
-    folder: Path, test: Backtest, names: Sequence[str], draws: int, processes: int
+    folder: Path, test: Backtest, names: Sequence[str], draws: int, chosen: Workers
 ) -> Store:
-    """Play the policies in worker processes, and return the rows."""
+    """Play the policies and return the rows."""
     saved = folder / "backtest.npz"
     played = backtesting.measurements(saved, names, SHARES)
     store = Store(folder / "rows.parquet", "backtest", played)
     try:
         backtesting.save(saved, test)
         with plain_interrupt(f"stopped; {folder} has the rows so far"):
-            run(played, draws, store, processes, Console(stderr=True))
+            run(played, draws, store, chosen, Console(stderr=True))
     finally:
         saved.unlink(missing_ok=True)
     return store

@@ -8,7 +8,6 @@ the copies (lower is better).
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from scripts.reporting.comparisons import (
 )
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
@@ -79,7 +79,6 @@ DaysPerCrawl = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Few seeds and short episodes, as a smoke test.")
 ]
-Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
     Path | None,
     typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
@@ -141,7 +140,8 @@ def main(
     signals: Signals = "directory",
     days_per_crawl: DaysPerCrawl = 5.0,
     quick: Quick = False,
-    workers: Workers = None,
+    workers: WorkerCount = None,
+    backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
     resume: Resume = False,
 ) -> None:
@@ -150,9 +150,9 @@ def main(
     folder = out or (QUICK_OUT if quick else OUT)
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     length = horizon if horizon is not None else QUICK_HORIZON if quick else HORIZON
-    processes = workers if workers is not None else os.cpu_count() or 1
     with plain_errors():
-        check_numbers(seeds=count, num_pages=num_pages, workers=processes)
+        check_numbers(seeds=count, num_pages=num_pages)
+        players = chosen_workers(backend, workers)
         check_numbers(horizon=length, days_per_crawl=days_per_crawl)
         if bandwidth is not None:
             check_numbers(bandwidth=bandwidth)
@@ -165,12 +165,12 @@ def main(
         store.load(keep=resume)
         check_kept(played, count, store)
     with plain_interrupt(f"stopped; {folder} has the rows so far; continue with --resume"):
-        run(played, count, store, processes, console)
+        run(played, count, store, players, console)
     report(compared, store, folder, console)
     write_provenance(
         folder / "provenance.json", "scripts.benchmark", store.seconds, rows=len(store.rows)
     )
-    console.print(f"\n{store.seconds:.0f} s on {processes} workers -> {folder}")
+    console.print(f"\n{store.seconds:.0f} s on {players.count} workers -> {folder}")
 
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:

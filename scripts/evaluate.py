@@ -11,7 +11,6 @@ Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +25,7 @@ from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
 from scripts.reporting.options import at_least, default_folder, named_values, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
 from scripts.training.baselines import SIMPLE
 from scripts.training.evaluation import Evaluation, candidate_of, evaluation_of
 from scripts.training.pictures import draw_ranking
@@ -107,7 +107,6 @@ Metric = Annotated[
         help=f"Metric of the ranking: {', '.join(METRICS)}.", show_default="by environment"
     ),
 ]
-Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
     Path | None, typer.Option(help="Output folder.", show_default="runs/evaluate-MODEL-ENV")
 ]
@@ -124,16 +123,17 @@ def main(
     episodes: Episodes = 32,
     policies: Policies = None,
     metric: Metric = None,
-    workers: Workers = None,
+    workers: WorkerCount = None,
+    backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
     resume: Resume = False,
 ) -> None:
     """Run the evaluation; report bad input in one line."""
     folder = out or default_folder("evaluate", Path(model).name, env_id)
     stopped = f"stopped; {folder} has the rows so far; continue with --resume"
-    processes = workers if workers is not None else os.cpu_count() or 1
     with one_line_errors(folder, stopped):
-        at_least(1, episodes=episodes, workers=processes)
+        at_least(1, episodes=episodes)
+        chosen = chosen_workers(backend, workers)
         candidate = candidate_of(model)
         specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
         setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
@@ -145,7 +145,7 @@ def main(
         store.load(keep=resume)
         check_kept([setting], episodes, store)
         with plain_interrupt(stopped):
-            run([setting], episodes, store, processes, Console(stderr=True))
+            run([setting], episodes, store, chosen, Console(stderr=True))
         report(setting, store, candidate.label, scored, folder)
         write_provenance(
             folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)

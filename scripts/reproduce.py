@@ -6,7 +6,6 @@ After each figure, claims.md of the paper is rewritten from all rows that exist.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +31,7 @@ from scripts.reporting.experiment import (
 from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.verdicts import Level, Verdict
+from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
 
@@ -51,7 +51,6 @@ Repetitions = Annotated[
     int | None,
     typer.Option(help="Seeds per policy and setting.", show_default="set by the experiment"),
 ]
-Workers = Annotated[int | None, typer.Option(help="Processes.", show_default="one per processor")]
 Out = Annotated[
     Path | None,
     typer.Option(help="Output folder.", show_default="results/PAPER; runs/PAPER with --quick"),
@@ -69,7 +68,7 @@ class Job(NamedTuple):
     folder: Path
     quick: bool
     repetitions: int
-    workers: int
+    workers: Workers
 
 
 def chosen(names: Sequence[str]) -> list[ModuleType]:
@@ -91,18 +90,18 @@ def main(
     figures: Figures,
     quick: Quick = False,
     repetitions: Repetitions = None,
-    workers: Workers = None,
+    workers: WorkerCount = None,
+    backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
     fresh: Fresh = False,
     score: Score = False,
 ) -> None:
     """Run experiments."""
     console = tables.console()
-    processes = workers if workers is not None else os.cpu_count() or 1
     with plain_errors():
-        for name, value in (("repetitions", repetitions), ("workers", processes)):
-            if value is not None and value < 1:
-                raise ValueError(f"--{name} must be >= 1, got {value}")
+        if repetitions is not None and repetitions < 1:
+            raise ValueError(f"--repetitions must be >= 1, got {repetitions}")
+        players = chosen_workers(backend, workers)
         if fresh and score:
             raise ValueError("--fresh and --score exclude each other")
         jobs = []
@@ -111,7 +110,7 @@ def main(
             folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
             check_folder(folder)
             count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
-            jobs.append(Job(experiment, folder, quick, count, processes))
+            jobs.append(Job(experiment, folder, quick, count, players))
     for job in jobs:
         reproduce(job, console, fresh=fresh, score=score)
 
@@ -133,7 +132,7 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
         with plain_interrupt(f"stopped; {folder} has the rows so far; the same command resumes"):
             played = run(settings, job.repetitions, store, job.workers, console)
         if played:
-            made = {"workers": job.workers, "rows": len(store.rows)}
+            made = {"workers": job.workers.count, "rows": len(store.rows)}
             write_provenance(folder / "provenance.json", "scripts.reproduce", store.seconds, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")

@@ -1,5 +1,5 @@
 """Simulation runs, and their rows, tables and pictures.
 
 Public modules: bounds, charts, claims, cli, comparisons, experiment, intervals, options, rows,
-runner, settings, tables, verdicts.
+runner, settings, tables, verdicts, workers.
 """

@@ -9,16 +9,10 @@ simulated again and must agree.
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -33,6 +27,7 @@ from rich.progress import (
 from crawl_envs.evaluation import Row
 from scripts.reporting.rows import base, read_rows, write_rows
 from scripts.reporting.settings import Playable
+from scripts.reporting.workers import Unit, Workers, play_all
 
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
@@ -44,23 +39,6 @@ It is relative for metrics above 1, and the mean over the entries of an indexed 
 which differs between processors, can decide between two pages of equal value; other events or
 another policy change the metrics of a long episode by far more.
 """
-
-
-class Unit(NamedTuple):
-    """One policy or bound on one seed of one setting."""
-
-    setting: Playable
-    label: str
-    seed: int
-
-    def play(self) -> list[Row]:
-        """Return its rows."""
-        return self.setting.play(self.label, self.seed)
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Setting, policy and seed of its rows."""
-        return self.setting.name, self.label, self.seed
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
@@ -145,7 +123,7 @@ class Store:
 
 
 def run(
-    settings: Sequence[Playable], count: int, store: Store, workers: int, console: Console
+    settings: Sequence[Playable], count: int, store: Store, workers: Workers, console: Console
 ) -> int:
     """Simulate all units of the settings that have no rows in the store.
 
@@ -153,7 +131,7 @@ def run(
         settings: settings to simulate.
         count: number of seeds of settings without windows.
         store: store that receives the rows, and is saved.
-        workers: number of processes; 1 uses this process.
+        workers: where units are simulated.
         console: console of the progress bar.
 
     Returns:
@@ -166,7 +144,7 @@ def run(
     try:
         with _progress(console) as progress:
             bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))
-            for unit, rows in _play_all(open_units, workers):
+            for unit, rows in play_all(open_units, workers):
                 store.add(rows)
                 progress.update(bar, advance=1, description=f"{unit.setting.name} {unit.label}")
             progress.update(bar, description="policies x seeds")
@@ -236,62 +214,3 @@ def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
     for metric, value in values.items():
         grouped.setdefault(base(metric), {})[metric] = value
     return grouped
-
-
-def _play_all(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, list[Row]]]:
-    """Simulate units, in worker processes if several, and yield them as they finish."""
-    if workers == 1 or len(units) < 2:
-        for unit in units:
-            yield unit, unit.play()
-        return
-    waiting = iter(units)
-    with _pool(min(workers, len(units))) as pool:
-        running: dict[Future[list[Row]], Unit] = {}
-        for unit in waiting:
-            running[pool.submit(unit.play)] = unit
-            if len(running) < 2 * workers:
-                continue
-            yield from _ended(running)
-        while running:
-            yield from _ended(running)
-
-
-def _ended(running: dict[Future[list[Row]], Unit]) -> Iterator[tuple[Unit, list[Row]]]:
-    """Wait for the next unit to finish; yield and remove all finished ones."""
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of worker processes that end with the block or with this process."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
-    try:
-        yield pool
-    except BaseException:
-        _kill(pool)
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    """Kill the workers of a pool, ignoring further interrupts."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The standard library has a public way to kill workers only from Python 3.14 on.
-    for process in tuple((pool._processes or {}).values()):
-        process.kill()
-
-
-def _end_with_parent() -> None:
-    """Make this worker ignore interrupts and end with its parent, even if that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = multiprocessing.parent_process()
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -28,6 +28,7 @@ from scripts.experiments.ncis import (
 from scripts.reporting import bounds, runner
 from scripts.reporting.rows import read_rows
 from scripts.reporting.settings import Setting
+from scripts.reporting.workers import Workers
 
 
 def test_the_optimum_is_above_the_baseline_and_equal_without_signals() -> None:
@@ -69,7 +70,7 @@ def test_results_gain_a_bound_without_playing_policies_again(
         store = runner.Store(path, "test", [setting])
         store.load()
         played.clear()
-        runner.run([setting], 4, store, 1, Console(file=io.StringIO()))
+        runner.run([setting], 4, store, Workers("local", 1), Console(file=io.StringIO()))
         kept.append(read_rows(path)[0])
     assert played == ["OPTIMUM"] * 4
     assert [row for row in kept[1] if row.policy != "OPTIMUM"] == kept[0]

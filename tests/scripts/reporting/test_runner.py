@@ -11,11 +11,12 @@ from rich.console import Console
 
 import policies
 from crawl_envs.evaluation import Row
-from scripts.reporting import runner
+from scripts.reporting import workers as places
 from scripts.reporting.bounds import baseline
 from scripts.reporting.rows import indexed, read_rows, write_rows
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.settings import Measurement, Playable, Setting
+from scripts.reporting.workers import Workers, chosen_workers
 
 
 def setting(num_pages: int = 3, **more: Any) -> Setting:
@@ -31,11 +32,17 @@ def setting(num_pages: int = 3, **more: Any) -> Setting:
     )
 
 
-def play(path: Path, settings: Sequence[Playable], count: int, workers: int = 1) -> int:
+def play(
+    path: Path,
+    settings: Sequence[Playable],
+    count: int,
+    workers: int = 1,
+    backend: str = "processes",
+) -> int:
     store = Store(path, "test", settings)
     store.load()
     check_kept(settings, count, store)
-    return run(settings, count, store, workers, Console(file=io.StringIO()))
+    return run(settings, count, store, Workers(backend, workers), Console(file=io.StringIO()))
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -54,6 +61,32 @@ def test_processes_give_the_same_rows(tmp_path: Path) -> None:
     play(tmp_path / "one.parquet", [setting()], 4)
     play(tmp_path / "two.parquet", [setting()], 4, workers=2)
     assert read_rows(tmp_path / "one.parquet")[0] == read_rows(tmp_path / "two.parquet")[0]
+
+
+def test_ray_gives_the_same_rows(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is an extra")
+    play(tmp_path / "here.parquet", [setting()], 4, backend="local")
+    play(tmp_path / "ray.parquet", [setting()], 4, workers=2, backend="ray")
+    assert read_rows(tmp_path / "here.parquet")[0] == read_rows(tmp_path / "ray.parquet")[0]
+
+
+@pytest.mark.parametrize(
+    ("backend", "count", "said"),
+    [
+        ("threads", None, "--backend must be one of local, processes, ray, got 'threads'"),
+        ("processes", 0, "--workers must be >= 1, got 0"),
+        ("local", 2, "--workers must be 1 with --backend local, got 2"),
+    ],
+)
+def test_workers_that_cannot_be(backend: str, count: int | None, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        chosen_workers(backend, count)
+
+
+def test_ray_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="install it with the extra"):
+        chosen_workers("ray", 2)
 
 
 def test_a_run_that_breaks_off_keeps_its_rows(
@@ -97,7 +130,7 @@ def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
 
 def test_workers_end_with_their_parent() -> None:
     """The watch is started in a worker process, whose parent is known."""
-    with runner._pool(1) as pool:
+    with places._pool(1) as pool:
         names = pool.submit(_thread_names).result()
     assert any("watch" in name for name in names)
 
