@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import gymnasium as gym
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -319,3 +320,53 @@ def test_bad_input_is_refused_and_changes_nothing(call, said):
 def test_bad_arguments_are_refused(arguments, said):
     with pytest.raises(ValueError, match=said):
         CrawlScheduler(**{"policy": "Greedy", "bandwidth": 1.0, **arguments})
+
+
+@numba.njit
+def densest(value, parameters, elapsed, signals):
+    """Return the first row of the largest value."""
+    best, largest = -1, -math.inf
+    for row in range(elapsed.size):
+        current = value(parameters, row, elapsed[row], signals[row])
+        if current > largest:
+            best, largest = row, current
+    return best
+
+
+@pytest.mark.parametrize("policy", ["GreedyNCIS", "Greedy"])
+def test_many_fetches_are_those_of_a_dense_search(policy):
+    rng = np.random.default_rng(3)
+    pages, bandwidth, churn = 1000, 100.0, 10
+    scheduler, found = CrawlScheduler(policy, bandwidth), policies.find(policy)
+    columns = drawn(rng, pages)
+    ids, last, counted = np.arange(pages), np.zeros(pages), np.zeros(pages)
+    scheduler.add(ids, last_crawl=0.0, **columns)
+    form = None
+    for turn in range(100_000):
+        time = (turn + 1) / bandwidth
+        if turn % 1000 == 0:
+            rows = rng.choice(pages, churn, replace=False)
+            scheduler.remove(ids[rows])
+            ids[rows] = pages + turn + np.arange(churn)
+            fresh = drawn(rng, churn)
+            scheduler.add(ids[rows], last_crawl=scheduler.time, **fresh)
+            rows = scheduler.ids.rows(ids[rows])
+            ids[rows] = pages + turn + np.arange(churn)
+            last[rows], counted[rows] = scheduler.time, 0.0
+            for name, column in fresh.items():
+                columns[name][rows] = column
+            rows = rng.choice(pages, churn, replace=False)
+            columns["change_rate"][rows] = rng.random(churn)
+            scheduler.update(ids[rows], change_rate=columns["change_rate"][rows])
+            needs = {name: columns[name] for name in {*found.needs, "importance"}}
+            form = found(features=("elapsed", "signals", *found.needs)).compile(
+                Problem(pages, math.nan, **needs), 0, rng
+            )
+        signalled = rng.integers(0, pages, rng.poisson(0.5))
+        if signalled.size:
+            assert scheduler.signal(ids[signalled], time) == 0
+            np.add.at(counted, signalled, 1.0)
+        row = densest(form.value, form.parameters, time - last, counted)
+        assert scheduler.next(time).id == ids[row], turn
+        assert scheduler.report([ids[row]], time) == 0
+        last[row], counted[row] = time, 0.0
